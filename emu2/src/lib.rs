@@ -1,0 +1,10 @@
+//! Bit-exact emulator and assembler of the MN-Core 2 accelerator.
+//!
+//! Text goes through [`asm`] (parse, check), [`exec`] (lowering, engine) and [`report`] (dump text, counters). Every
+//! fact of the machine comes from a [`spec`], a folder of TOML files.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod error;
+pub mod num;
+pub mod spec;

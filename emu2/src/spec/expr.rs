@@ -1,0 +1,176 @@
+//! Integer expressions of index maps: names, integers, `+ - * / %`, parentheses.
+
+use std::fmt;
+
+/// A parsed expression. Names are resolved when it is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expr {
+    /// A literal.
+    Int(i64),
+    /// A counter, count, port or parameter.
+    Name(String),
+    /// Two operands and one of `+ - * / %`.
+    Binary(Box<Expr>, char, Box<Expr>),
+}
+
+/// Why an expression did not parse or evaluate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExprError(pub String);
+
+impl fmt::Display for ExprError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Expr {
+    /// Parses `text`; `*`, `/`, `%` bind tighter than `+`, `-`, all from the left.
+    pub fn parse(text: &str) -> Result<Expr, ExprError> {
+        let mut parser = Parser { text, at: 0, depth: 0 };
+        let expr = parser.sum()?;
+        match parser.peek() {
+            None => Ok(expr),
+            Some(c) => Err(ExprError(format!("unexpected `{c}` in `{text}`"))),
+        }
+    }
+
+    /// The value with `name` supplying the names. `/` and `%` are Euclidean; overflow and division by zero are errors.
+    pub fn eval(&self, name: &dyn Fn(&str) -> Option<i64>) -> Result<i64, ExprError> {
+        match self {
+            Expr::Int(value) => Ok(*value),
+            Expr::Name(n) => name(n).ok_or_else(|| ExprError(format!("nothing is named `{n}`"))),
+            Expr::Binary(left, op, right) => {
+                let (a, b) = (left.eval(name)?, right.eval(name)?);
+                let value = match op {
+                    '+' => a.checked_add(b),
+                    '-' => a.checked_sub(b),
+                    '*' => a.checked_mul(b),
+                    '/' => a.checked_div_euclid(b),
+                    _ => a.checked_rem_euclid(b),
+                };
+                value.ok_or_else(|| ExprError(format!("`{a} {op} {b}` has no value")))
+            }
+        }
+    }
+
+    /// All names the expression uses.
+    pub fn names<'a>(&'a self, out: &mut Vec<&'a str>) {
+        match self {
+            Expr::Int(_) => {}
+            Expr::Name(n) => out.push(n),
+            Expr::Binary(a, _, b) => {
+                a.names(out);
+                b.names(out);
+            }
+        }
+    }
+}
+
+/// Deeper nesting than any index map needs; a bound so that no spec file can exhaust the stack.
+const MAX_DEPTH: u32 = 64;
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+}
+
+impl Parser<'_> {
+    fn peek(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        let trimmed = rest.trim_start();
+        self.at += rest.len() - trimmed.len();
+        trimmed.chars().next()
+    }
+
+    fn sum(&mut self) -> Result<Expr, ExprError> {
+        let first = self.product()?;
+        self.chain(first, &['+', '-'], Self::product)
+    }
+
+    fn product(&mut self) -> Result<Expr, ExprError> {
+        let first = self.atom()?;
+        self.chain(first, &['*', '/', '%'], Self::atom)
+    }
+
+    fn chain(
+        &mut self,
+        mut left: Expr,
+        ops: &[char],
+        next: fn(&mut Self) -> Result<Expr, ExprError>,
+    ) -> Result<Expr, ExprError> {
+        while let Some(op) = self.peek().filter(|c| ops.contains(c)) {
+            self.at += 1;
+            let right = next(self)?;
+            left = Expr::Binary(Box::new(left), op, Box::new(right));
+        }
+        Ok(left)
+    }
+
+    fn take(&mut self, accept: fn(char) -> bool) -> &str {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c| !accept(c)).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn atom(&mut self) -> Result<Expr, ExprError> {
+        match self.peek() {
+            Some('(') => {
+                self.depth += 1;
+                if self.depth > MAX_DEPTH {
+                    return Err(ExprError("the expression nests too deeply".into()));
+                }
+                self.at += 1;
+                let inner = self.sum()?;
+                if self.peek() != Some(')') {
+                    return Err(ExprError(format!("`)` is missing in `{}`", self.text)));
+                }
+                self.at += 1;
+                self.depth -= 1;
+                Ok(inner)
+            }
+            Some(c) if c.is_ascii_digit() => {
+                let digits = self.take(|c| c.is_ascii_digit());
+                digits.parse().map(Expr::Int).map_err(|_| ExprError(format!("`{digits}` is too large")))
+            }
+            Some(c) if c.is_ascii_lowercase() => {
+                Ok(Expr::Name(self.take(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_').to_string()))
+            }
+            Some(c) => Err(ExprError(format!("unexpected `{c}` in `{}`", self.text))),
+            None => Err(ExprError(format!("`{}` ends too early", self.text))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let table: &[(&str, Result<i64, &str>)] = &[
+            ("1 + 2*3", Ok(7)),
+            ("(1 + 2)*3", Ok(9)),
+            ("10 - 3 - 2", Ok(5)),
+            ("(m - 5) % 4", Ok(1)),
+            ("7 / 2 * 2", Ok(6)),
+            ("m % 0", Err("`2 % 0` has no value")),
+            ("q", Err("nothing is named `q`")),
+            ("1 +", Err("`1 +` ends too early")),
+            ("(1", Err("`)` is missing in `(1`")),
+            ("1 1", Err("unexpected `1` in `1 1`")),
+            ("99999999999999999999", Err("`99999999999999999999` is too large")),
+            ("9223372036854775807 + 1", Err("`9223372036854775807 + 1` has no value")),
+        ];
+        for (text, expected) in table {
+            let value = Expr::parse(text).and_then(|e| e.eval(&|n| (n == "m").then_some(2)));
+            assert_eq!(value, expected.map_err(|m| ExprError(m.to_string())), "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        assert!(Expr::parse(&"(".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! Index maps: the parsed form of a transfer's `loop`, `from` and `to`, its evaluation, and the checks that no map
+//! leaves its memory, writes a place twice or leaves a hole.
+
+use super::expr::{Expr, ExprError};
+use super::model::{Counts, Form, LevelName, Throughput};
+use crate::error::{Code, Error};
+use std::collections::HashMap;
+
+/// One end of one moved long word. Coordinates that the map does not name are those of the unit that runs it, and 0
+/// here; `addr` is the offset in long words from the written address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)] // the levels' names
+pub struct Place {
+    pub group: u32,
+    pub l2b: u32,
+    pub l1b: u32,
+    pub mab: u32,
+    pub pe: u32,
+    pub cycle: u32,
+    /// Which long word of a 2-long-word PE operand.
+    pub half: u32,
+    pub addr: u64,
+}
+
+/// The coordinates a map may name, in the order of [`Place`].
+pub const COORDINATES: [&str; 8] = ["group", "l2b", "l1b", "mab", "pe", "cycle", "half", "addr"];
+
+/// Long words of the widest PE operand; `half` runs over them.
+pub const HALVES: u32 = 2;
+
+/// One moved long word.
+pub type Move = (Place, Place);
+
+/// One end of a form, resolved.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// PE operands in the PE grammar.
+    Pe,
+    /// A memory above the PE.
+    Memory {
+        /// Index of the operand class.
+        operand: usize,
+        /// Words of 32 bits of the width prefix that selects this form.
+        width: Option<u32>,
+        /// Levels that `@` selects.
+        selectors: Vec<LevelName>,
+        /// The written address must be a multiple of this, in long words.
+        align: u64,
+    },
+}
+
+/// A transfer form with its expressions parsed and its counts evaluated.
+#[derive(Clone, Debug)]
+pub struct ResolvedForm {
+    /// Name.
+    pub name: String,
+    /// Where the words come from.
+    pub source: End,
+    /// Where they go.
+    pub destination: End,
+    /// MV: long words of a block.
+    pub unit: Option<u64>,
+    /// MV: published rates.
+    pub throughput: Option<Throughput>,
+    loops: Vec<(String, u32)>,
+    from: Coordinates,
+    to: Coordinates,
+    counts: HashMap<String, i64>,
+}
+
+/// An expression per named coordinate, in the order of [`COORDINATES`].
+type Coordinates = Vec<(usize, Expr)>;
+
+/// More words than any map of a real machine moves in one evaluation.
+const MAX_WORDS: u64 = 1 << 20;
+
+impl ResolvedForm {
+    /// Parses `form`; `counts` are the machine's counts and ports by name.
+    pub(super) fn resolve(
+        form: &Form,
+        source: End,
+        destination: End,
+        counts: &HashMap<String, i64>,
+        place: &str,
+    ) -> Result<Self, Error> {
+        let fail = |e: ExprError| Error::new(Code::SpecExpression, format!("{place}: {e}"));
+        let count = |text: &str| Expr::parse(text).and_then(|e| e.eval(&|n| counts.get(n).copied())).map_err(fail);
+        let mut loops = Vec::new();
+        let mut total = 1u64;
+        for (name, extent) in &form.r#loop {
+            let extent = count(extent)?;
+            if counts.contains_key(name) {
+                return Err(Error::new(Code::SpecDuplicate, format!("{place}: the counter `{name}` is a count too")));
+            }
+            total = total.saturating_mul(extent.max(0) as u64);
+            if extent < 1 || total > MAX_WORDS {
+                return Err(Error::new(Code::SpecBadValue, format!("{place}: loop `{name}` has {extent} turns")));
+            }
+            loops.push((name.clone(), extent as u32));
+        }
+        let coordinates = |side: &indexmap::IndexMap<String, String>| -> Result<Coordinates, Error> {
+            let mut out = Vec::new();
+            for (name, text) in side {
+                let Some(index) = COORDINATES.iter().position(|c| c == name) else {
+                    let message = format!("{place}: `{name}` is no coordinate; they are {}", COORDINATES.join(", "));
+                    return Err(Error::new(Code::SpecUnknownKey, message));
+                };
+                out.push((index, Expr::parse(text).map_err(fail)?));
+            }
+            Ok(out)
+        };
+        let unit = form.unit.as_deref().map(count).transpose()?;
+        if unit.is_some_and(|u| u < 1) {
+            return Err(Error::new(Code::SpecBadValue, format!("{place}: `unit` is below 1")));
+        }
+        Ok(ResolvedForm {
+            name: form.name.clone(),
+            source,
+            destination,
+            unit: unit.map(|u| u as u64),
+            throughput: form.throughput.clone(),
+            loops,
+            from: coordinates(&form.from)?,
+            to: coordinates(&form.to)?,
+            counts: counts.clone(),
+        })
+    }
+
+    /// Every moved long word with the named parameters, in loop order. MV maps take the block number as `i`.
+    pub fn evaluate(&self, parameters: &[(&str, i64)]) -> Result<Vec<Move>, ExprError> {
+        let total: u64 = self.loops.iter().map(|(_, n)| u64::from(*n)).product();
+        let mut counters = vec![0u32; self.loops.len()];
+        let mut moves = Vec::with_capacity(total as usize);
+        for _ in 0..total {
+            let name = |n: &str| {
+                let counter = self.loops.iter().position(|(l, _)| l == n).map(|at| i64::from(counters[at]));
+                let parameter = || parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v);
+                counter.or_else(parameter).or_else(|| self.counts.get(n).copied())
+            };
+            moves.push((place(&self.from, &name)?, place(&self.to, &name)?));
+            for at in (0..counters.len()).rev() {
+                counters[at] += 1;
+                if counters[at] < self.loops[at].1 {
+                    break;
+                }
+                counters[at] = 0;
+            }
+        }
+        Ok(moves)
+    }
+
+    /// Checks the map with one set of parameters: units and words in range (`source_words`, `destination_words` are the
+    /// sizes of the memories), no destination twice, no hole.
+    pub(super) fn check(
+        &self,
+        parameters: &[(&str, i64)],
+        counts: &Counts,
+        sizes: (u64, u64),
+        place: &str,
+    ) -> Result<(), Error> {
+        let with = if parameters.is_empty() { String::new() } else { format!(" with {parameters:?}") };
+        let moves = self
+            .evaluate(parameters)
+            .map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
+        for (from, to) in &moves {
+            for (at, size) in [(from, sizes.0), (to, sizes.1)] {
+                if !in_range(at, counts, size) {
+                    return Err(Error::new(Code::SpecMapRange, format!("{place}{with}: {at:?} does not exist")));
+                }
+            }
+        }
+        let mut places: Vec<Place> = moves.iter().map(|(_, to)| *to).collect();
+        places.sort_unstable();
+        if let Some(pair) = places.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::new(Code::SpecMapOverlap, format!("{place}{with}: {:?} is written twice", pair[0])));
+        }
+        match hole(&places, matches!(self.destination, End::Pe), counts) {
+            Some(hole) => Err(Error::new(Code::SpecMapGap, format!("{place}{with}: {hole}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// By how much the offsets of source and destination grow from one block of an MV to the next.
+    pub fn block_strides(&self, parameters: &[(&str, i64)]) -> Result<(u64, u64), ExprError> {
+        let block = |i: i64| {
+            let mut all = parameters.to_vec();
+            all.push(("i", i));
+            self.evaluate(&all)
+        };
+        let (first, second, third) = (block(0)?, block(1)?, block(2)?);
+        let step = |a: &Move, b: &Move| {
+            let moved = |x: &Place, y: &Place| Some((Place { addr: 0, ..*x } == Place { addr: 0, ..*y }).then_some(y.addr.checked_sub(x.addr)?)?);
+            Some((moved(&a.0, &b.0)?, moved(&a.1, &b.1)?))
+        };
+        let uneven = || ExprError("blocks of an MV must lie at equal distances".into());
+        let stride = step(&first[0], &second[0]).ok_or_else(uneven)?;
+        let even = |a: &[Move], b: &[Move]| a.iter().zip(b).all(|(x, y)| step(x, y) == Some(stride));
+        if even(&first, &second) && even(&second, &third) {
+            Ok(stride)
+        } else {
+            Err(uneven())
+        }
+    }
+}
+
+fn place(coordinates: &Coordinates, name: &dyn Fn(&str) -> Option<i64>) -> Result<Place, ExprError> {
+    let mut values = [0i64; COORDINATES.len()];
+    for (index, expr) in coordinates {
+        values[*index] = expr.eval(name)?;
+    }
+    let low = |v: i64| u32::try_from(v).map_err(|_| ExprError(format!("a coordinate is {v}")));
+    let [group, l2b, l1b, mab, pe, cycle, half, addr] = values;
+    Ok(Place {
+        group: low(group)?,
+        l2b: low(l2b)?,
+        l1b: low(l1b)?,
+        mab: low(mab)?,
+        pe: low(pe)?,
+        cycle: low(cycle)?,
+        half: low(half)?,
+        addr: u64::try_from(addr).map_err(|_| ExprError(format!("an offset is {addr}")))?,
+    })
+}
+
+fn in_range(at: &Place, counts: &Counts, size: u64) -> bool {
+    at.group < counts.group
+        && at.l2b < counts.l2b
+        && at.l1b < counts.l1b
+        && at.mab < counts.mab
+        && at.pe < counts.pe
+        && at.cycle < counts.cycle
+        && at.half < HALVES
+        && at.addr < size
+}
+
+/// The first hole of sorted destinations: a PE side must cover every PE in every cycle, a memory a run from offset 0.
+fn hole(places: &[Place], pe: bool, counts: &Counts) -> Option<String> {
+    if pe {
+        let halves = places.iter().map(|p| p.half + 1).max().unwrap_or(0);
+        let wanted = u64::from(counts.mab * counts.pe) * u64::from(counts.cycle * halves);
+        return (places.len() as u64 != wanted)
+            .then(|| format!("{} of {wanted} PE words are written", places.len()));
+    }
+    let unit = |p: &Place| Place { addr: 0, ..*p };
+    let mut expected = 0;
+    for (at, place) in places.iter().enumerate() {
+        if at > 0 && unit(place) != unit(&places[at - 1]) {
+            expected = 0;
+        }
+        if place.addr != expected {
+            return Some(format!("offset {expected} is not written before {place:?}"));
+        }
+        expected += 1;
+    }
+    None
+}

@@ -1,0 +1,181 @@
+//! The declared machine: TOML files under `isa_specs/`, loaded, merged, validated and resolved.
+
+mod expr;
+mod map;
+mod model;
+mod mnemonic;
+mod resolve;
+mod source;
+
+pub use expr::{Expr, ExprError};
+pub use map::{End, Move, Place, ResolvedForm, COORDINATES, HALVES};
+pub use mnemonic::{Half, Mnemonic};
+pub use model::*;
+pub use resolve::selector_name;
+pub use source::built_in_names;
+
+use indexmap::IndexMap;
+use std::collections::HashMap;
+
+/// Bits of a long word: the engine's word.
+pub const LONG_BITS: u32 = 64;
+/// Bits of a word, what PE addresses count.
+pub const WORD_BITS: u32 = 32;
+/// Words in a long word.
+pub const WORDS_PER_LONG: u32 = LONG_BITS / WORD_BITS;
+
+/// A loaded spec. Entries keep their order; indices into the lists are stable.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Name, documentation, clock.
+    pub machine: Machine,
+    /// Units per level.
+    pub counts: Counts,
+    /// Levels, outermost first.
+    pub levels: Vec<Level>,
+    /// Widths of links in long words per cycle.
+    pub ports: IndexMap<String, i64>,
+    /// Access widths.
+    pub widths: Vec<Width>,
+    /// Float formats.
+    pub formats: Vec<Format>,
+    /// Precision letters.
+    pub precisions: Vec<Precision>,
+    /// Memories.
+    pub memories: Vec<Memory>,
+    /// Operand classes.
+    pub operands: Vec<Operand>,
+    /// Forwarding paths.
+    pub forwards: Vec<Forward>,
+    /// Fixed inputs.
+    pub fixed: Vec<Fixed>,
+    /// Immediate literals.
+    pub literals: Vec<Literal>,
+    /// Issue slots.
+    pub slots: Vec<Slot>,
+    /// ALU operations.
+    pub alu: Vec<Alu>,
+    /// How precisions use the MAU.
+    pub mau_precisions: Vec<MauPrecision>,
+    /// MAU operations.
+    pub mau: Vec<Mau>,
+    /// Transfers.
+    pub transfers: Vec<Transfer>,
+    /// Control statements.
+    pub controls: Vec<Control>,
+    /// Write-read gaps.
+    pub hazards: Vec<Hazard>,
+    /// The cycle model.
+    pub timing: Timing,
+    /// Resolved forms of each transfer, in the order of `transfers`.
+    pub forms: Vec<Vec<ResolvedForm>>,
+    /// Resolved parameter of each transfer.
+    pub parameters: Vec<Option<ResolvedParameter>>,
+    /// Legal mnemonics, without parameters.
+    pub mnemonics: HashMap<String, Mnemonic>,
+    /// Differs between specs that differ anywhere.
+    pub fingerprint: u64,
+}
+
+/// A transfer's parameter with its range evaluated.
+#[derive(Clone, Debug)]
+pub struct ResolvedParameter {
+    /// Name in the index map.
+    pub name: String,
+    /// Spelling.
+    pub style: ParameterStyle,
+    /// Smallest value.
+    pub minimum: i64,
+    /// Largest value.
+    pub maximum: i64,
+    /// Value when left out.
+    pub default: Option<i64>,
+    /// Forms that have it; empty: all.
+    pub forms: Vec<String>,
+}
+
+/// What every instruction entry has, whatever its family.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The section, such as `alu`.
+    pub family: &'static str,
+    /// The entry's name.
+    pub name: &'a str,
+    /// One paragraph.
+    pub doc: &'a str,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub examples: &'a [Example],
+}
+
+impl Spec {
+    /// Loads a built-in spec by name, or a folder of `.toml` files, or one `.toml` file.
+    pub fn load(name: &str) -> Result<Spec, crate::error::Error> {
+        resolve::resolve(source::load(name)?)
+    }
+
+    /// Index of the memory called `name`.
+    pub fn memory(&self, name: &str) -> Option<usize> {
+        self.memories.iter().position(|m| m.name == name)
+    }
+
+    /// The float format called `name`.
+    pub fn format(&self, name: &str) -> Option<&Format> {
+        self.formats.iter().find(|f| f.name == name)
+    }
+
+    /// Every count and port by the name that expressions use.
+    pub fn constants(&self) -> HashMap<String, i64> {
+        resolve::constants(&self.counts, &self.ports)
+    }
+
+    /// Units of `level` in the whole chip.
+    pub fn units(&self, level: LevelName) -> u64 {
+        let c = &self.counts;
+        let below = [
+            (LevelName::Group, c.group),
+            (LevelName::L2b, c.l2b),
+            (LevelName::L1b, c.l1b),
+            (LevelName::Mab, c.mab),
+            (LevelName::Pe, c.pe),
+        ];
+        below.iter().filter(|(l, _)| *l <= level).map(|(_, n)| u64::from(*n)).product()
+    }
+
+    /// Units of `level` inside one unit of the level above; 1 for the chip.
+    pub fn count(&self, level: LevelName) -> u32 {
+        let c = &self.counts;
+        match level {
+            LevelName::Chip => 1,
+            LevelName::Group => c.group,
+            LevelName::L2b => c.l2b,
+            LevelName::L1b => c.l1b,
+            LevelName::Mab => c.mab,
+            LevelName::Pe => c.pe,
+        }
+    }
+
+    /// PEs of one L1B: the length of a row of PE state.
+    pub fn lanes(&self) -> usize {
+        (self.counts.mab * self.counts.pe) as usize
+    }
+
+    /// All instruction entries: ALU, MAU, transfers, control.
+    pub fn entries(&self) -> Vec<Entry<'_>> {
+        let mut all = Vec::new();
+        macro_rules! family {
+            ($list:expr, $family:literal) => {
+                for e in &$list {
+                    let (name, doc, evidence) = (e.name.as_str(), e.doc.as_str(), e.evidence);
+                    all.push(Entry { family: $family, name, doc, evidence, examples: &e.example });
+                }
+            };
+        }
+        family!(self.alu, "alu");
+        family!(self.mau, "mau");
+        family!(self.transfers, "transfer");
+        family!(self.controls, "control");
+        all
+    }
+}

@@ -1,0 +1,645 @@
+//! The entries of a spec as its TOML spells them. Field names are the keys; unknown keys are refused.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+/// How well an entry is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// Reproduced against output of the vendor's emulator or board.
+    VendorOutput,
+    /// Stated by the vendor's manual.
+    Manual,
+    /// Follows from working public programs or from other entries.
+    Derived,
+    /// Not established; the best guess.
+    Guess,
+}
+
+impl Evidence {
+    /// The spelling of the spec.
+    pub fn name(self) -> &'static str {
+        match self {
+            Evidence::VendorOutput => "vendor-output",
+            Evidence::Manual => "manual",
+            Evidence::Derived => "derived",
+            Evidence::Guess => "guess",
+        }
+    }
+}
+
+/// A few lines of assembly and the long words they must leave behind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    /// The program.
+    pub text: String,
+    /// Location, as in `d get`, to the long words (16 hex digits) from there on.
+    pub expect: IndexMap<String, Vec<String>>,
+    /// The same for one machine by name, instead of `expect`.
+    #[serde(default)]
+    pub expect_on: IndexMap<String, IndexMap<String, Vec<String>>>,
+}
+
+/// `[machine]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Name of the spec.
+    pub name: String,
+    /// One sentence.
+    pub doc: String,
+    /// Clock frequency in MHz.
+    pub clock_mhz: u32,
+}
+
+/// `[counts]`: units of a level inside one unit of the level above, and the cycles of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counts {
+    /// Groups of the chip.
+    pub group: u32,
+    /// L2Bs of a group.
+    pub l2b: u32,
+    /// L1Bs of an L2B.
+    pub l1b: u32,
+    /// MABs of an L1B.
+    pub mab: u32,
+    /// PEs of a MAB.
+    pub pe: u32,
+    /// Cycles of a step.
+    pub cycle: u32,
+}
+
+/// A level of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+pub enum LevelName {
+    /// The whole chip.
+    Chip,
+    /// A group: DRAM, PDM.
+    Group,
+    /// An L2B: L2BM.
+    L2b,
+    /// An L1B: L1BM.
+    L1b,
+    /// A matrix block.
+    Mab,
+    /// A processing element.
+    Pe,
+}
+
+/// `[[level]]`, outermost first.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Which level.
+    pub name: LevelName,
+    /// Its letter in debug statements.
+    pub selector: char,
+}
+
+/// `[[width]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Width {
+    /// Name in messages.
+    pub name: String,
+    /// What stands between `$` and the letter.
+    pub prefix: String,
+    /// Words of 32 bits.
+    pub words: u32,
+}
+
+/// `[[format]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Format {
+    /// Name.
+    pub name: String,
+    /// Exponent bits.
+    pub exponent: u32,
+    /// Fraction bits.
+    pub fraction: u32,
+}
+
+/// Whether a precision's lanes are floating point or integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LaneKind {
+    /// Floating point.
+    Float,
+    /// Two's complement or unsigned integers.
+    Int,
+}
+
+/// `[[precision]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Precision {
+    /// The letter of mnemonics.
+    pub name: String,
+    /// Floats or integers.
+    pub kind: LaneKind,
+    /// Name of the float format.
+    pub format: Option<String>,
+    /// Lanes of a long word.
+    pub lanes: u32,
+}
+
+/// What a written address counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Words of 32 bits.
+    Word,
+    /// Long words of 64 bits.
+    Long,
+    /// No address: the entry of the cycle.
+    Cycle,
+}
+
+/// Whether reads and writes of a memory go through one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ports {
+    /// One port for both.
+    Shared,
+    /// One for reads, one for writes.
+    Split,
+}
+
+/// `[[memory]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Name in the Python API and in memory files.
+    pub name: String,
+    /// One instance per unit of this level.
+    pub level: LevelName,
+    /// Long words of one instance.
+    pub words: u64,
+    /// What a written address counts.
+    pub unit: Unit,
+    /// Read and write ports.
+    pub ports: Ports,
+    /// Kept as pages that exist once touched.
+    #[serde(default)]
+    pub sparse: bool,
+    /// Name in dump lines.
+    pub dump: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// A way to write an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Addressing {
+    /// `0v`, `0v4`: advances every cycle.
+    Stride,
+    /// `[0,2,4,6]`: one address per cycle.
+    Flat,
+}
+
+/// `[[operand]]`: a memory as assembly names it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operand {
+    /// Name that transfer forms use.
+    pub name: String,
+    /// The letter after the width prefix.
+    pub letter: char,
+    /// The memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// Legal ways to write the address beyond a plain number.
+    pub addressing: Vec<Addressing>,
+    /// Levels that `@` may select, outermost first.
+    #[serde(default)]
+    pub selectors: Vec<LevelName>,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// The unit whose last result a forwarding path holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardUnit {
+    /// MAU compute.
+    Mau,
+    /// ALU.
+    Alu,
+    /// L1BM to PE.
+    L1bm,
+}
+
+/// `[[forward]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forward {
+    /// Token without `$`.
+    pub name: String,
+    /// Whose result.
+    pub unit: ForwardUnit,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[fixed]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// Token without `$`.
+    pub name: String,
+    /// Expression over `g q b m p` and the counts, or "msb".
+    pub value: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// What a literal's text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LiteralKind {
+    /// A decimal number, rounded to a float format.
+    Float,
+    /// A signed integer.
+    Signed,
+    /// An unsigned integer.
+    Unsigned,
+}
+
+/// `[[literal]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Literal {
+    /// What stands before the quotes.
+    pub name: String,
+    /// Float or integer.
+    pub kind: LiteralKind,
+    /// Float format.
+    pub format: Option<String>,
+    /// Integer width.
+    pub bits: Option<u32>,
+    /// How often the value fills the 32-bit word.
+    pub repeat: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[slot]]`: at most one instruction of a slot per line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// Name.
+    pub name: String,
+    /// Shares a line with nothing.
+    #[serde(default)]
+    pub alone: bool,
+    /// Shares a line with these slots only.
+    #[serde(default)]
+    pub with: Vec<String>,
+    /// Needs another instruction on the line.
+    #[serde(default)]
+    pub needs_company: bool,
+    /// One sentence.
+    pub doc: String,
+}
+
+/// Lane functions of the ALU. The engine has a kernel for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // one word each, described by the ops that use them
+pub enum AluKernelName {
+    Passa,
+    Inc,
+    Dec,
+    Add,
+    Sub,
+    Not,
+    Lnot,
+    And,
+    Or,
+    Xor,
+    Lsl,
+    Lsr,
+    Bsl,
+    Bsr,
+    Packbit,
+    Max,
+    Min,
+    Relu,
+    Lrelu,
+    Ilrelu,
+    Rsqrt,
+    Floor,
+    Ftoi,
+    Imm,
+    Immu,
+}
+
+/// When a lane's flag is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the name says it
+pub enum FlagName {
+    None,
+    ResultZero,
+    MsbClear,
+    NoCarry,
+    NoBorrow,
+    XSelected,
+    BitClear,
+}
+
+/// Which part of the 128-bit path an op works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataWidth {
+    /// L0; L1 of an ALU result is L1 of x.
+    Long,
+    /// Both long words.
+    Path,
+}
+
+/// `[[alu]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alu {
+    /// The op without prefixes.
+    pub name: String,
+    /// Legal precision letters; none: the op has no prefix.
+    pub precisions: Vec<String>,
+    /// The integer precisions have a `u` form.
+    #[serde(default)]
+    pub unsigned: bool,
+    /// Source operands.
+    pub sources: u32,
+    /// Begins with a literal.
+    #[serde(default)]
+    pub literal: bool,
+    /// Lane function.
+    pub kernel: AluKernelName,
+    /// `relu`: the tested bit, counted from the top.
+    pub bit: Option<u32>,
+    /// What the op works on.
+    pub data: DataWidth,
+    /// Flag rule.
+    pub flag: FlagName,
+    /// Flag rule of the `u` form.
+    pub unsigned_flag: Option<FlagName>,
+    /// Memories that no instruction of the line may touch.
+    #[serde(default)]
+    pub excludes: Vec<String>,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}
+
+/// `[[mau_precision]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MauPrecision {
+    /// Precision letter.
+    pub name: String,
+    /// Low bits of both factors whose partial products are not formed.
+    pub omitted_bits: u32,
+    /// What the addend port takes.
+    pub addend: DataWidth,
+    /// What the result fills.
+    pub result: DataWidth,
+    /// Format of an `r` result.
+    pub reduced: String,
+    /// Products need `u` or `d`.
+    pub pair: bool,
+}
+
+/// A MAU input port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MauPort {
+    /// First factor.
+    X,
+    /// Second factor.
+    Y,
+    /// Addend.
+    Z,
+}
+
+/// `[[mau]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mau {
+    /// The op without prefix and suffixes.
+    pub name: String,
+    /// Legal precision letters.
+    pub precisions: Vec<String>,
+    /// The port of each written source.
+    pub sources: Vec<MauPort>,
+    /// Multiplies two written sources, so that `pair` precisions need `u` or `d`.
+    pub product: bool,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}
+
+/// How a transfer's parameter is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParameterStyle {
+    /// `@3`
+    At,
+    /// `+3`, `-3`, or nothing for the default.
+    Signed,
+}
+
+/// What a transfer's mnemonic carries.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Name in the index map.
+    pub name: String,
+    /// Spelling.
+    pub style: ParameterStyle,
+    /// Smallest value, an expression.
+    pub minimum: String,
+    /// Largest value, an expression.
+    pub maximum: String,
+    /// Value when left out; none: must be written.
+    pub default: Option<i64>,
+    /// Forms that have it; empty: all.
+    #[serde(default)]
+    pub forms: Vec<String>,
+}
+
+/// One end of a transfer form.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// An operand's name, or "pe" for the PE side.
+    pub operand: String,
+    /// Width prefix that selects this form.
+    pub width: Option<String>,
+    /// Levels that `@` must select here.
+    #[serde(default)]
+    pub selectors: Vec<LevelName>,
+    /// What the written address must be a multiple of, an expression.
+    pub align: Option<String>,
+}
+
+/// Published rates of an MV form in long words per cycle.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Throughput {
+    /// Both ends in one group.
+    pub same_group: u32,
+    /// Ends in different groups.
+    pub across: u32,
+}
+
+/// `[[transfer.form]]`: one index map.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// Name.
+    pub name: String,
+    /// MV: the size must be a multiple of this expression, and `i` counts such blocks.
+    pub unit: Option<String>,
+    /// Where the words come from.
+    pub source: Side,
+    /// Where they go.
+    pub destination: Side,
+    /// MV: published rates.
+    pub throughput: Option<Throughput>,
+    /// Counter to its count, an expression; outermost first.
+    pub r#loop: IndexMap<String, String>,
+    /// Coordinates of the source.
+    pub from: IndexMap<String, String>,
+    /// Coordinates of the destination.
+    pub to: IndexMap<String, String>,
+    /// Where it differs from the instruction's.
+    pub evidence: Option<Evidence>,
+}
+
+/// `[[transfer]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The mnemonic without its parameter.
+    pub name: String,
+    /// Issue slot.
+    pub slot: String,
+    /// The level whose every unit runs the map.
+    pub level: LevelName,
+    /// What the mnemonic carries.
+    pub parameter: Option<Parameter>,
+    /// Index maps; the operands written decide which one is meant.
+    pub form: Vec<Form>,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}
+
+/// What a control statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ControlKernel {
+    /// Idle steps.
+    Nop,
+    /// Waits for an MV.
+    Wait,
+    /// Freezes the forwarding paths.
+    Noforward,
+    /// Ends the source.
+    Quit,
+}
+
+/// `[[control]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Control {
+    /// The mnemonic.
+    pub name: String,
+    /// Issue slot.
+    pub slot: String,
+    /// What it does.
+    pub kernel: ControlKernel,
+    /// How it is written.
+    pub syntax: String,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}
+
+/// Whether a hazard concerns a port or the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HazardRule {
+    /// Any address of the memory.
+    Port,
+    /// The same words.
+    Data,
+}
+
+/// `[[hazard]]`: the gap between a write and a read of PE memories.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hazard {
+    /// Name.
+    pub name: String,
+    /// Memories concerned.
+    pub memories: Vec<String>,
+    /// Port conflict or data race.
+    pub rule: HazardRule,
+    /// Whole steps in between.
+    pub steps: Option<u32>,
+    /// Full cycles in between.
+    pub cycles: Option<u32>,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[timing]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Cycles from the start of an MV to its first word.
+    pub mv_latency: u32,
+    /// Long words per cycle and group touched.
+    pub mv_throughput: u32,
+    /// Smallest tag.
+    pub tag_minimum: u32,
+    /// Largest tag.
+    pub tag_maximum: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}

@@ -1,0 +1,187 @@
+//! Reading spec files: built-in or from disk, `extends`, and the merge of a spec over the one it extends.
+
+use crate::error::{Code, Error};
+use include_dir::{include_dir, Dir};
+use indexmap::IndexMap;
+use std::path::{Path, PathBuf};
+
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../isa_specs");
+
+/// A chain of `extends` longer than this is a circle.
+const MAX_EXTENDS: u32 = 8;
+
+/// A table of the spec and the file it stands in.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) table: toml::Table,
+    pub(super) origin: String,
+}
+
+/// All tables of a spec: `[section]` and `[[section]]` by the entry's `name`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Document {
+    pub(super) single: IndexMap<String, Entry>,
+    pub(super) list: IndexMap<String, IndexMap<String, Entry>>,
+}
+
+/// Names of the specs that are part of this build.
+pub fn built_in_names() -> Vec<String> {
+    BUILT_IN.dirs().filter_map(|d| Some(d.path().file_name()?.to_str()?.to_string())).collect()
+}
+
+/// Text of one spec file, with the name to use in messages.
+struct File {
+    name: String,
+    text: String,
+}
+
+/// Where a spec's files come from.
+enum Place {
+    BuiltIn(String),
+    Disk(PathBuf),
+}
+
+fn find(name: &str, beside: Option<&Path>) -> Option<Place> {
+    let beside = beside.map(|folder| folder.join(name)).filter(|p| p.exists());
+    if let Some(path) = beside {
+        return Some(Place::Disk(path));
+    }
+    if BUILT_IN.get_dir(name).is_some() {
+        return Some(Place::BuiltIn(name.to_string()));
+    }
+    let path = PathBuf::from(name);
+    path.exists().then_some(Place::Disk(path))
+}
+
+fn read(place: &Place) -> Result<Vec<File>, Error> {
+    let mut files = Vec::new();
+    match place {
+        Place::BuiltIn(name) => {
+            let folder = BUILT_IN.get_dir(name).map(|d| d.files().collect::<Vec<_>>()).unwrap_or_default();
+            for file in folder.iter().filter(|f| f.path().extension().is_some_and(|e| e == "toml")) {
+                let text = file.contents_utf8().unwrap_or_default().to_string();
+                files.push(File { name: file.path().display().to_string(), text });
+            }
+        }
+        Place::Disk(path) => {
+            let mut paths = vec![path.clone()];
+            if path.is_dir() {
+                let entries = std::fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
+                paths = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+                paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+            }
+            for path in paths {
+                let text = std::fs::read_to_string(&path).map_err(|e| unreadable(&path, &e))?;
+                files.push(File { name: path.display().to_string(), text });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(Code::Unreadable, format!("{}: {error}", path.display()))
+}
+
+/// Loads the spec called `name` (a built-in name, a folder or a file) with everything it extends.
+pub(super) fn load(name: &str) -> Result<Document, Error> {
+    load_from(name, None, 0)
+}
+
+fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, Error> {
+    let code = if depth == 0 { Code::SpecNotFound } else { Code::SpecExtends };
+    if depth > MAX_EXTENDS {
+        return Err(Error::new(Code::SpecExtends, format!("`extends` goes round in a circle through `{name}`")));
+    }
+    let place = find(name, beside)
+        .ok_or_else(|| Error::new(code, format!("no spec `{name}`; built in are {}", built_in_names().join(", "))))?;
+    let files = read(&place)?;
+    if files.is_empty() {
+        return Err(Error::new(code, format!("`{name}` holds no .toml file")));
+    }
+    let mut own = Document::default();
+    let mut base = None;
+    for file in &files {
+        let table: toml::Table = file.text.parse().map_err(|e: toml::de::Error| {
+            Error::new(Code::SpecSyntax, format!("{}: {}", file.name, e.to_string().trim_end()))
+        })?;
+        for (key, value) in table {
+            if key == "extends" {
+                let parent = value.as_str().ok_or_else(|| {
+                    Error::new(Code::SpecExtends, format!("{}: `extends` is not a string", file.name))
+                })?;
+                base = Some(parent.to_string());
+            } else {
+                own.add(&key, value, &file.name)?;
+            }
+        }
+    }
+    let Some(parent) = base else { return Ok(own) };
+    let folder = match &place {
+        Place::Disk(path) => path.parent(),
+        Place::BuiltIn(_) => None,
+    };
+    let mut document = load_from(&parent, folder, depth + 1)?;
+    document.overlay(own);
+    Ok(document)
+}
+
+impl Document {
+    /// Adds one top-level value of a file; refuses a second one of the same name.
+    fn add(&mut self, key: &str, value: toml::Value, origin: &str) -> Result<(), Error> {
+        let duplicate = |what: String| Error::new(Code::SpecDuplicate, format!("{origin}: {what} stands there twice"));
+        match value {
+            toml::Value::Table(table) => {
+                let entry = Entry { table, origin: origin.to_string() };
+                match self.single.insert(key.to_string(), entry) {
+                    Some(_) => Err(duplicate(format!("[{key}]"))),
+                    None => Ok(()),
+                }
+            }
+            toml::Value::Array(items) => {
+                for item in items {
+                    let toml::Value::Table(table) = item else {
+                        return Err(Error::new(Code::SpecWrongType, format!("{origin}: `{key}` is not a list of tables")));
+                    };
+                    let Some(name) = table.get("name").and_then(toml::Value::as_str).map(str::to_string) else {
+                        return Err(Error::new(Code::SpecMissingKey, format!("{origin}: a [[{key}]] has no `name`")));
+                    };
+                    let entry = Entry { table, origin: origin.to_string() };
+                    if self.list.entry(key.to_string()).or_default().insert(name.clone(), entry).is_some() {
+                        return Err(duplicate(format!("[[{key}]] `{name}`")));
+                    }
+                }
+                Ok(())
+            }
+            _ => Err(Error::new(Code::SpecUnknownKey, format!("{origin}: `{key}` is not a section of a spec"))),
+        }
+    }
+
+    /// Lays `top` over this document: tables merge key by key, list entries by name.
+    fn overlay(&mut self, top: Document) {
+        for (key, entry) in top.single {
+            merge(&mut self.single, key, entry);
+        }
+        for (key, entries) in top.list {
+            let own = self.list.entry(key).or_default();
+            for (name, entry) in entries {
+                merge(own, name, entry);
+            }
+        }
+    }
+}
+
+fn merge(into: &mut IndexMap<String, Entry>, key: String, top: Entry) {
+    match into.get_mut(&key) {
+        Some(base) => {
+            base.origin = top.origin;
+            for (k, v) in top.table {
+                base.table.insert(k, v);
+            }
+        }
+        None => {
+            into.insert(key, top);
+        }
+    }
+}
