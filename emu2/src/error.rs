@@ -40,6 +40,64 @@ codes! {
     SpecExtends = "S0012", "`extends` does not lead to a spec", "name a built-in spec or a folder beside this one";
     SpecWrongType = "S0013", "a value of the spec has the wrong type", "give it the type named";
 
+    TooMany = "A0001", "more findings than are listed", "correct the ones above and assemble again";
+
+    UnexpectedText = "A0101", "text that no statement has at this place", "remove it, or write it as the statement's syntax says";
+    UnknownMnemonic = "A0102", "no instruction has this mnemonic", "use a mnemonic of the spec; mnemonics are lower case";
+    NumberExpected = "A0103", "a number is missing or malformed", "write a decimal number";
+    TooLarge = "A0104", "the number or the source is too large", "use a smaller one";
+    Unsupported = "A0105", "this form of the language is not supported", "write the program without it";
+
+    UnknownOperand = "A0201", "no operand has this name", "use an operand of the spec";
+    BadOperandAddress = "A0202", "the address of the operand is malformed", "write a number, a stride such as `0v` or a list such as `[0,2,4,6]`, as the operand allows";
+    OperandRange = "A0203", "the address is past the end of the memory", "use a smaller address";
+    Misaligned = "A0204", "the address is not aligned to the access", "use a multiple of the number named";
+    BadStride = "A0205", "the stride does not fit the access", "use a multiple of the access width, in words";
+    ListLength = "A0206", "the address list does not name one address per cycle", "write one address per cycle";
+    WrongOperand = "A0207", "this operand cannot stand here", "use one of the kinds named";
+    MissingOperand = "A0208", "an operand is missing", "write the sources first, then at least one destination";
+    ExtraOperand = "A0209", "an operand too many", "remove it";
+    NowriteCompany = "A0210", "`$nowrite` has company", "make it the only destination, or remove it";
+    BadNegation = "A0211", "this operand cannot be negated", "negate sources of MAU instructions only";
+    BadConversion = "A0212", "this operand cannot be converted", "use `e` where a next lower format exists, `r` where the lowest format is read";
+    BadMask = "A0213", "the write mask is malformed", "write one 0 or 1 per cycle, such as `/1000`";
+    AddressWraps = "A0214", "the access runs past the end of the memory and wraps", "use a smaller address or stride";
+
+    LiteralMissing = "A0301", "a literal is missing or of unknown kind", "write a literal such as `i\"1\"`";
+    LiteralUnterminated = "A0302", "the literal has no closing quote", "close it on the same line";
+    LiteralMalformed = "A0303", "the text of the literal is not a number", "write a decimal, `0x` or `0b` integer, or a decimal float or `inf`";
+    LiteralRange = "A0304", "the literal is outside its type's range", "use a smaller number or another kind of literal";
+
+    NoForm = "A0401", "the transfer has no form for these operands", "use one of the forms named";
+    MissingParameter = "A0402", "the transfer needs a parameter", "write it after the mnemonic";
+    BadParameter = "A0403", "the parameter is malformed, out of range or not taken here", "use a value of the range named";
+    MissingSize = "A0404", "the MV has no size", "write it after the mnemonic, such as `/n64`";
+    SizeUnit = "A0405", "the size of the MV is not a multiple of its unit", "use a multiple of the unit";
+    BadMvParameter = "A0406", "an MV parameter is malformed, unknown or given twice", "use `n<size>`, `i<two hex digits>`, `p<priority>`, each at most once";
+    BadTag = "A0407", "the tag is malformed or cannot be waited for", "write `i` and two hex digits, from `i01`";
+    UnusualTag = "A0408", "the tag is outside the documented range", "use a tag of the documented range";
+    BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
+
+    UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
+    BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";
+    DebugRange = "A0503", "the debug statement reaches past the end of the memory", "use a smaller address or count";
+    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items `l` and 16 hex digits";
+    PayloadCount = "A0505", "the payload does not have as many long words as the count says", "correct the count or the payload";
+
+    SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
+    NotAlone = "A0602", "this instruction cannot share a line", "put it on a line of its own";
+    WrongCompany = "A0603", "these instructions cannot share a line", "put them on two lines";
+    NeedsCompany = "A0604", "this cannot stand alone on a line", "add an instruction, at least `nop`";
+    WrittenTwice = "A0605", "one memory is written twice in a step", "write it on two lines";
+    ReadTwice = "A0606", "one memory is read at different words in a step", "read the same words, or use another memory";
+    SharedPort = "A0607", "a memory with one port is read and written at different words in a step", "use the same words, or another memory";
+    Excluded = "A0608", "an instruction of the line excludes this memory", "use another memory or another line";
+
+    PortHazard = "A0701", "a memory is read too soon after a write through the same port", "put more steps in between";
+    DataHazard = "A0702", "words are read too soon after they are written", "put more steps in between";
+    WaitHazard = "A0703", "words that an MV writes are read without a `wait` for it", "tag the MV and `wait` for the tag before this line";
+    IdleUnit = "A0704", "the forwarding path's unit was idle in the step before", "read the path in the step after the unit's instruction, only `nop`s in between";
+
     Unreadable = "F0001", "the file cannot be read", "check the path and its permissions";
     NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8";
     EmptyFile = "F0003", "the file is empty", "write at least a comment or a `nop`";
@@ -54,6 +112,7 @@ codes! {
     WrongSpec = "R0005", "the program was assembled for another spec", "assemble it with the machine's own spec";
     NoKernel = "R0006", "the engine has no kernel for this entry of the spec", "use a precision and kernel that the engine has";
     BadShape = "R0007", "the array has the wrong shape", "give one axis per level that is not selected, then the addresses";
+    BadOption = "R0009", "the option has no such value", "use one of the values named";
     UnsignalledTag = "R0008", "the wait is for a tag that no MV before it carries", "tag the MV, or correct the tag";
 }
 

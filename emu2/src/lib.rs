@@ -5,6 +5,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod asm;
 pub mod error;
+pub mod exec;
+pub mod machine;
 pub mod num;
+pub mod report;
 pub mod spec;

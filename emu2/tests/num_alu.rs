@@ -1,4 +1,5 @@
 //! ALU lane kernels and flag rules against worked vectors and the slow reference.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod num_reference;
 
@@ -303,7 +304,7 @@ fn every_shift_count() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if long() { 200_000 } else { 4_000 }))]
+    #![proptest_config(num_reference::proptest(if long() { 200_000 } else { 4_000 }))]
 
     /// Rows of random lanes, float-structured or plain, for every kernel.
     #[test]

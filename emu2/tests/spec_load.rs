@@ -1,12 +1,55 @@
-//! Loading of the built-in specs.
+//! Loading of specs: the built-in ones, and every file under `tests/spec`.
 
+use emu2::error::Code;
 use emu2::spec::Spec;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/spec").join(folder);
+    let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    assert!(!all.is_empty());
+    all
+}
 
 #[test]
 fn built_in_specs_load() {
-    for name in emu2::spec::built_in_names() {
-        if let Err(error) = Spec::load(&name) {
-            panic!("{name}: {error}");
+    let names = emu2::spec::built_in_names();
+    assert!(names.len() >= 2, "{names:?}");
+    for name in names {
+        let spec = Spec::load(&name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(spec.machine.name, name);
+    }
+}
+
+#[test]
+fn must_pass_files_load() {
+    for path in files("must_pass") {
+        if let Err(e) = Spec::load(path.to_str().unwrap()) {
+            panic!("{}: {e}", path.display());
         }
     }
+}
+
+/// Each file names the code and a piece of the message that it must be refused with.
+#[test]
+fn must_fail_files_are_refused_for_their_reason() {
+    let mut seen = HashSet::new();
+    for path in files("must_fail") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let expected = text.lines().next().and_then(|l| l.strip_prefix("# expect: ")).expect("first line");
+        let (code, message) = expected.split_once(' ').unwrap();
+        let error = match Spec::load(path.to_str().unwrap()) {
+            Ok(_) => panic!("{} loads", path.display()),
+            Err(e) => e,
+        };
+        assert_eq!(error.code().id(), code, "{}: {error}", path.display());
+        assert!(error.0.message.contains(message), "{}: {error}", path.display());
+        seen.insert(code.to_string());
+    }
+    let missing: Vec<_> = Code::ALL.iter().map(|c| c.id()).filter(|id| id.starts_with('S') && !seen.contains(*id)).collect();
+    // A spec that does not exist has no file.
+    assert_eq!(missing, ["S0011"]);
+    assert_eq!(Spec::load("no/such/spec").unwrap_err().code().id(), "S0011");
 }

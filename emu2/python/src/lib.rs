@@ -1,1 +1,20 @@
-//! Python bindings of emu2.
+//! Python bindings of emu2: converts arguments, results and errors; everything else is in the core crate.
+
+mod convert;
+mod error;
+mod machine;
+mod program;
+mod spec;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the Python package `emu2`.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::machine::{PyMachine, PyReport};
+    #[pymodule_export]
+    use super::program::{assemble, PyProgram};
+    #[pymodule_export]
+    use super::spec::{built_in_specs, PyIndexMap, PySpec};
+}

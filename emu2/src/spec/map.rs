@@ -159,9 +159,8 @@ impl ResolvedForm {
         place: &str,
     ) -> Result<(), Error> {
         let with = if parameters.is_empty() { String::new() } else { format!(" with {parameters:?}") };
-        let moves = self
-            .evaluate(parameters)
-            .map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
+        let moves =
+            self.evaluate(parameters).map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
         for (from, to) in &moves {
             for (at, size) in [(from, sizes.0), (to, sizes.1)] {
                 if !in_range(at, counts, size) {
@@ -188,10 +187,11 @@ impl ResolvedForm {
             self.evaluate(&all)
         };
         let (first, second, third) = (block(0)?, block(1)?, block(2)?);
-        let step = |a: &Move, b: &Move| {
-            let moved = |x: &Place, y: &Place| Some((Place { addr: 0, ..*x } == Place { addr: 0, ..*y }).then_some(y.addr.checked_sub(x.addr)?)?);
-            Some((moved(&a.0, &b.0)?, moved(&a.1, &b.1)?))
+        let moved = |x: &Place, y: &Place| {
+            let same_unit = Place { addr: 0, ..*x } == Place { addr: 0, ..*y };
+            y.addr.checked_sub(x.addr).filter(|_| same_unit)
         };
+        let step = |a: &Move, b: &Move| Some((moved(&a.0, &b.0)?, moved(&a.1, &b.1)?));
         let uneven = || ExprError("blocks of an MV must lie at equal distances".into());
         let stride = step(&first[0], &second[0]).ok_or_else(uneven)?;
         let even = |a: &[Move], b: &[Move]| a.iter().zip(b).all(|(x, y)| step(x, y) == Some(stride));
@@ -238,8 +238,7 @@ fn hole(places: &[Place], pe: bool, counts: &Counts) -> Option<String> {
     if pe {
         let halves = places.iter().map(|p| p.half + 1).max().unwrap_or(0);
         let wanted = u64::from(counts.mab * counts.pe) * u64::from(counts.cycle * halves);
-        return (places.len() as u64 != wanted)
-            .then(|| format!("{} of {wanted} PE words are written", places.len()));
+        return (places.len() as u64 != wanted).then(|| format!("{} of {wanted} PE words are written", places.len()));
     }
     let unit = |p: &Place| Place { addr: 0, ..*p };
     let mut expected = 0;

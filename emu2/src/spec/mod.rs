@@ -1,9 +1,10 @@
 //! The declared machine: TOML files under `isa_specs/`, loaded, merged, validated and resolved.
 
+mod control;
 mod expr;
 mod map;
-mod model;
 mod mnemonic;
+mod model;
 mod resolve;
 mod source;
 
@@ -14,6 +15,7 @@ pub use model::*;
 pub use resolve::selector_name;
 pub use source::built_in_names;
 
+use crate::num::lane::Lane;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
@@ -23,6 +25,16 @@ pub const LONG_BITS: u32 = 64;
 pub const WORD_BITS: u32 = 32;
 /// Words in a long word.
 pub const WORDS_PER_LONG: u32 = LONG_BITS / WORD_BITS;
+
+/// The slot of ALU operations.
+pub const ALU_SLOT: &str = "alu";
+/// The slot of MAU operations.
+pub const MAU_SLOT: &str = "mau";
+
+/// ALU kernel: the literal's word in all words of the path.
+pub const IMM: &str = "imm";
+/// ALU kernel: the literal's word in the upper word of both long words.
+pub const IMMU: &str = "immu";
 
 /// A loaded spec. Entries keep their order; indices into the lists are stable.
 #[derive(Clone, Debug)]
@@ -107,6 +119,15 @@ pub struct Entry<'a> {
     pub evidence: Evidence,
     /// Programs with their bits.
     pub examples: &'a [Example],
+}
+
+impl Precision {
+    /// The engine's lane type.
+    pub fn lane(&self) -> Option<Lane> {
+        let mut letters = self.name.chars();
+        let lane = Lane::from_letter(letters.next()?)?;
+        (letters.next().is_none() && lane.count() == self.lanes as usize).then_some(lane)
+    }
 }
 
 impl Spec {

@@ -315,54 +315,11 @@ pub struct Slot {
     /// Needs another instruction on the line.
     #[serde(default)]
     pub needs_company: bool,
+    /// How many priorities (`p0`, `p1`, ...) its instructions may ask for; 0: they have none.
+    #[serde(default)]
+    pub priorities: u32,
     /// One sentence.
     pub doc: String,
-}
-
-/// Lane functions of the ALU. The engine has a kernel for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // one word each, described by the ops that use them
-pub enum AluKernelName {
-    Passa,
-    Inc,
-    Dec,
-    Add,
-    Sub,
-    Not,
-    Lnot,
-    And,
-    Or,
-    Xor,
-    Lsl,
-    Lsr,
-    Bsl,
-    Bsr,
-    Packbit,
-    Max,
-    Min,
-    Relu,
-    Lrelu,
-    Ilrelu,
-    Rsqrt,
-    Floor,
-    Ftoi,
-    Imm,
-    Immu,
-}
-
-/// When a lane's flag is 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)] // the name says it
-pub enum FlagName {
-    None,
-    ResultZero,
-    MsbClear,
-    NoCarry,
-    NoBorrow,
-    XSelected,
-    BitClear,
 }
 
 /// Which part of the 128-bit path an op works on.
@@ -391,16 +348,17 @@ pub struct Alu {
     /// Begins with a literal.
     #[serde(default)]
     pub literal: bool,
-    /// Lane function.
-    pub kernel: AluKernelName,
-    /// `relu`: the tested bit, counted from the top.
-    pub bit: Option<u32>,
+    /// Lane function: a name of the ALU kernels, or `imm`, `immu`.
+    pub kernel: String,
+    /// The bit of x that `relu` tests, counted from the top.
+    #[serde(default)]
+    pub bit: u32,
     /// What the op works on.
     pub data: DataWidth,
     /// Flag rule.
-    pub flag: FlagName,
+    pub flag: String,
     /// Flag rule of the `u` form.
-    pub unsigned_flag: Option<FlagName>,
+    pub unsigned_flag: Option<String>,
     /// Memories that no instruction of the line may touch.
     #[serde(default)]
     pub excludes: Vec<String>,
@@ -596,29 +554,40 @@ pub struct Control {
     pub example: Vec<Example>,
 }
 
-/// Whether a hazard concerns a port or the data.
+/// What makes a read too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HazardRule {
-    /// Any address of the memory.
+    /// A write to any address of the memory, `steps` or less before.
     Port,
-    /// The same words.
+    /// A write to the same words, `steps` or `cycles` or less before.
     Data,
+    /// A write to the same words by an MV that no `wait` has seen finish.
+    Wait,
+    /// A forwarding path whose unit was idle in the last step that was not a `nop`.
+    Forward,
 }
 
-/// `[[hazard]]`: the gap between a write and a read of PE memories.
+/// `[[hazard]]`: what must lie between a write and a read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hazard {
     /// Name.
     pub name: String,
-    /// Memories concerned.
+    /// Memories concerned; none for the forward rule.
+    #[serde(default)]
     pub memories: Vec<String>,
-    /// Port conflict or data race.
+    /// Slots of the instructions that write; empty: all.
+    #[serde(default)]
+    pub writers: Vec<String>,
+    /// Slots of the instructions that read; empty: all.
+    #[serde(default)]
+    pub readers: Vec<String>,
+    /// The cause.
     pub rule: HazardRule,
     /// Whole steps in between.
     pub steps: Option<u32>,
-    /// Full cycles in between.
+    /// Full cycles between the writing and the reading cycle.
     pub cycles: Option<u32>,
     /// One sentence.
     pub doc: String,

@@ -4,8 +4,11 @@ use super::expr::Expr;
 use super::map::{End, ResolvedForm};
 use super::model::*;
 use super::source::{Document, Entry};
-use super::{mnemonic, ResolvedParameter, Spec, LONG_BITS, WORDS_PER_LONG};
+use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, WORDS_PER_LONG};
 use crate::error::{Code, Error};
+use crate::num::alu::alu_kernel;
+use crate::num::flags::FlagRule;
+use crate::num::format::FloatFormat;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
@@ -51,6 +54,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_memories(&spec)?;
     check_operands(&spec)?;
     check_alu_mau(&spec)?;
+    control::check(&spec)?;
     check_examples(&spec)?;
     for at in 0..spec.transfers.len() {
         let (forms, parameter) = resolve_transfer(&spec, &spec.transfers[at])?;
@@ -115,17 +119,19 @@ pub(super) fn constants(counts: &Counts, ports: &IndexMap<String, i64>) -> HashM
     counts.chain(ports.iter().map(|(n, v)| (n.clone(), *v))).collect()
 }
 
-fn bad(message: String) -> Error {
+pub(super) fn bad(message: String) -> Error {
     Error::new(Code::SpecBadValue, message)
 }
 
-fn unknown(message: String) -> Error {
+pub(super) fn unknown(message: String) -> Error {
     Error::new(Code::SpecUnknownName, message)
 }
 
 fn check_counts(spec: &Spec) -> Result<(), Error> {
     let c = &spec.counts;
-    for (name, n) in [("group", c.group), ("l2b", c.l2b), ("l1b", c.l1b), ("mab", c.mab), ("pe", c.pe), ("cycle", c.cycle)] {
+    for (name, n) in
+        [("group", c.group), ("l2b", c.l2b), ("l1b", c.l1b), ("mab", c.mab), ("pe", c.pe), ("cycle", c.cycle)]
+    {
         if !(1..=MAX_COUNT).contains(&n) {
             return Err(bad(format!("[counts] {name} = {n}; it must be 1 to {MAX_COUNT}")));
         }
@@ -144,7 +150,9 @@ fn check_counts(spec: &Spec) -> Result<(), Error> {
     }
     let mut letters = HashSet::new();
     match spec.levels.iter().find(|l| !letters.insert(l.selector)) {
-        Some(level) => Err(Error::new(Code::SpecDuplicate, format!("two levels have the selector `{}`", level.selector))),
+        Some(level) => {
+            Err(Error::new(Code::SpecDuplicate, format!("two levels have the selector `{}`", level.selector)))
+        }
         None => Ok(()),
     }
 }
@@ -152,18 +160,21 @@ fn check_counts(spec: &Spec) -> Result<(), Error> {
 fn check_formats(spec: &Spec) -> Result<(), Error> {
     for f in &spec.formats {
         let bits = 1 + f.exponent + f.fraction;
-        if f.exponent < 2 || f.fraction < 1 || !bits.is_power_of_two() || bits > LONG_BITS {
+        if FloatFormat::supported(f.exponent, f.fraction).is_none() || bits > LONG_BITS {
             let (e, m) = (f.exponent, f.fraction);
-            return Err(bad(format!("[[format]] `{}`: 1+{e}+{m} bits are no lane of a long word", f.name)));
+            return Err(bad(format!("[[format]] `{}`: the engine has no kernels for 1+{e}+{m} bits", f.name)));
         }
     }
     for p in &spec.precisions {
-        if p.lanes == 0 || LONG_BITS % p.lanes != 0 {
+        if p.lanes == 0 || !LONG_BITS.is_multiple_of(p.lanes) {
             return Err(bad(format!("[[precision]] `{}`: {} lanes do not fill a long word", p.name, p.lanes)));
         }
         let format = p.format.as_deref().map(|name| {
             spec.format(name).ok_or_else(|| unknown(format!("[[precision]] `{}`: no format `{name}`", p.name)))
         });
+        if p.lane().is_none() {
+            return Err(unknown(format!("[[precision]] `{}`: the engine has no lanes of this letter", p.name)));
+        }
         match (p.kind, format.transpose()?) {
             (LaneKind::Int, None) => {}
             (LaneKind::Float, Some(f)) if (1 + f.exponent + f.fraction) * p.lanes == LONG_BITS => {}
@@ -173,7 +184,9 @@ fn check_formats(spec: &Spec) -> Result<(), Error> {
     for l in &spec.literals {
         let bits = match (l.kind, l.format.as_deref(), l.bits) {
             (LiteralKind::Float, Some(name), None) => {
-                let f = spec.format(name).ok_or_else(|| unknown(format!("[[literal]] `{}`: no format `{name}`", l.name)))?;
+                let f = spec
+                    .format(name)
+                    .ok_or_else(|| unknown(format!("[[literal]] `{}`: no format `{name}`", l.name)))?;
                 1 + f.exponent + f.fraction
             }
             (LiteralKind::Signed | LiteralKind::Unsigned, None, Some(bits)) => bits,
@@ -205,14 +218,6 @@ fn check_memories(spec: &Spec) -> Result<(), Error> {
         };
         if !fits {
             return Err(bad(format!("[[memory]] `{}`: level, unit, words and sparse do not fit together", m.name)));
-        }
-    }
-    for h in &spec.hazards {
-        if let Some(name) = h.memories.iter().find(|n| spec.memory(n).is_none()) {
-            return Err(unknown(format!("[[hazard]] `{}`: no memory `{name}`", h.name)));
-        }
-        if h.steps.is_some() == h.cycles.is_some() {
-            return Err(bad(format!("[[hazard]] `{}` counts either steps or cycles", h.name)));
         }
     }
     Ok(())
@@ -258,10 +263,13 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
         if a.unsigned != a.unsigned_flag.is_some() {
             return Err(bad(format!("{place}: `unsigned` and `unsigned_flag` go together")));
         }
-        let tested = matches!(a.kernel, AluKernelName::Relu);
-        if tested != a.bit.is_some() {
-            return Err(bad(format!("{place}: `bit` belongs to the relu kernel")));
+        for rule in a.unsigned_flag.iter().chain([&a.flag]) {
+            if FlagRule::from_name(rule).is_none() {
+                let known: Vec<_> = FlagRule::names().collect();
+                return Err(unknown(format!("{place}: no flag rule `{rule}`; they are {}", known.join(", "))));
+            }
         }
+        check_kernel(spec, a, &place)?;
         if let Some(name) = a.excludes.iter().find(|n| spec.memory(n).is_none()) {
             return Err(unknown(format!("{place}: no memory `{name}`")));
         }
@@ -277,9 +285,31 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
             return Err(bad(format!("[[mau]] `{}`: each source has a port of its own", m.name)));
         }
     }
-    for c in &spec.controls {
-        if !spec.slots.iter().any(|s| s.name == c.slot) {
-            return Err(unknown(format!("[[control]] `{}`: no slot `{}`", c.name, c.slot)));
+    Ok(())
+}
+
+/// Every precision and sign of the op must have an engine kernel.
+fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
+    let literal = [IMM, IMMU].contains(&a.kernel.as_str());
+    if literal != a.literal || (literal && !a.precisions.is_empty()) {
+        return Err(bad(format!("{place}: `literal` and the kernels {IMM}, {IMMU} go together, without precisions")));
+    }
+    if !literal && a.precisions.is_empty() {
+        return Err(unknown(format!("{place}: the kernel `{}` needs precisions", a.kernel)));
+    }
+    for precision in spec.precisions.iter().filter(|p| a.precisions.contains(&p.name)) {
+        let signs = if a.unsigned && precision.kind == LaneKind::Int { &[false, true][..] } else { &[false][..] };
+        for unsigned in signs {
+            let kernel = precision.lane().and_then(|lane| alu_kernel(&a.kernel, lane, *unsigned));
+            let sources = kernel.map(|k| u32::from(k.operands()));
+            if sources != Some(a.sources) {
+                let sign = if *unsigned { " unsigned" } else { "" };
+                let message = format!(
+                    "{place}: no{sign} kernel `{}` for `{}` with {} sources",
+                    a.kernel, precision.name, a.sources
+                );
+                return Err(unknown(message));
+            }
         }
     }
     Ok(())
@@ -362,7 +392,11 @@ fn resolve_end(
 ) -> Result<End, Error> {
     if side.operand == "pe" {
         let plain = side.width.is_none() && side.selectors.is_empty() && side.align.is_none();
-        return if plain { Ok(End::Pe) } else { Err(bad(format!("{place}: the PE side has the PE operands' grammar"))) };
+        return if plain {
+            Ok(End::Pe)
+        } else {
+            Err(bad(format!("{place}: the PE side has the PE operands' grammar")))
+        };
     }
     let operand = spec
         .operands
@@ -380,7 +414,8 @@ fn resolve_end(
         return Err(bad(format!("{place}: `{}` cannot select a {level:?}", side.operand)));
     }
     let align = side.align.as_deref().map(value).transpose()?.unwrap_or(1);
-    let align = u64::try_from(align).ok().filter(|a| *a > 0).ok_or_else(|| bad(format!("{place}: align is {align}")))?;
+    let align =
+        u64::try_from(align).ok().filter(|a| *a > 0).ok_or_else(|| bad(format!("{place}: align is {align}")))?;
     Ok(End::Memory { operand, width, selectors: side.selectors.clone(), align })
 }
 
@@ -419,9 +454,8 @@ fn check_form(
             values.push((&p.name, if last { p.maximum } else { p.minimum }));
         }
         if transfer.level == LevelName::Chip {
-            let (source, destination) = form
-                .block_strides(&values)
-                .map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
+            let (source, destination) =
+                form.block_strides(&values).map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
             if source == 0 || destination == 0 {
                 return Err(bad(format!("{place}: blocks of an MV must advance")));
             }

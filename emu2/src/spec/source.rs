@@ -142,7 +142,10 @@ impl Document {
             toml::Value::Array(items) => {
                 for item in items {
                     let toml::Value::Table(table) = item else {
-                        return Err(Error::new(Code::SpecWrongType, format!("{origin}: `{key}` is not a list of tables")));
+                        return Err(Error::new(
+                            Code::SpecWrongType,
+                            format!("{origin}: `{key}` is not a list of tables"),
+                        ));
                     };
                     let Some(name) = table.get("name").and_then(toml::Value::as_str).map(str::to_string) else {
                         return Err(Error::new(Code::SpecMissingKey, format!("{origin}: a [[{key}]] has no `name`")));

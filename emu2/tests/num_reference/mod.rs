@@ -1,9 +1,11 @@
 //! Slow, obviously correct: the rules of the manual on exact big numbers, one lane at a time. Shares no code with the
 //! kernels of `emu2::num`.
-#![allow(dead_code)] // every test binary uses its own part
+#![allow(dead_code, unreachable_pub)] // every test binary uses its own part
 
 pub mod alu;
+pub mod block;
 pub mod gen;
+pub mod reduce;
 
 use num_bigint::{BigInt, Sign};
 
@@ -50,10 +52,7 @@ impl Fmt {
             return Exact::zero();
         }
         let m = BigInt::from((1u64 << self.m) + self.frac(bits));
-        Exact::new(
-            if self.sign(bits) == 1 { -m } else { m },
-            self.exp(bits) as i64 - self.bias() - i64::from(self.m),
-        )
+        Exact::new(if self.sign(bits) == 1 { -m } else { m }, self.exp(bits) as i64 - self.bias() - i64::from(self.m))
     }
 }
 
@@ -186,11 +185,8 @@ pub fn product(fmt: Fmt, a: u64, b: u64, omit: u32) -> Exact {
     }
     let hidden = 1u64 << fmt.m;
     let (sa, sb) = (hidden | fmt.frac(a), hidden | fmt.frac(b));
-    let mant = if omit == 0 {
-        BigInt::from(u128::from(sa) * u128::from(sb))
-    } else {
-        BigInt::from(approximate(sa, sb, omit))
-    };
+    let mant =
+        if omit == 0 { BigInt::from(u128::from(sa) * u128::from(sb)) } else { BigInt::from(approximate(sa, sb, omit)) };
     let exp = fmt.exp(a) as i64 + fmt.exp(b) as i64 - 2 * (fmt.bias() + i64::from(fmt.m));
     Exact::new(if fmt.sign(a) == fmt.sign(b) { mant } else { -mant }, exp)
 }
@@ -224,4 +220,9 @@ pub fn flag_bits(flags: &[bool]) -> u8 {
 /// Whether the long test variants were asked for.
 pub fn long() -> bool {
     std::env::var("EMU2_LONG").is_ok_and(|v| v == "1")
+}
+
+/// Configuration of a property test. A failure prints its minimal input; no regression files are left in the tree.
+pub fn proptest(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config { cases, failure_persistence: None, ..Default::default() }
 }

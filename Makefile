@@ -1,0 +1,54 @@
+# Everything a newcomer needs: `make demo`, `make test`, `make lint`, `make bench`.
+# Each target sets itself up: a virtual environment, the Rust build, the install. VENV=path reuses an environment.
+
+VENV ?= .venv
+PYTHON ?= python3
+DEMO_OUT ?= demo_out
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
+
+PYTHON_SOURCES := $(shell find emu2 pycompiler -name '*.py' -o -name '*.pyi')
+RUST_SOURCES := $(shell find emu2 isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+
+.PHONY: demo test test-rust test-python lint lint-rust lint-python bench install clean
+
+install: $(STAMP)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
+	rm -f $(VENV)/.emu2-*
+	touch $@
+
+demo: $(STAMP)
+	$(BIN)/python -m pycompiler.demo --out $(DEMO_OUT)
+
+test: lint test-rust test-python
+
+test-rust:
+	cargo test --release --package emu2
+
+test-python: $(STAMP)
+	$(BIN)/python -m pytest
+
+lint: lint-rust lint-python
+
+lint-rust:
+	cargo fmt --all --check
+	cargo clippy --release --workspace --all-targets -- -D warnings
+
+lint-python: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	cargo bench --package emu2
+	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
+
+clean:
+	cargo clean
+	rm -rf .venv $(DEMO_OUT)

@@ -1,0 +1,27 @@
+"""Bit-exact emulator and assembler of the MN-Core 2 accelerator.
+
+>>> import emu2
+>>> spec = emu2.Spec.load("mini")
+>>> machine = emu2.Machine(spec)
+>>> report = machine.run(emu2.assemble('imm f"1.5" $lm0', spec))
+>>> hex(machine.read("lm0", addr=0, count=1, group=0, l2b=0, l1b=0, mab=0, pe=0)[0])
+'0x3fc000003fc00000'
+"""
+
+from emu2._core import IndexMap, Machine, Program, Report, Spec, assemble, built_in_specs
+from emu2.errors import AssembleError, Diagnostic, Emu2Error, EmulatorError, RunError
+
+__all__ = [
+    "AssembleError",
+    "Diagnostic",
+    "Emu2Error",
+    "EmulatorError",
+    "IndexMap",
+    "Machine",
+    "Program",
+    "Report",
+    "RunError",
+    "Spec",
+    "assemble",
+    "built_in_specs",
+]

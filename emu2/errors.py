@@ -1,0 +1,68 @@
+"""The exceptions of emu2. Each carries its code, message and remedy as attributes."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class Diagnostic(TypedDict):
+    """One fault in a source text. Lines and columns count from 1; the end is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    code: str
+    severity: str
+    message: str
+    help: str
+
+
+class Emu2Error(Exception):
+    """Base of every exception that emu2 raises on purpose."""
+
+
+class EmulatorError(Emu2Error):
+    """A fault outside any program text: spec, file, memory access.
+
+    Attributes:
+        code: the row of the table of diagnostics, such as ``R0001``.
+        message: what is wrong.
+        help: what to do about it.
+    """
+
+    def __init__(self, *, code: str, message: str, help: str) -> None:
+        """Keep the parts and show them all."""
+        super().__init__(f"error[{code}]: {message}\n  help: {help}")
+        self.code = code
+        self.message = message
+        self.help = help
+
+
+class RunError(EmulatorError):
+    """A program stopped half way; its machine refuses to run until it is reset.
+
+    Attributes:
+        file: name of the program's source.
+        line: line of the statement, from 1; 0 if nothing had run.
+    """
+
+    def __init__(self, *, code: str, message: str, help: str, file: str, line: int) -> None:
+        """Keep the parts and show them all."""
+        super().__init__(code=code, message=f"{file}:{line}: {message}", help=help)
+        self.file = file
+        self.line = line
+
+
+class AssembleError(Emu2Error):
+    """A source text that does not assemble.
+
+    Attributes:
+        diagnostics: every fault found, warnings included.
+    """
+
+    def __init__(self, *, rendered: str, diagnostics: list[Diagnostic]) -> None:
+        """Show the faults in their source lines."""
+        super().__init__(rendered)
+        self.diagnostics = diagnostics

@@ -1,0 +1,220 @@
+//! `emu2.Machine` and `emu2.Report`.
+
+use crate::program::PyProgram;
+use crate::spec::PySpec;
+use crate::{convert, error};
+use emu2::error::{Code, Error};
+use emu2::machine::{Machine, Region, Units};
+use emu2::report::{self as core_report, Report};
+use emu2::spec::Spec;
+use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A machine with all its memories.
+#[pyclass(frozen, name = "Machine", module = "emu2")]
+pub(crate) struct PyMachine {
+    spec: Arc<Spec>,
+    inner: Mutex<Machine>,
+}
+
+/// What one run left behind.
+#[pyclass(frozen, name = "Report", module = "emu2")]
+pub(crate) struct PyReport {
+    inner: Report,
+    dump: Vec<String>,
+}
+
+/// Dump lines handed to a Python sink at a time.
+const BATCH_BYTES: usize = 1 << 16;
+
+impl PyMachine {
+    /// The machine; a panic of another thread while it held the lock cannot leave broken arrays behind.
+    fn lock(&self) -> MutexGuard<'_, Machine> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `work` with the machine. The lock is taken without the interpreter, so that a run whose dump goes to a Python
+    /// object cannot wait for a thread that waits for the run.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> Result<T, Error> + Send) -> PyResult<T> {
+        py.detach(|| work(&mut self.lock())).map_err(|e| error::core(py, &e))
+    }
+}
+
+fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) -> Result<Region, Error> {
+    let index = machine.spec().memory(memory).ok_or_else(|| {
+        let known: Vec<_> = machine.spec().memories.iter().map(|m| m.name.as_str()).collect();
+        Error::new(Code::UnknownMemory, format!("no memory is called `{memory}`; there are {}", known.join(", ")))
+    })?;
+    let region = Region { memory: index, units, addr, count };
+    region.check(machine.spec())?;
+    Ok(region)
+}
+
+/// The axes of a region's array: levels of the memory that are not selected, then addresses.
+fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
+    let extents = region.extents(machine.spec());
+    let free = extents.iter().zip(region.units).filter(|(_, unit)| unit.is_none()).map(|(n, _)| *n as usize);
+    free.chain([region.count as usize]).collect()
+}
+
+#[pymethods]
+impl PyMachine {
+    #[new]
+    fn new(spec: &PySpec) -> PyMachine {
+        PyMachine { spec: spec.inner.clone(), inner: Mutex::new(Machine::new(spec.inner.clone())) }
+    }
+
+    /// The spec it was made from.
+    #[getter]
+    fn spec(&self) -> PySpec {
+        PySpec { inner: self.spec.clone() }
+    }
+
+    /// Runs `program`. Dump lines are collected in the report, or written to `dump`, an object with a `write(str)` method.
+    #[pyo3(signature = (program, *, dump = None))]
+    fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
+        let mut lines = Vec::new();
+        let mut batch = String::new();
+        let mut failure: Option<PyErr> = None;
+        let result = py.detach(|| {
+            let mut send = |batch: &mut String, sink: &Py<PyAny>| {
+                let sent = Python::attach(|py| sink.call_method1(py, "write", (batch.as_str(),)).map(|_| ()));
+                batch.clear();
+                sent.map_err(|e| {
+                    failure = Some(e);
+                    Error::new(Code::Unwritable, "the dump cannot be written")
+                })
+            };
+            let mut machine = self.lock();
+            let result = core_report::run(&mut machine, &program.inner, &mut |line| {
+                let Some(sink) = &dump else {
+                    lines.push(line.to_string());
+                    return Ok(());
+                };
+                batch.push_str(line);
+                batch.push('\n');
+                if batch.len() < BATCH_BYTES {
+                    Ok(())
+                } else {
+                    send(&mut batch, sink)
+                }
+            });
+            // Lines before a run-time error belong to the dump too.
+            if let Some(sink) = dump.as_ref().filter(|_| !batch.is_empty()) {
+                let _ = send(&mut batch, sink);
+            }
+            result
+        });
+        match (failure, result) {
+            (Some(error), _) => Err(error),
+            (None, Ok(inner)) => Ok(PyReport { inner, dump: lines }),
+            (None, Err(e)) => Err(error::run(py, &program.inner.name, &e)),
+        }
+    }
+
+    /// Long words of `memory` as uint64: one axis per level of the memory that is not selected, then the addresses.
+    #[pyo3(signature = (memory, *, addr = 0, count = 1, group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        memory: &str,
+        addr: u64,
+        count: u64,
+        group: Option<u32>,
+        l2b: Option<u32>,
+        l1b: Option<u32>,
+        mab: Option<u32>,
+        pe: Option<u32>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
+        let units = [group, l2b, l1b, mab, pe];
+        let read = self.with(py, |machine| {
+            let region = region(machine, memory, addr, count, units)?;
+            Ok((machine.read(&region)?, shape(machine, &region)))
+        });
+        let (words, shape) = read?;
+        words.into_pyarray(py).reshape(shape)
+    }
+
+    /// Writes uint64 `words`, shaped as `read` returns them; or one list of addresses for all selected units.
+    #[pyo3(signature = (memory, words, *, addr = 0, group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        memory: &str,
+        words: PyReadonlyArrayDyn<'_, u64>,
+        addr: u64,
+        group: Option<u32>,
+        l2b: Option<u32>,
+        l1b: Option<u32>,
+        mab: Option<u32>,
+        pe: Option<u32>,
+    ) -> PyResult<()> {
+        let count = words.shape().last().copied().unwrap_or(1) as u64;
+        let (axes, units) = (words.shape().to_vec(), [group, l2b, l1b, mab, pe]);
+        let flat = words.as_array().iter().copied().collect::<Vec<u64>>();
+        self.with(py, |machine| {
+            let region = region(machine, memory, addr, count, units)?;
+            let shape = shape(machine, &region);
+            if axes.len() > 1 && axes != shape {
+                let message = format!("the array's shape is {axes:?}; the units and addresses are {shape:?}");
+                return Err(Error::new(Code::BadShape, message));
+            }
+            machine.write(&region, &flat)
+        })
+    }
+
+    /// Loads the `load` regions of a memory file (JSON).
+    fn load_memory_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |machine| machine.load_memory_file(&path))
+    }
+
+    /// Saves the `save` regions of a memory file (JSON).
+    fn save_memory_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        self.with(py, |machine| machine.save_memory_file(&path))
+    }
+
+    /// Every memory zero again; also makes a machine usable after an error.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |machine| {
+            machine.reset();
+            Ok(())
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Machine({:?})", self.spec.machine.name)
+    }
+}
+
+#[pymethods]
+impl PyReport {
+    /// PE lines run, nops included.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.inner.steps
+    }
+
+    /// Cycles of the timing model: steps and stalls at waits.
+    #[getter]
+    fn cycles(&self) -> u64 {
+        self.inner.cycles
+    }
+
+    /// Dump lines in order; empty where they went to a sink.
+    #[getter]
+    fn dump(&self) -> Vec<String> {
+        self.dump.clone()
+    }
+
+    /// Everything counted, as `Program.report` returns it.
+    #[getter]
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        convert::serialize(py, &self.inner)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Report(steps={}, cycles={}, dump={} lines)", self.inner.steps, self.inner.cycles, self.dump.len())
+    }
+}

@@ -1,0 +1,84 @@
+//! `emu2.Program` and `emu2.assemble`.
+
+use crate::spec::PySpec;
+use crate::{convert, error};
+use emu2::asm::{self, Policy, Program};
+use emu2::error::{Code, Error};
+use emu2::report::Report;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A program that assembled without errors.
+#[pyclass(frozen, name = "Program", module = "emu2")]
+pub(crate) struct PyProgram {
+    pub(crate) inner: Program,
+}
+
+/// Assembles `text` (str or UTF-8 bytes) for `spec`. `policy` "run" makes hazards warnings, "check" makes those with
+/// evidence errors, "strict" makes every warning about timing an error.
+#[pyfunction]
+#[pyo3(signature = (text, spec, *, filename = "<string>", policy = "run"))]
+pub(crate) fn assemble(
+    py: Python<'_>,
+    text: &Bound<'_, PyAny>,
+    spec: &PySpec,
+    filename: &str,
+    policy: &str,
+) -> PyResult<PyProgram> {
+    let policy = match policy {
+        "run" => Policy::Run,
+        "check" => Policy::Check,
+        "strict" => Policy::Strict,
+        other => {
+            let message = format!("no policy `{other}`");
+            let error = Error::new(Code::BadOption, message).help("use `run`, `check` or `strict`");
+            return Err(error::core(py, &error));
+        }
+    };
+    let bytes: Vec<u8> = match text.cast::<PyBytes>() {
+        Ok(bytes) => bytes.as_bytes().to_vec(),
+        Err(_) => text.extract::<String>()?.into_bytes(),
+    };
+    let spec = spec.inner.clone();
+    let program = py.detach(|| asm::assemble_bytes(&bytes, filename, &spec, policy));
+    match program {
+        Ok(inner) => Ok(PyProgram { inner }),
+        Err(e) => Err(error::assemble(py, &e)),
+    }
+}
+
+#[pymethods]
+impl PyProgram {
+    /// Name of the source.
+    #[getter]
+    fn filename(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The spec it was assembled for.
+    #[getter]
+    fn spec(&self) -> PySpec {
+        PySpec { inner: self.inner.spec.clone() }
+    }
+
+    /// Warnings, one dict each: file, line, column, end_line, end_column, code, severity, message, help.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let program = &self.inner;
+        error::records(py, &program.name, &program.text, &program.warnings)
+    }
+
+    /// The warnings as text that shows them in the source.
+    fn render_warnings(&self) -> String {
+        asm::render(&self.inner.name, &self.inner.text, &self.inner.warnings, false)
+    }
+
+    /// What the program costs, as a dict: steps, cycles, stall_cycles, mvs, busy_steps, dram_words, words, host_tags.
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        convert::serialize(py, &Report::of(&self.inner))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Program({:?}, {} statements)", self.inner.name, self.inner.items.len())
+    }
+}

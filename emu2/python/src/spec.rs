@@ -1,0 +1,191 @@
+//! `emu2.Spec` and `emu2.IndexMap`.
+
+use crate::error;
+use emu2::error::{Code, Error};
+use emu2::report::manual;
+use emu2::spec::{Place, Spec, Unit, COORDINATES};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+
+/// A loaded machine description.
+#[pyclass(frozen, name = "Spec", module = "emu2")]
+pub(crate) struct PySpec {
+    pub(crate) inner: Arc<Spec>,
+}
+
+/// One evaluated index map: for every moved long word where it comes from and where it goes.
+#[pyclass(frozen, name = "IndexMap", module = "emu2", get_all)]
+pub(crate) struct PyIndexMap {
+    /// Coordinate to an array with one entry per moved long word.
+    source: Py<PyDict>,
+    /// The same for the destination.
+    destination: Py<PyDict>,
+    /// MV: long words of a block; else None.
+    unit: Option<u64>,
+    /// MV: by how much offsets grow from block to block, source and destination; else None.
+    strides: Option<(u64, u64)>,
+}
+
+/// Names of the specs that come with the package.
+#[pyfunction]
+pub(crate) fn built_in_specs() -> Vec<String> {
+    emu2::spec::built_in_names()
+}
+
+#[pymethods]
+impl PySpec {
+    /// A built-in spec by name, or a folder of TOML files, or one TOML file.
+    #[staticmethod]
+    fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
+        let inner = Spec::load(name).map_err(|e| error::core(py, &e))?;
+        Ok(PySpec { inner: Arc::new(inner) })
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.machine.name
+    }
+
+    #[getter]
+    fn doc(&self) -> &str {
+        &self.inner.machine.doc
+    }
+
+    #[getter]
+    fn clock_mhz(&self) -> u32 {
+        self.inner.machine.clock_mhz
+    }
+
+    /// Units of each level inside one unit of the level above, and the cycles of a step.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let c = &self.inner.counts;
+        let dict = PyDict::new(py);
+        let counts =
+            [("group", c.group), ("l2b", c.l2b), ("l1b", c.l1b), ("mab", c.mab), ("pe", c.pe), ("cycle", c.cycle)];
+        for (name, count) in counts {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+
+    /// Widths of links in long words per cycle, by name.
+    #[getter]
+    fn ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, width) in &self.inner.ports {
+            dict.set_item(name, width)?;
+        }
+        Ok(dict)
+    }
+
+    /// Memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.
+    #[getter]
+    fn memories<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for m in &self.inner.memories {
+            let dict = PyDict::new(py);
+            dict.set_item("words", m.words)?;
+            dict.set_item("level", format!("{:?}", m.level).to_lowercase())?;
+            let unit = match m.unit {
+                Unit::Word => "word",
+                Unit::Long => "long",
+                Unit::Cycle => "cycle",
+            };
+            dict.set_item("unit", unit)?;
+            let operand = self.inner.operands.iter().find(|o| o.memory == m.name);
+            dict.set_item("letter", operand.map(|o| o.letter.to_string()))?;
+            dict.set_item("widths", operand.map(|o| o.widths.clone()))?;
+            dict.set_item("dump", &m.dump)?;
+            dict.set_item("doc", &m.doc)?;
+            all.set_item(&m.name, dict)?;
+        }
+        Ok(all)
+    }
+
+    /// Every legal mnemonic, without parameters, sorted.
+    #[getter]
+    fn mnemonics(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.inner.mnemonics.keys().cloned().collect();
+        all.sort();
+        all
+    }
+
+    /// The manual page of an instruction, or None.
+    fn page(&self, name: &str) -> Option<String> {
+        manual::page(&self.inner, name)
+    }
+
+    /// One line per instruction.
+    fn list(&self) -> String {
+        manual::list(&self.inner)
+    }
+
+    /// The index map of a transfer's form. Parameters are what the mnemonic and the selectors carry, by the names of the
+    /// spec (`shift`, `mab_number`, `src_group`, `dst_l2b`, ...); an MV's map is that of its block `i`, 0 unless given.
+    #[pyo3(signature = (mnemonic, form, **parameters))]
+    fn index_map(
+        &self,
+        py: Python<'_>,
+        mnemonic: &str,
+        form: &str,
+        parameters: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyIndexMap> {
+        let fail = |message: String| error::core(py, &Error::new(Code::SpecUnknownName, message));
+        let spec = &self.inner;
+        let transfer = spec.transfers.iter().position(|t| t.name == mnemonic);
+        let transfer = transfer.ok_or_else(|| fail(format!("no transfer is called `{mnemonic}`")))?;
+        let form = spec.forms[transfer].iter().find(|f| f.name == form).ok_or_else(|| {
+            let known: Vec<_> = spec.forms[transfer].iter().map(|f| f.name.as_str()).collect();
+            fail(format!("`{mnemonic}` has no form `{form}`; its forms are {}", known.join(", ")))
+        })?;
+        let mut named: Vec<(String, i64)> = Vec::new();
+        if let Some(default) = spec.parameters[transfer].as_ref().and_then(|p| Some((p.name.clone(), p.default?))) {
+            named.push(default);
+        }
+        for (key, value) in parameters.iter().flat_map(|d| d.iter()) {
+            let key: String = key.extract()?;
+            named.retain(|(n, _)| *n != key);
+            named.push((key, value.extract()?));
+        }
+        let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let evaluation = |e: emu2::spec::ExprError| {
+            error::core(py, &Error::new(Code::SpecExpression, format!("`{mnemonic}` form `{}`: {e}", form.name)))
+        };
+        let strides = form.unit.map(|_| form.block_strides(&values)).transpose().map_err(evaluation)?;
+        if form.unit.is_some() && !values.iter().any(|(n, _)| *n == "i") {
+            values.push(("i", 0));
+        }
+        let moves = form.evaluate(&values).map_err(evaluation)?;
+        let side = |place: &dyn Fn(&(Place, Place)) -> Place| -> PyResult<Py<PyDict>> {
+            let dict = PyDict::new(py);
+            let places: Vec<Place> = moves.iter().map(place).collect();
+            for name in COORDINATES {
+                let column: Vec<i64> = places.iter().map(|p| coordinate(p, name)).collect();
+                let column: Bound<'_, PyArray1<i64>> = column.into_pyarray(py);
+                dict.set_item(name, column)?;
+            }
+            Ok(dict.unbind())
+        };
+        Ok(PyIndexMap { source: side(&|m| m.0)?, destination: side(&|m| m.1)?, unit: form.unit, strides })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Spec({:?})", self.inner.machine.name)
+    }
+}
+
+fn coordinate(place: &Place, name: &str) -> i64 {
+    match name {
+        "group" => place.group.into(),
+        "l2b" => place.l2b.into(),
+        "l1b" => place.l1b.into(),
+        "mab" => place.mab.into(),
+        "pe" => place.pe.into(),
+        "cycle" => place.cycle.into(),
+        "half" => place.half.into(),
+        _ => place.addr as i64,
+    }
+}

@@ -1,0 +1,49 @@
+//! Reads of forwarding paths whose unit was idle in the step before.
+
+use crate::asm::line::Line;
+use crate::asm::program::{PeInstruction, PeKind, SourceKind};
+use crate::error::Span;
+use crate::spec::{ForwardUnit, Spec};
+
+/// Which units worked in the last step that was not a `nop`.
+#[derive(Debug, Default)]
+pub(super) struct Worked {
+    mau: bool,
+    alu: bool,
+    l1bm: bool,
+}
+
+impl Worked {
+    /// Operands of the line that read a path whose unit was idle.
+    pub(super) fn idle<'l>(&'l self, spec: &'l Spec, line: &'l Line) -> impl Iterator<Item = (Span, usize)> + 'l {
+        line.pe.iter().flat_map(|i| &i.sources).filter_map(move |source| match source.kind {
+            SourceKind::Forward(path) if !self.worked(spec.forwards[path].unit) => Some((source.span, path)),
+            _ => None,
+        })
+    }
+
+    fn worked(&self, unit: ForwardUnit) -> bool {
+        match unit {
+            ForwardUnit::Mau => self.mau,
+            ForwardUnit::Alu => self.alu,
+            ForwardUnit::L1bm => self.l1bm,
+        }
+    }
+
+    /// A line was refused: nobody knows what it would have left.
+    pub(super) fn assume(&mut self) {
+        *self = Worked { mau: true, alu: true, l1bm: true };
+    }
+
+    /// The line has run; one with `noforward` leaves the paths as they are.
+    pub(super) fn step(&mut self, line: &Line) {
+        if line.noforward {
+            return;
+        }
+        let any = |unit: fn(&PeInstruction) -> bool| line.pe.iter().any(unit);
+        self.alu = any(|i| matches!(i.kind, PeKind::Alu { .. }));
+        self.mau = any(|i| matches!(i.kind, PeKind::Mau { .. }));
+        // Only the direction towards the PEs has PE destinations or none at all, and no source.
+        self.l1bm = any(|i| matches!(i.kind, PeKind::L1bm { .. }) && i.sources.is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! How often and where one line may access a PE memory: written once, read at the same words, and through one port
+//! only at the same words.
+
+use crate::asm::lexicon::Lexicon;
+use crate::asm::line::Line;
+use crate::asm::program::{Access, PeInstruction, PeKind, SourceKind};
+use crate::asm::sink::Sink;
+use crate::error::{Code, Diagnostic, Span};
+use crate::spec::{Ports as PortKind, Spec};
+
+/// Which operand of a line first read and first wrote a memory: instruction and operand, by number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    read: Option<(usize, usize)>,
+    written: Option<(usize, usize)>,
+}
+
+/// Checks lines; keeps its storage between them.
+#[derive(Debug)]
+pub(in crate::asm) struct Ports {
+    seen: Vec<Seen>,
+}
+
+impl Ports {
+    pub(in crate::asm) fn new(spec: &Spec) -> Self {
+        Ports { seen: vec![Seen::default(); spec.memories.len()] }
+    }
+
+    /// Checks the PE instructions of a line; true if nothing was found.
+    pub(in crate::asm) fn check(&mut self, spec: &Spec, lexicon: &Lexicon, line: &Line, sink: &mut Sink) -> bool {
+        self.seen.fill(Seen::default());
+        let mut check = Check { spec, lexicon, pe: &line.pe, sink, clean: true };
+        for (i, instruction) in line.pe.iter().enumerate() {
+            for (at, source) in instruction.sources.iter().enumerate() {
+                let SourceKind::Memory(access) = &source.kind else { continue };
+                let seen = &mut self.seen[access.memory];
+                match seen.read.and_then(|first| read_access(&line.pe, first)) {
+                    None => seen.read = Some((i, at)),
+                    Some(first) => check.reads(first, access, source.span),
+                }
+            }
+        }
+        for (i, instruction) in line.pe.iter().enumerate() {
+            for (at, destination) in instruction.destinations.iter().enumerate() {
+                let seen = &mut self.seen[destination.access.memory];
+                match seen.written {
+                    None => seen.written = Some((i, at)),
+                    Some(_) => check.written_twice(&destination.access, destination.span),
+                }
+                if let Some(read) = seen.read.and_then(|first| read_access(&line.pe, first)) {
+                    check.shared(read, &destination.access, destination.span);
+                }
+            }
+        }
+        check.exclusions();
+        check.clean
+    }
+}
+
+fn read_access(pe: &[PeInstruction], (instruction, source): (usize, usize)) -> Option<&Access> {
+    match &pe.get(instruction)?.sources.get(source)?.kind {
+        SourceKind::Memory(access) => Some(access),
+        _ => None,
+    }
+}
+
+struct Check<'c> {
+    spec: &'c Spec,
+    lexicon: &'c Lexicon,
+    pe: &'c [PeInstruction],
+    sink: &'c mut Sink,
+    clean: bool,
+}
+
+impl Check<'_> {
+    fn report(&mut self, code: Code, span: Span, message: String) {
+        self.clean = false;
+        self.sink.push(Diagnostic::error(code, Some(span), message));
+    }
+
+    fn name(&self, memory: usize) -> &str {
+        &self.spec.memories[memory].name
+    }
+
+    /// Both accesses touch the same words in every cycle.
+    fn same(&self, a: &Access, b: &Access) -> bool {
+        let size = self.lexicon.sizes[a.memory];
+        let word = |access: &Access, c| u64::from(access.address.at(c)) % size;
+        a.words == b.words
+            && (a.address == b.address || (0..self.spec.counts.cycle).all(|c| word(a, c) == word(b, c)))
+    }
+
+    fn reads(&mut self, first: &Access, second: &Access, span: Span) {
+        if !self.same(first, second) {
+            let message = format!("{} is read at other words by another source of the line", self.name(second.memory));
+            self.report(Code::ReadTwice, span, message);
+        }
+    }
+
+    fn written_twice(&mut self, access: &Access, span: Span) {
+        let message = format!("{} is written by another destination of the line too", self.name(access.memory));
+        self.report(Code::WrittenTwice, span, message);
+    }
+
+    fn shared(&mut self, read: &Access, written: &Access, span: Span) {
+        if self.spec.memories[written.memory].ports == PortKind::Shared && !self.same(read, written) {
+            let message = format!("{} is read at other words on this line, and has one port", self.name(written.memory));
+            self.report(Code::SharedPort, span, message);
+        }
+    }
+
+    /// Memories that an ALU operation keeps off the line.
+    fn exclusions(&mut self) {
+        let pe = self.pe;
+        for instruction in pe {
+            let PeKind::Alu { op, .. } = instruction.kind else { continue };
+            for memory in &self.lexicon.excludes[op] {
+                let read = pe.iter().flat_map(|i| &i.sources).find_map(|s| match &s.kind {
+                    SourceKind::Memory(access) if access.memory == *memory => Some(s.span),
+                    _ => None,
+                });
+                let written = pe.iter().flat_map(|i| &i.destinations).find(|d| d.access.memory == *memory);
+                if let Some(span) = read.or(written.map(|d| d.span)) {
+                    let message = format!("`{}` excludes {}", self.spec.alu[op].name, self.name(*memory));
+                    self.report(Code::Excluded, span, message);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Debug statements: `d set` and `d get`.
+
+use super::cursor::{fault, fault_help, Parse};
+use super::location::{location, Located};
+use super::parser::Parser;
+use super::program::{DebugGet, DebugSet, ItemKind};
+use crate::error::{Code, Span};
+use crate::spec::{LaneKind, LONG_BITS};
+
+/// The word that a debug statement begins with.
+pub(super) const DEBUG: u8 = b'd';
+const SET: &str = "set";
+const GET: &str = "get";
+/// What may stand before the digits of a long word.
+const ITEM: u8 = b'l';
+const HEX_DIGITS: usize = LONG_BITS as usize / 4;
+
+impl Parser<'_> {
+    /// Reads the statement after its `d`.
+    pub(super) fn debug(&mut self) -> Parse<ItemKind> {
+        self.cursor.skip_blanks();
+        let at = self.cursor.at();
+        let verb = self.cursor.letters();
+        let span = Span::new(at, self.cursor.word_span().end as usize);
+        let broken = !self.cursor.at_break();
+        match verb {
+            SET if !broken => self.debug_set(),
+            _ if verb.starts_with(GET) && !broken => self.debug_get(&verb[GET.len()..], span),
+            _ => {
+                let message = format!("`d {}` is not a debug statement", self.cursor.slice(at, span.end as usize));
+                Err(fault(Code::UnknownDebug, span, message))
+            }
+        }
+    }
+
+    /// Location and count, and where the count stands.
+    fn place(&mut self) -> Parse<(Located, u64)> {
+        self.cursor.skip_blanks();
+        if self.cursor.peek().is_none() {
+            return Err(fault(Code::BadLocation, self.cursor.word_span(), "a location is missing"));
+        }
+        let located = location(&mut self.cursor, self.spec)?;
+        self.cursor.skip_blanks();
+        let at = self.cursor.at();
+        let count = self.cursor.number("the count")?;
+        self.expect_break("the count")?;
+        if count == 0 || count > located.room {
+            let name = &self.spec.memories[located.location.memory].name;
+            let message = match count {
+                0 => "the count is 0".to_string(),
+                _ => format!("{count} accesses from here reach past the end of {name}"),
+            };
+            let help = format!("use 1 to {}", located.room);
+            return Err(fault_help(Code::DebugRange, self.cursor.span_from(at), message, help));
+        }
+        Ok((located, count))
+    }
+
+    fn debug_get(&mut self, letters: &str, verb: Span) -> Parse<ItemKind> {
+        let floats = || self.spec.precisions.iter().enumerate().filter(|(_, p)| p.kind == LaneKind::Float);
+        let precision = floats().find(|(_, p)| p.name == letters).map(|(at, _)| at);
+        if precision.is_none() && !letters.is_empty() {
+            let names: Vec<&str> = floats().map(|(_, p)| p.name.as_str()).collect();
+            let message = format!("`{letters}` is not a type of `d get`");
+            let help = format!("types are {}, or none", names.join(", "));
+            return Err(fault_help(Code::UnknownDebug, verb, message, help));
+        }
+        let (located, count) = self.place()?;
+        self.cursor.expect_end("the count")?;
+        let Located { location, span, echo_prefix, .. } = located;
+        let written = self.cursor.slice(span.start as usize + 1, span.end as usize);
+        let prefix = echo_prefix.unwrap_or_default();
+        let verb = self.cursor.slice(verb.start as usize, verb.end as usize);
+        let statement = format!("d {verb} ${prefix}{written} {count}");
+        Ok(ItemKind::Get(Box::new(DebugGet { location, precision, count, statement })))
+    }
+
+    fn debug_set(&mut self) -> Parse<ItemKind> {
+        let (located, count) = self.place()?;
+        self.cursor.skip_blanks();
+        let start = self.cursor.at();
+        if self.cursor.peek().is_none() {
+            return Err(fault(Code::PayloadCount, self.cursor.word_span(), "the payload is missing"));
+        }
+        // The text bounds the payload; the count must not reserve anything.
+        let mut payload = Vec::new();
+        let items = self.cursor.peek() == Some(ITEM);
+        loop {
+            if items {
+                self.cursor.skip_blanks();
+            }
+            if self.cursor.peek().is_none() {
+                break;
+            }
+            let at = self.cursor.at();
+            let letter = !items || self.cursor.eat(ITEM);
+            let digits = self.cursor.rest().get(..HEX_DIGITS).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+            match digits.and_then(|d| u64::from_str_radix(d, 16).ok()).filter(|_| letter) {
+                Some(word) => payload.push(word),
+                None => {
+                    self.cursor.move_to(at);
+                    let message = format!("`{}` does not begin with {HEX_DIGITS} hex digits", self.cursor.word());
+                    return Err(fault(Code::BadPayload, self.cursor.word_span(), message));
+                }
+            }
+            self.cursor.move_to(self.cursor.at() + HEX_DIGITS);
+        }
+        if payload.len() as u64 != count {
+            let message = format!("{} long words for a count of {count}", payload.len());
+            return Err(fault(Code::PayloadCount, self.cursor.span_from(start), message));
+        }
+        Ok(ItemKind::Set(Box::new(DebugSet { location: located.location, payload })))
+    }
+}

@@ -1,0 +1,36 @@
+//! One PE or MV line while it is read.
+
+use super::program::{Mv, PeInstruction, UpperTransfer};
+use crate::error::Span;
+
+/// An issue slot in use, and by what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    /// Entry of `slots`.
+    pub(super) slot: usize,
+    pub(super) span: Span,
+}
+
+/// The instructions of a line, in source order within each kind.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) pe: Vec<PeInstruction>,
+    pub(super) l2bm: Vec<UpperTransfer>,
+    pub(super) mv: Option<Box<Mv>>,
+    pub(super) nop: Option<u64>,
+    pub(super) wait: Option<u32>,
+    pub(super) noforward: bool,
+    pub(super) quit: bool,
+    pub(super) uses: Vec<Use>,
+}
+
+impl Line {
+    /// Empties the line for the next one, keeping its storage.
+    pub(super) fn clear(&mut self) {
+        self.pe.clear();
+        self.l2bm.clear();
+        self.uses.clear();
+        (self.mv, self.nop, self.wait) = (None, None, None);
+        (self.noforward, self.quit) = (false, false);
+    }
+}

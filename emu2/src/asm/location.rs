@@ -1,0 +1,116 @@
+//! Locations of debug statements: `$lm0n0c0b0m0p0`.
+
+use super::cursor::{fault, fault_help, Cursor, Parse};
+use super::lexicon::{tokens, Token, SIGIL};
+use super::program::Location;
+use crate::error::{Code, Diagnostic, Span};
+use crate::spec::{Spec, Unit, WORDS_PER_LONG};
+
+/// A location with what its checks and its echo need.
+#[derive(Clone, Debug)]
+pub(super) struct Located {
+    pub(super) location: Location,
+    pub(super) span: Span,
+    /// Accesses that lie between the address and the end of the memory.
+    pub(super) room: u64,
+    /// The prefix that the echo writes instead of none: the T register's.
+    pub(super) echo_prefix: Option<String>,
+}
+
+/// Reads a location such as `$lm0n0c0b0m0p0` or `$lb16n0`: memory, address in the memory's unit, one unit per level.
+///
+/// # Errors
+/// One diagnostic for an unknown memory, a bad address or a unit that the machine does not have; its span counts from
+/// the start of `text`.
+pub fn parse_location(text: &str, spec: &Spec) -> Result<Location, Diagnostic> {
+    let mut cursor = Cursor::new(text, 0, text.len());
+    let located = location(&mut cursor, spec).map_err(|fault| *fault)?;
+    cursor.expect_end("the location").map_err(|fault| *fault)?;
+    Ok(located.location)
+}
+
+/// Reads a location at the cursor.
+pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
+    let start = cursor.at();
+    let whole = cursor.word_span();
+    if !cursor.eat(SIGIL) {
+        let message = format!("`{}` is not a location", cursor.word());
+        return Err(fault(Code::BadLocation, whole, message));
+    }
+    let rest = cursor.rest();
+    let token = tokens(spec).filter(|t| rest.starts_with(t.text.as_str())).max_by_key(|t| t.text.len());
+    let Some(token) = token else {
+        let names: Vec<String> = tokens(spec).map(|t| format!("${}", t.text)).collect();
+        let message = format!("`{}` names no memory of `{}`", cursor.slice(start, whole.end as usize), spec.machine.name);
+        let help = format!("memories are {}", names.join(", "));
+        return Err(fault_help(Code::UnknownOperand, whole, message, help));
+    };
+    cursor.eat_str(&token.text);
+    if token.words > WORDS_PER_LONG {
+        let message = format!("debug statements access words and long words, not `${}`", token.text);
+        return Err(fault(Code::BadLocation, cursor.span_from(start), message));
+    }
+    let (address, words, room) = address(cursor, spec, &token, start)?;
+    let units = units(cursor, spec, &token)?;
+    if !cursor.at_break() {
+        let message = format!("`{}` is not a part of a location", cursor.word());
+        return Err(fault(Code::BadLocation, cursor.word_span(), message));
+    }
+    let long = spec.widths.iter().find(|w| w.words == WORDS_PER_LONG).map(|w| w.prefix.clone());
+    let echo_prefix = long.filter(|_| token.unit == Unit::Cycle && token.words < WORDS_PER_LONG);
+    let location = Location { memory: token.memory, words, address, units };
+    Ok(Located { location, span: cursor.span_from(start), room, echo_prefix })
+}
+
+/// The address, the words of an access, and how many accesses fit from there on.
+fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token, start: usize) -> Parse<(u64, u32, u64)> {
+    if token.unit == Unit::Cycle {
+        return Ok((0, WORDS_PER_LONG, u64::from(spec.counts.cycle)));
+    }
+    let address = cursor.number("the address")?;
+    let (words, step) = match token.unit {
+        Unit::Word => (token.words, u64::from(token.words)),
+        Unit::Long | Unit::Cycle => (WORDS_PER_LONG, 1),
+    };
+    let name = &spec.memories[token.memory].name;
+    if address >= token.size {
+        let unit = if token.unit == Unit::Word { "words" } else { "long words" };
+        let message = format!("address {address} is past the {} {unit} of {name}", token.size);
+        return Err(fault(Code::DebugRange, cursor.span_from(start), message));
+    }
+    if address % step != 0 {
+        let message = format!("address {address} is no multiple of {step}, the words of `${}`", token.text);
+        return Err(fault(Code::Misaligned, cursor.span_from(start), message));
+    }
+    Ok((address, words, (token.size - address) / step))
+}
+
+/// One unit per level, by the level's letter; levels that are not named stay open.
+fn units(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token) -> Parse<[Option<u32>; 5]> {
+    let mut units = [None; 5];
+    let memory = &spec.memories[token.memory];
+    while !cursor.at_break() {
+        let from = cursor.at();
+        let rest = cursor.rest();
+        let found = spec.levels.iter().position(|l| rest.starts_with(l.selector));
+        let Some((at, level)) = found.map(|at| (at, &spec.levels[at])) else { break };
+        cursor.move_to(from + level.selector.len_utf8());
+        let letter = level.selector;
+        if level.name > memory.level {
+            let message = format!("{} has no selector `{letter}`", memory.name);
+            let legal: String = spec.levels.iter().filter(|l| l.name <= memory.level).map(|l| l.selector).collect();
+            let help = format!("its selectors are the letters {legal}");
+            return Err(fault_help(Code::BadLocation, cursor.span_from(from), message, help));
+        }
+        let number = cursor.number32("the number of the unit")?;
+        let (count, span) = (spec.count(level.name), cursor.span_from(from));
+        if number >= count {
+            let message = format!("`{letter}{number}` does not exist: the machine has {letter}0 to {letter}{}", count - 1);
+            return Err(fault(Code::BadUnit, span, message));
+        }
+        if units[at].replace(number).is_some() {
+            return Err(fault(Code::BadLocation, span, format!("the selector `{letter}` stands there twice")));
+        }
+    }
+    Ok(units)
+}

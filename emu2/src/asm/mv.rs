@@ -1,0 +1,169 @@
+//! MV lines: parameters, selectors, sizes; and the tags that `wait` names.
+
+use super::cursor::{fault, fault_help, Parse};
+use super::line::Line;
+use super::parser::{Head, Parser};
+use super::program::{FormRef, Mv};
+use crate::error::{Code, Span};
+use crate::spec::End;
+
+/// Hex digits of a tag.
+const TAG_DIGITS: usize = 2;
+
+#[derive(Debug, Default)]
+struct Parameters {
+    size: Option<(u64, Span)>,
+    /// Some(None): a tag that nothing can wait for.
+    tag: Option<Option<u32>>,
+    priority: Option<u32>,
+}
+
+impl Parser<'_> {
+    /// Reads an MV after its mnemonic.
+    pub(super) fn mv(&mut self, head: Head<'_>, transfer: usize, line: &mut Line) -> Parse<Span> {
+        let priorities = self.spec.slots.get(self.lexicon.transfer_slots[transfer]).map_or(0, |s| s.priorities);
+        let parameters = if self.cursor.peek() == Some(b'/') {
+            self.mv_parameters(priorities)?
+        } else {
+            self.expect_break("the mnemonic")?;
+            Parameters::default()
+        };
+        let Some((size, size_span)) = parameters.size else {
+            let span = self.cursor.span_from(head.start);
+            return Err(fault(Code::MissingSize, span, format!("`{}` has no size", head.text)));
+        };
+        self.read_operands()?;
+        let span = self.span(head.start);
+        let form = self.find_form(head, transfer, span)?;
+        if let Some(extra) = self.operands.get(2) {
+            let message = format!("`{}` has one source and one destination", head.text);
+            return Err(fault(Code::ExtraOperand, extra.span, message));
+        }
+        let resolved = &self.spec.forms[transfer][form];
+        let unit = resolved.unit.unwrap_or(1).max(1);
+        if size == 0 || size % unit != 0 {
+            let message = format!("nw must be aligned to the multiple of {unit}");
+            let below = size - size % unit;
+            let help = match below {
+                0 => format!("use n{unit}"),
+                _ => format!("use n{below} or n{}", below.saturating_add(unit)),
+            };
+            return Err(fault_help(Code::SizeUnit, size_span, message, help));
+        }
+        let reach = self.lexicon.reach(self.spec, transfer, form);
+        let blocks = size / unit - 1;
+        let covered = |stride: u64, block: u64| blocks.saturating_mul(stride).saturating_add(block);
+        let align = |end: &End| match end {
+            End::Memory { align, .. } => *align,
+            End::Pe => 1,
+        };
+        let mut operands = std::mem::take(&mut self.operands);
+        let (second, first) = (operands.pop(), operands.pop());
+        let (Some(first), Some(second)) = (first, second) else { return Ok(span) };
+        let (from, to) = (align(&resolved.source), align(&resolved.destination));
+        let source = self.upper_end(first, from, covered(reach.source_stride, reach.source))?;
+        let destination = self.upper_end(second, to, covered(reach.destination_stride, reach.destination))?;
+        self.operands = operands;
+        line.mv = Some(Box::new(Mv {
+            form: FormRef { transfer, form, parameter: 0 },
+            size,
+            tag: parameters.tag.flatten(),
+            priority: parameters.priority.unwrap_or(0),
+            source: source.address,
+            source_unit: source.selected,
+            destination: destination.address,
+            destination_unit: destination.selected,
+        }));
+        Ok(span)
+    }
+
+    /// `/n64i02p1`, in any order.
+    fn mv_parameters(&mut self, priorities: u32) -> Parse<Parameters> {
+        let mut all = Parameters::default();
+        self.cursor.eat(b'/');
+        loop {
+            let start = self.cursor.at();
+            let twice = match self.cursor.peek() {
+                Some(b'n') => {
+                    self.cursor.eat(b'n');
+                    let size = self.cursor.number("the size")?;
+                    all.size.replace((size, self.cursor.span_from(start))).is_some()
+                }
+                Some(b'i') => {
+                    let given = self.tag()?;
+                    let named = self.mv_tag(given, self.cursor.span_from(start));
+                    all.tag.replace(named).is_some()
+                }
+                Some(b'p') => {
+                    self.cursor.eat(b'p');
+                    let priority = self.cursor.number32("the priority")?;
+                    if priority >= priorities {
+                        let message = format!("there is no priority {priority}");
+                        let help = format!("use p0 to p{}", priorities.saturating_sub(1));
+                        return Err(fault_help(Code::BadMvParameter, self.cursor.span_from(start), message, help));
+                    }
+                    all.priority.replace(priority).is_some()
+                }
+                _ if self.cursor.at_break() && all.size.is_some() | all.tag.is_some() | all.priority.is_some() => {
+                    return Ok(all);
+                }
+                _ => {
+                    let message = format!("`{}` is not a parameter of an MV", self.cursor.word());
+                    return Err(fault(Code::BadMvParameter, self.cursor.word_span(), message));
+                }
+            };
+            if twice {
+                let span = self.cursor.span_from(start);
+                let message = format!("`{}` is the second of its kind", self.cursor.slice(start, self.cursor.at()));
+                return Err(fault(Code::BadMvParameter, span, message));
+            }
+        }
+    }
+
+    /// `i` and exactly two hex digits.
+    fn tag(&mut self) -> Parse<u32> {
+        let start = self.cursor.at();
+        let letter = self.cursor.eat(b'i');
+        let digits = self.cursor.rest().get(..TAG_DIGITS).unwrap_or("");
+        match u32::from_str_radix(digits, 16) {
+            Ok(tag) if letter && digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                self.cursor.move_to(self.cursor.at() + TAG_DIGITS);
+                Ok(tag)
+            }
+            _ => {
+                self.cursor.move_to(start);
+                let message = format!("`{}` is not a tag", self.cursor.word());
+                Err(fault(Code::BadTag, self.cursor.word_span(), message))
+            }
+        }
+    }
+
+    fn mv_tag(&mut self, tag: u32, span: Span) -> Option<u32> {
+        if tag < self.spec.timing.tag_minimum {
+            self.sink.warn(Code::UnusualTag, span, format!("nothing can wait for tag {tag:02x}"));
+            return None;
+        }
+        self.check_largest(tag, span);
+        Some(tag)
+    }
+
+    fn check_largest(&mut self, tag: u32, span: Span) {
+        let largest = self.spec.timing.tag_maximum;
+        if tag > largest {
+            let message = format!("tag {tag:02x} is past {largest:02x}, the last documented one");
+            self.sink.warn(Code::UnusualTag, span, message);
+        }
+    }
+
+    /// The tag of a `wait`.
+    pub(super) fn wait_tag(&mut self) -> Parse<u32> {
+        let start = self.cursor.at();
+        let tag = self.tag()?;
+        let span = self.cursor.span_from(start);
+        if tag < self.spec.timing.tag_minimum {
+            return Err(fault(Code::BadTag, span, format!("tag {tag:02x} cannot be waited for")));
+        }
+        self.check_largest(tag, span);
+        Ok(tag)
+    }
+}

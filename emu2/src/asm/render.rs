@@ -1,0 +1,118 @@
+//! Findings as text in the manner of rustc, and as records for JSON.
+
+use super::program::AssembleError;
+use crate::error::{Diagnostic, Severity, Span};
+use annotate_snippets::{Level, Renderer, Snippet};
+use serde::Serialize;
+use std::fmt;
+
+/// Places of a text: bytes to lines and columns.
+#[derive(Clone, Debug)]
+pub struct Positions<'t> {
+    text: &'t str,
+    /// Bytes at which lines begin.
+    starts: Vec<usize>,
+}
+
+impl<'t> Positions<'t> {
+    /// Finds the lines of `text`.
+    pub fn new(text: &'t str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
+        Positions { text, starts: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// Line and column of a byte, both from 1; columns count characters.
+    pub fn line_column(&self, byte: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|s| *s <= byte).max(1);
+        let start = self.starts[line - 1];
+        let before = self.text.get(start..byte.min(self.text.len())).unwrap_or("");
+        (line, before.chars().count() + 1)
+    }
+
+    /// The bytes of the lines that `span` touches, without the last line feed.
+    fn lines(&self, span: Span) -> (usize, usize) {
+        let at = |byte: u32| self.starts.partition_point(|s| *s <= byte as usize).max(1);
+        let start = self.starts[at(span.start) - 1];
+        let end = self.starts.get(at(span.end.max(span.start + 1) - 1)).map_or(self.text.len(), |next| next - 1);
+        (start, end.max(start))
+    }
+}
+
+/// A finding as tools want it. Lines and columns count from 1, columns in characters; the end is exclusive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// Name of the source.
+    pub file: String,
+    /// Line where it begins.
+    pub line: usize,
+    /// Column where it begins.
+    pub column: usize,
+    /// Line where it ends.
+    pub end_line: usize,
+    /// Column behind its end.
+    pub end_column: usize,
+    /// Row of the table of diagnostics.
+    pub code: &'static str,
+    /// `error` or `warning`.
+    pub severity: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// One record per finding; those without a place are at line 1, column 1.
+pub fn records(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Vec<Record> {
+    let positions = Positions::new(text);
+    let record = |d: &Diagnostic| {
+        let span = d.span.unwrap_or_default();
+        let (line, column) = positions.line_column(span.start as usize);
+        let (end_line, end_column) = positions.line_column(span.end as usize);
+        let (message, help) = (d.message.clone(), d.help.clone());
+        let (code, severity) = (d.code.id(), severity(d.severity).0);
+        Record { file: name.to_string(), line, column, end_line, end_column, code, severity, message, help }
+    };
+    diagnostics.iter().map(record).collect()
+}
+
+/// All findings with their lines of the source underlined, one after the other. `color`: for a terminal.
+pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -> String {
+    let positions = Positions::new(text);
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let mut out = String::new();
+    for diagnostic in diagnostics {
+        let level = severity(diagnostic.severity).1;
+        let mut message = level.title(&diagnostic.message).id(diagnostic.code.id());
+        let title = diagnostic.code.title();
+        if let Some(span) = diagnostic.span {
+            let (start, end) = positions.lines(span);
+            let source = text.get(start..end).unwrap_or("");
+            let (line, _) = positions.line_column(start);
+            let inside = |byte: u32| (byte as usize).clamp(start, end) - start;
+            let (from, to) = (inside(span.start), inside(span.end));
+            let valid = source.is_char_boundary(from) && source.is_char_boundary(to) && from <= to;
+            let range = if valid { from..to } else { 0..0 };
+            let snippet = Snippet::source(source).line_start(line).origin(name);
+            message = message.snippet(snippet.annotation(level.span(range).label(title)));
+        }
+        let rendered = renderer.render(message.footer(Level::Help.title(&diagnostic.help))).to_string();
+        out.push_str(rendered.trim_end());
+        out.push_str("\n\n");
+    }
+    out
+}
+
+fn severity(severity: Severity) -> (&'static str, Level) {
+    match severity {
+        Severity::Error => ("error", Level::Error),
+        Severity::Warning => ("warning", Level::Warning),
+    }
+}
+
+impl fmt::Display for AssembleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(render(&self.name, &self.text, &self.diagnostics, false).trim_end())
+    }
+}
+
+impl std::error::Error for AssembleError {}

@@ -1,0 +1,81 @@
+//! Where findings go: severities by policy, and a bound on how many are kept.
+
+use super::Policy;
+use crate::error::{Code, Diagnostic, Severity, Span};
+use crate::spec::Evidence;
+
+/// Findings of each severity that are listed; the rest is counted.
+pub(super) const LIMIT: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Sink {
+    policy: Policy,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+    /// Errors and warnings past the limit, and where the first of them lies.
+    omitted: (u64, u64),
+    first_omitted: Span,
+}
+
+impl Sink {
+    pub(super) fn new(policy: Policy) -> Self {
+        Sink { policy, errors: Vec::new(), warnings: Vec::new(), omitted: (0, 0), first_omitted: Span::default() }
+    }
+
+    /// How grave it is to break a rule that is known so well.
+    pub(super) fn severity(&self, evidence: Evidence) -> Severity {
+        match (self.policy, evidence) {
+            (Policy::Strict, _) => Severity::Error,
+            (_, Evidence::Guess) | (Policy::Run, _) => Severity::Warning,
+            (Policy::Check, _) => Severity::Error,
+        }
+    }
+
+    /// True once another error would only be counted: its help need not be worked out.
+    pub(super) fn full(&self) -> bool {
+        self.errors.len() >= LIMIT
+    }
+
+    pub(super) fn push(&mut self, mut diagnostic: Diagnostic) {
+        if self.policy == Policy::Strict {
+            diagnostic.severity = Severity::Error;
+        }
+        let (list, omitted) = match diagnostic.severity {
+            Severity::Error => (&mut self.errors, &mut self.omitted.0),
+            Severity::Warning => (&mut self.warnings, &mut self.omitted.1),
+        };
+        if list.len() < LIMIT {
+            list.push(diagnostic);
+            return;
+        }
+        *omitted += 1;
+        if self.omitted.0 + self.omitted.1 == 1 {
+            self.first_omitted = diagnostic.span.unwrap_or_default();
+        }
+    }
+
+    /// A finding that warns, whatever its evidence.
+    pub(super) fn warn(&mut self, code: Code, span: Span, message: String) {
+        self.push(Diagnostic::warning(code, Some(span), message));
+    }
+
+    /// Everything found, in source order, and whether the program is refused.
+    pub(super) fn finish(self) -> (Vec<Diagnostic>, bool) {
+        let refused = !self.errors.is_empty();
+        let mut all = self.errors;
+        all.extend(self.warnings);
+        all.sort_by_key(|d| d.span.map(|s| s.start));
+        let (errors, warnings) = self.omitted;
+        if errors + warnings > 0 {
+            let count = |n: u64, what: &str| format!("{n} more {what}{}", if n == 1 { "" } else { "s" });
+            let message = match (errors, warnings) {
+                (_, 0) => format!("and {}", count(errors, "error")),
+                (0, _) => format!("and {}", count(warnings, "warning")),
+                _ => format!("and {}, {}", count(errors, "error"), count(warnings, "warning")),
+            };
+            let more = Diagnostic::warning(Code::TooMany, Some(self.first_omitted), message);
+            all.push(Diagnostic { severity: if errors > 0 { Severity::Error } else { Severity::Warning }, ..more });
+        }
+        (all, refused)
+    }
+}

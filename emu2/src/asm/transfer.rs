@@ -1,0 +1,256 @@
+//! L1BM and L2BM instructions: the parameter, and the form that the operands select.
+
+use super::cursor::{fault, fault_help, Parse};
+use super::instruction::{missing, Port};
+use super::line::Line;
+use super::operand::{Kind, Operand, Upper};
+use super::parser::{Head, Parser};
+use super::program::{FormRef, PeInstruction, PeKind, UpperTransfer};
+use crate::error::{Code, Span};
+use crate::spec::{End, LevelName, ParameterStyle, ResolvedForm};
+
+impl Parser<'_> {
+    /// Reads what follows a transfer's mnemonic.
+    pub(super) fn transfer(&mut self, head: Head<'_>, transfer: usize, line: &mut Line) -> Parse<Span> {
+        if self.spec.forms[transfer].iter().any(|f| f.unit.is_some()) {
+            return self.mv(head, transfer, line);
+        }
+        let parameter = self.parameter(head, transfer)?;
+        self.read_operands()?;
+        let span = self.span(head.start);
+        let form = self.find_form(head, transfer, span)?;
+        let resolved = &self.spec.forms[transfer][form];
+        let parameter = self.form_parameter(head, transfer, resolved, parameter)?;
+        let form = FormRef { transfer, form, parameter };
+        let reach = self.lexicon.reach(self.spec, transfer, form.form);
+        let mut operands = std::mem::take(&mut self.operands);
+        let one_destination = matches!(resolved.destination, End::Memory { .. });
+        if let Some(extra) = operands.get(2).filter(|_| one_destination) {
+            let message = format!("`{}` has one source and one destination here", head.text);
+            return Err(fault(Code::ExtraOperand, extra.span, message));
+        }
+        let mut written = operands.drain(..);
+        let Some(first) = written.next() else { return Err(missing(head.text, 1, 0, span)) };
+        match (&resolved.source, &resolved.destination) {
+            (End::Memory { align, .. }, End::Pe) => {
+                let upper = self.upper_end(first, *align, reach.source)?;
+                let kind = PeKind::L1bm { form, address: upper.address };
+                let destinations = self.destinations(written.by_ref())?;
+                line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations });
+            }
+            (End::Pe, End::Memory { align, .. }) => {
+                let source = self.source(first, Port::default())?;
+                let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
+                let upper = self.upper_end(second, *align, reach.destination)?;
+                let kind = PeKind::L1bm { form, address: upper.address };
+                line.pe.push(PeInstruction { span, kind, sources: vec![source], destinations: Vec::new() });
+            }
+            (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
+                let source = self.upper_end(first, *from, reach.source)?.address;
+                let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
+                let destination = self.upper_end(second, *to, reach.destination)?.address;
+                line.l2bm.push(UpperTransfer { span, form, source, destination });
+            }
+            (End::Pe, End::Pe) => {}
+        }
+        drop(written);
+        self.operands = operands;
+        Ok(span)
+    }
+
+    /// `@3`, `+3`, `-3` right after the mnemonic, with its place.
+    fn parameter(&mut self, head: Head<'_>, transfer: usize) -> Parse<Option<(i64, Span)>> {
+        let start = self.cursor.at();
+        let style = match self.cursor.peek() {
+            Some(b'@') => ParameterStyle::At,
+            Some(b'+' | b'-') => ParameterStyle::Signed,
+            Some(b'/') => {
+                let message = format!("`{}` cannot take a `/` part: zero flush is not supported", head.text);
+                return Err(fault(Code::Unsupported, self.cursor.word_span(), message));
+            }
+            _ => {
+                self.expect_break("the mnemonic")?;
+                return Ok(None);
+            }
+        };
+        let Some(parameter) = self.spec.parameters[transfer].as_ref().filter(|p| p.style == style) else {
+            let message = format!("`{}` does not take `{}`", head.text, self.cursor.word());
+            let help = "remove it, or use another transfer";
+            return Err(fault_help(Code::BadParameter, self.cursor.word_span(), message, help));
+        };
+        let negative = self.cursor.peek() == Some(b'-');
+        self.cursor.move_to(start + 1);
+        let number = if self.cursor.at_break() { None } else { Some(self.cursor.number32("the parameter")?) };
+        let span = Span::new(start, self.cursor.word_span().end as usize);
+        let range = || {
+            let ResolvedRange { low, high } = ResolvedRange::of(parameter.minimum, parameter.maximum, style);
+            format!("use {low} to {high}")
+        };
+        let text = self.cursor.slice(start, span.end as usize);
+        let Some(number) = number.filter(|_| self.cursor.at_break()) else {
+            let message = format!("`{text}` is not a parameter of `{}`", head.text);
+            return Err(fault_help(Code::BadParameter, span, message, range()));
+        };
+        let value = if negative { -i64::from(number) } else { i64::from(number) };
+        if !(parameter.minimum..=parameter.maximum).contains(&value) {
+            let message = format!("`{text}` is out of range");
+            return Err(fault_help(Code::BadParameter, span, message, range()));
+        }
+        Ok(Some((value, span)))
+    }
+
+    /// The value of the parameter in the form that the operands selected.
+    fn form_parameter(
+        &self,
+        head: Head<'_>,
+        transfer: usize,
+        form: &ResolvedForm,
+        written: Option<(i64, Span)>,
+    ) -> Parse<i64> {
+        let all = self.spec.parameters[transfer].as_ref();
+        let parameter = all.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
+        match (parameter, written) {
+            (Some(_), Some((value, _))) => Ok(value),
+            (Some(p), None) => p.default.ok_or_else(|| {
+                let ResolvedRange { low, high } = ResolvedRange::of(p.minimum, p.maximum, p.style);
+                let span = Span::new(head.start, head.start + head.text.len());
+                let message = format!("`{}` needs a parameter in this direction", head.text);
+                fault_help(Code::MissingParameter, span, message, format!("write `{0}{low}` to `{0}{high}`", head.text))
+            }),
+            (None, None) => Ok(0),
+            (None, Some((_, span))) => {
+                let message = format!("`{}` takes no parameter in this direction", head.text);
+                Err(fault_help(Code::BadParameter, span, message, "remove it, or check the order of the operands"))
+            }
+        }
+    }
+
+    /// The form that the first two operands select.
+    pub(super) fn find_form(&self, head: Head<'_>, transfer: usize, span: Span) -> Parse<usize> {
+        let [source, destination, ..] = self.operands.as_slice() else {
+            return Err(missing(head.text, 1, self.operands.len(), span));
+        };
+        let fits = |f: &ResolvedForm| matches(&f.source, source) && matches(&f.destination, destination);
+        if let Some(form) = self.spec.forms[transfer].iter().position(fits) {
+            return Ok(form);
+        }
+        let both = Span::new(source.span.start as usize, destination.span.end as usize);
+        let message = format!("`{}` has no form for these operands", head.text);
+        let help = if self.sink.full() { String::new() } else { self.form_help(head, transfer, source, destination) };
+        Err(fault_help(Code::NoForm, both, message, help))
+    }
+
+    /// The forms that come closest, written with this instruction's operands where they fit.
+    fn form_help(&self, head: Head<'_>, transfer: usize, source: &Operand, destination: &Operand) -> String {
+        let forms = &self.spec.forms[transfer];
+        let score = |f: &ResolvedForm| {
+            let side = |end, operand| u32::from(same_class(end, operand)) * 2 + u32::from(matches(end, operand));
+            side(&f.source, source) + side(&f.destination, destination)
+        };
+        let best = forms.iter().map(score).max().unwrap_or(0);
+        let mut shapes: Vec<String> = Vec::new();
+        for form in forms.iter().filter(|f| score(f) == best) {
+            let shape =
+                format!("`{} {}`", self.shape(&form.source, source), self.shape(&form.destination, destination));
+            if !shapes.contains(&shape) {
+                shapes.push(shape);
+            }
+        }
+        format!("`{}` takes {}", head.text, shapes.join(" or "))
+    }
+
+    /// How `end` is written, with the address and selectors of `operand` if it is of the same class.
+    fn shape(&self, end: &End, operand: &Operand) -> String {
+        let End::Memory { operand: class, width, selectors, .. } = end else {
+            return if same_class(end, operand) {
+                self.cursor.slice(operand.span.start as usize, operand.span.end as usize).to_string()
+            } else {
+                "<PE operand>".to_string()
+            };
+        };
+        let upper = match &operand.kind {
+            Kind::Upper(upper) if upper.operand == *class => Some(upper),
+            _ => None,
+        };
+        let entry = &self.spec.operands[*class];
+        let words = width.or(upper.map(|u| u.words));
+        let named = |p: &&String| words.is_none_or(|n| self.spec.widths.iter().any(|w| w.prefix == **p && w.words == n));
+        let prefix = entry.widths.iter().find(named).map_or("", String::as_str);
+        let address = upper.map_or("<address>".to_string(), |u| u.address.to_string());
+        let selected = upper.map(|u| u.selected).unwrap_or_default();
+        let number = |level: &LevelName| match level {
+            _ if !selectors.contains(level) => String::new(),
+            LevelName::Group => selected.group.unwrap_or(0).to_string(),
+            _ => selected.l2b.unwrap_or(0).to_string(),
+        };
+        let numbers: Vec<String> = entry.selectors.iter().map(number).collect();
+        let selector = if selectors.is_empty() { String::new() } else { format!("@{}", numbers.join(".")) };
+        format!("${prefix}{}{address}{selector}", entry.letter)
+    }
+
+    /// Checks an operand above the PEs that covers `reach` long words.
+    pub(super) fn upper_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Upper> {
+        let Operand { span, kind, negate, mask, .. } = operand;
+        let text = || self.cursor.slice(span.start as usize, span.end as usize);
+        let Kind::Upper(upper) = kind else {
+            return Err(fault(Code::WrongOperand, span, format!("`{}` cannot stand here", text())));
+        };
+        if negate {
+            return Err(fault(Code::BadNegation, span, format!("`{}` cannot be negated", text())));
+        }
+        if mask.is_some() {
+            return Err(fault(Code::BadMask, span, format!("`{}` has no write mask: all cycles are moved", text())));
+        }
+        if upper.address % align != 0 {
+            let message = format!("address {} of this transfer must be a multiple of {align}", upper.address);
+            let below = upper.address - upper.address % align;
+            return Err(fault_help(Code::Misaligned, span, message, format!("use {below} or {}", below + align)));
+        }
+        let name = &self.spec.memories[upper.memory].name;
+        if reach > upper.size {
+            let message = format!("the transfer covers {reach} long words, and {name} has {}", upper.size);
+            return Err(fault_help(Code::OperandRange, span, message, "move less at a time"));
+        }
+        if upper.address + reach > upper.size {
+            let end = upper.address + reach;
+            let message = format!("the transfer ends at {end}, past the {} long words of {name}", upper.size);
+            self.sink.warn(Code::AddressWraps, span, message);
+        }
+        Ok(upper)
+    }
+}
+
+/// A parameter's range as it is written.
+struct ResolvedRange {
+    low: String,
+    high: String,
+}
+
+impl ResolvedRange {
+    fn of(minimum: i64, maximum: i64, style: ParameterStyle) -> Self {
+        let write = |value: i64| match style {
+            ParameterStyle::At => format!("@{value}"),
+            ParameterStyle::Signed => format!("{value:+}"),
+        };
+        ResolvedRange { low: write(minimum), high: write(maximum) }
+    }
+}
+
+/// The operand is of the end's class, whatever its width and selectors.
+fn same_class(end: &End, operand: &Operand) -> bool {
+    match (end, &operand.kind) {
+        (End::Pe, kind) => !matches!(kind, Kind::Upper(_)),
+        (End::Memory { operand, .. }, Kind::Upper(upper)) => *operand == upper.operand,
+        (End::Memory { .. }, _) => false,
+    }
+}
+
+fn matches(end: &End, operand: &Operand) -> bool {
+    let End::Memory { width, selectors, .. } = end else { return same_class(end, operand) };
+    let Kind::Upper(upper) = &operand.kind else { return false };
+    let selects = |level: LevelName, value: Option<u32>| selectors.contains(&level) == value.is_some();
+    same_class(end, operand)
+        && width.is_none_or(|w| w == upper.words)
+        && selects(LevelName::Group, upper.selected.group)
+        && selects(LevelName::L2b, upper.selected.l2b)
+}

@@ -1,0 +1,188 @@
+//! Lowering of programs and the engine.
+//!
+//! Statements are lowered in source order into [`step::Step`]s. A **region** is a run of steps that stay inside an L1B;
+//! every L1B runs a whole region on its own, so regions are what threads share out and what keeps a working set in cache.
+//! L2BM instructions, MVs and debug statements end a region.
+
+mod compute;
+mod fixed;
+mod lower;
+mod maps;
+mod mv;
+mod operand;
+mod step;
+mod upper;
+
+use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
+use crate::error::{Code, Diagnostic, Error};
+use crate::machine::{Machine, Region};
+use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
+pub(crate) use mv::selectors as mv_selectors;
+
+use lower::Lowering;
+use rayon::prelude::*;
+use step::{Scratch, Step};
+
+/// A region is run when it has grown to this many steps, so that lowering needs bounded memory.
+const REGION_STEPS: usize = 4096;
+
+/// Below this many steps, handing a region to other threads costs more than it gains.
+const PARALLEL_STEPS: usize = 16;
+
+/// An error of a running program, at a line of its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// Line of the source, from 1.
+    pub line: u32,
+    /// What went wrong.
+    pub diagnostic: Diagnostic,
+}
+
+/// Runs `program`. `on_get` sees every `d get` with the machine as it is at that point, in source order.
+///
+/// Fails with [`Code::WrongSpec`] before anything ran; after any later error the machine is poisoned until reset.
+pub fn run(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+) -> Result<(), RunError> {
+    let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
+    machine.check_usable().map_err(|e| at(0, e))?;
+    if machine.spec().fingerprint != program.spec.fingerprint {
+        let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
+        let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
+        return Err(at(0, Error::new(Code::WrongSpec, message)));
+    }
+    let mut engine = Engine::new(program.spec.clone())?;
+    for item in &program.items {
+        if let Err(error) = engine.item(machine, &item.kind, on_get) {
+            machine.poison();
+            return Err(at(item.line, error));
+        }
+    }
+    engine.flush(machine);
+    Ok(())
+}
+
+struct Engine {
+    lowering: Lowering,
+    region: Vec<Step>,
+    scratch: Scratch,
+}
+
+impl Engine {
+    fn new(spec: std::sync::Arc<Spec>) -> Result<Engine, RunError> {
+        let scratch = Scratch::new(&spec);
+        Ok(Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch })
+    }
+
+    fn item(
+        &mut self,
+        machine: &mut Machine,
+        kind: &ItemKind,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match kind {
+            // Idle steps change no state; they count in the cycle model only.
+            ItemKind::Nop { .. } => Ok(()),
+            ItemKind::Step(step) => {
+                let lowered = self.lowering.step(machine.layout(), step)?;
+                if step.l2bm.is_empty() {
+                    self.region.push(lowered);
+                    if self.region.len() >= REGION_STEPS {
+                        self.flush(machine);
+                    }
+                    return Ok(());
+                }
+                self.flush(machine);
+                // The step's reads see the state before any of its writes, on both sides of the L1BM.
+                let moved = upper::read(machine, &mut self.lowering, &step.l2bm)?;
+                self.region.push(lowered);
+                self.flush(machine);
+                upper::write(machine, moved);
+                Ok(())
+            }
+            ItemKind::Mv(instruction) => {
+                self.flush(machine);
+                mv::run(machine, instruction)
+            }
+            ItemKind::Set(set) => {
+                self.flush(machine);
+                debug_set(machine, set)
+            }
+            ItemKind::Get(get) => {
+                self.flush(machine);
+                on_get(get, machine)
+            }
+        }
+    }
+
+    /// Runs the steps collected so far in every L1B.
+    fn flush(&mut self, machine: &mut Machine) {
+        let region = std::mem::take(&mut self.region);
+        if region.iter().all(|step| step.ops.is_empty()) {
+            return;
+        }
+        let scratch = &self.scratch;
+        let l1bs = machine.state.l1b.iter_mut().enumerate();
+        if region.len() < PARALLEL_STEPS {
+            let scratch = &mut self.scratch;
+            for (index, l1b) in l1bs {
+                step::run_region(&region, l1b, index, scratch);
+            }
+        } else {
+            let work: Vec<_> = l1bs.collect();
+            work.into_par_iter().for_each_init(
+                || scratch.clone(),
+                |scratch, (index, l1b)| step::run_region(&region, l1b, index, scratch),
+            );
+        }
+    }
+}
+
+/// Long-word address of access `k` of a debug statement at `address`, and which word of it for word accesses.
+pub fn debug_place(spec: &Spec, memory: usize, words: u32, address: u64, k: u64) -> (u64, Option<u32>) {
+    match spec.memories[memory].unit {
+        Unit::Long => (address + k, None),
+        // The T register's entries are 2 long words; debug statements see the first of each.
+        Unit::Cycle => ((address + k) * u64::from(crate::spec::HALVES), None),
+        Unit::Word if words < WORDS_PER_LONG => {
+            let word = address + k;
+            (word / u64::from(WORDS_PER_LONG), Some((word % u64::from(WORDS_PER_LONG)) as u32))
+        }
+        Unit::Word => (address / u64::from(WORDS_PER_LONG) + k, None),
+    }
+}
+
+fn debug_set(machine: &mut Machine, set: &DebugSet) -> Result<(), Error> {
+    let spec = machine.spec().clone();
+    let location = &set.location;
+    let whole = spec.memories[location.memory].unit != Unit::Cycle && location.words >= WORDS_PER_LONG;
+    if whole {
+        let (addr, _) = debug_place(&spec, location.memory, location.words, location.address, 0);
+        let count = set.payload.len() as u64;
+        let region = Region { memory: location.memory, units: location.units, addr, count };
+        return machine.write(&region, &set.payload);
+    }
+    for (k, word) in set.payload.iter().enumerate() {
+        let (addr, part) = debug_place(&spec, location.memory, location.words, location.address, k as u64);
+        let region = Region { memory: location.memory, units: location.units, addr, count: 1 };
+        let Some(part) = part else {
+            machine.write(&region, &[*word])?;
+            continue;
+        };
+        let mut old = machine.read(&region)?;
+        for value in &mut old {
+            // Word 0 is the upper half; the payload's upper half is the value.
+            let shift = if part == 0 { 0 } else { 32 };
+            *value = (*value & !(0xFFFF_FFFF_0000_0000 >> shift)) | ((word & 0xFFFF_FFFF_0000_0000) >> shift);
+        }
+        machine.write(&region, &old)?;
+    }
+    Ok(())
+}
+
+/// Units of `level` inside the chip, as the engine counts L1Bs.
+fn l1bs_of_l2b(spec: &Spec) -> usize {
+    spec.count(LevelName::L1b) as usize
+}

@@ -1,0 +1,63 @@
+//! The state of a machine: arrays per L1B, sparse pages above, and access to them by unit and address.
+
+mod access;
+mod layout;
+mod memory_file;
+mod pages;
+mod state;
+
+pub use access::{Region, Units};
+pub use layout::{Layout, Slot};
+pub use pages::Pages;
+pub use state::{L1b, State};
+
+use crate::error::{Code, Error};
+use crate::spec::Spec;
+use std::sync::Arc;
+
+/// A machine: a spec and the contents of all its memories. All memories start at zero.
+#[derive(Debug)]
+pub struct Machine {
+    spec: Arc<Spec>,
+    layout: Layout,
+    pub(crate) state: State,
+    poisoned: bool,
+}
+
+impl Machine {
+    /// A machine with every memory zero. Memory is taken from the host as it is touched.
+    pub fn new(spec: Arc<Spec>) -> Machine {
+        let layout = Layout::new(&spec);
+        let state = State::new(&spec, &layout);
+        Machine { spec, layout, state, poisoned: false }
+    }
+
+    /// The spec it was made from.
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// Where each memory of the spec lies in the state.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Everything zero again, also after an error.
+    pub fn reset(&mut self) {
+        self.state = State::new(&self.spec, &self.layout);
+        self.poisoned = false;
+    }
+
+    /// Marks the state as unusable: an error left a program half done.
+    pub(crate) fn poison(&mut self) {
+        self.poisoned = true;
+    }
+
+    /// An error if a program stopped half way.
+    pub fn check_usable(&self) -> Result<(), Error> {
+        if self.poisoned {
+            return Err(Error::new(Code::Poisoned, "an earlier error stopped a program half way"));
+        }
+        Ok(())
+    }
+}

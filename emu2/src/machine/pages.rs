@@ -1,0 +1,92 @@
+//! A sparse memory: pages exist once something other than zero may be in them.
+
+/// Long words of a page: 32 KiB, small enough that scattered touches stay cheap.
+const PAGE: usize = 4096;
+
+/// A memory of `words` long words that costs the host what has been written. Addresses wrap.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    words: u64,
+    /// Grows to the highest page written.
+    pages: Vec<Option<Box<[u64]>>>,
+}
+
+impl Pages {
+    /// All zero.
+    pub fn new(words: u64) -> Pages {
+        Pages { words, pages: Vec::new() }
+    }
+
+    /// Size in long words.
+    pub fn words(&self) -> u64 {
+        self.words
+    }
+
+    /// Bytes of the host that the written pages take.
+    pub fn resident_bytes(&self) -> usize {
+        self.pages.iter().flatten().count() * PAGE * size_of::<u64>()
+    }
+
+    /// Reads `out.len()` long words from `addr` on.
+    pub fn read(&self, addr: u64, out: &mut [u64]) {
+        let mut done = 0;
+        while done < out.len() {
+            let (page, offset, length) = self.piece(addr + done as u64, out.len() - done);
+            let target = &mut out[done..done + length];
+            match self.pages.get(page).and_then(Option::as_ref) {
+                Some(words) => target.copy_from_slice(&words[offset..offset + length]),
+                None => target.fill(0),
+            }
+            done += length;
+        }
+    }
+
+    /// Writes `words` from `addr` on.
+    pub fn write(&mut self, addr: u64, words: &[u64]) {
+        let mut done = 0;
+        while done < words.len() {
+            let (page, offset, length) = self.piece(addr + done as u64, words.len() - done);
+            if page >= self.pages.len() {
+                self.pages.resize(page + 1, None);
+            }
+            let target = self.pages[page].get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
+            target[offset..offset + length].copy_from_slice(&words[done..done + length]);
+            done += length;
+        }
+    }
+
+    /// Page, offset and length of the longest piece at `addr` (wrapped) inside one page and the memory.
+    fn piece(&self, addr: u64, left: usize) -> (usize, usize, usize) {
+        let addr = addr % self.words;
+        let offset = (addr % PAGE as u64) as usize;
+        let room = (PAGE - offset).min(usize::try_from(self.words - addr).unwrap_or(usize::MAX));
+        ((addr / PAGE as u64) as usize, offset, left.min(room))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_wrap_and_stay_sparse() {
+        let mut pages = Pages::new(1 << 29);
+        pages.write((1 << 29) - 2, &[1, 2, 3]);
+        let mut out = [9; 4];
+        pages.read((1 << 29) - 3, &mut out);
+        assert_eq!(out, [0, 1, 2, 3]);
+        let mut first = [9; 2];
+        pages.read(0, &mut first);
+        assert_eq!(first, [3, 0]);
+        assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
+    }
+
+    #[test]
+    fn a_memory_smaller_than_a_page_wraps_inside_it() {
+        let mut pages = Pages::new(10);
+        pages.write(8, &[1, 2, 3, 4]);
+        let mut out = [0; 10];
+        pages.read(0, &mut out);
+        assert_eq!(out, [3, 4, 0, 0, 0, 0, 0, 0, 1, 2]);
+    }
+}

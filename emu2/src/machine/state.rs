@@ -1,0 +1,52 @@
+//! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
+
+use super::{Layout, Pages};
+use crate::spec::{LevelName, Spec, HALVES};
+
+/// State of one L1B and everything below it.
+///
+/// A PE memory is `[long word address][lane]`, lane = MAB number * PEs of a MAB + PE number, so one instruction of one
+/// L1B is a loop over contiguous rows.
+#[derive(Clone, Debug)]
+pub struct L1b {
+    /// PE memories, in slot order.
+    pub pe: Vec<Vec<u64>>,
+    /// Memories of the L1B itself, in slot order.
+    pub own: Vec<Vec<u64>>,
+    /// Forwarding paths in the order of the spec: `[cycle][half][lane]`.
+    pub forward: Vec<Vec<u64>>,
+}
+
+/// State of the chip.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// L1Bs in chip order: `(group * L2Bs + l2b) * L1Bs + l1b`.
+    pub l1b: Vec<L1b>,
+    /// Memories of each L2B in chip order, in slot order.
+    pub l2b: Vec<Vec<Vec<u64>>>,
+    /// Memories of each group, in slot order.
+    pub group: Vec<Vec<Pages>>,
+}
+
+impl State {
+    /// All zero.
+    pub fn new(spec: &Spec, layout: &Layout) -> State {
+        let lanes = spec.lanes();
+        let rows = |level, lanes: usize| -> Vec<Vec<u64>> {
+            layout.sizes(level).iter().map(|words| vec![0; *words as usize * lanes]).collect()
+        };
+        let path = spec.counts.cycle as usize * HALVES as usize * lanes;
+        let l1b = (0..spec.units(LevelName::L1b))
+            .map(|_| L1b {
+                pe: rows(LevelName::Pe, lanes),
+                own: rows(LevelName::L1b, 1),
+                forward: spec.forwards.iter().map(|_| vec![0; path]).collect(),
+            })
+            .collect();
+        let l2b = (0..spec.units(LevelName::L2b)).map(|_| rows(LevelName::L2b, 1)).collect();
+        let group = (0..spec.units(LevelName::Group))
+            .map(|_| layout.sizes(LevelName::Group).iter().map(|words| Pages::new(*words)).collect())
+            .collect();
+        State { l1b, l2b, group }
+    }
+}

@@ -1,0 +1,145 @@
+//! Block float: words of a block share one exponent and have no hidden bit (manual, chapter on block float).
+//!
+//! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run across
+//! the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
+
+use super::format::FloatFormat;
+use super::lane::{select, Word};
+use super::MAB_PES;
+
+/// Exponent distance of an extended half element from its block.
+pub(crate) const EXTENSION: u32 = 6;
+
+/// Fraction bits that a `g` block keeps.
+///
+/// guess: `gbfn` rounds to these bits (and tests them for the carry) instead of leaving the cut to the multiplier.
+const G_KEPT: u32 = 18;
+
+/// How a block is cut.
+#[derive(Clone, Copy)]
+struct Cut {
+    /// Mantissa bits kept.
+    kept: u32,
+    /// Raise of the block exponent: kept bits lie at the bottom of the fraction field. Otherwise they lie at the top.
+    raise: u32,
+    /// Elements far below the block exponent take the extended form.
+    extended: bool,
+}
+
+/// `dbfn`: row of doubles, one block per MAB.
+pub fn d_bfn(x: &[u64], out: &mut [u64]) {
+    const D: FloatFormat = FloatFormat::DOUBLE;
+    blocks::<u64, u64, MAB_PES>(D, x, out, Cut { kept: 52, raise: 0, extended: false });
+}
+
+/// `fbfn`: row of 2 singles; per MAB one block of all w0 and one of all w1.
+pub fn f_bfn(x: &[u64], out: &mut [u64]) {
+    const F: FloatFormat = FloatFormat::SINGLE;
+    let cut = Cut { kept: 23, raise: 0, extended: false };
+    for (x, out) in x.chunks_exact(MAB_PES).zip(out.chunks_exact_mut(MAB_PES)) {
+        let (mut w0, mut w1) = ([0u32; MAB_PES], [0u32; MAB_PES]);
+        for p in 0..MAB_PES {
+            w0[p] = (x[p] >> 32) as u32;
+            w1[p] = x[p] as u32;
+        }
+        let (w0, w1) = (block(F, w0, cut), block(F, w1, cut));
+        for p in 0..MAB_PES {
+            out[p] = u64::from(w0[p]) << 32 | u64::from(w1[p]);
+        }
+    }
+}
+
+/// `gbfn`: row of 2 singles, one block of 8 words per MAB.
+pub fn g_bfn(x: &[u64], out: &mut [u64]) {
+    const F: FloatFormat = FloatFormat::SINGLE;
+    blocks::<u32, u32, { 2 * MAB_PES }>(F, x, out, Cut { kept: G_KEPT, raise: 0, extended: false });
+}
+
+/// `hbfn/kept`: row of 4 halves, one block of 16 per MAB; `kept` mantissa bits, 6..=9. The instruction does this for the
+/// rows L0 and L1.
+pub fn h_bfn(kept: u32, x: &[u64], out: &mut [u64]) {
+    halves(x, out, Cut { kept, raise: 9 - kept, extended: false });
+}
+
+/// `hbfe/kept`: as [`h_bfn`] with extended elements.
+pub fn h_bfe(kept: u32, x: &[u64], out: &mut [u64]) {
+    halves(x, out, Cut { kept, raise: 9 - kept, extended: true });
+}
+
+/// Halves are computed in 32 bits: hosts have no vector shifts by different counts for 16.
+#[inline(always)]
+fn halves(x: &[u64], out: &mut [u64], cut: Cut) {
+    blocks::<u16, u32, { 4 * MAB_PES }>(FloatFormat::HALF, x, out, cut);
+}
+
+/// Converts blocks of `N` words of type `S`, computing in `T`.
+#[inline(always)]
+fn blocks<S: Word, T: Word, const N: usize>(format: FloatFormat, x: &[u64], out: &mut [u64], cut: Cut) {
+    debug_assert_eq!(x.len(), out.len());
+    let x: &[S] = bytemuck::cast_slice(x);
+    let out: &mut [S] = bytemuck::cast_slice_mut(out);
+    for (x, out) in x.chunks_exact(N).zip(out.chunks_exact_mut(N)) {
+        let mut lanes = [T::ZERO; N];
+        for (lane, v) in lanes.iter_mut().zip(x) {
+            *lane = T::from_u64(v.to_u64());
+        }
+        for (o, v) in out.iter_mut().zip(block(format, lanes, cut)) {
+            *o = S::from_u64(v.to_u64());
+        }
+    }
+}
+
+/// Converts one block.
+#[inline(always)]
+fn block<T: Word, const N: usize>(format: FloatFormat, mut x: [T; N], cut: Cut) -> [T; N] {
+    let m = format.frac_bits;
+    let ones = format.exp_max();
+    let sign = T::from_u64(format.sign_mask());
+    let all_ones = T::from_u64(format.exp_mask());
+    let fraction = T::from_u64(format.frac_mask());
+    let field = |v: T| (v & all_ones).shr(m).to_u32();
+    // The kept fraction bits all 1: rounding to one bit less carries into the next exponent.
+    let full = fraction & !fraction.shr(cut.kept);
+    let would_carry = |v: T| v & full == full;
+
+    let mut top = 0;
+    for &v in &x {
+        top = field(v).max(top);
+    }
+    let mut carry = false;
+    for &v in &x {
+        carry |= (field(v) == top) & would_carry(v);
+    }
+    let shared = top + cut.raise + u32::from(carry);
+    let below = m - cut.kept - cut.raise;
+
+    if top == 0 || top == ones || shared >= ones {
+        let exponent = select(top == 0, T::ZERO, all_ones);
+        for v in &mut x {
+            *v = *v & sign | exponent;
+        }
+        return x;
+    }
+    let exponent = T::from_u32(shared).shl(m);
+    let reach = EXTENSION + cut.raise;
+    for v in &mut x {
+        let diff = shared - field(*v);
+        let small = cut.extended & (diff >= reach) & !((diff == reach) & would_carry(*v));
+        let diff = select(small, diff.wrapping_sub(EXTENSION), diff);
+        let significand = select(field(*v) == 0, T::ZERO, (*v & fraction) | T::ONE.shl(m));
+        let q = shift_rne(significand, diff + 1 + below).shl(below);
+        // guess: zeros of an extended block keep their sign.
+        let bare = cut.extended & (small | (q == T::ZERO));
+        *v = *v & sign | select(bare, T::ZERO, exponent) | q;
+    }
+    x
+}
+
+/// `v / 2^n` to nearest even, `n >= 1`, for `v < 2^(BITS - 2)`.
+#[inline(always)]
+fn shift_rne<T: Word>(v: T, n: u32) -> T {
+    // At BITS - 1 the quotient is below one half already.
+    let n = n.min(T::BITS - 1);
+    let odd = v.shr(n) & T::ONE;
+    v.add(T::ONE.shl(n - 1).sub(T::ONE)).add(odd).shr(n)
+}

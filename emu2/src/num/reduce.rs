@@ -1,0 +1,192 @@
+//! The reduction network above the PEs: stages of several inputs, lane by lane (reference, chapter on reductions).
+//!
+//! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other, so a row of PEs
+//! (`4 * mab + pe`) is the vectors of all MABs, 4 long words each.
+
+use super::convert::reduce_f2;
+use super::lane::{float_key, select, Lane, Word};
+
+mod fadd;
+
+/// What a reduction does with a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// Floating addition; each stage rounds its inputs to a common alignment and then its result.
+    Fadd,
+    /// Maximum of sign-magnitude integers (floats as they lie).
+    Max,
+    /// Minimum of sign-magnitude integers.
+    Min,
+    /// Wrapping integer addition.
+    Iadd,
+    /// Bitwise and.
+    Band,
+    /// Bitwise or.
+    Bor,
+    /// Logical and: 1 if all lanes are non-zero, else 0.
+    Land,
+    /// Logical or: 1 if any lane is non-zero, else 0.
+    Lor,
+}
+
+const NAMES: [(&str, ReduceOp); 8] = [
+    ("fadd", ReduceOp::Fadd),
+    ("max", ReduceOp::Max),
+    ("min", ReduceOp::Min),
+    ("iadd", ReduceOp::Iadd),
+    ("band", ReduceOp::Band),
+    ("bor", ReduceOp::Bor),
+    ("and", ReduceOp::Land),
+    ("or", ReduceOp::Lor),
+];
+
+/// `fn(inputs, out)`: one stage.
+type StageFn = fn(&[u64], &mut [u64]);
+
+/// A reduction instantiated for a lane type.
+#[derive(Clone, Copy, Debug)]
+pub struct ReduceKernel {
+    stage: StageFn,
+    last: StageFn,
+    neutral: u64,
+}
+
+/// The reduction `name` (as in `l1bmrl<name>`) on lanes of the given precision; `None` where the combination does not exist.
+///
+/// With `reduced` (opcode suffix `r`, singles only) the last stage gives 2 halves in w0 (top 32 bits) of each long word:
+/// sums are rounded once, a maximum or minimum is converted.
+#[must_use]
+pub fn reduce_kernel(name: &str, lane: Lane, reduced: bool) -> Option<ReduceKernel> {
+    let (_, op) = NAMES.iter().find(|(n, _)| *n == name)?;
+    let float = matches!(op, ReduceOp::Fadd | ReduceOp::Max | ReduceOp::Min);
+    if lane.format().is_some() != float || (reduced && lane != Lane::F) {
+        return None;
+    }
+    let mut kernel = match lane.width() {
+        16 => kernel::<u16>(*op),
+        32 => kernel::<u32>(*op),
+        _ => kernel::<u64>(*op),
+    };
+    if reduced {
+        kernel.last = match op {
+            ReduceOp::Max => max_reduced,
+            ReduceOp::Min => min_reduced,
+            _ => fadd::fadd_reduced,
+        };
+    }
+    Some(kernel)
+}
+
+fn kernel<T: Word>(op: ReduceOp) -> ReduceKernel {
+    let stage: StageFn = match op {
+        ReduceOp::Fadd => fadd::fadd::<T>,
+        ReduceOp::Max => max::<T>,
+        ReduceOp::Min => min::<T>,
+        ReduceOp::Iadd => |x, o| fold::<T>(x, o, |a, b| a.add(b)),
+        ReduceOp::Band => |x, o| fold::<T>(x, o, |a, b| a & b),
+        ReduceOp::Bor => |x, o| fold::<T>(x, o, |a, b| a | b),
+        ReduceOp::Land => |x, o| {
+            fold::<T>(x, o, |a, b| select((a != T::ZERO) & (b != T::ZERO), T::ONE, T::ZERO));
+            truth::<T>(o);
+        },
+        ReduceOp::Lor => |x, o| {
+            fold::<T>(x, o, |a, b| a | b);
+            truth::<T>(o);
+        },
+    };
+    let lane = match op {
+        ReduceOp::Fadd | ReduceOp::Iadd | ReduceOp::Bor | ReduceOp::Lor => T::ZERO,
+        ReduceOp::Max | ReduceOp::Band | ReduceOp::Land => T::MAX,
+        ReduceOp::Min => !T::MSB,
+    };
+    ReduceKernel { stage, last: stage, neutral: splat(lane) }
+}
+
+fn max<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| select(float_key(b) > float_key(a), b, a));
+}
+
+fn min<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| select(float_key(b) < float_key(a), b, a));
+}
+
+fn max_reduced(inputs: &[u64], out: &mut [u64]) {
+    max::<u32>(inputs, out);
+    reduce_f2(out);
+}
+
+fn min_reduced(inputs: &[u64], out: &mut [u64]) {
+    min::<u32>(inputs, out);
+    reduce_f2(out);
+}
+
+/// A long word with the same value in all lanes.
+fn splat<T: Word>(lane: T) -> u64 {
+    let mut word = [0u64];
+    bytemuck::cast_slice_mut::<u64, T>(&mut word).fill(lane);
+    word[0]
+}
+
+/// Folds the vectors of `inputs` into `out`.
+#[inline(always)]
+fn fold<T: Word>(inputs: &[u64], out: &mut [u64], f: impl Fn(T, T) -> T) {
+    let width = out.len();
+    out.copy_from_slice(&inputs[..width]);
+    let out: &mut [T] = bytemuck::cast_slice_mut(out);
+    for x in inputs[width..].chunks_exact(width) {
+        let x: &[T] = bytemuck::cast_slice(x);
+        for (o, &v) in out.iter_mut().zip(x) {
+            *o = f(*o, v);
+        }
+    }
+}
+
+/// Non-zero lanes become the integer 1.
+#[inline(always)]
+fn truth<T: Word>(out: &mut [u64]) {
+    for o in bytemuck::cast_slice_mut::<u64, T>(out) {
+        *o = select(*o != T::ZERO, T::ONE, T::ZERO);
+    }
+}
+
+impl ReduceKernel {
+    /// The long word an absent element contributes.
+    #[must_use]
+    pub const fn neutral(self) -> u64 {
+        self.neutral
+    }
+
+    /// One stage: all vectors of `inputs` into `out`.
+    pub fn stage(self, inputs: &[u64], out: &mut [u64]) {
+        (self.stage)(inputs, out);
+    }
+
+    /// A tree: stage s takes groups of `fan_in[s]` consecutive vectors of the stage before it. The product of all fan-ins
+    /// is the number of vectors in `inputs`. `scratch` keeps its allocation between calls.
+    pub fn tree(self, fan_in: &[usize], inputs: &[u64], scratch: &mut Vec<u64>, out: &mut [u64]) {
+        let width = out.len();
+        debug_assert_eq!(inputs.len(), width * fan_in.iter().product::<usize>());
+        let Some((_, inner)) = fan_in.split_last() else {
+            return;
+        };
+        scratch.clear();
+        scratch.extend_from_slice(inputs);
+        for &n in inner {
+            let used = scratch.len();
+            let results = used / n;
+            scratch.resize(used + results, 0);
+            let (from, to) = scratch.split_at_mut(used);
+            for (group, result) in from.chunks_exact(n * width).zip(to.chunks_exact_mut(width)) {
+                (self.stage)(group, result);
+            }
+            scratch.copy_within(used.., 0);
+            scratch.truncate(results);
+        }
+        (self.last)(scratch, out);
+    }
+}
+
+/// The names of all reductions, for messages.
+pub fn reduce_kernel_names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}

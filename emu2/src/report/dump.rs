@@ -1,0 +1,109 @@
+//! The text of `d get`, as the vendor's emulator writes it.
+
+use super::number::general;
+use crate::asm::DebugGet;
+use crate::error::{Code, Error};
+use crate::exec::debug_place;
+use crate::machine::{Machine, Region};
+use crate::num::lane::Lane;
+use crate::spec::{LevelName, Spec, Unit, HALVES, WORDS_PER_LONG};
+use std::fmt::Write;
+
+/// Writes one line per long word of `get` to `sink`: units in tree order, addresses innermost.
+pub fn dump_lines(
+    machine: &Machine,
+    get: &DebugGet,
+    sink: &mut dyn FnMut(&str) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let spec = machine.spec().clone();
+    let location = &get.location;
+    let memory = &spec.memories[location.memory];
+    let lane = get.precision.and_then(|p| spec.precisions[p].lane());
+    let whole = Region { memory: location.memory, units: location.units, addr: 0, count: 0 };
+    whole.check(&spec)?;
+    let mut units = Vec::new();
+    whole.each(&spec, |unit| units.push(unit));
+    let step = if memory.unit == Unit::Word { u64::from(location.words) } else { 1 };
+    let mut line = String::new();
+    for unit in units {
+        for k in 0..get.count {
+            let word = long_word(machine, get, unit, k)?;
+            line.clear();
+            write!(
+                line,
+                "DEBUG-{}({},{}):",
+                memory.dump,
+                unit_name(&spec, memory.level, unit),
+                location.address + k * step
+            )
+            .and_then(|()| value(&mut line, lane, word))
+            .and_then(|()| write!(line, " #{}", get.statement))
+            .map_err(|_| Error::new(Code::Unwritable, "a dump line cannot be formatted"))?;
+            sink(&line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Long word `k` of the statement in one unit.
+fn long_word(machine: &Machine, get: &DebugGet, unit: [u32; 5], k: u64) -> Result<u64, Error> {
+    let spec = machine.spec();
+    let location = &get.location;
+    let memory = &spec.memories[location.memory];
+    let (mut addr, part) = debug_place(spec, location.memory, location.words, location.address, k);
+    if memory.unit == Unit::Cycle {
+        // guess: past the last cycle the entries repeat.
+        addr %= u64::from(spec.counts.cycle * HALVES);
+    }
+    let read = |addr: u64| {
+        let region = Region { memory: location.memory, units: unit_of(memory.level, unit), addr, count: 1 };
+        machine.read(&region).map(|words| words.first().copied().unwrap_or(0))
+    };
+    let word = read(addr)?;
+    if part.unwrap_or(0) == 0 {
+        return Ok(word);
+    }
+    // guess: a word access shows the 64 bits that begin at the word.
+    let next = read((addr + 1) % memory.words)?;
+    let shift = u64::BITS / WORDS_PER_LONG;
+    Ok(word << shift | next >> shift)
+}
+
+/// The unit's numbers down to the memory's level.
+fn unit_of(level: LevelName, unit: [u32; 5]) -> [Option<u32>; 5] {
+    let tree = [LevelName::Group, LevelName::L2b, LevelName::L1b, LevelName::Mab, LevelName::Pe];
+    std::array::from_fn(|at| (tree[at] <= level).then_some(unit[at]))
+}
+
+fn unit_name(spec: &Spec, level: LevelName, unit: [u32; 5]) -> String {
+    let mut name = String::new();
+    for (at, number) in spec.levels.iter().zip(unit).filter(|(l, _)| l.name <= level) {
+        name.push(at.selector);
+        name.push_str(&number.to_string());
+    }
+    name
+}
+
+fn value(line: &mut String, lane: Option<Lane>, word: u64) -> std::fmt::Result {
+    let lane = match lane {
+        Some(lane) => lane,
+        None => {
+            let d = Lane::D.format().map_or(0.0, |f| f.to_f64(word));
+            let half = |k: u32| word >> (48 - 16 * k) & 0xFFFF;
+            return write!(
+                line,
+                "(f:{}, i:{{{{0x{:X},0x{:X}}},{{0x{:X},0x{:X}}}}}, v:0x{word:X})",
+                general(d),
+                half(0),
+                half(1),
+                half(2),
+                half(3)
+            );
+        }
+    };
+    let width = lane.width();
+    let lanes = (0..lane.count() as u32).rev().map(|k| word >> (k * width) & (u64::MAX >> (u64::BITS - width)));
+    let numbers: Vec<String> = lanes.clone().map(|v| general(lane.format().map_or(0.0, |f| f.to_f64(v)))).collect();
+    let hex: Vec<String> = lanes.map(|v| format!("0x{v:0w$x}", w = width as usize / 4)).collect();
+    write!(line, "({}) ({})", numbers.join(", "), hex.join(", "))
+}

@@ -1,0 +1,25 @@
+//! What a run leaves for people: dump lines and a report of steps, cycles and words moved.
+
+mod cost;
+mod dump;
+pub mod manual;
+mod number;
+
+pub use cost::{MemoryWords, Report};
+pub use dump::dump_lines;
+pub use number::general;
+
+use crate::asm::Program;
+use crate::error::Error;
+use crate::exec::{self, RunError};
+use crate::machine::Machine;
+
+/// Runs `program`, hands every dump line to `sink` in order, and reports what it cost.
+pub fn run(
+    machine: &mut Machine,
+    program: &Program,
+    sink: &mut dyn FnMut(&str) -> Result<(), Error>,
+) -> Result<Report, RunError> {
+    exec::run(machine, program, &mut |get, machine| dump_lines(machine, get, sink))?;
+    Ok(Report::of(program))
+}

@@ -1,0 +1,77 @@
+//! Checks of what decides which instructions share a line and how far apart a write and a read must lie.
+
+use super::model::*;
+use super::resolve::{bad, unknown};
+use super::{Spec, ALU_SLOT, MAU_SLOT};
+use crate::error::{Code, Error};
+
+/// Slots are bits of a word.
+const MAX_SLOTS: usize = 32;
+/// A longer gap than any pipeline has: a slip of the pen.
+const MAX_GAP: u32 = 64;
+
+pub(super) fn check(spec: &Spec) -> Result<(), Error> {
+    check_slots(spec)?;
+    for h in &spec.hazards {
+        check_hazard(spec, h)?;
+    }
+    Ok(())
+}
+
+fn is_slot(spec: &Spec, name: &str) -> bool {
+    spec.slots.iter().any(|s| s.name == name)
+}
+
+fn check_slots(spec: &Spec) -> Result<(), Error> {
+    if spec.slots.len() > MAX_SLOTS {
+        return Err(bad(format!("{} slots; at most {MAX_SLOTS} are possible", spec.slots.len())));
+    }
+    for s in &spec.slots {
+        if let Some(name) = s.with.iter().find(|n| !is_slot(spec, n)) {
+            return Err(unknown(format!("[[slot]] `{}`: no slot `{name}`", s.name)));
+        }
+        if s.alone && (s.needs_company || !s.with.is_empty()) {
+            return Err(bad(format!("[[slot]] `{}` is alone and has company", s.name)));
+        }
+    }
+    for (slot, used) in [(ALU_SLOT, !spec.alu.is_empty()), (MAU_SLOT, !spec.mau.is_empty())] {
+        if used && !is_slot(spec, slot) {
+            return Err(Error::new(Code::SpecMissingKey, format!("no [[slot]] `{slot}`")));
+        }
+    }
+    for c in &spec.controls {
+        if !is_slot(spec, &c.slot) {
+            return Err(unknown(format!("[[control]] `{}`: no slot `{}`", c.name, c.slot)));
+        }
+    }
+    Ok(())
+}
+
+fn check_hazard(spec: &Spec, h: &Hazard) -> Result<(), Error> {
+    let place = format!("[[hazard]] `{}`", h.name);
+    if let Some(name) = h.memories.iter().find(|n| spec.memory(n).is_none()) {
+        return Err(unknown(format!("{place}: no memory `{name}`")));
+    }
+    if let Some(name) = h.writers.iter().chain(&h.readers).find(|n| !is_slot(spec, n)) {
+        return Err(unknown(format!("{place}: no slot `{name}`")));
+    }
+    if (h.rule == HazardRule::Forward) != h.memories.is_empty() {
+        return Err(bad(format!("{place}: every rule but `forward` names memories")));
+    }
+    let fits = match (h.rule, h.steps, h.cycles) {
+        (HazardRule::Port, Some(gap), None) => gap <= MAX_GAP,
+        (HazardRule::Data, Some(gap), None) | (HazardRule::Data, None, Some(gap)) => gap <= MAX_GAP,
+        (HazardRule::Wait | HazardRule::Forward, None, None) => true,
+        _ => false,
+    };
+    if !fits {
+        let message = format!("{place}: `port` counts steps, `data` steps or cycles, up to {MAX_GAP}; others neither");
+        return Err(bad(message));
+    }
+    // Only PE memories are accessed at one address per cycle; the other maps move a whole step's words at once.
+    let cyclic = |n: &String| spec.memory(n).is_some_and(|m| spec.memories[m].level == LevelName::Pe);
+    if h.cycles.is_some() && !h.memories.iter().all(cyclic) {
+        return Err(bad(format!("{place}: cycles are counted in PE memories only")));
+    }
+    Ok(())
+}
