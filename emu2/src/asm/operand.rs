@@ -107,7 +107,8 @@ impl<'a> Parser<'a> {
             return fault(Code::UnexpectedText, self.cursor.word_span(), message);
         }
         let message = format!("`{}` cannot follow `{}`", self.cursor.word(), shorten(read));
-        fault(Code::BadOperandAddress, self.cursor.word_span(), message)
+        let help = "separate operands by blanks; after an address may stand a stride, `e` or `r`, and `/` with a mask";
+        fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, help)
     }
 
     /// A forwarding path, a fixed input, `$nowrite`, or an entry of the cycle with a conversion (`$te`).
@@ -180,6 +181,9 @@ impl<'a> Parser<'a> {
                 return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), message));
             }
         };
+        if self.cursor.peek() == Some(b'j') {
+            return Err(fault(Code::Unsupported, self.cursor.word_span(), "the `j` modification is not supported"));
+        }
         Ok(Access { memory, words: token.words, address })
     }
 
@@ -187,10 +191,6 @@ impl<'a> Parser<'a> {
         let base = self.cursor.number32("the address")?;
         self.check_base(token, base, start)?;
         if self.cursor.peek() != Some(b'v') {
-            if self.cursor.peek() == Some(b'j') {
-                let span = self.cursor.word_span();
-                return Err(fault(Code::Unsupported, span, "the `j` modification is not supported"));
-            }
             return Ok(Address::Stride { base, stride: 0 });
         }
         if !self.spec.operands[token.operand].addressing.contains(&Addressing::Stride) {
@@ -342,7 +342,8 @@ impl<'a> Parser<'a> {
         let digits = self.cursor.take(|b| matches!(b, b'0' | b'1'));
         if digits.is_empty() && matches!(self.cursor.peek(), Some(b'l' | SIGIL)) {
             let message = "of the write masks only one digit per cycle, `/1000`, is supported";
-            return Err(fault(Code::Unsupported, self.cursor.word_span(), message));
+            let span = Span::new(start, self.cursor.word_span().end as usize);
+            return Err(fault(Code::Unsupported, span, message));
         }
         let _ = self.cursor.eat(b't') || self.cursor.eat(b'p');
         if digits.len() != cycles || cycles > u32::BITS as usize || !self.cursor.at_break() {

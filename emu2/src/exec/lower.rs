@@ -225,6 +225,6 @@ fn alu(spec: &Spec, op: usize, lane: Option<Lane>, unsigned: bool, literal: Opti
     }
     let kernel = lane.and_then(|lane| alu_kernel(&entry.kernel, lane, unsigned));
     let kernel = kernel.ok_or_else(|| no_kernel(&format!("`{}` in this precision", entry.name)))?;
-    let params = AluParams { bit: entry.bit, ..AluParams::default() };
+    let params = AluParams { bit: entry.bit, amount: entry.amount, table: entry.table.unwrap_or_default() };
     Ok(Compute::Alu { kernel, params, path: entry.data == DataWidth::Path })
 }

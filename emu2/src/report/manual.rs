@@ -1,6 +1,6 @@
 //! Manual pages, generated from the spec.
 
-use crate::spec::{DataWidth, Form, LaneKind, Mnemonic, Side, Spec};
+use crate::spec::{DataWidth, Form, Mnemonic, Side, Spec};
 use std::fmt::Write;
 
 /// One line per instruction entry: its spellings and the first sentence of its text.
@@ -63,8 +63,7 @@ fn syntax(spec: &Spec, name: &str) -> String {
             let _ = writeln!(out, "{name} {operands} dst..");
         }
         for letter in &alu.precisions {
-            let int = spec.precisions.iter().any(|p| p.name == *letter && p.kind == LaneKind::Int);
-            let unsigned = if alu.unsigned && int { "[u]" } else { "" };
+            let unsigned = if alu.unsigned.contains(letter) { "[u]" } else { "" };
             let _ = writeln!(out, "{unsigned}{letter}{name} {operands} dst..");
         }
         return out;

@@ -59,7 +59,7 @@ pub(super) fn expand(spec: &Spec) -> Result<HashMap<String, Mnemonic>, Error> {
         for letter in &alu.precisions {
             let precision = precision(spec, letter, "alu", &alu.name)?;
             add(format!("{letter}{}", alu.name), Mnemonic::Alu { op, precision: Some(precision), unsigned: false })?;
-            if alu.unsigned && spec.precisions[precision].kind == LaneKind::Int {
+            if alu.unsigned.contains(letter) {
                 let mnemonic = Mnemonic::Alu { op, precision: Some(precision), unsigned: true };
                 add(format!("u{letter}{}", alu.name), mnemonic)?;
             }

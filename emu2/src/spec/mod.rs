@@ -36,6 +36,9 @@ pub const IMM: &str = "imm";
 /// ALU kernel: the literal's word in the upper word of both long words.
 pub const IMMU: &str = "immu";
 
+/// ALU kernel: the one with a table.
+pub const RSQRT: &str = "rsqrt";
+
 /// A loaded spec. Entries keep their order; indices into the lists are stable.
 #[derive(Clone, Debug)]
 pub struct Spec {

@@ -340,9 +340,9 @@ pub struct Alu {
     pub name: String,
     /// Legal precision letters; none: the op has no prefix.
     pub precisions: Vec<String>,
-    /// The integer precisions have a `u` form.
+    /// Precision letters with a `u` form.
     #[serde(default)]
-    pub unsigned: bool,
+    pub unsigned: Vec<String>,
     /// Source operands.
     pub sources: u32,
     /// Begins with a literal.
@@ -353,6 +353,11 @@ pub struct Alu {
     /// The bit of x that `relu` tests, counted from the top.
     #[serde(default)]
     pub bit: u32,
+    /// What `lrelu` subtracts from and `ilrelu` adds to the exponent field.
+    #[serde(default)]
+    pub amount: u32,
+    /// `rsqrt`: results in 64ths, 16 for even and 16 for odd exponents.
+    pub table: Option<[u8; 32]>,
     /// What the op works on.
     pub data: DataWidth,
     /// Flag rule.

@@ -4,7 +4,7 @@ use super::expr::Expr;
 use super::map::{End, ResolvedForm};
 use super::model::*;
 use super::source::{Document, Entry};
-use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, WORDS_PER_LONG};
+use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, RSQRT, WORDS_PER_LONG};
 use crate::error::{Code, Error};
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
@@ -260,7 +260,7 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
         if a.sources > 2 || (a.literal && a.sources > 0) {
             return Err(bad(format!("{place}: {} sources", a.sources)));
         }
-        if a.unsigned != a.unsigned_flag.is_some() {
+        if a.unsigned.is_empty() == a.unsigned_flag.is_some() {
             return Err(bad(format!("{place}: `unsigned` and `unsigned_flag` go together")));
         }
         for rule in a.unsigned_flag.iter().chain([&a.flag]) {
@@ -297,8 +297,14 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     if !literal && a.precisions.is_empty() {
         return Err(unknown(format!("{place}: the kernel `{}` needs precisions", a.kernel)));
     }
+    if let Some(letter) = a.unsigned.iter().find(|letter| !a.precisions.contains(letter)) {
+        return Err(unknown(format!("{place}: `unsigned` names `{letter}`, which is none of its precisions")));
+    }
+    if a.table.is_some() != (a.kernel == RSQRT) {
+        return Err(bad(format!("{place}: `table` belongs to the kernel {RSQRT}")));
+    }
     for precision in spec.precisions.iter().filter(|p| a.precisions.contains(&p.name)) {
-        let signs = if a.unsigned && precision.kind == LaneKind::Int { &[false, true][..] } else { &[false][..] };
+        let signs = if a.unsigned.contains(&precision.name) { &[false, true][..] } else { &[false][..] };
         for unsigned in signs {
             let kernel = precision.lane().and_then(|lane| alu_kernel(&a.kernel, lane, *unsigned));
             let sources = kernel.map(|k| u32::from(k.operands()));

@@ -10,31 +10,33 @@ use crate::spec::Spec;
 pub(in crate::asm) fn check_slots(spec: &Spec, lexicon: &Lexicon, line: &Line, sink: &mut Sink) -> bool {
     let mut taken = 0u32;
     let mut clean = true;
-    let mut report = |code, at: &Use, message: String, help: String| {
+    let mut report = |code: Code, at: &Use, message: String| {
         clean = false;
-        sink.push(Diagnostic::error(code, Some(at.span), message).help(help));
+        sink.push(Diagnostic::error(code, Some(at.span), message));
     };
     for at in &line.uses {
         let (slot, bit) = (&spec.slots[at.slot], 1u32 << at.slot);
         if taken & bit != 0 {
             let message = format!("this is the second instruction of the line in the slot `{}`", slot.name);
-            report(Code::SlotTwice, at, message, Code::SlotTwice.remedy().into());
+            report(Code::SlotTwice, at, message);
         }
         taken |= bit;
+    }
+    if let Some(at) = line.uses.iter().find(|u| line.uses.len() > 1 && spec.slots[u.slot].alone) {
+        let message = format!("instructions of the slot `{}` stand alone on their line", spec.slots[at.slot].name);
+        report(Code::NotAlone, at, message);
+        return false;
     }
     let by_itself = line.uses.iter().any(|u| !spec.slots[u.slot].needs_company);
     for at in &line.uses {
         let slot = &spec.slots[at.slot];
         let others = taken & !(1 << at.slot);
-        if slot.alone && line.uses.len() > 1 {
-            let message = format!("instructions of the slot `{}` stand alone on their line", slot.name);
-            report(Code::NotAlone, at, message, Code::NotAlone.remedy().into());
-        } else if others & !lexicon.company[at.slot] != 0 {
+        if others & !lexicon.company[at.slot] != 0 {
             let message = format!("only {} may share a line with this", quoted(&slot.with));
-            report(Code::WrongCompany, at, message, Code::WrongCompany.remedy().into());
+            report(Code::WrongCompany, at, message);
         } else if slot.needs_company && !by_itself {
             let message = format!("the slot `{}` needs another instruction on the line", slot.name);
-            report(Code::NeedsCompany, at, message, Code::NeedsCompany.remedy().into());
+            report(Code::NeedsCompany, at, message);
         }
     }
     clean
