@@ -1,0 +1,138 @@
+//! No input of any bytes panics, hangs or costs more than its length deserves.
+
+use emu2::asm::{parse_location, records, render, Assembler, Policy};
+use emu2::spec::Spec;
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+static SPECS: LazyLock<Vec<Arc<Spec>>> =
+    LazyLock::new(|| ["mncore2", "mini"].iter().map(|n| Arc::new(Spec::load(n).unwrap())).collect());
+static ASSEMBLERS: LazyLock<Vec<Assembler>> = LazyLock::new(|| SPECS.iter().map(Assembler::new).collect());
+
+/// Every program of the tests: a seed for mutations.
+static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "asm"].iter().collect();
+    let files = ["must_fail", "must_pass"].map(|f| std::fs::read_dir(root.join(f)).unwrap());
+    let mut all: Vec<_> = files.into_iter().flatten().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    all.iter().map(|p| std::fs::read(p).unwrap()).filter(|text| text.len() < 4000).collect()
+});
+
+/// Assembles under every policy on every machine, and renders what is found.
+fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let start = Instant::now();
+    for assembler in ASSEMBLERS.iter() {
+        for policy in [Policy::Run, Policy::Check, Policy::Strict] {
+            let (text, found) = match assembler.assemble_bytes(bytes, "fuzz", policy) {
+                Ok(program) => {
+                    prop_assert!(program.items.len() <= bytes.len());
+                    prop_assert!(program.items.iter().all(|i| i.span.end as usize <= bytes.len()));
+                    (program.text, program.warnings)
+                }
+                Err(error) => (error.text, error.diagnostics),
+            };
+            prop_assert!(found.len() <= 201);
+            let all = records("fuzz", &text, &found);
+            prop_assert!(all.iter().all(|r| r.line >= 1 && r.column >= 1 && !r.message.is_empty()));
+            let rendered = render("fuzz", &text, &found, false);
+            prop_assert_eq!(rendered.is_empty(), found.is_empty());
+        }
+    }
+    prop_assert!(start.elapsed() < Duration::from_secs(5), "{} bytes took {:?}", bytes.len(), start.elapsed());
+    Ok(())
+}
+
+/// Pieces of the language, put together at random.
+fn pieces() -> impl Strategy<Value = String> {
+    let words = [
+        "lpassa", "imm", "fvfma", "hvadd", "dvmulu", "l1bmd", "l1bmm@3", "l1bmp", "l2bmb", "l2bm@1", "mvp/n64", "mvb/n128i01",
+        "nop", "nop/3", "nop/99999999999", "wait", "i01", "noforward", "quit", "d", "set", "get", "getf", "$lm0v", "$lm", "$ln4",
+        "$llr0v4", "$ls[0,2,4,6]", "$t", "$lt", "$aluf", "$mauf", "$nowrite", "$peid", "$lb0", "$llb64", "$lc0@0.0", "$lc64",
+        "$d0@0", "$p0", "@", ".", "v", "e", "r", "/1000", "/", "-", "+", "f\"1.5\"", "i\"0x7f\"", "\"", "h\"", ";", ";", "#", "\n",
+        "\n", "\n", "\r", "\t", " ", " ", " ", "0", "4096", "18446744073709551616", "0123456789abcdef", "n0c0b0m0p0", "1", "µ", "\u{0}",
+    ];
+    proptest::collection::vec((proptest::sample::select(words.to_vec()), prop_oneof![Just(""), Just(" "), Just(" ")]), 0..60)
+        .prop_map(|parts| parts.into_iter().flat_map(|(word, blank)| [word, blank]).collect())
+}
+
+proptest! {
+    #[test]
+    fn random_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        survive(&bytes)?;
+    }
+
+    #[test]
+    fn random_text(text in "[ -~\n\t]{0,300}") {
+        survive(text.as_bytes())?;
+    }
+
+    #[test]
+    fn random_pieces(text in pieces()) {
+        survive(text.as_bytes())?;
+    }
+
+    #[test]
+    fn mutated_programs(
+        which in any::<prop::sample::Index>(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..5, any::<u8>()), 1..6),
+    ) {
+        let mut bytes = which.get(&CORPUS[..]).clone();
+        for (at, kind, byte) in edits {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = at.index(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => { bytes.remove(at); }
+                3 => bytes.insert(at, b" $#;/0v\"-"[byte as usize % 9]),
+                _ => { let tail = bytes.split_off(at); bytes.extend(tail.iter().take(20).copied().collect::<Vec<_>>().repeat(2)); }
+            }
+        }
+        survive(&bytes)?;
+    }
+
+    #[test]
+    fn random_locations(text in "\\$?(lm|ln|ll|lt|t|d|p|lb|q)?[0-9]{0,12}([ncbmpx][0-9]{0,11}){0,6}.{0,3}") {
+        for spec in SPECS.iter() {
+            if let Ok(location) = parse_location(&text, spec) {
+                prop_assert!(location.address < spec.memories[location.memory].words * 2);
+            }
+        }
+    }
+}
+
+/// Inputs made to be expensive.
+#[test]
+fn expensive_inputs() {
+    let many = |line: &str, n: usize| line.repeat(n);
+    let inputs = [
+        "nop/4000000000\n".to_string(),
+        many("nop/4294967295\n", 1000),
+        many("lpasa $lm0 $ln0\n", 20_000),
+        many("mvp/n64 $d0@0 $lc0@0.0\nl2bmb $lc64 $lb0\n", 10_000),
+        many("mvp/n64i01 $d0@0 $lc0@0.0\nnop; wait i01\n", 10_000),
+        format!("lpassa {}\n", many("$lm0 ", 50_000)),
+        format!("lpassa $lm[{}] $ln0\n", many("0,", 50_000)),
+        format!("lpassa $lm{} $ln0\n", many("9", 200_000)),
+        format!("imm f\"{}1\" $lr0\n", many("0", 200_000)),
+        format!("imm f\"0.{}1e{}\" $lr0\n", many("0", 200_000), many("9", 100_000)),
+        format!("imm i\"{}\" $lr0\n", many("9", 200_000)),
+        format!("d set $lm0 2048 {}\n", many("0", 2048 * 16)),
+        format!("d set $d0 200000000 {}\n", many("0", 16)),
+        many(";", 200_000),
+        many("iinc $lm0 $lr0;", 5_000),
+        many("#", 200_000),
+        many("\"", 200_000),
+        many("\n", 200_000),
+        many("$", 100_000),
+        many("é", 100_000),
+        many("lpassa $aluf $lr0\n", 20_000),
+    ];
+    for input in inputs {
+        survive(input.as_bytes()).unwrap_or_else(|e| panic!("{:.60}: {e}", input));
+    }
+}
