@@ -1,6 +1,5 @@
 //! The list of legal mnemonics, expanded from names, precisions and suffixes.
 
-use super::model::*;
 use super::Spec;
 use crate::error::{Code, Error};
 use std::collections::HashMap;
