@@ -84,7 +84,11 @@ fn syntax(spec: &Spec, name: &str) -> String {
                 crate::spec::ParameterStyle::Signed => format!("[+|-<{}>]", p.name),
             });
             let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
-            format!("{name}{parameter}{size} {} {}\n", side(spec, &form.source, false), side(spec, &form.destination, true))
+            format!(
+                "{name}{parameter}{size} {} {}\n",
+                side(spec, &form.source, false),
+                side(spec, &form.destination, true)
+            )
         };
         return transfer.form.iter().map(line).collect();
     }
