@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Capture) -> "Command":  # noqa: UP037
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Capture) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     nodes = [("Mul", ["x", "y"], "p"), ("Relu", ["p"], "r")]
