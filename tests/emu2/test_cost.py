@@ -1,4 +1,4 @@
-"""The cycle model: steps, MV occupancy, stalls at waits. Expected numbers are worked out by hand."""
+"""The cycle model: steps, MV occupancy, stalls at waits; expected numbers worked out by hand."""
 
 from __future__ import annotations
 
