@@ -128,12 +128,12 @@ class Context:
             folder = Path(codegen_dir)
         except TypeError as problem:
             raise error("P0003", path=codegen_dir, reason="it is no path") from problem
-        for name, value, type, legal in (
+        for name, value, kind, legal in (
             ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
             ("num_compiler_threads", num_compiler_threads, int, "a count, -1 or None"),
             ("io_spec_constraints", io_spec_constraints, Mapping, "a dict or None"),
         ):
-            if not isinstance(value, type | None):
+            if not isinstance(value, kind | None):
                 raise error("P0704", name=name, value=repr(value), legal=legal)
         without_effect = {
             "num_compiler_threads": num_compiler_threads not in (-1, None),

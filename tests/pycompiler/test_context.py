@@ -330,6 +330,13 @@ def test_arguments_of_other_types(tmp_path: Path, wrong: Any) -> None:
     assert next(iter(wrong)) in caught.value.message
 
 
+def test_inputs_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
+    for inputs in ([torch.ones(2)], None, {"x": 1.0}):
+        with pytest.raises(PycompilerError) as caught:
+            context("pfvm:cpu").compile(lambda d: d, inputs, tmp_path / "out")
+        assert caught.value.code == "P0104"
+
+
 def test_optimizers_are_refused(tmp_path: Path) -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
     with pytest.raises(PycompilerError) as caught:
