@@ -5,7 +5,7 @@ use super::lexicon::{alu_reduces, mau_conversions, slot_of};
 use super::line::{Line, Use};
 use super::operand::{Kind, Operand};
 use super::parser::{Head, Parser};
-use super::program::{Convert, Destination, PeInstruction, PeKind, Source, SourceKind};
+use super::program::{Mask, MaskEntry, Target, Convert, Destination, PeInstruction, PeKind, Source, SourceKind};
 use crate::error::{Code, Span};
 use crate::spec::{ControlKernel, Mnemonic};
 
@@ -24,6 +24,7 @@ impl Parser<'_> {
         let head = self.head()?;
         let span = match head.mnemonic {
             Mnemonic::Alu { .. } | Mnemonic::Mau { .. } => self.compute(head, line)?,
+            Mnemonic::Matrix { .. } => self.control(head, 0, line)?,
             Mnemonic::Transfer(transfer) => self.transfer(head, transfer, line)?,
             Mnemonic::Control(control) => self.control(head, control, line)?,
         };
@@ -40,13 +41,13 @@ impl Parser<'_> {
         let spec = self.spec;
         let (kind, count) = match head.mnemonic {
             Mnemonic::Mau { op, precision, mau_precision, half, reduced } => {
-                (PeKind::Mau { op, precision, mau_precision, half, reduced }, spec.mau[op].sources.len())
+                (PeKind::Mau { op, precision, mau_precision, half, reduced, bank: None }, spec.mau[op].sources.len())
             }
             Mnemonic::Alu { op, precision, unsigned } => {
                 let literal = if spec.alu[op].literal { Some(self.literal()?) } else { None };
-                (PeKind::Alu { op, precision, unsigned, literal }, spec.alu[op].sources as usize)
+                (PeKind::Alu { op, precision, unsigned, literal, length: None }, spec.alu[op].sources as usize)
             }
-            Mnemonic::Transfer(_) | Mnemonic::Control(_) => return Ok(Span::default()),
+            Mnemonic::Matrix { .. } | Mnemonic::Transfer(_) | Mnemonic::Control(_) => return Ok(Span::default()),
         };
         self.read_operands()?;
         let span = self.span(head.start);
@@ -68,7 +69,7 @@ impl Parser<'_> {
         let destinations = self.destinations(written.by_ref())?;
         drop(written);
         self.operands = operands;
-        line.pe.push(PeInstruction { span, kind, sources, destinations });
+        line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush: None });
         Ok(span)
     }
 
@@ -78,7 +79,7 @@ impl Parser<'_> {
                 mau_conversions(self.spec, *precision, *mau_precision, self.spec.mau[*op].sources[at])
             }
             PeKind::Alu { precision, .. } => (false, alu_reduces(self.spec, *precision)),
-            PeKind::L1bm { .. } => (false, false),
+            PeKind::Matrix { .. } | PeKind::L1bm { .. } => (false, false),
         };
         Port { extend, reduce, ..Port::default() }
     }
@@ -137,7 +138,7 @@ impl Parser<'_> {
                 return Err(fault(Code::BadConversion, span, format!("`{}` is written and cannot be converted", text())));
             }
             match kind {
-                Kind::Pe(access) => destinations.push(Destination { span, access, mask }),
+                Kind::Pe(access) => destinations.push(Destination { span, target: Target::Memory(access), mask: mask.map(|c| Mask { wide: false, entry: MaskEntry::Cycles(c) }) }),
                 Kind::Nowrite if count == 1 => {}
                 Kind::Nowrite => {
                     return Err(fault(Code::NowriteCompany, span, "`$nowrite` is not the only destination"));

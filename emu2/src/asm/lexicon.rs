@@ -166,6 +166,7 @@ pub(super) fn slot_of(lexicon: &Lexicon, mnemonic: Mnemonic) -> usize {
     match mnemonic {
         Mnemonic::Alu { .. } => lexicon.alu_slot,
         Mnemonic::Mau { .. } => lexicon.mau_slot,
+        Mnemonic::Matrix { .. } => lexicon.mau_slot,
         Mnemonic::Transfer(index) => lexicon.transfer_slots[index],
         Mnemonic::Control(index) => lexicon.control_slots[index],
     }

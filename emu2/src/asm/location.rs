@@ -69,6 +69,7 @@ fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token, start: usize) ->
     }
     let address = cursor.number("the address")?;
     let (words, step) = match token.unit {
+        Unit::Mask | Unit::Base | Unit::Matrix => (WORDS_PER_LONG, 1),
         Unit::Word => (token.words, u64::from(token.words)),
         Unit::Long | Unit::Cycle => (WORDS_PER_LONG, 1),
     };

@@ -171,7 +171,7 @@ impl<'a> Parser<'a> {
                 let message = format!("`${}` takes no address: it is the entry of the cycle", token.text);
                 return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), message));
             }
-            return Ok(Access { memory, words: WORDS_PER_LONG * HALVES, address: Address::Cycle });
+            return Ok(Access { memory, words: WORDS_PER_LONG * HALVES, address: Address::Cycle, indirect: false, modify: None });
         }
         let address = match self.cursor.peek() {
             Some(b'0'..=b'9') => self.plain_or_stride(token, start)?,
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
         if self.cursor.peek() == Some(b'j') {
             return Err(fault(Code::Unsupported, self.cursor.word_span(), "the `j` modification is not supported"));
         }
-        Ok(Access { memory, words: token.words, address })
+        Ok(Access { memory, words: token.words, address, indirect: false, modify: None })
     }
 
     fn plain_or_stride(&mut self, token: &Token, start: usize) -> Parse<Address> {

@@ -36,14 +36,14 @@ impl Parser<'_> {
                 let upper = self.upper_end(first, *align, reach.source)?;
                 let kind = PeKind::L1bm { form, address: upper.address };
                 let destinations = self.destinations(written.by_ref())?;
-                line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations });
+                line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations, zero_flush: None });
             }
             (End::Pe, End::Memory { align, .. }) => {
                 let source = self.source(first, Port::default())?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
                 let upper = self.upper_end(second, *align, reach.destination)?;
                 let kind = PeKind::L1bm { form, address: upper.address };
-                line.pe.push(PeInstruction { span, kind, sources: vec![source], destinations: Vec::new() });
+                line.pe.push(PeInstruction { span, kind, sources: vec![source], destinations: Vec::new(), zero_flush: None });
             }
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
                 let source = self.upper_end(first, *from, reach.source)?.address;

@@ -18,6 +18,7 @@ pub fn page(spec: &Spec, name: &str) -> Option<String> {
     let entry_name = match spec.mnemonics.get(name) {
         Some(Mnemonic::Alu { op, .. }) => spec.alu[*op].name.as_str(),
         Some(Mnemonic::Mau { op, .. }) => spec.mau[*op].name.as_str(),
+        Some(Mnemonic::Matrix { op, .. }) => spec.matrix_ops[*op].name.as_str(),
         Some(Mnemonic::Transfer(at)) => spec.transfers[*at].name.as_str(),
         Some(Mnemonic::Control(at)) => spec.controls[*at].name.as_str(),
         None => name,

@@ -36,6 +36,14 @@ pub const IMM: &str = "imm";
 /// ALU kernel: the literal's word in the upper word of both long words.
 pub const IMMU: &str = "immu";
 
+/// ALU kernel: all zero bits.
+pub const ZERO: &str = "zero";
+/// ALU kernel: the long word of the PE `amount` further in the MAB.
+pub const ROTATE: &str = "rotate";
+/// ALU kernel: block float.
+pub const BLOCK: &str = "block";
+/// ALU kernel: block float with extended elements.
+pub const BLOCK_EXTENDED: &str = "block_extended";
 /// ALU kernel: the one with a table.
 pub const RSQRT: &str = "rsqrt";
 
@@ -64,6 +72,12 @@ pub struct Spec {
     pub forwards: Vec<Forward>,
     /// Fixed inputs.
     pub fixed: Vec<Fixed>,
+    /// Base address registers.
+    pub bases: Vec<Base>,
+    /// Matrix registers.
+    pub banks: Vec<Bank>,
+    /// Write masks and mask registers.
+    pub mask: MaskRegisters,
     /// Immediate literals.
     pub literals: Vec<Literal>,
     /// Issue slots.
@@ -74,6 +88,8 @@ pub struct Spec {
     pub mau_precisions: Vec<MauPrecision>,
     /// MAU operations.
     pub mau: Vec<Mau>,
+    /// Access to matrix registers.
+    pub matrix_ops: Vec<MatrixOp>,
     /// Transfers.
     pub transfers: Vec<Transfer>,
     /// Control statements.
@@ -127,9 +143,8 @@ pub struct Entry<'a> {
 impl Precision {
     /// The engine's lane type.
     pub fn lane(&self) -> Option<Lane> {
-        let mut letters = self.name.chars();
-        let lane = Lane::from_letter(letters.next()?)?;
-        (letters.next().is_none() && lane.count() == self.lanes as usize).then_some(lane)
+        let float = self.kind == LaneKind::Float;
+        Lane::ALL.into_iter().find(|l| l.format().is_some() == float && l.count() == self.lanes as usize)
     }
 }
 
@@ -198,6 +213,7 @@ impl Spec {
         }
         family!(self.alu, "alu");
         family!(self.mau, "mau");
+        family!(self.matrix_ops, "matrix_op");
         family!(self.transfers, "transfer");
         family!(self.controls, "control");
         all

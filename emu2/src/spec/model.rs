@@ -146,6 +146,9 @@ pub struct Precision {
     pub format: Option<String>,
     /// Lanes of a long word.
     pub lanes: u32,
+    /// Block float only, with a shorter mantissa than the format's.
+    #[serde(default)]
+    pub pseudo: bool,
 }
 
 /// What a written address counts.
@@ -158,6 +161,12 @@ pub enum Unit {
     Long,
     /// No address: the entry of the cycle.
     Cycle,
+    /// Mask entries of one long word per cycle.
+    Mask,
+    /// A base address register.
+    Base,
+    /// A row of a matrix register.
+    Matrix,
 }
 
 /// Whether reads and writes of a memory go through one port.
@@ -203,6 +212,10 @@ pub enum Addressing {
     Stride,
     /// `[0,2,4,6]`: one address per cycle.
     Flat,
+    /// `t`: the low bits of the T register's long word are added.
+    Indirect,
+    /// `j1`: one access width more on the first PEs of a MAB.
+    Modify,
 }
 
 /// `[[operand]]`: a memory as assembly names it.
@@ -222,6 +235,8 @@ pub struct Operand {
     /// Levels that `@` may select, outermost first.
     #[serde(default)]
     pub selectors: Vec<LevelName>,
+    /// Memory of the base address register that is added to every address.
+    pub base: Option<String>,
     /// One sentence.
     pub doc: String,
     /// How well it is known.
@@ -238,6 +253,8 @@ pub enum ForwardUnit {
     Alu,
     /// L1BM to PE.
     L1bm,
+    /// Matrix read.
+    Matrix,
 }
 
 /// `[[forward]]`
@@ -248,7 +265,68 @@ pub struct Forward {
     pub name: String,
     /// Whose result.
     pub unit: ForwardUnit,
+    /// No other unit's input takes it.
+    #[serde(default)]
+    pub first_alu_input_only: bool,
     /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[base]]`: a base address register as a destination.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Base {
+    /// Token without `$` and width prefix.
+    pub name: String,
+    /// The register's memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// Low bits of the accessed width that it keeps.
+    pub bits: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[bank]]`: a matrix register.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bank {
+    /// Letter after the width prefix.
+    pub name: String,
+    /// The register's memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[mask]`: write masks and mask registers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskRegisters {
+    /// Token of a destination, without `$`.
+    pub destination: String,
+    /// Token of a mask, without `$`.
+    pub source: String,
+    /// The statement that sets the masks of the following lines.
+    pub statement: String,
+    /// Letter of the mask registers in that statement.
+    pub letter: char,
+    /// The registers' memory.
+    pub memory: String,
+    /// Register entries, entry 0 included; the fixed patterns follow.
+    pub entries: u32,
+    /// Bits of an entry in one cycle.
+    pub bits: u32,
+    /// One paragraph.
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
@@ -332,6 +410,18 @@ pub enum DataWidth {
     Path,
 }
 
+/// Mantissa lengths written after the mnemonic, `hbfn/9`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lengths {
+    /// The precision that names one.
+    pub precision: String,
+    /// Smallest.
+    pub minimum: u32,
+    /// Largest.
+    pub maximum: u32,
+}
+
 /// `[[alu]]`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -358,8 +448,13 @@ pub struct Alu {
     pub amount: u32,
     /// `rsqrt`: results in 64ths, 16 for even and 16 for odd exponents.
     pub table: Option<[u8; 32]>,
+    /// Block float: the mantissa lengths that a precision must name.
+    pub lengths: Option<Lengths>,
     /// What the op works on.
     pub data: DataWidth,
+    /// Precisions in which it works on all 128 bits whatever `data` says.
+    #[serde(default)]
+    pub path_precisions: Vec<String>,
     /// Flag rule.
     pub flag: String,
     /// Flag rule of the `u` form.
@@ -391,6 +486,11 @@ pub struct MauPrecision {
     pub reduced: String,
     /// Products need `u` or `d`.
     pub pair: bool,
+    /// Low mantissa bits of a matrix factor that are not seen.
+    #[serde(default)]
+    pub ignored_bits: u32,
+    /// Rows of the matrix register.
+    pub rows: u32,
 }
 
 /// A MAU input port.
@@ -417,6 +517,45 @@ pub struct Mau {
     pub sources: Vec<MauPort>,
     /// Multiplies two written sources, so that `pair` precisions need `u` or `d`.
     pub product: bool,
+    /// The first factor is a matrix register, written before the sources.
+    #[serde(default)]
+    pub matrix: bool,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}
+
+/// What a matrix register access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MatrixKernel {
+    /// Stores rows.
+    Write,
+    /// Gives columns.
+    Read,
+}
+
+/// `[[matrix_op]]`: access to a matrix register.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixOp {
+    /// The op without prefix.
+    pub name: String,
+    /// Legal precision letters.
+    pub precisions: Vec<String>,
+    /// What it does.
+    pub kernel: MatrixKernel,
+    /// Issue slot.
+    pub slot: String,
+    /// Precisions that may move two rows or columns a cycle.
+    #[serde(default)]
+    pub wide: Vec<String>,
+    /// Precisions that must.
+    #[serde(default)]
+    pub wide_only: Vec<String>,
     /// One paragraph.
     pub doc: String,
     /// How well it is known.

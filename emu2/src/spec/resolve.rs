@@ -4,11 +4,12 @@ use super::expr::Expr;
 use super::map::{End, ResolvedForm};
 use super::model::*;
 use super::source::{Document, Entry};
-use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, RSQRT, WORDS_PER_LONG};
+use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, RSQRT, BLOCK, BLOCK_EXTENDED, ROTATE, WORDS_PER_LONG, ZERO};
 use crate::error::{Code, Error};
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
 use crate::num::format::FloatFormat;
+use crate::num::MAB_PES;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
@@ -33,11 +34,15 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         operands: list(&mut document, "operand")?,
         forwards: list(&mut document, "forward")?,
         fixed: list(&mut document, "fixed")?,
+        bases: list(&mut document, "base")?,
+        banks: list(&mut document, "bank")?,
+        mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
         alu: list(&mut document, "alu")?,
         mau_precisions: list(&mut document, "mau_precision")?,
         mau: list(&mut document, "mau")?,
+        matrix_ops: list(&mut document, "matrix_op")?,
         transfers: list(&mut document, "transfer")?,
         controls: list(&mut document, "control")?,
         hazards: list(&mut document, "hazard")?,
@@ -199,6 +204,11 @@ fn check_formats(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
+/// Rows of a matrix register in the precision that has most.
+fn matrix_rows(spec: &Spec) -> u64 {
+    spec.mau_precisions.iter().map(|p| u64::from(p.rows)).max().unwrap_or(0)
+}
+
 fn check_memories(spec: &Spec) -> Result<(), Error> {
     let mut names = HashSet::new();
     for m in &spec.memories {
@@ -211,6 +221,9 @@ fn check_memories(spec: &Spec) -> Result<(), Error> {
         }
         let fits = match (m.level, m.unit) {
             (LevelName::Pe, Unit::Word) => !m.sparse,
+            (LevelName::Pe, Unit::Mask) => m.words == u64::from(spec.mask.entries * spec.counts.cycle),
+            (LevelName::Pe, Unit::Base) => m.words == 1,
+            (LevelName::Pe, Unit::Matrix) => m.words == matrix_rows(spec),
             (LevelName::Pe, Unit::Cycle) => m.words == u64::from(spec.counts.cycle * super::HALVES),
             (LevelName::L1b | LevelName::L2b, Unit::Long) => !m.sparse,
             (LevelName::Group, Unit::Long) => m.sparse,
@@ -239,6 +252,7 @@ fn check_operands(spec: &Spec) -> Result<(), Error> {
             }
         }
     }
+    check_registers(spec)?;
     for w in &spec.widths {
         if !w.words.is_power_of_two() || w.words > WORDS_PER_LONG * super::HALVES {
             return Err(bad(format!("[[width]] `{}`: {} words", w.name, w.words)));
@@ -250,6 +264,33 @@ fn check_operands(spec: &Spec) -> Result<(), Error> {
         Expr::parse(&f.value)
             .and_then(|e| e.eval(&known))
             .map_err(|e| Error::new(Code::SpecExpression, format!("[[fixed]] `{}`: {e}", f.name)))?;
+    }
+    Ok(())
+}
+
+/// Base address, matrix and mask registers lie in memories made for them.
+fn check_registers(spec: &Spec) -> Result<(), Error> {
+    let made_for = |name: &str, unit: Unit, place: String| match spec.memory(name) {
+        Some(m) if spec.memories[m].unit == unit => Ok(()),
+        Some(_) => Err(bad(format!("{place}: the memory `{name}` is of another kind"))),
+        None => Err(unknown(format!("{place}: no memory `{name}`"))),
+    };
+    for base in &spec.bases {
+        made_for(&base.memory, Unit::Base, format!("[[base]] `{}`", base.name))?;
+        if !(1..super::WORD_BITS).contains(&base.bits) {
+            return Err(bad(format!("[[base]] `{}`: {} bits", base.name, base.bits)));
+        }
+    }
+    for bank in &spec.banks {
+        made_for(&bank.memory, Unit::Matrix, format!("[[bank]] `{}`", bank.name))?;
+    }
+    for o in spec.operands.iter().filter(|o| o.base.is_some()) {
+        made_for(o.base.as_deref().unwrap_or_default(), Unit::Base, format!("[[operand]] `{}`", o.name))?;
+    }
+    made_for(&spec.mask.memory, Unit::Mask, "[mask]".into())?;
+    // Flags of the lanes of a long word, and the write enables of its halves or of the path's words.
+    if spec.mask.bits != 4 || spec.mask.entries < 2 {
+        return Err(bad(format!("[mask]: the engine has masks of 4 bits, not {}", spec.mask.bits)));
     }
     Ok(())
 }
@@ -290,6 +331,10 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
 
 /// Every precision and sign of the op must have an engine kernel.
 fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
+    let own_rules = [ZERO, ROTATE, BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
+    if own_rules {
+        return check_engine_kernel(spec, a, place);
+    }
     let literal = [IMM, IMMU].contains(&a.kernel.as_str());
     if literal != a.literal || (literal && !a.precisions.is_empty()) {
         return Err(bad(format!("{place}: `literal` and the kernels {IMM}, {IMMU} go together, without precisions")));
@@ -316,6 +361,27 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
                 );
                 return Err(unknown(message));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Kernels that work across PEs, and `zero`.
+fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
+    let block = [BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
+    let sources = u32::from(a.kernel != ZERO);
+    if a.sources != sources || a.literal || !a.unsigned.is_empty() || a.precisions.is_empty() == block {
+        return Err(bad(format!("{place}: the kernel `{}` has other operands or precisions", a.kernel)));
+    }
+    if block && spec.counts.pe as usize != MAB_PES {
+        return Err(bad(format!("{place}: block float kernels are for {MAB_PES} PEs in a MAB, not {}", spec.counts.pe)));
+    }
+    for name in a.precisions.iter().chain(&a.path_precisions).chain(a.lengths.iter().map(|l| &l.precision)) {
+        let Some(precision) = spec.precisions.iter().find(|p| p.name == *name) else {
+            return Err(unknown(format!("{place}: no precision is called `{name}`")));
+        };
+        if block && (precision.kind != LaneKind::Float || !a.precisions.contains(name)) {
+            return Err(unknown(format!("{place}: no kernel `{}` for `{name}`", a.kernel)));
         }
     }
     Ok(())

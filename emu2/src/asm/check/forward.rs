@@ -27,6 +27,7 @@ impl Worked {
             ForwardUnit::Mau => self.mau,
             ForwardUnit::Alu => self.alu,
             ForwardUnit::L1bm => self.l1bm,
+            ForwardUnit::Matrix => true,
         }
     }
 

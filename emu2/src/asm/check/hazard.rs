@@ -6,7 +6,7 @@ use super::forward::Worked;
 use super::gap::{self, TooEarly, Write};
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{Mv, PeKind, Selected, SourceKind};
+use crate::asm::program::{MaskEntry, Mv, PeKind, Selected, SourceKind, Target};
 use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Evidence, Hazard, HazardRule, ResolvedForm, Spec};
@@ -119,8 +119,13 @@ impl Hazards {
         for instruction in &line.pe {
             let slot = pe_slot(place.lexicon, &instruction.kind);
             for destination in &instruction.destinations {
-                let extent = Extent::of(&destination.access, destination.mask);
-                self.write(destination.access.memory, slot, place.line, extent);
+                let Target::Memory(access) = &destination.target else { continue };
+                let cycles = destination.mask.and_then(|m| match m.entry {
+                    MaskEntry::Cycles(cycles) => Some(cycles),
+                    MaskEntry::Register(_) => None,
+                });
+                let extent = Extent::of(access, cycles);
+                self.write(access.memory, slot, place.line, extent);
             }
             if let PeKind::L1bm { form, address } = instruction.kind {
                 let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
@@ -200,6 +205,7 @@ fn pe_slot(lexicon: &Lexicon, kind: &PeKind) -> usize {
     match kind {
         PeKind::Alu { .. } => lexicon.alu_slot,
         PeKind::Mau { .. } => lexicon.mau_slot,
+        PeKind::Matrix { .. } => lexicon.mau_slot,
         PeKind::L1bm { form, .. } => lexicon.transfer_slots[form.transfer],
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{Access, PeInstruction, PeKind, SourceKind};
+use crate::asm::program::{Access, PeInstruction, PeKind, SourceKind, Target};
 use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports as PortKind, Spec};
@@ -42,13 +42,14 @@ impl Ports {
         }
         for (i, instruction) in line.pe.iter().enumerate() {
             for (at, destination) in instruction.destinations.iter().enumerate() {
-                let seen = &mut self.seen[destination.access.memory];
+                let Target::Memory(access) = &destination.target else { continue };
+                let seen = &mut self.seen[access.memory];
                 match seen.written {
                     None => seen.written = Some((i, at)),
-                    Some(_) => check.written_twice(&destination.access, destination.span),
+                    Some(_) => check.written_twice(access, destination.span),
                 }
                 if let Some(read) = seen.read.and_then(|first| read_access(&line.pe, first)) {
-                    check.shared(read, &destination.access, destination.span);
+                    check.shared(read, access, destination.span);
                 }
             }
         }
@@ -119,7 +120,7 @@ impl Check<'_> {
                     SourceKind::Memory(access) if access.memory == *memory => Some(s.span),
                     _ => None,
                 });
-                let written = pe.iter().flat_map(|i| &i.destinations).find(|d| d.access.memory == *memory);
+                let written = pe.iter().flat_map(|i| &i.destinations).find(|d| d.target.access().is_some_and(|a| a.memory == *memory));
                 if let Some(span) = read.or(written.map(|d| d.span)) {
                     let message = format!("`{}` excludes {}", self.spec.alu[op].name, self.name(*memory));
                     self.report(Code::Excluded, span, message);
