@@ -1,6 +1,8 @@
 //! Programs that the assembler must refuse or warn of, each for one reason at one place, and programs that it must
 //! take without a word. Every code of the table has a file.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use emu2::asm::{records, Assembler, Policy, Record};
 use emu2::error::Code;
 use emu2::spec::Spec;

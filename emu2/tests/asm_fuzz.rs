@@ -1,5 +1,7 @@
 //! No input of any bytes panics, hangs or costs more than its length deserves.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use emu2::asm::{parse_location, records, render, Assembler, Policy};
 use emu2::spec::Spec;
 use proptest::prelude::*;
@@ -47,14 +49,84 @@ fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
 /// Pieces of the language, put together at random.
 fn pieces() -> impl Strategy<Value = String> {
     let words = [
-        "lpassa", "imm", "fvfma", "hvadd", "dvmulu", "l1bmd", "l1bmm@3", "l1bmp", "l2bmb", "l2bm@1", "mvp/n64", "mvb/n128i01",
-        "nop", "nop/3", "nop/99999999999", "wait", "i01", "noforward", "quit", "d", "set", "get", "getf", "$lm0v", "$lm", "$ln4",
-        "$llr0v4", "$ls[0,2,4,6]", "$t", "$lt", "$aluf", "$mauf", "$nowrite", "$peid", "$lb0", "$llb64", "$lc0@0.0", "$lc64",
-        "$d0@0", "$p0", "@", ".", "v", "e", "r", "/1000", "/", "-", "+", "f\"1.5\"", "i\"0x7f\"", "\"", "h\"", ";", ";", "#", "\n",
-        "\n", "\n", "\r", "\t", " ", " ", " ", "0", "4096", "18446744073709551616", "0123456789abcdef", "n0c0b0m0p0", "1", "µ", "\u{0}",
+        "lpassa",
+        "imm",
+        "fvfma",
+        "hvadd",
+        "dvmulu",
+        "l1bmd",
+        "l1bmm@3",
+        "l1bmp",
+        "l2bmb",
+        "l2bm@1",
+        "mvp/n64",
+        "mvb/n128i01",
+        "nop",
+        "nop/3",
+        "nop/99999999999",
+        "wait",
+        "i01",
+        "noforward",
+        "quit",
+        "d",
+        "set",
+        "get",
+        "getf",
+        "$lm0v",
+        "$lm",
+        "$ln4",
+        "$llr0v4",
+        "$ls[0,2,4,6]",
+        "$t",
+        "$lt",
+        "$aluf",
+        "$mauf",
+        "$nowrite",
+        "$peid",
+        "$lb0",
+        "$llb64",
+        "$lc0@0.0",
+        "$lc64",
+        "$d0@0",
+        "$p0",
+        "@",
+        ".",
+        "v",
+        "e",
+        "r",
+        "/1000",
+        "/",
+        "-",
+        "+",
+        "f\"1.5\"",
+        "i\"0x7f\"",
+        "\"",
+        "h\"",
+        ";",
+        ";",
+        "#",
+        "\n",
+        "\n",
+        "\n",
+        "\r",
+        "\t",
+        " ",
+        " ",
+        " ",
+        "0",
+        "4096",
+        "18446744073709551616",
+        "0123456789abcdef",
+        "n0c0b0m0p0",
+        "1",
+        "µ",
+        "\u{0}",
     ];
-    proptest::collection::vec((proptest::sample::select(words.to_vec()), prop_oneof![Just(""), Just(" "), Just(" ")]), 0..60)
-        .prop_map(|parts| parts.into_iter().flat_map(|(word, blank)| [word, blank]).collect())
+    proptest::collection::vec(
+        (proptest::sample::select(words.to_vec()), prop_oneof![Just(""), Just(" "), Just(" ")]),
+        0..60,
+    )
+    .prop_map(|parts| parts.into_iter().flat_map(|(word, blank)| [word, blank]).collect())
 }
 
 proptest! {

@@ -11,7 +11,12 @@ pub(super) fn fault(code: Code, span: Span, message: impl Into<String>) -> Box<D
 }
 
 /// An error with a remedy of its own.
-pub(super) fn fault_help(code: Code, span: Span, message: impl Into<String>, help: impl Into<String>) -> Box<Diagnostic> {
+pub(super) fn fault_help(
+    code: Code,
+    span: Span,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, Some(span), message).help(help))
 }
 
@@ -44,7 +49,11 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
-        if self.at < self.end { self.text.as_bytes().get(self.at).copied() } else { None }
+        if self.at < self.end {
+            self.text.as_bytes().get(self.at).copied()
+        } else {
+            None
+        }
     }
 
     /// Steps over `byte` if it comes next.
@@ -101,6 +110,11 @@ impl<'a> Cursor<'a> {
         self.take(|b| b.is_ascii_lowercase())
     }
 
+    /// The text of a span, cut for messages.
+    pub(super) fn quote(&self, span: Span) -> String {
+        shorten(self.slice(span.start as usize, span.end as usize))
+    }
+
     /// From `from` to here.
     pub(super) fn span_from(&self, from: usize) -> Span {
         Span::new(from, self.at)
@@ -114,8 +128,7 @@ impl<'a> Cursor<'a> {
 
     /// The word at [`Cursor::word_span`], cut for messages.
     pub(super) fn word(&self) -> String {
-        let span = self.word_span();
-        shorten(self.slice(span.start as usize, span.end as usize))
+        self.quote(self.word_span())
     }
 
     /// True at a blank, a `;` or the end.
@@ -164,11 +177,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// At most 40 characters of `text`, for messages.
+/// At most 40 characters of `text`, for messages; none of them steers a terminal.
 pub(super) fn shorten(text: &str) -> String {
     const LIMIT: usize = 40;
-    let mut short: String = text.chars().take(LIMIT).collect();
-    if short.len() < text.len() {
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut short: String = text.chars().take(LIMIT).map(visible).collect();
+    if text.chars().nth(LIMIT).is_some() {
         short.push('…');
     }
     short

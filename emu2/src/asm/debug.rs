@@ -27,7 +27,7 @@ impl Parser<'_> {
             SET if !broken => self.debug_set(),
             _ if verb.starts_with(GET) && !broken => self.debug_get(&verb[GET.len()..], span),
             _ => {
-                let message = format!("`d {}` is not a debug statement", self.cursor.slice(at, span.end as usize));
+                let message = format!("`d {}` is not a debug statement", self.cursor.quote(span));
                 Err(fault(Code::UnknownDebug, span, message))
             }
         }

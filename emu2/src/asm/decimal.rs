@@ -44,7 +44,10 @@ fn is_decimal(text: &str) -> bool {
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
     let exponent = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
-    digits(whole) && digits(part) && !(whole.is_empty() && part.is_empty()) && exponent.is_none_or(|e| !e.is_empty() && digits(e))
+    digits(whole)
+        && digits(part)
+        && !(whole.is_empty() && part.is_empty())
+        && exponent.is_none_or(|e| !e.is_empty() && digits(e))
 }
 
 /// Rounds through a double. That goes wrong only where the double is a tie of the format, and there the text itself
@@ -109,9 +112,26 @@ mod tests {
     #[test]
     fn singles_agree_with_the_library() {
         let table = [
-            "0", "1", "3.14", "1e10", ".5", "5.", "1e-45", "7e-46", "1.1754943508222875e-38", "3.4028235e38",
-            "16777217", "16777217.0000000000000000000000000000000000000001", "16777219", "0.1", "123456789e-5", "1E5",
-            "8388608.5", "8388609.5", "8388609.499999999999999999999999999999", "1e-400",
+            "0",
+            "1",
+            "3.14",
+            "1e10",
+            ".5",
+            "5.",
+            "1e-45",
+            "7e-46",
+            "1.1754943508222875e-38",
+            "3.4028235e38",
+            "16777217",
+            "16777217.0000000000000000000000000000000000000001",
+            "16777219",
+            "0.1",
+            "123456789e-5",
+            "1E5",
+            "8388608.5",
+            "8388609.5",
+            "8388609.499999999999999999999999999999",
+            "1e-400",
         ];
         for text in table {
             let expected: f32 = text.parse().unwrap();

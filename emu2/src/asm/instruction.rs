@@ -87,9 +87,13 @@ impl Parser<'_> {
     /// Makes a source of an operand that stands at `port`.
     pub(super) fn source(&self, operand: Operand, port: Port) -> Parse<Source> {
         let Operand { span, kind, negate, convert, mask } = operand;
-        let text = || self.cursor.slice(span.start as usize, span.end as usize);
+        let text = || self.cursor.quote(span);
         if mask.is_some() {
-            return Err(fault(Code::BadMask, span, format!("`{}` is read: only destinations have a write mask", text())));
+            return Err(fault(
+                Code::BadMask,
+                span,
+                format!("`{}` is read: only destinations have a write mask", text()),
+            ));
         }
         if negate && !port.negate {
             return Err(fault(Code::BadNegation, span, format!("`{}` cannot be negated here", text())));
@@ -115,11 +119,20 @@ impl Parser<'_> {
             }
             Kind::Fixed(fixed) => SourceKind::Fixed(fixed),
             Kind::Nowrite => {
-                return Err(fault(Code::WrongOperand, span, "`$nowrite` is a destination, and a source is missing before it"));
+                return Err(fault(
+                    Code::WrongOperand,
+                    span,
+                    "`$nowrite` is a destination, and a source is missing before it",
+                ));
             }
             Kind::Upper(_) => {
                 let message = format!("`{}` is not an operand of the PEs", text());
-                return Err(fault_help(Code::WrongOperand, span, message, "bring the data to the PEs with an L1BM instruction"));
+                return Err(fault_help(
+                    Code::WrongOperand,
+                    span,
+                    message,
+                    "bring the data to the PEs with an L1BM instruction",
+                ));
             }
         };
         Ok(Source { span, kind, negate, convert })
@@ -130,12 +143,16 @@ impl Parser<'_> {
         let count = operands.len();
         let mut destinations = Vec::with_capacity(count);
         for Operand { span, kind, negate, convert, mask } in operands {
-            let text = || self.cursor.slice(span.start as usize, span.end as usize);
+            let text = || self.cursor.quote(span);
             if negate {
                 return Err(fault(Code::BadNegation, span, format!("`{}` is written and cannot be negated", text())));
             }
             if convert.is_some() {
-                return Err(fault(Code::BadConversion, span, format!("`{}` is written and cannot be converted", text())));
+                return Err(fault(
+                    Code::BadConversion,
+                    span,
+                    format!("`{}` is written and cannot be converted", text()),
+                ));
             }
             match kind {
                 Kind::Pe(access) => destinations.push(Destination { span, target: Target::Memory(access), mask: mask.map(|c| Mask { wide: false, entry: MaskEntry::Cycles(c) }) }),
@@ -173,7 +190,7 @@ impl Parser<'_> {
         let span = self.cursor.span_from(head.start);
         self.cursor.skip_blanks();
         if !matches!(self.cursor.peek(), None | Some(b';')) {
-            let message = format!("`{}` after `{}`", self.cursor.word(), self.cursor.slice(span.start as usize, span.end as usize));
+            let message = format!("`{}` after `{}`", self.cursor.word(), self.cursor.quote(span));
             let help = format!("the statement is `{}`", entry.syntax);
             return Err(fault_help(Code::UnexpectedText, self.cursor.word_span(), message, help));
         }

@@ -1,10 +1,10 @@
 //! What the parser looks up often, laid out once per spec.
 
+use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
     End, LaneKind, LevelName, MauPort, Mnemonic, ResolvedForm, Spec, Unit, ALU_SLOT, LONG_BITS, MAU_SLOT,
     WORDS_PER_LONG,
 };
-use crate::spec::{selector_name, DataWidth, HALVES};
 use std::sync::OnceLock;
 
 /// The first letter of every operand.

@@ -56,7 +56,8 @@ impl Parser<'_> {
             }
             LiteralKind::Signed | LiteralKind::Unsigned => {
                 let signed = literal.kind == LiteralKind::Signed;
-                let (low, high) = if signed { (-(1i128 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+                let (low, high) =
+                    if signed { (-(1i128 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
                 let value = integer(text).ok_or_else(|| malformed(text, span))?;
                 if !(low..=high).contains(&value) {
                     let (text, name) = (shorten(text), &literal.name);

@@ -41,7 +41,7 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
     let token = tokens(spec).filter(|t| rest.starts_with(t.text.as_str())).max_by_key(|t| t.text.len());
     let Some(token) = token else {
         let names: Vec<String> = tokens(spec).map(|t| format!("${}", t.text)).collect();
-        let message = format!("`{}` names no memory of `{}`", cursor.slice(start, whole.end as usize), spec.machine.name);
+        let message = format!("`{}` names no memory of `{}`", cursor.quote(whole), spec.machine.name);
         let help = format!("memories are {}", names.join(", "));
         return Err(fault_help(Code::UnknownOperand, whole, message, help));
     };
@@ -106,7 +106,8 @@ fn units(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token) -> Parse<[Option<u
         let number = cursor.number32("the number of the unit")?;
         let (count, span) = (spec.count(level.name), cursor.span_from(from));
         if number >= count {
-            let message = format!("`{letter}{number}` does not exist: the machine has {letter}0 to {letter}{}", count - 1);
+            let message =
+                format!("`{letter}{number}` does not exist: the machine has {letter}0 to {letter}{}", count - 1);
             return Err(fault(Code::BadUnit, span, message));
         }
         if units[at].replace(number).is_some() {

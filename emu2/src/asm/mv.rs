@@ -114,7 +114,7 @@ impl Parser<'_> {
             };
             if twice {
                 let span = self.cursor.span_from(start);
-                let message = format!("`{}` is the second of its kind", self.cursor.slice(start, self.cursor.at()));
+                let message = format!("`{}` is the second of its kind", self.cursor.quote(span));
                 return Err(fault(Code::BadMvParameter, span, message));
             }
         }

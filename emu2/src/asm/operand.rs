@@ -5,7 +5,7 @@ use super::lexicon::{Token, NOWRITE, SIGIL};
 use super::parser::Parser;
 use super::program::{Access, Address, Convert, Selected};
 use crate::error::{Code, Span};
-use crate::spec::{Addressing, LevelName, Unit, WORDS_PER_LONG, HALVES};
+use crate::spec::{Addressing, LevelName, Unit, HALVES, WORDS_PER_LONG};
 
 /// A written operand, wherever it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
 
     fn unknown_operand(&self, word: &str, start: usize) -> Box<crate::error::Diagnostic> {
         let span = Span::new(start, self.cursor.word_span().end as usize);
-        let whole = shorten(self.cursor.slice(start, span.end as usize));
+        let whole = self.cursor.quote(span);
         let message = format!("`{}` has no operand `{whole}`", self.spec.machine.name);
         // A memory operand with a letter more: a form that is not supported.
         let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -194,7 +194,11 @@ impl<'a> Parser<'a> {
             return Ok(Address::Stride { base, stride: 0 });
         }
         if !self.spec.operands[token.operand].addressing.contains(&Addressing::Stride) {
-            return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), format!("`${}` takes no stride", token.text)));
+            return Err(fault(
+                Code::BadOperandAddress,
+                self.cursor.word_span(),
+                format!("`${}` takes no stride", token.text),
+            ));
         }
         self.cursor.eat(b'v');
         let at = self.cursor.at();
@@ -203,13 +207,15 @@ impl<'a> Parser<'a> {
             _ => token.words,
         };
         if stride % token.words != 0 {
-            let message = format!("the stride {stride} is no multiple of {}, the words of `${}`", token.words, token.text);
+            let message =
+                format!("the stride {stride} is no multiple of {}, the words of `${}`", token.words, token.text);
             return Err(fault(Code::BadStride, self.cursor.span_from(at), message));
         }
         let steps = u64::from(self.spec.counts.cycle.saturating_sub(1));
         let last = u64::from(base) + steps * u64::from(stride);
         if u64::from(stride) >= token.size || last > u64::from(u32::MAX) {
-            let message = format!("the stride {stride} is past the {} words of {}", token.size, self.memory_name(token));
+            let message =
+                format!("the stride {stride} is past the {} words of {}", token.size, self.memory_name(token));
             return Err(fault(Code::BadStride, self.cursor.span_from(at), message));
         }
         if last >= token.size {
@@ -223,7 +229,11 @@ impl<'a> Parser<'a> {
     fn flat(&mut self, token: &Token, start: usize) -> Parse<Address> {
         let from = self.cursor.at();
         if !self.spec.operands[token.operand].addressing.contains(&Addressing::Flat) {
-            return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), format!("`${}` takes no list", token.text)));
+            return Err(fault(
+                Code::BadOperandAddress,
+                self.cursor.word_span(),
+                format!("`${}` takes no list", token.text),
+            ));
         }
         self.cursor.eat(b'[');
         let cycles = self.spec.counts.cycle as usize;
@@ -256,7 +266,7 @@ impl<'a> Parser<'a> {
 
     #[inline]
     fn check_base(&self, token: &Token, base: u32, start: usize) -> Parse<()> {
-        if u64::from(base) < token.size && base % token.words == 0 {
+        if u64::from(base) < token.size && base.is_multiple_of(token.words) {
             return Ok(());
         }
         let (span, name) = (self.cursor.span_from(start), self.memory_name(token));
@@ -323,12 +333,12 @@ impl<'a> Parser<'a> {
         }
         if !any || !self.cursor.at_break() {
             let pattern: Vec<String> = levels.iter().map(|l| format!("<{l:?}>").to_lowercase()).collect();
-            let message = format!("`{}` does not select a unit", self.cursor.slice(from, self.cursor.word_span().end as usize));
             let help = match pattern.is_empty() {
                 true => format!("`${}` takes no selector", token.text),
                 false => format!("write `@{}`", pattern.join(".")),
             };
             let span = Span::new(from, self.cursor.word_span().end as usize);
+            let message = format!("`{}` does not select a unit", self.cursor.quote(span));
             return Err(fault_help(Code::BadUnit, span, message, help));
         }
         Ok(selected)
@@ -348,7 +358,7 @@ impl<'a> Parser<'a> {
         let _ = self.cursor.eat(b't') || self.cursor.eat(b'p');
         if digits.len() != cycles || cycles > u32::BITS as usize || !self.cursor.at_break() {
             let span = Span::new(start, self.cursor.word_span().end as usize);
-            let message = format!("`{}` is not a mask of {cycles} cycles", shorten(self.cursor.slice(start, span.end as usize)));
+            let message = format!("`{}` is not a mask of {cycles} cycles", self.cursor.quote(span));
             return Err(fault(Code::BadMask, span, message));
         }
         Ok(digits.bytes().rev().fold(0, |bits, digit| (bits << 1) | u32::from(digit == b'1')))

@@ -57,7 +57,11 @@ impl<'a> Parser<'a> {
 
     /// The closest candidate, unless nobody would read it any more.
     pub(super) fn suggestion<'c>(&self, word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-        if self.sink.full() { None } else { closest(word, candidates) }
+        if self.sink.full() {
+            None
+        } else {
+            closest(word, candidates)
+        }
     }
 
     /// Refuses text that is glued to what was just read.

@@ -5,6 +5,7 @@ use crate::error::{Diagnostic, Severity, Span};
 use annotate_snippets::{Level, Renderer, Snippet};
 use serde::Serialize;
 use std::fmt;
+use std::ops::Range;
 
 /// Places of a text: bytes to lines and columns.
 #[derive(Clone, Debug)]
@@ -82,24 +83,40 @@ pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -
     let mut out = String::new();
     for diagnostic in diagnostics {
         let level = severity(diagnostic.severity).1;
+        let excerpt = diagnostic.span.map(|span| Excerpt::new(&positions, span));
         let mut message = level.title(&diagnostic.message).id(diagnostic.code.id());
-        let title = diagnostic.code.title();
-        if let Some(span) = diagnostic.span {
-            let (start, end) = positions.lines(span);
-            let source = text.get(start..end).unwrap_or("");
-            let (line, _) = positions.line_column(start);
-            let inside = |byte: u32| (byte as usize).clamp(start, end) - start;
-            let (from, to) = (inside(span.start), inside(span.end));
-            let valid = source.is_char_boundary(from) && source.is_char_boundary(to) && from <= to;
-            let range = if valid { from..to } else { 0..0 };
-            let snippet = Snippet::source(source).line_start(line).origin(name);
-            message = message.snippet(snippet.annotation(level.span(range).label(title)));
+        if let Some(Excerpt { text, line, range }) = &excerpt {
+            let label = level.span(range.clone()).label(diagnostic.code.title());
+            message = message.snippet(Snippet::source(text).line_start(*line).origin(name).annotation(label));
         }
         let rendered = renderer.render(message.footer(Level::Help.title(&diagnostic.help))).to_string();
         out.push_str(rendered.trim_end());
         out.push_str("\n\n");
     }
     out
+}
+
+/// The lines that a span touches.
+struct Excerpt {
+    text: String,
+    /// Number of the first line.
+    line: usize,
+    /// The span's bytes in `text`.
+    range: Range<usize>,
+}
+
+impl Excerpt {
+    fn new(positions: &Positions<'_>, span: Span) -> Self {
+        let (start, end) = positions.lines(span);
+        // A blank for a tab or a control character keeps every place, and the terminal's state.
+        let plain = |c: char| if c.is_ascii_control() && c != '\n' { ' ' } else { c };
+        let lines = positions.text.get(start..end).unwrap_or("");
+        let text: String = lines.strip_suffix('\r').unwrap_or(lines).chars().map(plain).collect();
+        let inside = |byte: u32| (byte as usize).saturating_sub(start).min(text.len());
+        let (from, to) = (inside(span.start), inside(span.end));
+        let valid = text.is_char_boundary(from) && text.is_char_boundary(to) && from <= to;
+        Excerpt { text, line: positions.line_column(start).0, range: if valid { from..to } else { 0..0 } }
+    }
 }
 
 fn severity(severity: Severity) -> (&'static str, Level) {

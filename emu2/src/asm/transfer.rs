@@ -86,7 +86,7 @@ impl Parser<'_> {
             let ResolvedRange { low, high } = ResolvedRange::of(parameter.minimum, parameter.maximum, style);
             format!("use {low} to {high}")
         };
-        let text = self.cursor.slice(start, span.end as usize);
+        let text = self.cursor.quote(span);
         let Some(number) = number.filter(|_| self.cursor.at_break()) else {
             let message = format!("`{text}` is not a parameter of `{}`", head.text);
             return Err(fault_help(Code::BadParameter, span, message, range()));
@@ -162,11 +162,7 @@ impl Parser<'_> {
     /// How `end` is written, with the address and selectors of `operand` if it is of the same class.
     fn shape(&self, end: &End, operand: &Operand) -> String {
         let End::Memory { operand: class, width, selectors, .. } = end else {
-            return if same_class(end, operand) {
-                self.cursor.slice(operand.span.start as usize, operand.span.end as usize).to_string()
-            } else {
-                "<PE operand>".to_string()
-            };
+            return if same_class(end, operand) { self.cursor.quote(operand.span) } else { "<PE operand>".to_string() };
         };
         let upper = match &operand.kind {
             Kind::Upper(upper) if upper.operand == *class => Some(upper),
@@ -174,7 +170,8 @@ impl Parser<'_> {
         };
         let entry = &self.spec.operands[*class];
         let words = width.or(upper.map(|u| u.words));
-        let named = |p: &&String| words.is_none_or(|n| self.spec.widths.iter().any(|w| w.prefix == **p && w.words == n));
+        let named =
+            |p: &&String| words.is_none_or(|n| self.spec.widths.iter().any(|w| w.prefix == **p && w.words == n));
         let prefix = entry.widths.iter().find(named).map_or("", String::as_str);
         let address = upper.map_or("<address>".to_string(), |u| u.address.to_string());
         let selected = upper.map(|u| u.selected).unwrap_or_default();
@@ -191,7 +188,7 @@ impl Parser<'_> {
     /// Checks an operand above the PEs that covers `reach` long words.
     pub(super) fn upper_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Upper> {
         let Operand { span, kind, negate, mask, .. } = operand;
-        let text = || self.cursor.slice(span.start as usize, span.end as usize);
+        let text = || self.cursor.quote(span);
         let Kind::Upper(upper) = kind else {
             return Err(fault(Code::WrongOperand, span, format!("`{}` cannot stand here", text())));
         };

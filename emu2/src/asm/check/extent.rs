@@ -65,7 +65,8 @@ pub(super) fn meet(written: &Extent, read: &Extent, size: u64, cycles: u32) -> O
             let mut nearest: Option<(u32, u32)> = None;
             for w in 0..cycles {
                 let Some(a) = written.at(w, size) else { continue };
-                let meets = |r: &u32| read.at(*r, size).is_some_and(|b| circle_meet(a, written.words(), b, read.words(), size));
+                let meets =
+                    |r: &u32| read.at(*r, size).is_some_and(|b| circle_meet(a, written.words(), b, read.words(), size));
                 let Some(r) = (0..cycles).find(meets) else { continue };
                 if nearest.is_none_or(|(nw, nr)| i64::from(r) - i64::from(w) < i64::from(nr) - i64::from(nw)) {
                     nearest = Some((w, r));

@@ -33,11 +33,19 @@ pub(super) fn horizon(hazard: &Hazard, cycles: u32) -> u64 {
 }
 
 /// Checks a read in step `now` against one write before it. `size` is the memory's in the extents' unit.
-pub(super) fn check(hazard: &Hazard, write: &Write, read: &Extent, now: u64, size: u64, cycles: u32) -> Option<TooEarly> {
+pub(super) fn check(
+    hazard: &Hazard,
+    write: &Write,
+    read: &Extent,
+    now: u64,
+    size: u64,
+    cycles: u32,
+) -> Option<TooEarly> {
     let distance = now.checked_sub(write.step).filter(|d| *d > 0)?;
     let (line, between) = (write.line, distance - 1);
     if let Some(steps) = hazard.steps.map(u64::from) {
-        let early = between < steps && (hazard.rule == HazardRule::Port || meet(&write.extent, read, size, cycles).is_some());
+        let early =
+            between < steps && (hazard.rule == HazardRule::Port || meet(&write.extent, read, size, cycles).is_some());
         let missing = steps.saturating_sub(between);
         return early.then_some(TooEarly { line, needed: steps, actual: between, cycles: false, missing });
     }

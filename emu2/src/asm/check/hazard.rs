@@ -1,6 +1,6 @@
 //! The rows of the spec's hazard table, applied to a program line by line.
 
-use super::extent::Extent;
+use super::extent::{meet, Extent};
 use super::flight::{Flight, Flights};
 use super::forward::Worked;
 use super::gap::{self, TooEarly, Write};
@@ -110,12 +110,12 @@ impl Hazards {
                 self.read(place, memory, slot, &extent, upper.span, sink);
             }
         }
-        self.writes(place, line);
+        self.writes(place, line, sink);
         self.worked.step(line);
         self.step = self.step.saturating_add(1);
     }
 
-    fn writes(&mut self, place: Place<'_>, line: &Line) {
+    fn writes(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         for instruction in &line.pe {
             let slot = pe_slot(place.lexicon, &instruction.kind);
             for destination in &instruction.destinations {
@@ -139,7 +139,10 @@ impl Hazards {
             let reach = place.lexicon.reach(place.spec, upper.form.transfer, upper.form.form);
             let slot = place.lexicon.transfer_slots[upper.form.transfer];
             let resolved = &place.spec.forms[upper.form.transfer][upper.form.form];
-            if let Some((memory, extent)) = run(place.lexicon, &resolved.destination, upper.destination, reach.destination) {
+            if let Some((memory, extent)) =
+                run(place.lexicon, &resolved.destination, upper.destination, reach.destination)
+            {
+                self.written_twice(place, memory, &extent, upper.span, sink);
                 self.write(memory, slot, place.line, extent);
             }
         }
@@ -159,6 +162,19 @@ impl Hazards {
         let (read, written) = (select(read, mv.source_unit), select(written, mv.destination_unit));
         self.read(place, from, slot, &read, span, sink);
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });
+    }
+
+    /// Warns of words above the PEs that an earlier instruction of the step writes too: which one wins is not known.
+    fn written_twice(&self, place: Place<'_>, memory: usize, extent: &Extent, span: Span, sink: &mut Sink) {
+        let (size, cycles) = (size(place, memory), place.spec.counts.cycle);
+        let twice = |w: &Write| w.step == self.step && meet(&w.extent, extent, size, cycles).is_some();
+        if self.recent[memory].iter().any(twice) {
+            let message = format!(
+                "another instruction of the line writes the same words of {}",
+                place.spec.memories[memory].name
+            );
+            sink.warn(Code::WrittenTwice, span, message);
+        }
     }
 
     fn write(&mut self, memory: usize, slot: usize, line: u32, extent: Extent) {
@@ -227,7 +243,11 @@ fn select(extent: Extent, selected: Selected) -> Extent {
 /// The memory's size in the unit of its extents: words for the PEs, long words above.
 fn size(place: Place<'_>, memory: usize) -> u64 {
     let entry = &place.spec.memories[memory];
-    if entry.level == crate::spec::LevelName::Pe { place.lexicon.sizes[memory] } else { entry.words }
+    if entry.level == crate::spec::LevelName::Pe {
+        place.lexicon.sizes[memory]
+    } else {
+        entry.words
+    }
 }
 
 fn report_gap(spec: &Spec, hazard: &Hazard, memory: usize, early: TooEarly, span: Span, sink: &mut Sink) {
@@ -253,7 +273,9 @@ fn report_wait(spec: &Spec, hazard: &Hazard, memory: usize, flight: &Flight, spa
     let message = format!("{name} is read, and the MV of line {} may not have finished writing it", flight.line);
     let help = match flight.tag {
         Some(tag) => format!("put `nop; wait i{tag:02x}` before this line"),
-        None => format!("give the MV of line {} a tag such as `i01` and put `nop; wait i01` before this line", flight.line),
+        None => {
+            format!("give the MV of line {} a tag such as `i01` and put `nop; wait i01` before this line", flight.line)
+        }
     };
     let severity = sink.severity(hazard.evidence);
     sink.push(Diagnostic { severity, ..Diagnostic::warning(Code::WaitHazard, Some(span), message) }.help(help));

@@ -87,8 +87,7 @@ impl Check<'_> {
     fn same(&self, a: &Access, b: &Access) -> bool {
         let size = self.lexicon.sizes[a.memory];
         let word = |access: &Access, c| u64::from(access.address.at(c)) % size;
-        a.words == b.words
-            && (a.address == b.address || (0..self.spec.counts.cycle).all(|c| word(a, c) == word(b, c)))
+        a.words == b.words && (a.address == b.address || (0..self.spec.counts.cycle).all(|c| word(a, c) == word(b, c)))
     }
 
     fn reads(&mut self, first: &Access, second: &Access, span: Span) {
@@ -105,7 +104,8 @@ impl Check<'_> {
 
     fn shared(&mut self, read: &Access, written: &Access, span: Span) {
         if self.spec.memories[written.memory].ports == PortKind::Shared && !self.same(read, written) {
-            let message = format!("{} is read at other words on this line, and has one port", self.name(written.memory));
+            let message =
+                format!("{} is read at other words on this line, and has one port", self.name(written.memory));
             self.report(Code::SharedPort, span, message);
         }
     }
