@@ -16,6 +16,11 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
+/// Larger changes of an exponent field leave every format's range.
+const MAX_AMOUNT: u32 = 63;
+/// Lengths that the block float kernels of halves can keep.
+const BLOCK_LENGTHS: std::ops::RangeInclusive<u32> = 6..=9;
+
 /// Larger trees than this are a slip of the pen.
 const MAX_COUNT: u32 = 1024;
 
@@ -316,6 +321,7 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
         }
     }
     for m in &spec.mau_precisions {
+        check_mau_precision(spec, m)?;
         if spec.format(&m.reduced).is_none() {
             return Err(unknown(format!("[[mau_precision]] `{}`: no format `{}`", m.name, m.reduced)));
         }
@@ -325,6 +331,27 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
         if m.sources.is_empty() || twice {
             return Err(bad(format!("[[mau]] `{}`: each source has a port of its own", m.name)));
         }
+    }
+    Ok(())
+}
+
+/// What the multiplier kernels can leave out, and the matrix sizes they are made for.
+fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
+    let place = format!("[[mau_precision]] `{}`", m.name);
+    let Some(precision) = spec.precisions.iter().find(|p| p.name == m.name && p.kind == LaneKind::Float) else {
+        return Err(unknown(format!("{place}: no float precision has this name")));
+    };
+    let fraction = precision.format.as_deref().and_then(|f| spec.format(f)).map_or(0, |f| f.fraction);
+    let most = fraction.min(super::WORD_BITS);
+    if m.omitted_bits > most || m.ignored_bits > fraction {
+        return Err(bad(format!("{place}: {} omitted and {} ignored bits; at most {most}", m.omitted_bits, m.ignored_bits)));
+    }
+    if spec.banks.is_empty() {
+        return Ok(());
+    }
+    let rows = precision.lanes * spec.counts.pe;
+    if m.rows != rows || spec.counts.pe as usize != MAB_PES {
+        return Err(bad(format!("{place}: {} rows; the product kernels are for {rows} rows and {MAB_PES} PEs in a MAB", m.rows)));
     }
     Ok(())
 }
@@ -348,7 +375,17 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     if a.table.is_some() != (a.kernel == RSQRT) {
         return Err(bad(format!("{place}: `table` belongs to the kernel {RSQRT}")));
     }
+    // The kernels take these parameters as they are.
+    if a.table.is_some_and(|t| t.iter().any(|entry| !(32..64).contains(entry))) {
+        return Err(bad(format!("{place}: entries of `table` are 64ths of a number from 1/2 to below 1: 32 to 63")));
+    }
+    if a.amount > MAX_AMOUNT {
+        return Err(bad(format!("{place}: amount {} is past {MAX_AMOUNT}", a.amount)));
+    }
     for precision in spec.precisions.iter().filter(|p| a.precisions.contains(&p.name)) {
+        if a.bit >= LONG_BITS / precision.lanes {
+            return Err(bad(format!("{place}: bit {} is past the lanes of `{}`", a.bit, precision.name)));
+        }
         let signs = if a.unsigned.contains(&precision.name) { &[false, true][..] } else { &[false][..] };
         for unsigned in signs {
             let kernel = precision.lane().and_then(|lane| alu_kernel(&a.kernel, lane, *unsigned));
@@ -372,6 +409,12 @@ fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     let sources = u32::from(a.kernel != ZERO);
     if a.sources != sources || a.literal || !a.unsigned.is_empty() || a.precisions.is_empty() == block {
         return Err(bad(format!("{place}: the kernel `{}` has other operands or precisions", a.kernel)));
+    }
+    if let Some(l) = &a.lengths {
+        let kept = BLOCK_LENGTHS.contains(&l.minimum) && BLOCK_LENGTHS.contains(&l.maximum) && l.minimum <= l.maximum;
+        if !block || !kept {
+            return Err(bad(format!("{place}: mantissa lengths {} to {} have no kernel", l.minimum, l.maximum)));
+        }
     }
     if block && spec.counts.pe as usize != MAB_PES {
         return Err(bad(format!("{place}: block float kernels are for {MAB_PES} PEs in a MAB, not {}", spec.counts.pe)));
