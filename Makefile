@@ -10,7 +10,7 @@ STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 PYTHON_SOURCES := $(shell find emu2 pycompiler -name '*.py' -o -name '*.pyi')
 RUST_SOURCES := $(shell find emu2 isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python bench install clean
+.PHONY: manual demo test test-rust test-python lint lint-rust lint-python bench install clean
 
 install: $(STAMP)
 
@@ -44,6 +44,10 @@ lint-python: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# docs/isa from the spec; `make test` fails when it is stale.
+manual:
+	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
 
 bench: $(STAMP)
 	cargo bench --package emu2
