@@ -1,6 +1,6 @@
 //! What an instruction of a PE line computes: one call per cycle on whole rows.
 
-use super::maps::PeRun;
+use super::maps::{Meeting, PeRun};
 use super::matrix::{MatrixAccess, Operands, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
@@ -8,6 +8,7 @@ use crate::machine::L1b;
 use crate::num::alu::{AluKernel, AluParams};
 use crate::num::lane::Lane;
 use crate::num::mau::{self, MauNeg, MauOutput};
+use crate::num::reduce::ReduceKernel;
 use crate::num::{blockfloat, MAB_PES};
 use crate::spec::{DataWidth, Half, MauPort, Spec};
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(super) enum Compute {
     Load { slot: usize, address: u64, runs: Arc<[PeRun]> },
     /// PE to L1BM; the source path is the result.
     Store { slot: usize, address: u64, runs: Arc<[PeRun]> },
+    /// PE to L1BM through the reduction network; the source path is the result.
+    Reduce { slot: usize, address: u64, kernel: ReduceKernel, meeting: Arc<Meeting> },
     /// Rows of a matrix register; the source path is the result.
     MatrixWrite(MatrixAccess),
     /// Columns of a matrix register.
@@ -234,7 +237,7 @@ impl Compute {
                 }
             }
             Compute::Mau(op) => op.run(sources, rows, tmp, out),
-            Compute::Store { .. } | Compute::MatrixWrite(_) => {
+            Compute::Store { .. } | Compute::Reduce { .. } | Compute::MatrixWrite(_) => {
                 let (l0, l1) = source(0);
                 out[..lanes].copy_from_slice(l0);
                 out[lanes..].copy_from_slice(l1);

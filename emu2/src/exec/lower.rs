@@ -3,7 +3,7 @@
 use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{moves, pe_runs, upper_runs, PeRun, UpperRun};
+use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
@@ -14,8 +14,9 @@ use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
+use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU, LONG_BITS,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU, LONG_BITS,
     ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
@@ -46,11 +47,18 @@ pub(super) struct Lowering {
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
     upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
+    meetings: HashMap<FormRef, Arc<Meeting>>,
 }
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), upper_maps: HashMap::new() }
+        Lowering {
+            spec,
+            fixed: HashMap::new(),
+            pe_maps: HashMap::new(),
+            upper_maps: HashMap::new(),
+            meetings: HashMap::new(),
+        }
     }
 
     /// The PE part of a step.
@@ -160,6 +168,9 @@ impl Lowering {
                 let to_pe = matches!(resolved.destination, End::Pe);
                 let end = if to_pe { &resolved.source } else { &resolved.destination };
                 let slot = memory_slot(&spec, layout, end)?.index;
+                if let Some(at) = spec.transfers[form.transfer].reduction {
+                    return Ok((self.reduction(form, at, slot, address)?, None));
+                }
                 let runs = self.pe_map(form, to_pe)?;
                 if to_pe {
                     (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
@@ -212,6 +223,24 @@ impl Lowering {
         let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
         self.pe_maps.insert(form, runs.clone());
         Ok(runs)
+    }
+
+    fn reduction(&mut self, form: FormRef, reduction: usize, slot: usize, address: u64) -> Result<Compute, Error> {
+        let spec = self.spec.clone();
+        let entry = &spec.reductions[reduction];
+        let lane = spec.precisions.iter().find(|p| p.name == entry.precision).and_then(Precision::lane);
+        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, false));
+        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
+        let meeting = match self.meetings.get(&form) {
+            Some(meeting) => meeting.clone(),
+            None => {
+                let tree = &spec.forms[form.transfer][form.form].tree;
+                let meeting = Arc::new(meeting(&spec, &self.moves(form)?, tree));
+                self.meetings.insert(form, meeting.clone());
+                meeting
+            }
+        };
+        Ok(Compute::Reduce { slot, address, kernel, meeting })
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {

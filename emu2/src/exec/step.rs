@@ -57,7 +57,16 @@ pub(super) struct Scratch {
     results: Vec<Vec<u64>>,
     /// Flags `[cycle][lane]` of each instruction of the line.
     flags: Vec<Vec<u64>>,
+    reduce: Reduce,
     base_slots: Vec<usize>,
+}
+
+/// Buffers of a reduction.
+#[derive(Clone, Debug, Default)]
+struct Reduce {
+    inputs: Vec<u64>,
+    stages: Vec<u64>,
+    out: Vec<u64>,
 }
 
 impl Scratch {
@@ -74,6 +83,7 @@ impl Scratch {
             mask: MaskRows::new(lanes),
             results: Vec::new(),
             flags: Vec::new(),
+            reduce: Reduce::default(),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
         }
     }
@@ -121,7 +131,7 @@ fn compute(step: &Step, l1b: &L1b, index: usize, scratch: &mut Scratch) {
 
 /// Memories, then what addresses and masks of the step are made of, then the forwarding paths.
 fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
-    let Scratch { lanes, fetch, mask, results, flags, base_slots, .. } = scratch;
+    let Scratch { lanes, fetch, mask, results, flags, reduce, base_slots, .. } = scratch;
     let lanes = *lanes;
     let [tmp, ..] = fetch;
     for (op, result) in step.ops.iter().zip(results.iter_mut()) {
@@ -136,6 +146,17 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
                     wrapped(address + run.offset, run.length, size, |at, from, n| {
                         memory[at..at + n].copy_from_slice(&result[run.path + from..run.path + from + n]);
                     });
+                }
+            }
+            Compute::Reduce { slot, address, kernel, meeting } => {
+                reduce.inputs.clear();
+                reduce.inputs.extend(meeting.elements.iter().map(|word| result[*word as usize]));
+                reduce.out.resize(meeting.offsets.len(), 0);
+                kernel.tree(&meeting.tree, &reduce.inputs, &mut reduce.stages, &mut reduce.out);
+                let memory = &mut l1b.own[*slot];
+                let size = memory.len() as u64;
+                for (offset, word) in meeting.offsets.iter().zip(&reduce.out) {
+                    memory[((address + offset) % size) as usize] = *word;
                 }
             }
             Compute::MatrixWrite(access) => access.store(l1b, lanes, result),

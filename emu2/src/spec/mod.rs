@@ -92,6 +92,8 @@ pub struct Spec {
     pub matrix_ops: Vec<MatrixOp>,
     /// Transfers.
     pub transfers: Vec<Transfer>,
+    /// What reducing transfers do.
+    pub reductions: Vec<Reduction>,
     /// Control statements.
     pub controls: Vec<Control>,
     /// Write-read gaps.
@@ -214,7 +216,19 @@ impl Spec {
         family!(self.alu, "alu");
         family!(self.mau, "mau");
         family!(self.matrix_ops, "matrix_op");
-        family!(self.transfers, "transfer");
+        // The transfers of one entry that reduce differ in their names only.
+        let mut family = String::new();
+        for t in &self.transfers {
+            let name = match t.reduction {
+                Some(at) => t.name.strip_suffix(self.reductions[at].name.as_str()).unwrap_or(&t.name),
+                None => &t.name,
+            };
+            if t.reduction.is_none() || family != name {
+                let (doc, evidence) = (t.doc.as_str(), t.evidence);
+                all.push(Entry { family: "transfer", name, doc, evidence, examples: &t.example });
+            }
+            family = name.to_string();
+        }
         family!(self.controls, "control");
         all
     }

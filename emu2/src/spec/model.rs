@@ -638,8 +638,28 @@ pub struct Form {
     pub from: IndexMap<String, String>,
     /// Coordinates of the destination.
     pub to: IndexMap<String, String>,
+    /// Reductions: inputs of each stage, expressions, the stage at the elements first. The words that meet in one
+    /// destination are its elements, in loop order.
+    #[serde(default)]
+    pub tree: Vec<String>,
     /// Where it differs from the instruction's.
     pub evidence: Option<Evidence>,
+}
+
+/// `[[reduction]]`: what a reducing transfer does with the words that meet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reduction {
+    /// What follows the transfer's name.
+    pub name: String,
+    /// Precision letter.
+    pub precision: String,
+    /// A name of the reduction kernels.
+    pub kernel: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
 }
 
 /// `[[transfer]]`
@@ -654,6 +674,12 @@ pub struct Transfer {
     pub level: LevelName,
     /// What the mnemonic carries.
     pub parameter: Option<Parameter>,
+    /// Reductions whose names follow this one's; each makes a transfer of its own.
+    #[serde(default)]
+    pub reductions: Vec<String>,
+    /// Set where this is one of them: entry of `reductions` of the spec.
+    #[serde(skip)]
+    pub reduction: Option<usize>,
     /// Index maps; the operands written decide which one is meant.
     pub form: Vec<Form>,
     /// One paragraph.

@@ -9,6 +9,7 @@ use crate::error::{Code, Error};
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
 use crate::num::format::FloatFormat;
+use crate::num::reduce::reduce_kernel;
 use crate::num::MAB_PES;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
@@ -49,6 +50,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         mau: list(&mut document, "mau")?,
         matrix_ops: list(&mut document, "matrix_op")?,
         transfers: list(&mut document, "transfer")?,
+        reductions: list(&mut document, "reduction")?,
         controls: list(&mut document, "control")?,
         hazards: list(&mut document, "hazard")?,
         forms: Vec::new(),
@@ -66,6 +68,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_alu_mau(&spec)?;
     control::check(&spec)?;
     check_examples(&spec)?;
+    spec.transfers = expand_reductions(&spec)?;
     for at in 0..spec.transfers.len() {
         let (forms, parameter) = resolve_transfer(&spec, &spec.transfers[at])?;
         spec.forms.push(forms);
@@ -453,6 +456,30 @@ fn check_examples(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
+/// A transfer of its own for every reduction that one names.
+fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
+    for r in &spec.reductions {
+        let lane = spec.precisions.iter().find(|p| p.name == r.precision).and_then(Precision::lane);
+        if lane.and_then(|lane| reduce_kernel(&r.kernel, lane, false)).is_none() {
+            return Err(unknown(format!("[[reduction]] `{}`: no kernel `{}` for `{}`", r.name, r.kernel, r.precision)));
+        }
+    }
+    let mut all = Vec::new();
+    for transfer in &spec.transfers {
+        if transfer.reductions.is_empty() {
+            all.push(transfer.clone());
+        }
+        for name in &transfer.reductions {
+            let reduction = spec.reductions.iter().position(|r| r.name == *name);
+            let Some(at) = reduction else {
+                return Err(unknown(format!("[[transfer]] `{}`: no reduction `{name}`", transfer.name)));
+            };
+            all.push(Transfer { name: format!("{}{name}", transfer.name), reduction: Some(at), ..transfer.clone() });
+        }
+    }
+    Ok(all)
+}
+
 type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);
 
 fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resolved, Error> {
@@ -489,6 +516,9 @@ fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resolved, Error>
         let resolved = ResolvedForm::resolve(form, source, destination, &constants, &place)?;
         if resolved.unit.is_some() != (transfer.level == LevelName::Chip) {
             return Err(bad(format!("{place}: `unit` belongs to transfers of the chip, and they need it")));
+        }
+        if resolved.tree.is_empty() == transfer.reduction.is_some() {
+            return Err(bad(format!("{place}: `tree` and `reductions` go together")));
         }
         check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
         forms.push(resolved);
