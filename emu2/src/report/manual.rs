@@ -28,7 +28,7 @@ pub fn page(spec: &Spec, name: &str) -> Option<String> {
         Some(Mnemonic::Alu { op, .. }) => (Some("alu"), spec.alu[*op].name.as_str()),
         Some(Mnemonic::Mau { op, .. }) => (Some("mau"), spec.mau[*op].name.as_str()),
         Some(Mnemonic::Matrix { op, .. }) => (Some("matrix_op"), spec.matrix_ops[*op].name.as_str()),
-        Some(Mnemonic::Transfer(at)) => (Some("transfer"), spec.transfers[*at].name.as_str()),
+        Some(Mnemonic::Transfer(at)) => (Some("transfer"), spec.entry_name(&spec.transfers[*at])),
         Some(Mnemonic::Control(at)) => (Some("control"), spec.controls[*at].name.as_str()),
         None => (None, name),
     };
@@ -84,7 +84,13 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
             }
         }
         "transfer" => {
-            for transfer in spec.transfers.iter().filter(|t| t.name == entry.name) {
+            let of_entry = |t: &&crate::spec::Transfer| spec.entry_name(t) == entry.name;
+            let operations = spec.transfers.iter().filter(of_entry).filter_map(|t| t.reduction);
+            let operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            if !operations.is_empty() {
+                facts.push(("Operations <op>", operations.join(" ")));
+            }
+            if let Some(transfer) = spec.transfers.iter().find(of_entry) {
                 let maps: Vec<String> = transfer.form.iter().map(map).collect();
                 facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
             }
@@ -126,7 +132,7 @@ fn slot<'s>(spec: &'s Spec, entry: &Entry<'_>) -> Option<&'s str> {
         "alu" => Some(crate::spec::ALU_SLOT),
         "mau" => Some(crate::spec::MAU_SLOT),
         "matrix_op" => spec.matrix_ops.iter().find(|m| m.name == entry.name).map(|m| m.slot.as_str()),
-        "transfer" => spec.transfers.iter().find(|t| t.name == entry.name).map(|t| t.slot.as_str()),
+        "transfer" => spec.transfers.iter().find(|t| spec.entry_name(t) == entry.name).map(|t| t.slot.as_str()),
         _ => spec.controls.iter().find(|c| c.name == entry.name).map(|c| c.slot.as_str()),
     }
 }

@@ -202,6 +202,12 @@ impl Spec {
         (self.counts.mab * self.counts.pe) as usize
     }
 
+    /// The name of the entry that a transfer was made from: without the reduction's.
+    pub fn entry_name<'s>(&'s self, transfer: &'s Transfer) -> &'s str {
+        let reduction = transfer.reduction.map(|at| self.reductions[at].name.as_str());
+        transfer.name.strip_suffix(reduction.unwrap_or_default()).unwrap_or(&transfer.name)
+    }
+
     /// All instruction entries: ALU, MAU, transfers, control.
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut all = Vec::new();
@@ -219,10 +225,7 @@ impl Spec {
         // The transfers of one entry that reduce differ in their names only.
         let mut family = String::new();
         for t in &self.transfers {
-            let name = match t.reduction {
-                Some(at) => t.name.strip_suffix(self.reductions[at].name.as_str()).unwrap_or(&t.name),
-                None => &t.name,
-            };
+            let name = self.entry_name(t);
             if t.reduction.is_none() || family != name {
                 let (doc, evidence) = (t.doc.as_str(), t.evidence);
                 all.push(Entry { family: "transfer", name, doc, evidence, examples: &t.example });

@@ -64,7 +64,7 @@ fn matrix(spec: &Spec, name: &str) -> String {
 }
 
 fn transfer(spec: &Spec, name: &str) -> String {
-    let Some(transfer) = spec.transfers.iter().find(|t| t.name == name) else { return String::new() };
+    let Some(transfer) = spec.transfers.iter().find(|t| spec.entry_name(t) == name) else { return String::new() };
     let line = |form: &Form| {
         let parameter = transfer.parameter.as_ref().filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
         let parameter = parameter.map_or(String::new(), |p| match p.style {
@@ -73,7 +73,8 @@ fn transfer(spec: &Spec, name: &str) -> String {
         });
         let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
         let (source, destination) = (side(spec, &form.source, false), side(spec, &form.destination, true));
-        format!("{name}{parameter}{size} {source} {destination}\n")
+        let operation = if transfer.reduction.is_some() { "<op>" } else { "" };
+        format!("{name}{operation}{parameter}{size} {source} {destination}\n")
     };
     transfer.form.iter().map(line).collect()
 }
