@@ -12,8 +12,8 @@ fn examples_leave_their_bits() {
         for entry in spec.entries() {
             for (number, example) in entry.examples.iter().enumerate() {
                 let title = format!("{} {} example {number} on {name}", entry.family, entry.name);
-                let program = assemble(&example.text, &title, &spec, Policy::Check)
-                    .unwrap_or_else(|e| panic!("{title}\n{}", e));
+                let program =
+                    assemble(&example.text, &title, &spec, Policy::Check).unwrap_or_else(|e| panic!("{title}\n{}", e));
                 let mut machine = Machine::new(spec.clone());
                 emu2::report::run(&mut machine, &program, &mut |_| Ok(()))
                     .unwrap_or_else(|e| panic!("{title}: {}", e.diagnostic));

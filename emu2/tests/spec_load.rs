@@ -48,7 +48,8 @@ fn must_fail_files_are_refused_for_their_reason() {
         assert!(error.0.message.contains(message), "{}: {error}", path.display());
         seen.insert(code.to_string());
     }
-    let missing: Vec<_> = Code::ALL.iter().map(|c| c.id()).filter(|id| id.starts_with('S') && !seen.contains(*id)).collect();
+    let missing: Vec<_> =
+        Code::ALL.iter().map(|c| c.id()).filter(|id| id.starts_with('S') && !seen.contains(*id)).collect();
     // A spec that does not exist has no file.
     assert_eq!(missing, ["S0011"]);
     assert_eq!(Spec::load("no/such/spec").unwrap_err().code().id(), "S0011");

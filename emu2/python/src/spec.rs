@@ -105,6 +105,32 @@ impl PySpec {
         Ok(all)
     }
 
+    /// What must lie between a write and a read, a dict per rule: name, memories, writers and readers (issue slots; empty:
+    /// all), rule ("port", "data", "wait", "forward"), steps or cycles, evidence, doc.
+    #[getter]
+    fn hazards<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rule = |h: &emu2::spec::Hazard| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", &h.name)?;
+            dict.set_item("memories", &h.memories)?;
+            dict.set_item("writers", &h.writers)?;
+            dict.set_item("readers", &h.readers)?;
+            dict.set_item("rule", format!("{:?}", h.rule).to_lowercase())?;
+            dict.set_item("steps", h.steps)?;
+            dict.set_item("cycles", h.cycles)?;
+            dict.set_item("evidence", h.evidence.name())?;
+            dict.set_item("doc", h.doc.trim())?;
+            Ok(dict)
+        };
+        self.inner.hazards.iter().map(rule).collect()
+    }
+
+    /// The smallest and the largest tag of an MV.
+    #[getter]
+    fn mv_tags(&self) -> (u32, u32) {
+        (self.inner.timing.tag_minimum, self.inner.timing.tag_maximum)
+    }
+
     /// Every legal mnemonic, without parameters, sorted.
     #[getter]
     fn mnemonics(&self) -> Vec<String> {

@@ -61,7 +61,8 @@ fn region(spec: &Spec, json: &Path, entry: &Entry, bytes: u64) -> Result<Region,
         return Err(Error::new(Code::MemoryFile, format!("{place} does not exist; there are {}", known.join(", "))));
     };
     if !entry.offset.is_multiple_of(BYTES) || !bytes.is_multiple_of(BYTES) {
-        let message = format!("{place}: offset {} and {bytes} bytes are not whole long words of {BYTES} bytes", entry.offset);
+        let message =
+            format!("{place}: offset {} and {bytes} bytes are not whole long words of {BYTES} bytes", entry.offset);
         return Err(Error::new(Code::MemoryFile, message));
     }
     let size = spec.memories[memory].words;

@@ -1,0 +1,71 @@
+"""An app in memory: what ``gpfnapp.fbs`` stores, as plain dataclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..emit.concat import Relocation
+from ..pfvm.session import Array
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class AppValue:
+    """A tensor.
+
+    ``layout`` is None unless it lies in DRAM; ``dram`` is relative to the app's base, ``words``
+    are long words per group.
+    """
+
+    name: str
+    elem: str
+    shape: tuple[int, ...]
+    dtype: str
+    layout: str | None = None
+    dram: int = 0
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output: ``key`` is the caller's name of ``value``."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class DeviceSegment:
+    """A program, with the steps and cycles the static program takes."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    code: str
+    relocations: tuple[Relocation, ...]
+    steps: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class HostSegment:
+    """An ONNX model that the host runtime runs."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    model: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class App:
+    """A compiled model: segments in order, the tensors between them, constant data."""
+
+    producer: str
+    target: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    values: Mapping[str, AppValue]
+    constants: Mapping[str, Array]
+    segments: tuple[DeviceSegment | HostSegment, ...]
+    dram_words: int

@@ -1,0 +1,83 @@
+"""Bytes to apps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..emit.concat import Relocation
+from ..errors import PycompilerError, error
+from ..graph.dtypes import numpy_dtype
+from ..pfvm.session import Array
+from .generated import gpfnapp_generated
+from .model import FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+
+_fb: Any = gpfnapp_generated
+
+
+def read_app(data: bytes, path: str) -> App:
+    """Return the app in ``data``; ``path`` names it in diagnostics. P0501, P0502."""
+    if len(data) < 8 or not _fb.App.AppBufferHasIdentifier(data, 0):
+        raise error("P0501", path=path, reason="it lacks the identifier GPFN")
+    try:
+        root = _fb.AppT.InitFromObj(_fb.App.GetRootAs(data, 0))
+        if root.format != FORMAT:
+            raise error("P0502", path=path, found=root.format, wanted=FORMAT)
+        return _app(root)
+    except PycompilerError:
+        raise
+    except Exception as problem:  # damaged offsets surface as many kinds of exception
+        reason = f"it is damaged ({type(problem).__name__}: {problem})"
+        raise error("P0501", path=path, reason=reason) from problem
+
+
+def _text(data: bytes | None) -> str:
+    return "" if data is None else data.decode()
+
+
+def _app(root: Any) -> App:
+    values = {value.name: value for value in map(_value, root.values or [])}
+    return App(
+        _text(root.producer),
+        _text(root.target),
+        tuple(Port(_text(p.key), _text(p.value)) for p in root.inputs or []),
+        tuple(Port(_text(p.key), _text(p.value)) for p in root.outputs or []),
+        values,
+        {_text(c.value): _array(c.data, values[_text(c.value)]) for c in root.constants or []},
+        tuple(_segment(segment) for segment in root.segments or []),
+        root.dramWords,
+    )
+
+
+def _value(found: Any) -> AppValue:
+    return AppValue(
+        _text(found.name),
+        _text(found.elem),
+        tuple(int(size) for size in (() if found.shape is None else found.shape)),
+        _text(found.dtype),
+        _text(found.layout) if found.onDevice else None,
+        found.dram,
+        found.words,
+    )
+
+
+def _bytes(data: Any) -> bytes:
+    return b"" if data is None else np.asarray(data, dtype=np.uint8).tobytes()
+
+
+def _array(data: Any, value: AppValue) -> Array:
+    dtype = numpy_dtype(value.elem)
+    return np.frombuffer(_bytes(data), dtype=dtype).reshape(value.shape).copy()
+
+
+def _segment(found: Any) -> DeviceSegment | HostSegment:
+    inputs = tuple(_text(name) for name in found.inputs or [])
+    outputs = tuple(_text(name) for name in found.outputs or [])
+    if found.kind == _fb.SegmentKind.Host:
+        return HostSegment(inputs, outputs, _bytes(found.model))
+    relocations = tuple(
+        Relocation(place.line, _text(place.value), place.offset)
+        for place in found.relocations or []
+    )
+    return DeviceSegment(inputs, outputs, _text(found.code), relocations, found.steps, found.cycles)

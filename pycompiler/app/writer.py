@@ -1,0 +1,73 @@
+"""Apps to bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flatbuffers
+import numpy as np
+
+from ..pfvm.session import Array
+from .generated import gpfnapp_generated
+from .model import FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+
+_fb: Any = gpfnapp_generated
+
+
+def write_app(app: App) -> bytes:
+    """Return the bytes of ``app``."""
+    root = _fb.AppT()
+    root.format = FORMAT
+    root.producer = app.producer
+    root.target = app.target
+    root.inputs = [_port(port) for port in app.inputs]
+    root.outputs = [_port(port) for port in app.outputs]
+    root.values = [_value(value) for value in app.values.values()]
+    root.constants = [_constant(name, array) for name, array in app.constants.items()]
+    root.segments = [_segment(segment) for segment in app.segments]
+    root.dramWords = app.dram_words
+    builder = flatbuffers.Builder(1 << 16)
+    builder.Finish(root.Pack(builder), b"GPFN")
+    return bytes(builder.Output())
+
+
+def _port(port: Port) -> Any:
+    out = _fb.PortT()
+    out.key, out.value = port.key, port.value
+    return out
+
+
+def _value(value: AppValue) -> Any:
+    out = _fb.ValueT()
+    out.name, out.elem, out.dtype = value.name, value.elem, value.dtype
+    out.shape = list(value.shape)
+    out.onDevice = value.layout is not None
+    out.layout = value.layout
+    out.dram, out.words = value.dram, value.words
+    return out
+
+
+def _constant(name: str, array: Array) -> Any:
+    out = _fb.ConstantT()
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    out.value = name
+    out.data = np.frombuffer(little.tobytes(), dtype=np.uint8)
+    return out
+
+
+def _segment(segment: DeviceSegment | HostSegment) -> Any:
+    out = _fb.SegmentT()
+    out.inputs, out.outputs = list(segment.inputs), list(segment.outputs)
+    if isinstance(segment, HostSegment):
+        out.kind = _fb.SegmentKind.Host
+        out.model = np.frombuffer(segment.model, dtype=np.uint8)
+        return out
+    out.kind = _fb.SegmentKind.Device
+    out.code, out.steps, out.cycles = segment.code, segment.steps, segment.cycles
+    out.relocations = []
+    for place in segment.relocations:
+        relocation = _fb.RelocationT()
+        relocation.line, relocation.value = place.line, place.value
+        relocation.offset = place.offset
+        out.relocations.append(relocation)
+    return out

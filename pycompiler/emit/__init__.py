@@ -1,0 +1,1 @@
+"""Fragments to assembly text: relocation, concatenation, hazards and waits."""

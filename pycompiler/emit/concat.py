@@ -1,0 +1,155 @@
+"""Fragments of a segment, one after the other, as one program.
+
+Inserts `nop` where a hazard demands distance and `wait` where a line needs the result of an MV.
+The text is made for given addresses; places where it names a DRAM address are listed, so that
+:func:`relocate` can move the whole program to another DRAM base.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..layers.fragment import Fragment, Line, Move, Step
+from ..machine import Target
+from .hazards import Accesses, Tracker, accesses
+from .text import Addresses, dram_operand, instruction_text, move_text
+
+_NOTHING = Accesses((), ())
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """Line ``line`` (from 0) names the DRAM address ``value`` + ``offset``."""
+
+    line: int
+    value: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class NodeCode:
+    """What a node's code came to. ``dram`` counts long words over all groups."""
+
+    node: str
+    first_line: int
+    lines: int
+    steps: int
+    dram_read: int
+    dram_written: int
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program: its lines, where DRAM addresses stand, and a row per node."""
+
+    lines: tuple[str, ...]
+    relocations: tuple[Relocation, ...]
+    nodes: tuple[NodeCode, ...]
+
+    @property
+    def text(self) -> str:
+        """The program text."""
+        return "".join(line + "\n" for line in self.lines)
+
+
+@dataclass
+class _Writer:
+    target: Target
+    addresses: Addresses
+    tracker: Tracker
+    lines: list[str] = field(default_factory=list)
+    relocations: list[Relocation] = field(default_factory=list)
+    read: int = 0
+    written: int = 0
+
+    def nops(self, count: int) -> None:
+        if count > 0:
+            self.lines.append("nop" if count == 1 else f"nop/{count}")
+            for _ in range(count):
+                self.tracker.issue_step(None, _NOTHING)
+
+    def wait(self, tag: int) -> None:
+        self.lines.append(f"nop; wait i{tag:02x}")
+        self.tracker.issue_step(None, _NOTHING)
+        self.tracker.waited(tag)
+
+    def line(self, line: Line) -> None:
+        touched = accesses(line, self.addresses)
+        tags = self.tracker.tags_before(touched)
+        if isinstance(line, Move):
+            self._move(line, touched, tags)
+        else:
+            self._step(line, touched, tags)
+
+    def _step(self, step: Step, touched: Accesses, tags: list[int]) -> None:
+        for tag in tags[:-1]:
+            self.wait(tag)
+        self.nops(self.tracker.distance(touched))
+        texts = [instruction_text(i, self.addresses, self.target) for i in step.instructions]
+        for tag in tags[-1:]:
+            texts.append(f"wait i{tag:02x}")
+            self.tracker.waited(tag)
+        self.lines.append("; ".join(texts))
+        self.tracker.issue_step(step, touched)
+
+    def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
+        for tag in tags:
+            self.wait(tag)
+        tag = self.tracker.next_tag()
+        if tag in self.tracker.moves:
+            self.wait(tag)
+        self.nops(self.tracker.distance(touched))
+        self.tracker.issue_move(tag, touched)
+        dram = dram_operand(move)
+        if dram is not None and dram.value is not None:
+            self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
+            if dram is move.source:
+                self.read += move.words * self.target.groups
+            else:
+                self.written += move.words * self.target.groups
+        self.lines.append(move_text(move, tag, self.addresses, self.target))
+
+
+def concatenate(
+    fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
+) -> Code:
+    """One program of ``(node, comment, fragment)``; at its end every MV has finished."""
+    writer = _Writer(target, addresses, Tracker(target))
+    rows: list[NodeCode] = []
+    for node, comment, fragment in fragments:
+        first, step = len(writer.lines), writer.tracker.step
+        read, written = writer.read, writer.written
+        writer.lines.append(f"# {comment}")
+        for line in fragment.lines:
+            writer.line(line)
+        if node == fragments[-1][0]:
+            for tag in list(writer.tracker.moves):
+                writer.wait(tag)
+        rows.append(
+            NodeCode(
+                node,
+                first,
+                len(writer.lines) - first,
+                writer.tracker.step - step,
+                writer.read - read,
+                writer.written - written,
+            )
+        )
+    return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))
+
+
+_DRAM = re.compile(r"\$d(\d+)")
+
+
+def relocate(text: str, relocations: Sequence[Relocation], delta: int) -> str:
+    """Return the program with every DRAM address moved by ``delta`` long words."""
+    if not delta:
+        return text
+    lines = text.split("\n")
+    for place in relocations:
+        lines[place.line] = _DRAM.sub(
+            lambda found: f"$d{int(found.group(1)) + delta}", lines[place.line]
+        )
+    return "\n".join(lines)

@@ -1,0 +1,143 @@
+"""Distances between lines: how many steps a line must wait, and for which MV.
+
+The tracker follows a program in issue order. It knows the machine's hazard rules only from the
+spec. Ranges are half open, in long words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand, Step
+from ..machine import Hazard, Target
+from .text import Addresses, base
+
+
+@dataclass(frozen=True)
+class Access:
+    """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE."""
+
+    memory: str
+    unit: int | None
+    low: int
+    high: int
+    slot: str
+    cycles: tuple[int, ...] = ()
+
+    def touches(self, other: Access) -> bool:
+        """Whether both touch a common long word."""
+        same_unit = self.unit is None or other.unit is None or self.unit == other.unit
+        same = self.memory == other.memory and same_unit
+        return same and self.low < other.high and other.low < self.high
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """What a line reads and writes."""
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+
+    def conflicts(self, later: Accesses) -> bool:
+        """Whether ``later`` must not start before this has finished."""
+        pairs = ((self.writes, (*later.reads, *later.writes)), (self.reads, later.writes))
+        return any(a.touches(b) for mine, theirs in pairs for a in mine for b in theirs)
+
+
+def accesses(line: Line, addresses: Addresses) -> Accesses:
+    """Say what ``line`` touches."""
+    reads: list[Access] = []
+    writes: list[Access] = []
+
+    def note(into: list[Access], operand: Operand, slot: str) -> None:
+        if isinstance(operand, PeOperand):
+            start = base(operand.value, addresses)
+            cycles = tuple(start + offset for offset in operand.offsets)
+            low, high = min(cycles), max(cycles) + 1
+            into.append(Access(operand.memory, None, low, high, slot, cycles))
+        elif isinstance(operand, BlockOperand):
+            low = base(operand.value, addresses) + operand.offset
+            high = low + operand.words
+            into.append(Access(operand.memory, operand.l2b, low, high, slot))
+
+    if isinstance(line, Move):
+        note(reads, line.source, "mv")
+        note(writes, line.destination, "mv")
+    else:
+        for instruction in line.instructions:
+            for source in instruction.sources:
+                note(reads, source, instruction.slot)
+            for destination in instruction.destinations:
+                note(writes, destination, instruction.slot)
+    return Accesses(tuple(reads), tuple(writes))
+
+
+@dataclass
+class Tracker:
+    """Recent writes by memory, and the MVs nobody has waited for."""
+
+    target: Target
+    step: int = 0
+    writes: dict[str, list[tuple[int, Access]]] = field(default_factory=dict)
+    moves: dict[int, Accesses] = field(default_factory=dict)
+    _last_tag: int | None = None
+
+    def __post_init__(self) -> None:
+        # After so many steps no rule reaches back to a write.
+        rules = self.target.hazards
+        self._reach = 1 + max((rule.steps or rule.cycles or 0 for rule in rules), default=0)
+
+    def tags_before(self, touched: Accesses) -> list[int]:
+        """Tags of the MVs that must have finished before a line that touches this."""
+        return [tag for tag, move in self.moves.items() if move.conflicts(touched)]
+
+    def waited(self, tag: int) -> None:
+        """Note that the MV with ``tag`` has finished."""
+        del self.moves[tag]
+
+    def distance(self, touched: Accesses) -> int:
+        """Count the steps that must still pass before a line that touches this may be issued."""
+        earliest = self.step
+        for read in touched.reads:
+            for at, write in self.writes.get(read.memory, []):
+                for rule in self.target.hazards:
+                    if rule.applies(read.memory, write.slot, read.slot):
+                        earliest = max(earliest, self._earliest(rule, at, write, read))
+        return earliest - self.step
+
+    def _earliest(self, rule: Hazard, at: int, write: Access, read: Access) -> int:
+        """Return the first step at which ``read`` is legal after ``write`` in step ``at``."""
+        if rule.rule == "data" and not write.touches(read):
+            return at
+        if rule.steps is not None:
+            return at + rule.steps + 1
+        apart = (rule.cycles or 0) + 1
+        cycles = self.target.cycles
+        return max(
+            (
+                at + -(-(apart - read_cycle + write_cycle) // cycles)
+                for write_cycle, written in enumerate(write.cycles)
+                for read_cycle, address in enumerate(read.cycles)
+                if written == address
+            ),
+            default=at,
+        )
+
+    def issue_step(self, step: Step | None, touched: Accesses) -> None:
+        """Note a PE line; ``step`` None is a `nop`."""
+        for write in touched.writes:
+            recent = self.writes.setdefault(write.memory, [])
+            recent[:] = [(at, w) for at, w in recent if at + self._reach >= self.step]
+            recent.append((self.step, write))
+        self.step += 1
+
+    def next_tag(self) -> int:
+        """Return the next tag. The caller waits for it first if it is still under way."""
+        tags = self.target.mv_tags
+        last = self._last_tag
+        return tags[0] if last is None or last == tags[-1] else last + 1
+
+    def issue_move(self, tag: int, touched: Accesses) -> None:
+        """Note an MV line."""
+        self._last_tag = tag
+        self.moves[tag] = touched

@@ -1,0 +1,357 @@
+"""Diagnostics: one exception hierarchy and the table of everything pycompiler can refuse.
+
+A diagnostic is raised with :func:`error` by its code; message, remedy and exit code come from
+:data:`TABLE`. Code, fields and place stay attributes of the exception, so that callers never parse
+text. ``render`` gives the form every command prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+USER_EXIT, USAGE_EXIT, BUG_EXIT = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a diagnostic points: a file, and line and column (from 1) where known."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file] + [str(n) for n in (self.line, self.column) if n is not None]
+        return ":".join(parts)
+
+
+class PycompilerError(Exception):
+    """A diagnostic of pycompiler. ``code``, ``fields``, ``place`` and ``help`` say it in parts."""
+
+    exit_code = USER_EXIT
+
+    def __init__(self, code: str, message: str, help: str, place: Place | None, **fields: Any):
+        super().__init__(f"[{code}] {message} ({help})")
+        self.code = code
+        self.message = message
+        self.help = help
+        self.place = place
+        self.fields = fields
+
+    def render(self) -> str:
+        """Return the diagnostic as commands print it."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.place is not None:
+            lines.append(f"  --> {self.place}")
+        lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+class UsageError(PycompilerError):
+    """The command line or an API call is wrong before any file is looked at."""
+
+    exit_code = USAGE_EXIT
+
+
+class FileError(PycompilerError):
+    """A file or folder is missing, unreadable, or not what it should be."""
+
+
+class ExportError(PycompilerError):
+    """The function cannot become a static ONNX graph."""
+
+
+class GraphError(PycompilerError):
+    """A graph or a layout is malformed."""
+
+
+class PlanError(PycompilerError):
+    """No plan fits the machine or the options."""
+
+
+class OptionError(PycompilerError):
+    """An option has an unknown key or value."""
+
+
+class RunError(PycompilerError):
+    """A call, a device or a device program failed at run time."""
+
+
+class InternalError(PycompilerError):
+    """A bug of pycompiler."""
+
+    exit_code = BUG_EXIT
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the table. ``example`` fills the template in tests and documentation."""
+
+    raises: type[PycompilerError]
+    message: str
+    help: str
+    example: dict[str, Any] = field(default_factory=dict)
+
+
+TABLE: dict[str, Kind] = {
+    # P00: command line and files
+    "P0001": Kind(
+        FileError,
+        "cannot read `{path}`: {reason}",
+        "check the path and its permissions",
+        {"path": "model.onnx", "reason": "no such file"},
+    ),
+    "P0002": Kind(
+        FileError,
+        "`{path}` is not an ONNX model: {reason}",
+        "give a file written by torch.onnx.export or onnx.save",
+        {"path": "model.onnx", "reason": "it is empty"},
+    ),
+    "P0003": Kind(
+        FileError,
+        "cannot write `{path}`: {reason}",
+        "choose a folder you may write to; the compiler makes missing parent folders itself",
+        {"path": "out", "reason": "permission denied"},
+    ),
+    "P0004": Kind(
+        FileError,
+        "`{path}` is not a codegen_dir: {reason}",
+        "give a folder that a successful compile wrote (it holds {wanted})",
+        {"path": "out", "reason": "model.app is missing", "wanted": "model.app"},
+    ),
+    "P0005": Kind(
+        FileError,
+        "cannot read `{path}` as Python source: {reason}",
+        "give a Python script in UTF-8",
+        {"path": "add.py", "reason": "byte 0xff at offset 3 is not UTF-8"},
+    ),
+    "P0006": Kind(
+        FileError,
+        "`{path}` is not a set of tensors: {reason}",
+        "write the inputs with numpy.savez(path, name=array, ...)",
+        {"path": "in.npz", "reason": "not an .npz file"},
+    ),
+    "P0007": Kind(
+        UsageError,
+        "{problem}",
+        "usage: {usage}",
+        {"problem": "no script given", "usage": "python -m pycompiler.mlsdk SCRIPT [ARG...]"},
+    ),
+    # P01: from Python to ONNX
+    "P0101": Kind(
+        ExportError,
+        "torch cannot capture the function as a graph: {reason}",
+        "write the part it points at with static shapes and without Python control flow on values",
+        {"reason": "data-dependent branch"},
+    ),
+    "P0102": Kind(
+        ExportError,
+        "torch cannot express `{op}` in ONNX",
+        "rewrite it with operators of torch.nn.functional that have an ONNX form",
+        {"op": "aten.linalg_eig.default"},
+    ),
+    "P0103": Kind(
+        ExportError,
+        "the shape of `{name}` is dynamic: {shape}",
+        "every shape must be known at compile time: give fixed sizes, and avoid operators whose "
+        "output size depends on values (nonzero, masked_select, unique)",
+        {"name": "y", "shape": "(n, 4)"},
+    ),
+    "P0104": Kind(
+        ExportError,
+        "the {what} must be a dict of str to torch.Tensor, not {got}",
+        "pass and return dictionaries of named tensors",
+        {"what": "function's result", "got": "Tensor"},
+    ),
+    "P0105": Kind(
+        ExportError,
+        "the function writes into {target} in place",
+        "return the new value as an output instead",
+        {"target": "its input `x`"},
+    ),
+    "P0106": Kind(
+        ExportError,
+        "torch's exporter failed: {reason}",
+        "run torch.onnx.export(dynamo=True) on the function alone to see its full report",
+        {"reason": "AssertionError"},
+    ),
+    "P0107": Kind(
+        ExportError,
+        "export_kwargs has `{key}`, which compile() sets itself",
+        "leave it out",
+        {"key": "dynamo"},
+    ),
+    "P0108": Kind(
+        ExportError,
+        "the ONNX model is invalid: {reason}",
+        "check it with onnx.checker.check_model",
+        {"reason": "node `a` reads `b`, which nothing makes"},
+    ),
+    # P02: graphs and layouts
+    "P0201": Kind(
+        GraphError,
+        "`{text}` is not a layout: {reason}",
+        "write it like ((8_L2B:1, 4:2), (2:1, 4_PE:1, 2_W:1); B@[MAB,L1B])",
+        {"text": "((3:1)", "reason": "`)` expected at the end"},
+    ),
+    "P0202": Kind(
+        GraphError,
+        "layout `{layout}` breaks a rule: {reason}",
+        "change the sizes or strides of the level named",
+        {"layout": "((32_MAB:1))", "reason": "MAB reaches 31 of 0..15"},
+    ),
+    "P0203": Kind(
+        GraphError,
+        "cannot read the graph text: {reason}",
+        "give a file that a compile wrote as l3ir.txt",
+        {"reason": "`)` expected"},
+    ),
+    "P0204": Kind(
+        InternalError,
+        "the graph is wrong after {stage}: rule {rule}: {problem}",
+        "please report it with the model",
+        {"stage": "layout", "rule": "defined", "problem": "`x` is read before it is made"},
+    ),
+    # P03: planning
+    "P0301": Kind(
+        PlanError,
+        "tensor `{value}` is too large: its share is {share} long words per PE, {memory} holds "
+        "{capacity}",
+        "split the tensor {shape} in the model, for example along its first axis; {node} works on "
+        "whole tensors",
+        {
+            "value": "x",
+            "share": 4096,
+            "memory": "lm0",
+            "capacity": 2048,
+            "shape": "(4096, 16384)",
+            "node": "Add `node_add`",
+        },
+    ),
+    "P0302": Kind(
+        PlanError,
+        "the tensors of the model need {words} long words per group in {memory}, it holds "
+        "{capacity}",
+        "compile a smaller model or batch",
+        {"words": 600000000, "memory": "dram", "capacity": 536870912},
+    ),
+    "P0303": Kind(
+        PlanError,
+        "strict: {op} `{node}` would run on the host: {reason}",
+        "replace the operator, or compile without the option `strict`",
+        {"op": "Sin", "node": "node_sin", "reason": "no layer for Sin"},
+    ),
+    "P0304": Kind(
+        PlanError,
+        "the tensors of {node} do not fit {memory} together: {words} long words per PE of "
+        "{capacity}",
+        "split the tensors in the model, for example along their first axis",
+        {"node": "Add `node_add`", "memory": "lm0", "words": 3000, "capacity": 2048},
+    ),
+    # P04: code generation
+    "P0401": Kind(
+        InternalError,
+        "the assembler refuses the generated code: {reason}",
+        "please report it with the model",
+        {"reason": "error[E0201]: ..."},
+    ),
+    "P0402": Kind(
+        InternalError,
+        "the transfer of {layout} does not bring back what it took: {reason}",
+        "please report it with the layout",
+        {"layout": "((4_PE:1))", "reason": "long word 3 of group 0"},
+    ),
+    # P05: apps
+    "P0501": Kind(
+        FileError,
+        "`{path}` is not an app: {reason}",
+        "give the model.app of a codegen_dir",
+        {"path": "model.app", "reason": "wrong identifier"},
+    ),
+    "P0502": Kind(
+        FileError,
+        "`{path}` has format {found}, this version reads {wanted}",
+        "compile the model again with this version",
+        {"path": "model.app", "found": 9, "wanted": 1},
+    ),
+    # P06: devices and calls
+    "P0601": Kind(
+        RunError,
+        "there is no device `{name}`",
+        "use {legal}",
+        {"name": "tpu", "legal": "emu2, mncore2:auto, pfvm:cpu"},
+    ),
+    "P0602": Kind(
+        RunError,
+        "the host runtime cannot run {what}: {reason}",
+        "check the model with onnxruntime; an operator or a type it lacks cannot run on the host",
+        {"what": "model.onnx", "reason": "NOT_IMPLEMENTED"},
+    ),
+    "P0603": Kind(
+        RunError,
+        "the inputs of the call are wrong: {problem}",
+        "call it with exactly the inputs it was compiled for: {signature}",
+        {"problem": "`y` is missing", "signature": "x: float32 (3, 4)"},
+    ),
+    "P0604": Kind(
+        RunError,
+        "the device program failed: {reason}",
+        "the device state is lost; make a new Context",
+        {"reason": "address past the end of L1BM"},
+    ),
+    "P0605": Kind(
+        RunError,
+        "storage path `{path}` has the scheme `{scheme}`, which is not a local file",
+        "use a path of the local file system",
+        {"path": "s3://bucket/x", "scheme": "s3"},
+    ),
+    "P0606": Kind(
+        RunError,
+        "the machine description `{spec}` does not load: {reason}",
+        "name a known machine (mncore2, mini) or the path of a description",
+        {"spec": "mncore9", "reason": "no such folder"},
+    ),
+    # P07: options
+    "P0701": Kind(
+        OptionError,
+        "unknown option `{key}`",
+        "the options are {legal}",
+        {"key": "flaot_dtype", "legal": "float_dtype, strict"},
+    ),
+    "P0702": Kind(
+        OptionError,
+        "option `{key}` cannot be {value}",
+        "it must be {legal}",
+        {"key": "float_dtype", "value": "'half'", "legal": "'float' or 'mixed'"},
+    ),
+    "P0703": Kind(
+        OptionError,
+        "`{name}` is not supported: {reason}",
+        "{remedy}",
+        {"name": "optimizers", "reason": "it needs the training path", "remedy": "leave it out"},
+    ),
+    # P09: our bugs
+    "P0901": Kind(
+        InternalError,
+        "internal error: {reason}",
+        "this is a bug of pycompiler; please report it. PYCOMPILER_TRACEBACK=1 shows where",
+        {"reason": "KeyError: 'x'"},
+    ),
+}
+
+
+def error(code: str, *, place: Place | None = None, **fields: Any) -> PycompilerError:
+    """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it."""
+    kind = TABLE[code]
+    message, help = kind.message.format(**fields), kind.help.format(**fields)
+    return kind.raises(code, message, help, place, **fields)
+
+
+def internal(problem: BaseException) -> PycompilerError:
+    """Return an unexpected exception as the diagnostic of a bug."""
+    return error("P0901", reason=f"{type(problem).__name__}: {problem}")
+
+
+class HostFallbackWarning(UserWarning):
+    """An operator without a layer runs on the host between device segments."""

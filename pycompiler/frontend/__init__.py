@@ -1,0 +1,1 @@
+"""From Python to graphs: torch's exporter, and the reader of ONNX models."""

@@ -1,0 +1,204 @@
+"""torch functions to ONNX, by torch's own exporter.
+
+The function maps a dict of tensors to a dict of tensors; shapes are those of the sample inputs.
+Tracing runs on fake tensors: parameters, gradients, training flags and the random state stay as
+they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import onnx
+import torch
+import torch.fx.traceback
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..errors import Place, PycompilerError, error
+from ..pfvm.names import set_keys
+from ..pfvm.prepare import static_types
+from .import_onnx import NOT_THE_MODEL
+
+Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
+
+_OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
+
+
+class _Wrapper(torch.nn.Module):
+    """A function over positional tensors as a module that is not in training mode."""
+
+    def __init__(self, function: Callable[..., tuple[torch.Tensor, ...]]):
+        super().__init__()
+        self.training = False
+        # The tracer restores what attributes hold, and a module would become a submodule: neither
+        # may happen to the caller's function.
+        self.__dict__["_function"] = function
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        result: tuple[torch.Tensor, ...] = self.__dict__["_function"](*tensors)
+        return result
+
+
+def check_tensors(what: str, value: object) -> Mapping[str, torch.Tensor]:
+    """``value`` if it is a mapping of str to tensor, else P0104."""
+    if not isinstance(value, Mapping):
+        got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
+        raise error("P0104", what=what, got=got)
+    for key, tensor in value.items():
+        if not isinstance(key, str):
+            raise error("P0104", what=what, got=f"a key {key!r}")
+        if not isinstance(tensor, torch.Tensor):
+            raise error("P0104", what=what, got=f"{type(tensor).__name__} at `{key}`")
+    return value
+
+
+def export(
+    function: Function,
+    inputs: Mapping[str, torch.Tensor],
+    export_kwargs: Mapping[str, Any] | None = None,
+) -> onnx.ModelProto:
+    """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
+
+    ``export_kwargs`` go to ``torch.onnx.export``. Raises P0101 to P0107; an exception the
+    function itself raises passes through unchanged.
+    """
+    extra = dict(export_kwargs or {})
+    for key in sorted(_OURS & set(extra)):
+        raise error("P0107", key=key)
+    if extra.get("dynamic_shapes") or extra.get("dynamic_axes"):
+        raise error("P0103", name="export_kwargs", shape="dynamic_shapes is given")
+    sample = check_tensors("inputs", inputs)
+    tensors = tuple(tensor.detach() for tensor in sample.values())
+    keys, result_keys, traced = list(sample), [""], _anchored(function)
+    stdout, stderr = sys.stdout, sys.stderr
+
+    def positional(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        given = dict(zip(keys, tensors, strict=True))
+        shown = contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr)
+        with shown[0], shown[1], _NoWrites(given):
+            result = check_tensors("function's result", traced(dict(given)))
+        result_keys[:] = result
+        return tuple(result.values())
+
+    with _undisturbed():
+        program = _capture(_Wrapper(positional), tensors)
+        model = _convert(program, extra)
+    set_keys(model, keys, result_keys)
+    static_types(model)
+    return model
+
+
+def _anchored(function: Function) -> Function:
+    """Make torch's tracer take ``function`` for model code, so that its lines are recorded."""
+    annotate = getattr(torch.fx.traceback, "annotate_fn", None)
+    if annotate is None or not hasattr(function, "__code__"):
+        return function
+    anchored: Function = annotate({})(function)
+    return anchored
+
+
+class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses in-place writes to inputs, and to real tensors: tracing must change nothing."""
+
+    def __init__(self, inputs: Mapping[str, torch.Tensor]):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.inputs = inputs
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.is_mutable:
+            for index, argument in enumerate(func._schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    given = args[index] if index < len(args) else kwargs.get(argument.name)
+                    self._refuse(given)
+        return func(*args, **kwargs)
+
+    def _refuse(self, given: object) -> None:
+        for tensor in given if isinstance(given, list | tuple) else [given]:
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if not isinstance(tensor, FakeTensor):
+                raise error("P0105", place=_model_place(), target="a tensor it closes over")
+            storage = tensor.untyped_storage()._cdata
+            for key, value in self.inputs.items():
+                if value.untyped_storage()._cdata == storage:
+                    raise error("P0105", place=_model_place(), target=f"its input `{key}`")
+
+
+def _model_place(problem: BaseException | None = None) -> Place | None:
+    """Find the innermost line of the model's own code, on the stack or where ``problem`` arose."""
+    stack = traceback.extract_stack() if problem is None else None
+    frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
+    own = [f for f in frames if not f.filename.startswith((*NOT_THE_MODEL, "<"))]
+    return Place(own[-1].filename, own[-1].lineno) if own else None
+
+
+def _capture(wrapper: _Wrapper, tensors: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
+    try:
+        return torch.export.export(wrapper, tensors, strict=False)
+    except PycompilerError as problem:
+        raise problem.with_traceback(None) from None
+    except Exception as problem:
+        raise _why_not_captured(problem) from problem
+
+
+def _why_not_captured(problem: Exception) -> Exception:
+    """Return the function's own exception if it raised one, else a diagnostic."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    in_torch = bool(frames) and frames[-1].filename.startswith(NOT_THE_MODEL)
+    if not in_torch and type(problem).__module__.partition(".")[0] != "torch":
+        return problem
+    name, text = type(problem).__name__, str(problem).strip()
+    first = text.splitlines()[0] if text else name
+    return error("P0101", place=_model_place(problem), reason=f"{name}: {first}")
+
+
+def _convert(program: torch.export.ExportedProgram, extra: dict[str, Any]) -> onnx.ModelProto:
+    try:
+        converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+    except Exception as problem:
+        raise _why_not_converted(problem) from problem
+    if converted is None:
+        raise error("P0106", reason="torch.onnx.export returned nothing")
+    return converted.model_proto
+
+
+def _why_not_converted(problem: BaseException) -> PycompilerError:
+    cause: BaseException | None = problem
+    while cause is not None:
+        if type(cause).__name__ == "DispatchError":
+            _, _, rest = str(cause).partition("op='")
+            op, _, rest = rest.partition("'")
+            _, _, rest = rest.partition("overload='")
+            name = f"{op}.{rest.partition(chr(39))[0]}" if op else str(cause).splitlines()[0]
+            return error("P0102", op=name)
+        problem, cause = cause, cause.__cause__
+    first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    return error("P0106", reason=f"{type(problem).__name__}: {first}")
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keep the random state, and keeps the exporter's chatter off stdout, stderr and logs."""
+    level = logging.root.manager.disable
+    state = torch.get_rng_state()
+    logging.disable(logging.CRITICAL)
+    try:
+        chatter = io.StringIO()
+        hidden = contextlib.redirect_stdout(chatter), contextlib.redirect_stderr(chatter)
+        with hidden[0], hidden[1], warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        torch.set_rng_state(state)

@@ -1,0 +1,199 @@
+"""ONNX models to MNGraph."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ..graph.dtypes import onnx_name
+from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
+from ..pfvm.names import fresh, graphs, keys
+from ..pfvm.prepare import prepare, static_types
+from ..pfvm.session import Array
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def _package(name: str) -> str:
+    """Return the folder of a package, without importing it; ends in a separator."""
+    spec = importlib.util.find_spec(name)
+    folders = spec.submodule_search_locations if spec is not None else None
+    return (folders[0] if folders else name) + os.sep
+
+
+#: Folders whose frames are not the model's own code.
+NOT_THE_MODEL = (_package("torch"), _package("pycompiler"))
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedModel:
+    """A graph with what it does not carry itself: constant data, ONNX nodes by name, opsets."""
+
+    graph: MNGraph
+    constants: dict[str, Array]
+    protos: dict[str, onnx.NodeProto]
+    opsets: tuple[onnx.OperatorSetIdProto, ...]
+    ir_version: int
+
+
+def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
+    """Read a model with static shapes for machine ``target``.
+
+    Constant nodes become constants, Identity nodes disappear, nodes nobody needs are left out.
+    P0103 for a dynamic shape, P0108 for an invalid model.
+    """
+    model = prepare(model)
+    types = static_types(model)
+    data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    alias: dict[str, str] = {}
+    nodes: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        constant = _constant(node)
+        if constant is not None:
+            data[node.output[0]] = constant
+        elif node.op_type == "Identity" and not node.domain:
+            alias[node.output[0]] = alias.get(node.input[0], node.input[0])
+        else:
+            nodes.append(_rename_inputs(node, alias))
+    input_keys, output_keys = keys(model)
+    outputs = tuple(
+        (key, alias.get(value.name, value.name))
+        for key, value in zip(output_keys, model.graph.output, strict=True)
+    )
+    kept = _needed(nodes, {name for _, name in outputs})
+    protos = _named(kept)
+    mn_nodes = tuple(
+        MNNode(
+            name,
+            _op(proto),
+            _reads(proto),
+            tuple(proto.output),
+            tuple((a.name, _attribute(a)) for a in proto.attribute),
+            source=_source(proto),
+        )
+        for name, proto in protos.items()
+    )
+    used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
+    used |= {name for _, name in outputs}
+    constants = {name: np.asarray(array) for name, array in data.items() if name in used}
+    inputs = tuple(input_keys)
+    graph = MNGraph(
+        model.graph.name or "main",
+        target,
+        inputs=inputs,
+        outputs=outputs,
+        constants={name: _digest(array) for name, array in constants.items()},
+        nodes=mn_nodes,
+        values={name: _record(name, types, constants) for name in sorted(used | set(inputs))},
+    )
+    return ImportedModel(graph, constants, protos, tuple(model.opset_import), model.ir_version)
+
+
+def _op(proto: onnx.NodeProto) -> str:
+    default = proto.domain in ("", "ai.onnx")
+    return str(proto.op_type) if default else f"{proto.domain}.{proto.op_type}"
+
+
+def _attribute(attribute: onnx.AttributeProto) -> Attribute:
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, int | float):
+        return value
+    kinds = onnx.AttributeProto
+    if attribute.type in (kinds.INTS, kinds.FLOATS):
+        return tuple(value)
+    if attribute.type == kinds.STRINGS:
+        return tuple(text.decode(errors="replace") for text in value)
+    return f"<{kinds.AttributeType.Name(attribute.type).lower()}>"
+
+
+def _record(name: str, types: dict[str, TensorType], constants: dict[str, Array]) -> MNValue:
+    if name in constants:
+        array = constants[name]
+        elem = onnx_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+        found = TensorType(elem, array.shape)
+        return MNValue(name, types.get(name, found))
+    return MNValue(name, types[name])
+
+
+def _constant(node: onnx.NodeProto) -> Array | None:
+    if node.op_type != "Constant" or node.domain:
+        return None
+    attribute = node.attribute[0]
+    value = onnx.helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return np.asarray(numpy_helper.to_array(value))
+    kinds = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
+    return np.array(value, kinds[attribute.name]) if attribute.name in kinds else None
+
+
+def _rename_inputs(node: onnx.NodeProto, alias: dict[str, str]) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for index, name in enumerate(copy.input):
+        copy.input[index] = alias.get(name, name)
+    for body in _bodies(copy):
+        for part in graphs(body):
+            for given in part.output:
+                given.name = alias.get(given.name, given.name)
+            for inner in part.node:
+                for index, name in enumerate(inner.input):
+                    inner.input[index] = alias.get(name, name)
+    return copy
+
+
+def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
+
+
+def _reads(node: onnx.NodeProto) -> tuple[str, ...]:
+    """Return the node's inputs, then outer values that its bodies read."""
+    outer: list[str] = []
+    for body in _bodies(node):
+        parts = list(graphs(body))
+        inner = {v.name for part in parts for v in (*part.input, *part.initializer)}
+        inner |= {name for part in parts for n in part.node for name in n.output}
+        read = (name for part in parts for n in part.node for name in n.input)
+        given = (v.name for part in parts for v in part.output)
+        outer += [n for n in (*read, *given) if n and n not in inner and n not in outer]
+    return (*node.input, *(name for name in outer if name not in node.input))
+
+
+def _needed(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:
+    wanted, kept = set(wanted), []
+    for node in reversed(nodes):
+        if wanted & set(node.output):
+            wanted.update(_reads(node))
+            kept.append(node)
+    return kept[::-1]
+
+
+def _named(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
+    named: dict[str, onnx.NodeProto] = {}
+    for node in nodes:
+        name = fresh(node.name or f"{node.op_type}_{len(named)}", named)
+        node.name = name
+        named[name] = node
+    return named
+
+
+def _source(node: onnx.NodeProto) -> str | None:
+    """``file:line`` of the innermost frame of the model's own code, from torch's metadata."""
+    trace = {item.key: item.value for item in node.metadata_props}
+    frames = _FRAME.findall(trace.get("pkg.torch.onnx.stack_trace", ""))
+    own = [f"{file}:{line}" for file, line in frames if not file.startswith(NOT_THE_MODEL)]
+    return own[-1] if own else None
+
+
+def _digest(array: Array) -> str:
+    facts = f"{array.dtype}{array.shape}".encode()
+    return hashlib.sha256(facts + np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

@@ -1,0 +1,74 @@
+"""Element types of device values, and their ONNX counterparts."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+import onnx
+
+
+class MNDtype(Enum):
+    """Element type of a value on the device."""
+
+    UNKNOWN = "Unknown"
+    HALF = "Half"
+    FLOAT = "Float"
+    FLOAT32 = "Float32"
+    DOUBLE = "Double"
+    HALF_BOOL = "HalfBool"
+    SINGLE_BOOL = "SingleBool"
+    LONG_BOOL = "LongBool"
+    INT8 = "Int8"
+    BYTE = "Byte"
+    SHORT = "Short"
+    USHORT = "UShort"
+    INT = "Int"
+    UINT = "UInt"
+    LONG = "Long"
+    ULONG = "ULong"
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element on the device; 0 for Unknown."""
+        return _BITS[self]
+
+    @property
+    def words_per_long(self) -> int:
+        """Elements of one long word: the range of the W level."""
+        return 64 // self.bits if self.bits else 0
+
+
+_BITS = {
+    MNDtype.UNKNOWN: 0,
+    MNDtype.HALF: 16,
+    MNDtype.FLOAT: 32,
+    MNDtype.FLOAT32: 32,
+    MNDtype.DOUBLE: 64,
+    MNDtype.HALF_BOOL: 16,
+    MNDtype.SINGLE_BOOL: 32,
+    MNDtype.LONG_BOOL: 64,
+    MNDtype.INT8: 8,
+    MNDtype.BYTE: 8,
+    MNDtype.SHORT: 16,
+    MNDtype.USHORT: 16,
+    MNDtype.INT: 32,
+    MNDtype.UINT: 32,
+    MNDtype.LONG: 64,
+    MNDtype.ULONG: 64,
+}
+
+
+def onnx_name(elem_type: int) -> str:
+    """ONNX's name of an element type: 1 is ``float``."""
+    return str(onnx.TensorProto.DataType.Name(elem_type).lower())
+
+
+def onnx_elem_type(name: str) -> int:
+    """Return the inverse of :func:`onnx_name`."""
+    return int(onnx.TensorProto.DataType.Value(name.upper()))
+
+
+def numpy_dtype(name: str) -> np.dtype[np.generic]:
+    """Return the numpy type of an ONNX element type name."""
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_elem_type(name)))

@@ -1,0 +1,1 @@
+"""Operators on the device: one file per family, and the registry of all of them."""

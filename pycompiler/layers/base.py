@@ -1,0 +1,167 @@
+"""What every layer says about its operators, and the addressing helpers layers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode, MNValue
+from ..graph.layout import Layout, Level, SubAxis
+from ..graph.verify import layout_ranges
+from ..machine import IntArray, Target
+from .fragment import Fragment
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The index space a node works over, and which of its axes each axis of a value runs along.
+
+    ``values`` pairs a value's name with one frame axis per axis of the value, None where the
+    value has size 1 and is repeated.
+    """
+
+    shape: tuple[int, ...]
+    values: tuple[tuple[str, tuple[int | None, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """LM banks for the distinct inputs in order, and for the outputs.
+
+    ``inplace`` is the index among the node's inputs whose long words output 0 may take over.
+    """
+
+    inputs: tuple[Location, ...]
+    outputs: tuple[Location, ...]
+    inplace: int | None = None
+
+
+class Layer(ABC):
+    """One operator family on the device. Stateless; one object per operator."""
+
+    #: ONNX operator name (or the graph's own, for transfers)
+    op: str
+    #: device dtypes the operator computes in
+    dtypes: frozenset[MNDtype]
+    #: attributes the operator understands
+    attributes: frozenset[str] = frozenset()
+    #: row of the tolerance table
+    error: str
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Why the node cannot run on the device; ``dtypes`` are those of its values."""
+        for name, _ in node.attributes:
+            if name not in self.attributes:
+                return f"{self.op} has no attribute `{name}` on the device"
+        for dtype in dtypes:
+            if dtype not in self.dtypes:
+                known = ", ".join(sorted(d.value for d in self.dtypes))
+                return f"{self.op} computes in {known} on the device, not in {dtype.value}"
+        return None
+
+    @abstractmethod
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Return the axes of the node's values that must agree."""
+
+    @abstractmethod
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Where the node wants its operands."""
+
+    @abstractmethod
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Say what is wrong with the layouts and locations of the node's values for this layer."""
+
+    @abstractmethod
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps of the fragment."""
+
+    @abstractmethod
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code of the node, relative to the addresses of its values."""
+
+
+def layout_of(value: MNValue) -> Layout:
+    """Return the layout of a planned value."""
+    assert value.layout is not None, f"`{value.name}` has no layout"
+    return value.layout
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names without repetitions, in order."""
+    return tuple(dict.fromkeys(names))
+
+
+def digits(axis: Sequence[SubAxis]) -> tuple[SubAxis, ...]:
+    """Return the subaxes of an axis that have more than one digit value."""
+    return tuple(sub for sub in axis if sub.size > 1)
+
+
+def misfits(
+    frame: Layout, operand: Layout, axes: Sequence[int | None], target: Target
+) -> str | None:
+    """Why an operand's units do not hold what the frame's units need; None if they do.
+
+    Along shared axes the digits must be the same but for Addr strides; where the operand is
+    repeated it must be copied on the digits of the frame.
+    """
+    shared = {axis: index for index, axis in enumerate(axes) if axis is not None}
+    for number, subs in enumerate(frame.axes):
+        wanted = digits(subs)
+        if number in shared:
+            have = digits(operand.axes[shared[number]])
+            same = len(have) == len(wanted) and all(
+                (a.size, a.level) == (b.size, b.level)
+                and (a.stride == b.stride or a.level is Level.ADDR)
+                for a, b in zip(have, wanted, strict=True)
+            )
+            if not same:
+                return f"axis {number}: {SubAxis.__name__} {have} for {wanted}"
+        else:
+            for sub in wanted:
+                if sub.level is not Level.ADDR and not _copied(operand, sub, target):
+                    return f"axis {number}: not copied on {sub}"
+    return None
+
+
+def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
+    ranges = {**layout_ranges(target), Level.W: sub.size, Level.TIME: 1, Level.ADDR: 0}
+    for entry in layout.copies(ranges):
+        within = (
+            sub.stride % entry.stride == 0 and sub.stride * sub.size <= entry.stride * entry.size
+        )
+        if entry.level is sub.level and within:
+            return True
+    return sub.level is Level.W and not layout.on(Level.W)
+
+
+def operand_addresses(
+    frame: Layout, operand: Layout, axes: Sequence[int | None], num_lw: int, operand_lw: int
+) -> IntArray:
+    """For every long word of the frame's share, the long word of the operand's share it meets.
+
+    ``num_lw`` and ``operand_lw`` are the sizes of the shares. Words past the frame's digits,
+    there to fill the last vector, continue the pattern while the operand has words.
+    """
+    shared = {axis: index for index, axis in enumerate(axes) if axis is not None}
+    at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for number, subs in enumerate(frame.axes):
+        own = digits(operand.axes[shared[number]]) if number in shared else None
+        for index, sub in enumerate(digits(subs)):
+            if sub.level is not Level.ADDR:
+                continue
+            digit = np.arange(sub.size, dtype=np.int64)
+            stride = own[index].stride if own is not None else 0
+            at = (at[:, None] + digit * sub.stride).reshape(-1)
+            meets = (meets[:, None] + digit * stride).reshape(-1)
+    out = np.zeros(num_lw, dtype=np.int64)
+    out[at] = meets
+    end = int(at.max()) + 1
+    step = int(out[end - 1] - out[end - 2]) if end > 1 else int(num_lw == operand_lw)
+    for word in range(end, num_lw):
+        following = int(out[word - 1]) + step
+        out[word] = following if following < operand_lw else 0
+    return out

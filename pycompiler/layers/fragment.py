@@ -1,0 +1,88 @@
+"""Relocatable code: instructions whose addresses are relative to values, in issue order.
+
+All addresses and sizes are long words; only :mod:`pycompiler.emit` turns them into assembly text,
+adds the steps that hazards demand and the waits for MV instructions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PeOperand:
+    """Long words of a PE memory, one per cycle, at ``offsets`` from the base of ``value``.
+
+    ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
+    """
+
+    memory: str
+    offsets: tuple[int, ...]
+    value: str | None = None
+    negate: bool = False
+
+
+@dataclass(frozen=True)
+class Special:
+    """An operand without an address: a forwarding path (``aluf``) or ``nowrite``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class BlockOperand:
+    """``words`` long words of a memory above the PEs from ``offset`` of ``value`` on.
+
+    ``l2b`` selects one L2B of every group (MV only); None means all.
+    """
+
+    memory: str
+    offset: int
+    words: int
+    value: str | None = None
+    l2b: int | None = None
+
+
+Operand = PeOperand | Special | BlockOperand
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...)."""
+
+    slot: str
+    mnemonic: str
+    sources: tuple[Operand, ...]
+    destinations: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One PE line."""
+
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One MV line: ``words`` long words per group, in every group at the same time."""
+
+    mnemonic: str
+    words: int
+    source: BlockOperand
+    destination: BlockOperand
+
+
+Line = Step | Move
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The code of one node."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def steps(self) -> int:
+        """PE lines, before any `nop`."""
+        return sum(isinstance(line, Step) for line in self.lines)

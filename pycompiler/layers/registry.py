@@ -1,0 +1,28 @@
+"""The table of supported operators, and the verifier rule that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..graph.graph import MNGraph, Stage
+from ..graph.verify import Rule
+from ..machine import Target
+from . import elementwise, transfer
+from .base import Layer
+
+#: Operator name to layer. An operator family adds its table here.
+LAYERS: dict[str, Layer] = {
+    layer.op: layer for family in (elementwise, transfer) for layer in family.LAYERS
+}
+
+
+def _accepted(graph: MNGraph, target: Target) -> Iterator[str]:
+    for node in graph.device_nodes():
+        if node.op not in LAYERS:
+            yield f"`{node.name}`: no layer for {node.op}"
+            continue
+        for refusal in LAYERS[node.op].refusals(node, graph, target):
+            yield f"{node.op} `{node.name}` does not accept {refusal}"
+
+
+RULES: tuple[Rule, ...] = (Rule("accepted", Stage.SCHEDULED, _accepted),)

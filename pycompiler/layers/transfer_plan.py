@@ -1,0 +1,243 @@
+"""How a value of a layout travels between DRAM and LM, and what order that gives it in DRAM.
+
+The layout decides the instructions: a level that has digits is distributed, any other is
+broadcast. The plan lists the transfers with their addresses. The order in DRAM is nowhere written
+down: it is what the download's index maps, followed word by word, make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm
+from typing import Literal
+
+import numpy as np
+
+from ..errors import error
+from ..graph.layout import Layout, Level
+from ..machine import IntArray, Target, TransferMap
+
+Stage = Literal["mv", "l2bm", "l1bm"]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One transfer instruction of a plan.
+
+    ``source`` and ``destination`` are the first long words in the memories of the stage: DRAM
+    and L2BM, L2BM and L1BM, L1BM and the LM share, in the direction of ``mnemonic`` and ``form``.
+    ``suffix`` is what the mnemonic carries in text (``@0``), ``words`` the size of an MV.
+    """
+
+    stage: Stage
+    mnemonic: str
+    form: str
+    source: int
+    destination: int
+    parameters: tuple[tuple[str, int], ...] = ()
+    suffix: str = ""
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a value small enough for L1BM and half of L2BM.
+
+    ``lm`` and ``lm_steps``: first long word and steps of the LM share; ``l1_words``: long words
+    of each L1BM; ``l2_words``: of each L2BM; ``l2``: where they start; ``dram``: where each L2B's
+    part starts in the value's DRAM words.
+    """
+
+    lm: int
+    lm_steps: int
+    l1_words: int
+    l2_words: int
+    l2: int
+    dram: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TransferPlan:
+    """The transfers of one layout on one machine. ``dram_words`` is what it takes per group."""
+
+    target: Target
+    layout: Layout
+    num_lw: int
+    to_pe: str
+    to_l1: str
+    chunks: tuple[Chunk, ...]
+    dram_words: int
+
+    @property
+    def shared_l2b(self) -> bool:
+        """Whether the L2Bs of a group hold the same."""
+        return len(self.chunks[0].dram) == 1
+
+    def moves_down(self, chunk: Chunk) -> Iterator[Transfer]:
+        """DRAM to L2BM."""
+        for l2b in range(self.target.l2bs_per_group):
+            start = chunk.dram[l2b % len(chunk.dram)]
+            yield _mv("dram_to_l2bm_parallel", start, chunk.l2, "dst_l2b", l2b, chunk.l2_words)
+
+    def steps_down(self, chunk: Chunk) -> Iterator[Transfer]:
+        """L2BM to L1BM to LM."""
+        l1_map = self.target.transfer(self.to_l1, "down")
+        for part in range(chunk.l1_words // l1_map.destination_words):
+            l2 = chunk.l2 + part * l1_map.source_words
+            yield Transfer("l2bm", self.to_l1, "down", l2, part * l1_map.destination_words)
+        width = self.target.transfer(self.to_pe, "to_pe").source_words
+        for step in range(chunk.lm_steps):
+            lm = chunk.lm + step * self.target.cycles
+            yield Transfer("l1bm", self.to_pe, "to_pe", step * width, lm)
+
+    def steps_up(self, chunk: Chunk) -> Iterator[Transfer]:
+        """LM to L1BM to L2BM: the mirror of :meth:`steps_down`, from the first unit of copies."""
+        width = self.target.transfer(self.to_pe, "to_pe").source_words
+        one_mab = self.to_pe == "l1bmm"
+        for step in range(chunk.lm_steps):
+            lm = chunk.lm + step * self.target.cycles
+            chosen = (("mab_number", 0),) if one_mab else ()
+            at = "@0" if one_mab else ""
+            yield Transfer("l1bm", self.to_pe, "from_pe", lm, step * width, chosen, at)
+        l1_map = self.target.transfer(self.to_l1, "down")
+        for part in range(chunk.l1_words // l1_map.destination_words):
+            l1, l2 = part * l1_map.destination_words, chunk.l2 + part * l1_map.source_words
+            if self.to_l1 == "l2bmb":
+                yield Transfer("l2bm", "l2bm", "up", l1, l2, (("l1b_number", 0),), "@0")
+            else:
+                yield Transfer("l2bm", self.to_l1, "up", l1, l2)
+
+    def moves_up(self, chunk: Chunk) -> Iterator[Transfer]:
+        """L2BM to DRAM."""
+        for l2b, start in enumerate(chunk.dram):
+            yield _mv("l2bm_to_dram_parallel", chunk.l2, start, "src_l2b", l2b, chunk.l2_words)
+
+    def lm_words(self) -> IntArray:
+        """Where every long word of LM comes from: ``group * dram_words + address``.
+
+        Shape: units from group to PE, then ``num_lw``. Checked against the upload: what comes
+        from a word goes back to it (P0402).
+        """
+        return _lm_words(self)
+
+
+def _mv(form: str, source: int, destination: int, name: str, l2b: int, words: int) -> Transfer:
+    return Transfer("mv", "mvp", form, source, destination, ((name, l2b),), f"@.{l2b}", words)
+
+
+@lru_cache(maxsize=4096)
+def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
+    """Return the plan for values of ``layout``."""
+    num_lw = layout.num_lw(target.cycles)
+    to_pe = "l1bmd" if _has_digits(layout, Level.MAB) else "l1bmm"
+    to_l1 = "l2bmd" if _has_digits(layout, Level.L1B) else "l2bmb"
+    per_group = target.l2bs_per_group
+    apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
+    parts = per_group if apart else 1
+    pe_map, l1_map = target.transfer(to_pe, "to_pe"), target.transfer(to_l1, "down")
+    most = _steps_per_chunk(target, pe_map, l1_map)
+    buffer = target.words("l2bm") // 2
+    chunks: list[Chunk] = []
+    dram, steps = 0, num_lw // target.cycles
+    for first in range(0, steps, most):
+        count = min(most, steps - first)
+        l1_words = _round_up(count * pe_map.source_words, l1_map.destination_words)
+        l2_words = l1_words // l1_map.destination_words * l1_map.source_words
+        l2_words = _round_up(l2_words, target.mv_unit)
+        starts = tuple(dram + part * l2_words for part in range(parts))
+        at = len(chunks) % 2 * buffer
+        chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, at, starts))
+        dram += parts * l2_words
+    return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram)
+
+
+def _has_digits(layout: Layout, level: Level) -> bool:
+    return any(sub.size > 1 for sub in layout.on(level))
+
+
+def _round_up(count: int, unit: int) -> int:
+    return -(-count // unit) * unit
+
+
+def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
+    """Find the most LM steps whose words fit L1BM, and half of L2BM: the other may be in use."""
+    by_l1 = target.words("l1bm") // l1_map.destination_words
+    by_l2 = target.words("l2bm") // 2 // _round_up(l1_map.source_words, target.mv_unit)
+    words = min(by_l1, by_l2) * l1_map.destination_words
+    whole = lcm(l1_map.destination_words, pe_map.source_words)
+    return max(1, words // whole * whole // pe_map.source_words)
+
+
+def _lm_words(plan: TransferPlan) -> IntArray:
+    """Follows word numbers through the download, and back through the upload."""
+    target = plan.target
+    groups = target.groups
+    dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
+    memories = _Memories(target, dram, plan.num_lw)
+    for chunk in plan.chunks:
+        for transfer in (*plan.moves_down(chunk), *plan.steps_down(chunk)):
+            memories.run(transfer)
+    lm = memories.lm.copy()
+    back = _Memories(target, np.full_like(dram, -1), plan.num_lw)
+    back.lm = lm
+    for chunk in plan.chunks:
+        for transfer in (*plan.steps_up(chunk), *plan.moves_up(chunk)):
+            back.run(transfer)
+    used = np.zeros(dram.size, dtype=bool)
+    used[lm[lm >= 0]] = True
+    wrong = np.flatnonzero(used & (back.dram.reshape(-1) != dram.reshape(-1)))
+    if wrong.size or (lm < 0).any():
+        group, word = divmod(int(wrong[0]) if wrong.size else -1, plan.dram_words)
+        raise error("P0402", layout=str(plan.layout), reason=f"word {word} of group {group}")
+    return lm
+
+
+class _Memories:
+    """Word numbers standing in for data; runs transfers on all units at once."""
+
+    def __init__(self, target: Target, dram: IntArray, num_lw: int):
+        group, l2b, l1b, mab, pe = target.pe_shape
+        self.target = target
+        self.dram = dram
+        self.l2bm = np.full((group, l2b, target.words("l2bm")), -1, dtype=np.int64)
+        self.l1bm = np.full((group, l2b, l1b, target.words("l1bm")), -1, dtype=np.int64)
+        self.lm = np.full((group, l2b, l1b, mab, pe, num_lw), -1, dtype=np.int64)
+
+    def run(self, transfer: Transfer) -> None:
+        parameters = dict(transfer.parameters)
+        if transfer.stage == "mv":
+            self._move(transfer, parameters)
+            return
+        found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
+        source, destination = found.source, found.destination
+        if transfer.form == "down":
+            words = self.l2bm[:, :, transfer.source + source["addr"]]
+            at = transfer.destination + destination["addr"]
+            self.l1bm[:, :, destination["l1b"], at] = words
+        elif transfer.form == "up":
+            words = self.l1bm[:, :, source["l1b"], transfer.source + source["addr"]]
+            self.l2bm[:, :, transfer.destination + destination["addr"]] = words
+        elif transfer.form == "to_pe":
+            words = self.l1bm[:, :, :, transfer.source + source["addr"]]
+            at = transfer.destination + destination["cycle"]
+            self.lm[:, :, :, destination["mab"], destination["pe"], at] = words
+        else:
+            at = transfer.source + source["cycle"]
+            words = self.lm[:, :, :, source["mab"], source["pe"], at]
+            self.l1bm[:, :, :, transfer.destination + destination["addr"]] = words
+
+    def _move(self, transfer: Transfer, parameters: dict[str, int]) -> None:
+        found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
+        source, destination = found.source, found.destination
+        blocks = np.arange(transfer.words // self.target.mv_unit, dtype=np.int64)[:, None]
+        strides = found.strides or (0, 0)
+        start = transfer.source + source["addr"] + blocks * strides[0]
+        at = transfer.destination + destination["addr"] + blocks * strides[1]
+        if transfer.form.startswith("dram"):
+            words = self.dram[source["group"], start]
+            self.l2bm[destination["group"], destination["l2b"], at] = words
+        else:
+            words = self.l2bm[source["group"], source["l2b"], start]
+            self.dram[destination["group"], at] = words

@@ -1,0 +1,195 @@
+"""The one door to `emu2`: what the compiler knows about a machine, and how it runs programs.
+
+A :class:`Target` wraps an ``emu2.Spec``. Counts, sizes, letters, index maps and hazards are asked
+of it and stand nowhere else in the compiler. Addresses and counts are long words (64 bits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import emu2
+
+from .errors import error
+
+IntArray = NDArray[np.int64]
+
+WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
+
+
+@dataclass(frozen=True, eq=False)
+class TransferMap:
+    """Which long words one transfer instruction moves: one entry per moved word.
+
+    ``source`` and ``destination`` map coordinate names (``group``, ``l2b``, ``l1b``, ``mab``,
+    ``pe``, ``cycle``, ``half``, ``addr``) to arrays; ``addr`` is the offset from the written
+    address. Units the map does not name are those of the unit that runs the instruction.
+    """
+
+    source: Mapping[str, IntArray]
+    destination: Mapping[str, IntArray]
+    #: MV only: by how much source and destination offsets grow from block to block
+    strides: tuple[int, int] | None = None
+
+    @cached_property
+    def source_words(self) -> int:
+        """Long words of the source that one instruction covers, per unit."""
+        return _extent(self.source)
+
+    @cached_property
+    def destination_words(self) -> int:
+        """Long words of the destination that one instruction covers, per unit."""
+        return _extent(self.destination)
+
+
+def _extent(side: Mapping[str, IntArray]) -> int:
+    return int(side["addr"].max()) + 1
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """Steps or cycles that must lie between a writer and a reader of one memory.
+
+    ``rule`` is ``port`` (any address) or ``data`` (the same words). ``writers`` and ``readers``
+    are issue slots; empty stands for any.
+    """
+
+    memories: frozenset[str]
+    rule: str
+    steps: int | None
+    cycles: int | None
+    writers: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
+
+    def applies(self, memory: str, writer: str, reader: str) -> bool:
+        """Whether the rule speaks of this memory and these slots."""
+        return (
+            memory in self.memories
+            and (not self.writers or writer in self.writers)
+            and (not self.readers or reader in self.readers)
+        )
+
+
+class Target:
+    """A machine the compiler generates code for."""
+
+    def __init__(self, spec: emu2.Spec):
+        self.spec = spec
+        self.name: str = spec.name
+        self.counts: dict[str, int] = dict(spec.counts)
+        self._memories: dict[str, dict[str, Any]] = dict(spec.memories)
+        self._ports: dict[str, int] = dict(spec.ports)
+        self._maps: dict[tuple[Any, ...], TransferMap] = {}
+
+    # -- the tree ----------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> int:
+        """Groups of the chip; each has its own DRAM."""
+        return self.counts["group"]
+
+    @property
+    def l2bs_per_group(self) -> int:
+        """L2Bs of one group."""
+        return self.counts["l2b"]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of one step."""
+        return self.counts["cycle"]
+
+    @cached_property
+    def level_range(self) -> dict[str, int]:
+        """How many coordinates each unit level of a layout has."""
+        counts = self.counts
+        return {
+            "L2B": counts["group"] * counts["l2b"],
+            "L1B": counts["l1b"],
+            "MAB": counts["mab"],
+            "PE": counts["pe"],
+        }
+
+    @cached_property
+    def pe_shape(self) -> tuple[int, ...]:
+        """Units of the levels from group to PE, outermost first."""
+        return tuple(self.counts[level] for level in ("group", "l2b", "l1b", "mab", "pe"))
+
+    # -- memories ----------------------------------------------------------------------------
+
+    def words(self, memory: str) -> int:
+        """Long words of one instance of ``memory``."""
+        return int(self._memories[memory]["words"])
+
+    def letter(self, memory: str) -> str:
+        """Return the letter of ``memory`` in assembly operands."""
+        return str(self._memories[memory]["letter"])
+
+    @property
+    def mv_unit(self) -> int:
+        """Long words that the size and the addresses of an MV are multiples of."""
+        return self._ports["mv_unit"]
+
+    # -- transfers, hazards ------------------------------------------------------------------
+
+    def transfer(self, mnemonic: str, form: str, **parameters: int) -> TransferMap:
+        """Return the index map of one form of a transfer."""
+        key = (mnemonic, form, *sorted(parameters.items()))
+        if key not in self._maps:
+            found = self.spec.index_map(mnemonic, form, **parameters)
+            self._maps[key] = TransferMap(
+                {k: np.asarray(v, dtype=np.int64) for k, v in found.source.items()},
+                {k: np.asarray(v, dtype=np.int64) for k, v in found.destination.items()},
+                found.strides,
+            )
+        return self._maps[key]
+
+    @cached_property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """The distances in steps or cycles that the assembler demands."""
+        return tuple(
+            Hazard(
+                frozenset(rule["memories"]),
+                rule["rule"],
+                rule["steps"],
+                rule["cycles"],
+                frozenset(rule["writers"]),
+                frozenset(rule["readers"]),
+            )
+            for rule in self.spec.hazards
+            if rule["rule"] in ("port", "data")
+        )
+
+    @cached_property
+    def mv_tags(self) -> range:
+        """Tags an MV may carry and a `wait` may name."""
+        first, last = self.spec.mv_tags
+        return range(first, last + 1)
+
+    # -- programs ----------------------------------------------------------------------------
+
+    def assemble(self, text: str, filename: str) -> emu2.Program:
+        """Assembles generated code, guessed hazards included; a refusal is our bug (P0401)."""
+        try:
+            return emu2.assemble(text, self.spec, filename=filename, policy="strict")
+        except emu2.AssembleError as problem:
+            raise error("P0401", reason=str(problem)) from problem
+
+    def new_machine(self) -> emu2.Machine:
+        """Return a machine with all memories zero."""
+        return emu2.Machine(self.spec)
+
+
+@lru_cache(maxsize=16)
+def load_target(name: str) -> Target:
+    """Return the machine called ``name``, or described by the folder ``name``."""
+    try:
+        spec = emu2.Spec.load(name)
+    except emu2.EmulatorError as problem:
+        raise error("P0606", spec=name, reason=problem.message) from problem
+    return Target(spec)

@@ -1,0 +1,114 @@
+"""Runs a script written for MLSDK: ``import mlsdk`` gives ours."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import tokenize
+import traceback
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..console import report_problem, show_warnings_plainly
+from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
+
+_OURS = __package__ or "pycompiler.mlsdk"
+_ALIAS = "mlsdk"
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+
+
+class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes ``mlsdk`` and everything below it the modules of the same name in ours."""
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+            return None
+        ours = _OURS + fullname[len(_ALIAS) :]
+        if importlib.util.find_spec(ours) is None:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == _ALIAS)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = importlib.import_module(_OURS + spec.name[len(_ALIAS) :])
+        # The import system stamps its own spec on what it returns; ours must keep its own.
+        self._own = (module.__spec__, module.__loader__, module.__package__)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__, module.__loader__, module.__package__ = self._own
+
+
+def install_alias() -> None:
+    """From now on ``import mlsdk`` gives ours."""
+    if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Alias())
+
+
+def _compiled(script: Path) -> types.CodeType:
+    try:
+        data = script.read_bytes()
+    except OSError as problem:
+        raise error("P0001", path=script, reason=problem.strerror or str(problem)) from problem
+    try:
+        with tokenize.open(script):  # a declared encoding that does not exist
+            pass
+        return compile(data, str(script), "exec", dont_inherit=True)
+    except SyntaxError as problem:
+        if "codec" in str(problem) or "encoding" in str(problem) or "null bytes" in str(problem):
+            raise error("P0005", path=script, reason=problem.msg) from problem
+        raise
+    except (UnicodeDecodeError, ValueError) as problem:
+        raise error("P0005", path=script, reason=str(problem)) from problem
+
+
+def run_script(script: str, arguments: Sequence[str]) -> int:
+    """Run ``script`` as ``__main__`` with ``sys.argv = [script, *arguments]``; its exit code.
+
+    ``SystemExit`` passes through. The script's own exceptions show Python's traceback, ours one
+    diagnostic, on stderr.
+    """
+    show_warnings_plainly()
+    try:
+        code = _compiled(Path(script))
+    except PycompilerError as problem:
+        return report_problem(problem)
+    except SyntaxError:
+        traceback.print_exc(limit=0)
+        return USER_EXIT
+    install_alias()
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    module.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = module
+    sys.argv = [script, *arguments]
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        exec(code, module.__dict__)
+    except PycompilerError as problem:
+        return report_problem(problem)
+    except Exception as problem:
+        return _script_problem(problem, script)
+    return 0
+
+
+def _script_problem(problem: Exception, script: str) -> int:
+    """Python's traceback from the script on; a fault inside pycompiler is a bug of ours."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    own = frames and frames[-1].filename.startswith(_PACKAGE)
+    if own and frames[-1].filename != __file__:
+        report_problem(internal(problem))
+        return BUG_EXIT
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    sys.stdout.flush()
+    traceback.print_exception(type(problem), problem, trace or problem.__traceback__)
+    return USER_EXIT

@@ -1,0 +1,20 @@
+"""Paths of scripts' files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..errors import error
+
+
+def path(location: str | os.PathLike[str], target: object = None) -> Path:
+    """``location`` as a path of the local file system; ``file://`` is understood.
+
+    ``target`` is accepted for scripts that name where the path is used. P0605 for other schemes.
+    """
+    text = os.fspath(location)
+    scheme, found, rest = text.partition("://")
+    if found and scheme != "file":
+        raise error("P0605", path=text, scheme=scheme)
+    return Path(rest if found else text)

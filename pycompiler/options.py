@@ -1,0 +1,95 @@
+"""The option dictionary of ``Context.compile`` and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import error
+
+
+@dataclass(frozen=True)
+class Option:
+    """One key: how its value is checked, what is legal, whether it has an effect yet."""
+
+    legal: str
+    accepts: Callable[[Any], bool]
+    default: Any
+    effective: bool = False
+
+
+def _one_of(*names: str) -> tuple[str, Callable[[Any], bool]]:
+    shown = " or ".join((", ".join(map(repr, names[:-1])), repr(names[-1])))
+    return shown, lambda value: isinstance(value, str) and value in names
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) or hasattr(value, "__fspath__")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1
+
+
+def _is_environment(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(k, str) for k in value)
+
+
+OPTIONS: dict[str, Option] = {
+    "float_dtype": Option(*_one_of("float", "mixed"), "float", True),
+    "strict": Option("True or False", _is_bool, False, True),
+    "option_json": Option("a path", _is_path, None),
+    "backprop": Option("True or False", _is_bool, False),
+    "envs": Option("a dict of environment variables", _is_environment, None),
+    "scheduler": Option(
+        *_one_of("always_from_dram", "reuse_consecutive", "spill_opt", "auto_recompute_sa"),
+        "always_from_dram",
+    ),
+    "simulation_mode": Option(*_one_of("fake", "default", "fast", "best", "full"), "default"),
+    "layout_planner": Option("a name", lambda value: isinstance(value, str), None),
+    "layout_spec": Option("a path", _is_path, None),
+    "gemm_layout_spec": Option("a path", _is_path, None),
+    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0),
+    "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
+    "out_onnx": Option("a path", _is_path, None),
+    "num_threads": Option("a count of at least 1", _is_count, None),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked options. ``given`` is what the caller wrote; ``notes`` says what has no effect."""
+
+    float_dtype: str = "float"
+    strict: bool = False
+    given: tuple[tuple[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def parse_options(options: Mapping[str, Any] | None) -> Options:
+    """Check ``options``. P0701 for an unknown key, P0702 for a value that is not legal."""
+    given = dict(options or {})
+    notes: list[str] = []
+    for key, value in given.items():
+        if key not in OPTIONS:
+            raise error("P0701", key=key, legal=", ".join(OPTIONS))
+        option = OPTIONS[key]
+        unset = value is None and option.default is None
+        if not unset and not option.accepts(value):
+            raise error("P0702", key=key, value=repr(value), legal=option.legal)
+        if not option.effective and value != option.default:
+            notes.append(f"option `{key}` has no effect yet")
+
+    def chosen(key: str) -> Any:
+        return given.get(key, OPTIONS[key].default)
+
+    return Options(chosen("float_dtype"), chosen("strict"), tuple(given.items()), tuple(notes))

@@ -1,0 +1,1 @@
+"""ONNX on the host: passes over models, and the CPU runtime."""

@@ -1,0 +1,98 @@
+"""Names of an ONNX model: renaming, and the keys its caller uses for inputs and outputs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterator, Mapping
+
+import onnx
+
+_INPUT_KEYS = "pycompiler.input_keys"
+_OUTPUT_KEYS = "pycompiler.output_keys"
+
+
+def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """``graph`` and the bodies of its control-flow nodes, at any depth."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            bodies = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
+            for body in bodies:
+                yield from graphs(body)
+
+
+def all_names(graph: onnx.GraphProto) -> set[str]:
+    """Every value name of ``graph`` and its bodies."""
+    names: set[str] = set()
+    for part in graphs(graph):
+        names.update(t.name for t in (*part.input, *part.output, *part.initializer))
+        names.update(n for node in part.node for n in (*node.input, *node.output))
+    return names - {""}
+
+
+def fresh(wanted: str, taken: Container[str]) -> str:
+    """``wanted``, or ``wanted__1``, ``wanted__2``...: the first that is not taken."""
+    name, count = wanted, 0
+    while name in taken:
+        count += 1
+        name = f"{wanted}__{count}"
+    return name
+
+
+def rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    """Rename values of ``graph`` and its bodies in place; ``names`` maps old to new."""
+    for part in graphs(graph):
+        for item in (*part.input, *part.output, *part.initializer, *part.value_info):
+            item.name = names.get(item.name, item.name)
+        for node in part.node:
+            for index, name in enumerate(node.input):
+                node.input[index] = names.get(name, name)
+            for index, name in enumerate(node.output):
+                node.output[index] = names.get(name, name)
+
+
+def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:
+    """Give the model's inputs and outputs the caller's names, in order.
+
+    Inner values that have such a name are renamed. Every output becomes a value of its own. An
+    output key that is also an input key keeps another ONNX name; the keys are recorded in the
+    model's metadata, where :func:`keys` finds them.
+    """
+    graph = model.graph
+    _separate_outputs(graph)
+    old = [value.name for value in (*graph.input, *graph.output)]
+    taken = set(inputs)
+    output_names: list[str] = []
+    for key in outputs:
+        name = fresh(f"{key}__out" if key in taken else key, taken)
+        output_names.append(name)
+        taken.add(name)
+    renamed = dict(zip(old, [*inputs, *output_names], strict=True))
+    others = all_names(graph) - set(old)
+    for name in others & taken:
+        renamed[name] = fresh(name, others | taken | set(renamed.values()))
+    rename(graph, renamed)
+    for key, names in ((_INPUT_KEYS, inputs), (_OUTPUT_KEYS, outputs)):
+        model.metadata_props.add(key=key, value=json.dumps(names))
+
+
+def _separate_outputs(graph: onnx.GraphProto) -> None:
+    """Put an Identity in front of outputs that are inputs, initializers or repeated."""
+    taken = {value.name for value in (*graph.input, *graph.initializer)}
+    for output in graph.output:
+        if output.name in taken:
+            name = fresh(f"{output.name}__copy", all_names(graph))
+            graph.node.append(onnx.helper.make_node("Identity", [output.name], [name]))
+            output.name = name
+        taken.add(output.name)
+
+
+def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
+    """Return the names the caller uses for the model's inputs and outputs, in order."""
+    recorded = {item.key: item.value for item in model.metadata_props}
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in initializers]
+    outputs = [value.name for value in model.graph.output]
+    named_inputs = json.loads(recorded.get(_INPUT_KEYS, "null")) or inputs
+    named_outputs = json.loads(recorded.get(_OUTPUT_KEYS, "null")) or outputs
+    return list(named_inputs), list(named_outputs)

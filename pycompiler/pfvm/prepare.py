@@ -1,0 +1,51 @@
+"""Passes every ONNX model goes through before it becomes a graph or runs on the host."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.checker
+import onnx.inliner
+import onnx.shape_inference
+
+from ..errors import error
+from ..graph.dtypes import onnx_name
+from ..graph.graph import TensorType
+
+
+def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Check the model, inlines its functions and infers all types. P0103, P0108."""
+    try:
+        onnx.checker.check_model(model)
+        if model.functions:
+            model = onnx.inliner.inline_local_functions(model)
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
+        first = str(problem).strip().splitlines()[0]
+        raise error("P0108", reason=first) from problem
+
+
+def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+    """Return the static tensor type of every value of the main graph. P0103 where there is none."""
+    graph = model.graph
+    types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if info.name not in types:
+            types[info.name] = _static(info)
+    for node in graph.node:
+        for name in node.output:
+            if name and name not in types:
+                raise error("P0103", name=name, shape=f"unknown, made by {node.op_type}")
+    return types
+
+
+def _static(info: onnx.ValueInfoProto) -> TensorType:
+    tensor = info.type.tensor_type
+    if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        raise error("P0103", name=info.name, shape="unknown")
+    dims = list(tensor.shape.dim)
+    shown = ", ".join(
+        str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims
+    )
+    if not all(d.HasField("dim_value") for d in dims):
+        raise error("P0103", name=info.name, shape=f"({shown})")
+    return TensorType(onnx_name(tensor.elem_type), tuple(d.dim_value for d in dims))

@@ -1,0 +1,50 @@
+"""The CPU runtime of ONNX models: onnxruntime, one session per model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+
+from ..errors import error
+from .names import keys
+
+Array = NDArray[Any]
+
+
+class HostSession:
+    """A model ready to run on the host. Inputs and outputs go by the caller's keys."""
+
+    def __init__(self, model: bytes, what: str):
+        """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
+        self.what = what
+        self.input_keys, self.output_keys = keys(onnx.load_from_string(model))
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as problem:  # the runtime has no common base class for its refusals
+            raise error("P0602", what=what, reason=_first_line(problem)) from problem
+        self._names = [value.name for value in self._session.get_inputs()]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model on arrays of exactly its types. P0602 if the runtime fails."""
+        feed = {
+            name: np.ascontiguousarray(inputs[key]).reshape(inputs[key].shape)
+            for name, key in zip(self._names, self.input_keys, strict=True)
+        }
+        try:
+            results = self._session.run(None, feed)
+        except Exception as problem:
+            raise error("P0602", what=self.what, reason=_first_line(problem)) from problem
+        return {k: np.asarray(r) for k, r in zip(self.output_keys, results, strict=True)}
+
+
+def _first_line(problem: BaseException) -> str:
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0]

@@ -1,0 +1,245 @@
+"""From an ONNX model to an app: every pass in order, with the verifier between them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import onnx
+
+from . import __version__
+from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
+from .emit.concat import Code, concatenate
+from .errors import HostFallbackWarning
+from .frontend.import_onnx import ImportedModel, import_onnx
+from .graph.graph import Location, MNGraph, MNNode, Side
+from .graph.text import print_graph
+from .graph.verify import STRUCTURE, verify
+from .layers.base import layout_of
+from .layers.registry import LAYERS, RULES
+from .layers.transfer_plan import plan_transfer
+from .machine import Target
+from .options import Options
+from .planners.dtype import plan_dtypes
+from .planners.layout import plan_layouts
+from .planners.location import plan_locations
+from .planners.side import plan_sides
+from .report.report import Report
+from .scheduler.address import plan_addresses
+from .scheduler.always_from_dram import schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """What a compilation makes: the app, its assembly text, and the final graph."""
+
+    app: App
+    vsm: str
+    graph: MNGraph
+
+    @property
+    def l3ir(self) -> str:
+        """The text of the final graph."""
+        return print_graph(self.graph)
+
+
+def compile_onnx(
+    model: onnx.ModelProto, target: Target, options: Options, report: Report
+) -> Compiled:
+    """Compiles a model with static shapes for ``target``.
+
+    Warns once (HostFallbackWarning) if nodes must run on the host. Raises the diagnostics of the
+    passes.
+    """
+    with report.running("import") as facts:
+        imported = import_onnx(model, target.name)
+        facts["nodes"] = len(imported.graph.nodes)
+    passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
+        ("side", lambda graph: plan_sides(graph, strict=options.strict)),
+        ("dtype", lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype)),
+        ("location", plan_locations),
+        ("layout", lambda graph: plan_layouts(graph, target)),
+        ("always_from_dram", lambda graph: schedule(graph, target)),
+        ("address", lambda graph: plan_addresses(graph, target)),
+    )
+    rules = (*STRUCTURE, *RULES)
+    graph = verify(imported.graph, target, rules)
+    for name, planner in passes:
+        with report.running(name):
+            graph = verify(planner(graph), target, rules)
+        if name == "side":
+            _report_fallback(graph, report)
+    with report.running("emit"):
+        segments = [
+            (list(nodes), side)
+            for (_, side), nodes in groupby(graph.nodes, lambda n: (n.segment, n.side))
+        ]
+        codes = [
+            _emit(nodes, graph, target) if side is Side.DEVICE else None for nodes, side in segments
+        ]
+    with report.running("assemble"):
+        app = _make_app(graph, imported, segments, codes, target, report)
+    vsm = _program_text(app)
+    return Compiled(app, vsm, graph)
+
+
+def _report_fallback(graph: MNGraph, report: Report) -> None:
+    rows = [
+        {"node": node.name, "op": node.op, "reason": node.reason, "source": node.source}
+        for node in graph.nodes
+        if node.side is Side.HOST
+    ]
+    report.data["host_fallback"] = rows
+    if rows:
+        shown = "; ".join(
+            f"{row['op']} ({row['reason']}{', ' + row['source'] if row['source'] else ''})"
+            for row in rows
+        )
+        message = f"{len(rows)} of {len(graph.nodes)} operators run on the host: {shown}"
+        warnings.warn(message, HostFallbackWarning, stacklevel=2)
+
+
+def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
+    """Return the program of one device segment."""
+    addresses = {n: v.addr for n, v in graph.values.items() if v.addr is not None}
+    fragments = []
+    for node in nodes:
+        operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
+        comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
+        fragments.append((node.name, comment, LAYERS[node.op].emit(node, graph, target)))
+    return concatenate(fragments, addresses, target)
+
+
+def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Values a segment takes from outside, constants apart, and values others take from it."""
+    made = {out for node in nodes for out in node.outputs if out}
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    inputs = [name for name in read if name not in made and name not in graph.constants]
+    own = {node.name for node in nodes}
+    wanted = {name for _, name in graph.outputs}
+    wanted |= {n for node in graph.nodes if node.name not in own for n in node.inputs}
+    outputs = [out for node in nodes for out in node.outputs if out and out in wanted]
+    return tuple(inputs), tuple(outputs)
+
+
+def _make_app(
+    graph: MNGraph,
+    imported: ImportedModel,
+    segments: Sequence[tuple[list[MNNode], Side]],
+    codes: Sequence[Code | None],
+    target: Target,
+    report: Report,
+) -> App:
+    made: list[DeviceSegment | HostSegment] = []
+    for (nodes, _), code in zip(segments, codes, strict=True):
+        inputs, outputs = _boundary(nodes, graph)
+        if code is None:
+            made.append(HostSegment(inputs, outputs, _host_model(nodes, inputs, outputs, imported)))
+            continue
+        program = target.assemble(code.text, f"segment{len(made)}.vsm")
+        facts = program.report()
+        report.data["steps"] += facts["steps"]
+        report.data["cycles"] += facts["cycles"]
+        for key in ("read", "written"):
+            report.data["dram_words"][key] += facts["dram_words"][key]
+        report.data["nodes"] += _node_rows(nodes, graph, code, len(made))
+        steps, cycles = int(facts["steps"]), int(facts["cycles"])
+        made.append(DeviceSegment(inputs, outputs, code.text, code.relocations, steps, cycles))
+    touched = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    for segment in made:
+        touched.update((*segment.inputs, *segment.outputs))
+    values = {name: _app_value(name, graph, target) for name in sorted(touched)}
+    return App(
+        f"pycompiler {__version__}",
+        target.name,
+        tuple(Port(name, name) for name in graph.inputs),
+        tuple(Port(key, name) for key, name in graph.outputs),
+        values,
+        imported.constants,
+        tuple(made),
+        max(_dram_ends(graph, target), default=0),
+    )
+
+
+def _dram_ends(graph: MNGraph, target: Target) -> Iterator[int]:
+    """Where each DRAM value ends."""
+    for value in graph.values.values():
+        if value.location is Location.DRAM:
+            yield (value.addr or 0) + plan_transfer(layout_of(value), target).dram_words
+
+
+def _app_value(name: str, graph: MNGraph, target: Target) -> AppValue:
+    value = graph.values[name]
+    elem, shape, dtype = value.type.elem, value.shape, value.dtype.value
+    if value.addr is None:
+        return AppValue(name, elem, shape, dtype)
+    layout = layout_of(value)
+    words = plan_transfer(layout, target).dram_words
+    return AppValue(name, elem, shape, dtype, str(layout), value.addr, words)
+
+
+def _node_rows(
+    nodes: Sequence[MNNode], graph: MNGraph, code: Code, segment: int
+) -> list[Mapping[str, object]]:
+    rows: list[Mapping[str, object]] = []
+    for node, found in zip(nodes, code.nodes, strict=True):
+        out = graph.values[node.outputs[0]]
+        rows.append(
+            {
+                "node": node.name,
+                "op": node.op,
+                "segment": segment,
+                "output": out.name,
+                "shape": list(out.shape),
+                "layout": str(out.layout),
+                "num_lw": out.num_lw,
+                "location": out.location.value,
+                "steps": found.steps,
+                "dram_words": {"read": found.dram_read, "written": found.dram_written},
+                "source": node.source,
+            }
+        )
+    return rows
+
+
+def _host_model(
+    nodes: Sequence[MNNode],
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    imported: ImportedModel,
+) -> bytes:
+    """Return the ONNX model of a host segment."""
+    values = imported.graph.values
+
+    def info(name: str) -> onnx.ValueInfoProto:
+        type = values[name].type
+        elem = onnx.TensorProto.DataType.Value(type.elem.upper())
+        return onnx.helper.make_tensor_value_info(name, elem, type.shape)
+
+    constants = dict.fromkeys(
+        name for node in nodes for name in node.inputs if name in imported.constants
+    )
+    graph = onnx.helper.make_graph(
+        [imported.protos[node.name] for node in nodes],
+        "host",
+        [info(name) for name in inputs],
+        [info(name) for name in outputs],
+        [onnx.numpy_helper.from_array(imported.constants[name], name) for name in constants],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=imported.opsets)
+    model.ir_version = imported.ir_version
+    return bytes(model.SerializeToString())
+
+
+def _program_text(app: App) -> str:
+    """``model.vsm``: the code of all device segments."""
+    parts: list[str] = []
+    for number, segment in enumerate(app.segments):
+        if isinstance(segment, DeviceSegment):
+            parts.append(f"# segment {number}\n{segment.code}")
+        else:
+            parts.append(f"# segment {number} runs on the host\n")
+    return "".join(parts) or "# no operators\n"

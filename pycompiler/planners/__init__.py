@@ -1,0 +1,1 @@
+"""Planners: functions from MNGraph to MNGraph that decide side, dtype, location and layout."""

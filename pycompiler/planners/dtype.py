@@ -1,0 +1,41 @@
+"""The dtype planner: which device dtype each value has.
+
+``float`` keeps every element type. ``mixed`` puts values around matrix products into Half; the
+operators there are none of yet, so that it decides the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, Stage
+
+_DEVICE = {
+    "float16": MNDtype.HALF,
+    "float": MNDtype.FLOAT,
+    "double": MNDtype.DOUBLE,
+    "bool": MNDtype.SINGLE_BOOL,
+    "int8": MNDtype.INT8,
+    "uint8": MNDtype.BYTE,
+    "int16": MNDtype.SHORT,
+    "uint16": MNDtype.USHORT,
+    "int32": MNDtype.INT,
+    "uint32": MNDtype.UINT,
+    "int64": MNDtype.LONG,
+    "uint64": MNDtype.ULONG,
+}
+
+
+def device_dtype(elem: str) -> MNDtype:
+    """Return the device dtype that keeps ONNX element type ``elem``; Unknown if none does."""
+    return _DEVICE.get(elem, MNDtype.UNKNOWN)
+
+
+def plan_dtypes(graph: MNGraph, *, float_dtype: str) -> MNGraph:
+    """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``."""
+    values = {
+        name: replace(value, dtype=device_dtype(value.type.elem))
+        for name, value in graph.values.items()
+    }
+    return graph.with_values(values, stage=Stage.DTYPE)

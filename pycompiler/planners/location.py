@@ -1,0 +1,33 @@
+"""The location planner: where values lie before a scheduler decides.
+
+Inputs, outputs, constants and values that cross between device and host are in DRAM, where the
+host reaches them. Values only device nodes touch are in LM. All others stay on the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph.graph import Location, MNGraph, Side, Stage
+
+
+def plan_locations(graph: MNGraph) -> MNGraph:
+    """Set the location of every value."""
+    on_device = graph.device_values()
+    outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    for node in graph.nodes:
+        if node.side is Side.HOST:
+            outside.update((*node.inputs, *node.outputs))
+    segments: dict[str, set[int | None]] = {}
+    for node in graph.device_nodes():
+        for name in (*node.inputs, *node.outputs):
+            segments.setdefault(name, set()).add(node.segment)
+
+    def home(name: str) -> Location:
+        if name not in on_device:
+            return Location.HOST
+        crosses = name in outside or len(segments[name]) > 1
+        return Location.DRAM if crosses else Location.LM
+
+    values = {n: replace(value, location=home(n)) for n, value in graph.values.items()}
+    return graph.with_values(values, stage=Stage.LOCATION)

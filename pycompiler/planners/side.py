@@ -1,0 +1,65 @@
+"""Which nodes run on the device, and the order of device and host segments.
+
+An operator without a layer, or one whose values have a dtype its layer does not compute in, runs
+on the host. Nodes are grouped into segments that alternate between device and host as seldom as
+the data flow allows; segment numbers follow execution order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import Place, error
+from ..graph.graph import MNGraph, MNNode, Side
+from ..layers.registry import LAYERS
+from .dtype import device_dtype
+
+
+def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
+    """Set side, reason and segment of every node and sorts them by segment.
+
+    ``strict`` raises P0303 for the first node that would run on the host.
+    """
+    nodes = [_decide(node, graph) for node in graph.nodes]
+    for node in nodes:
+        if strict and node.reason is not None:
+            raise error("P0303", place=_place(node), op=node.op, node=node.name, reason=node.reason)
+    placed: list[MNNode] = []
+    made_in: dict[str, tuple[int, Side]] = {}
+    for node in nodes:
+        # Device segments have even numbers, host segments odd ones.
+        own = 0 if node.side is Side.DEVICE else 1
+        for name in node.inputs:
+            if name in made_in:
+                segment, side = made_in[name]
+                own = max(own, segment if side is node.side else segment + 1)
+        placed.append(replace(node, segment=own))
+        made_in.update((out, (own, node.side)) for out in node.outputs if out)
+    placed.sort(key=lambda node: node.segment or 0)
+    numbers: dict[int, int] = {}
+    for node in placed:
+        numbers.setdefault(node.segment or 0, len(numbers))
+    return replace(graph, nodes=tuple(replace(n, segment=numbers[n.segment or 0]) for n in placed))
+
+
+def _decide(node: MNNode, graph: MNGraph) -> MNNode:
+    reason = _reason(node, graph)
+    return node if reason is None else replace(node, side=Side.HOST, reason=reason)
+
+
+def _reason(node: MNNode, graph: MNGraph) -> str | None:
+    layer = LAYERS.get(node.op)
+    if layer is None:
+        return f"no layer for {node.op}"
+    names = [name for name in (*node.inputs, *node.outputs) if name]
+    if any(0 in graph.values[name].shape for name in names):
+        return "a tensor without elements"
+    dtypes = [device_dtype(graph.values[name].type.elem) for name in names]
+    return layer.unsupported(node, graph, dtypes)
+
+
+def _place(node: MNNode) -> Place | None:
+    if node.source is None:
+        return None
+    file, _, line = node.source.rpartition(":")
+    return Place(file, int(line))

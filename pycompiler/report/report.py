@@ -1,0 +1,77 @@
+"""``report.json``: data that each pass records as it goes; valid after an abort."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from .. import __version__
+from ..errors import PycompilerError
+
+
+class Report:
+    """The report of one compilation. ``data`` is what ``report.json`` will hold.
+
+    ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
+    """
+
+    def __init__(self, device: str, options: Mapping[str, Any]):
+        self.data: dict[str, Any] = {
+            "status": "running",
+            "version": __version__,
+            "device": device,
+            "options": {key: _plain(value) for key, value in options.items()},
+            "notes": [],
+            "steps": 0,
+            "cycles": 0,
+            "dram_words": {"read": 0, "written": 0},
+            "host_fallback": [],
+            "nodes": [],
+            "passes": [],
+        }
+
+    def note(self, text: str) -> None:
+        """Add a remark for the user."""
+        self.data["notes"].append(text)
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[dict[str, Any]]:
+        """Record one pass and its time; the pass adds facts to the dict it is given."""
+        row: dict[str, Any] = {"pass": name}
+        self.data["passes"].append(row)
+        start = time.perf_counter()
+        try:
+            yield row
+        finally:
+            row["seconds"] = round(time.perf_counter() - start, 6)
+
+    def finished(self) -> None:
+        """Mark the compilation as done."""
+        self.data["status"] = "ok"
+
+    def failed(self, problem: BaseException) -> None:
+        """Record why the compilation ended."""
+        self.data["status"] = "failed"
+        row: dict[str, Any] = {"message": str(problem), "type": type(problem).__name__}
+        if isinstance(problem, PycompilerError):
+            row = {"code": problem.code, "message": problem.message, "help": problem.help}
+            row["place"] = None if problem.place is None else str(problem.place)
+        self.data["error"] = row
+
+    def json(self) -> str:
+        """Return the text of ``report.json``."""
+        return json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON has it; paths and the like become text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return str(value)

@@ -1,0 +1,1 @@
+"""Running apps: devices, DRAM images, functions, tensor proxies."""

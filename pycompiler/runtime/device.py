@@ -1,0 +1,76 @@
+"""Devices by name, and the board a context works on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import emu2
+
+from ..errors import error
+from ..machine import Target, load_target
+
+_LEGAL = "emu2, emu2:MACHINE, mncore2:auto, mncore2:0 to mncore2:7, or pfvm:cpu"
+_BOARD = re.compile(r"mncore2:(auto|[0-7])\Z")
+_EMULATOR = re.compile(r"emu2(?::(.+))?\Z")
+_DEFAULT_MACHINE = "mncore2"
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where functions run: ``machine`` names the emulated machine, None means the host."""
+
+    name: str
+    machine: str | None
+
+    @property
+    def target(self) -> Target:
+        """The machine to compile for; only for emulated devices."""
+        assert self.machine is not None
+        return load_target(self.machine)
+
+
+def find_device(name: str) -> Device:
+    """Find the device called ``name``. A board name means the emulator. P0601 if there is none."""
+    if not isinstance(name, str):
+        raise error("P0601", name=name, legal=_LEGAL)
+    if name == "pfvm:cpu":
+        return Device(name, None)
+    if _BOARD.match(name):
+        return Device(name, _DEFAULT_MACHINE)
+    found = _EMULATOR.match(name)
+    if found is None:
+        raise error("P0601", name=name, legal=_LEGAL)
+    device = Device(name, found.group(1) or _DEFAULT_MACHINE)
+    load_target(device.machine or "")
+    return device
+
+
+class Board:
+    """One emulated machine with its DRAM, shared by the functions of a context.
+
+    The machine is made at the first use; compiling needs none.
+    """
+
+    def __init__(self, target: Target):
+        self.target = target
+        self._machine: emu2.Machine | None = None
+        self._free = 0
+
+    @property
+    def machine(self) -> emu2.Machine:
+        """The machine."""
+        if self._machine is None:
+            self._machine = self.target.new_machine()
+        return self._machine
+
+    def allocate(self, words: int) -> int:
+        """``words`` long words in the DRAM of every group; their first address. P0302."""
+        start = self._free
+        unit = self.target.mv_unit
+        end = start + -(-words // unit) * unit
+        capacity = self.target.words("dram")
+        if end > capacity:
+            raise error("P0302", words=end, memory="dram", capacity=capacity)
+        self._free = end
+        return start

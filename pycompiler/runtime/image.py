@@ -1,0 +1,123 @@
+"""The DRAM image of a value: which element stands in which word of which DRAM.
+
+Built from the layout's formula and the word order of its download; cached per layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import error
+from ..graph.dtypes import MNDtype
+from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.layout_text import parse_layout
+from ..graph.verify import layout_ranges
+from ..layers.transfer_plan import TransferPlan, plan_transfer
+from ..machine import IntArray, Target
+from ..pfvm.session import Array
+
+_BLOCK = 1 << 22  # entries handled at once: bounds the scratch memory of a large value
+
+
+class DramImage:
+    """The permutation between a tensor and its long words in the DRAMs of all groups."""
+
+    def __init__(self, layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target):
+        self.shape = shape
+        self.plan = plan_transfer(layout, target)
+        self.words_per_long = dtype.words_per_long
+        self._word = np.dtype(f">u{dtype.bits // 8}")
+        lm, word = _places(layout, shape, self.plan)
+        lm_words = self.plan.lm_words().reshape(-1)
+        self._take = lm_words[lm] * self.words_per_long + word
+        self._fill = np.full(target.groups * self.dram_words * self.words_per_long, -1, np.int64)
+        elements = np.arange(self._take.size, dtype=np.int64)
+        for first, places in self._copied(layout, lm, word, lm_words, target):
+            self._fill[places] = elements[first : first + places.shape[1]]
+        for first, places in self._copied(layout, lm, word, lm_words, target):
+            if (self._fill[places] != elements[first : first + places.shape[1]]).any():
+                reason = "two elements fall on one word of DRAM"
+                raise error("P0402", layout=str(layout), reason=reason)
+
+    @property
+    def dram_words(self) -> int:
+        """Long words per group."""
+        return self.plan.dram_words
+
+    def _copied(
+        self, layout: Layout, lm: IntArray, word: IntArray, lm_words: IntArray, target: Target
+    ) -> Iterator[tuple[int, IntArray]]:
+        """Blocks of ``(first element, places[copy, element])`` that cover all copies."""
+        strides = _lm_strides(self.plan)
+        ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
+        at, shift = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        copies = list(layout.copies({**ranges, Level.ADDR: 1}))
+        packed = any(sub.size > 1 for sub in layout.on(Level.W))
+        if not packed and not any(copy.level is Level.W for copy in copies):
+            # A dtype that is not packed into the long word stands in each of its words.
+            shift = np.arange(self.words_per_long, dtype=np.int64)
+            at = np.zeros_like(shift)
+        for copy in copies:
+            digit = np.arange(copy.size, dtype=np.int64) * copy.stride
+            unmoved = np.zeros_like(digit)
+            word_digit = digit if copy.level is Level.W else unmoved
+            lm_digit = unmoved if copy.level is Level.W else digit * strides[copy.level]
+            at = (at[:, None] + lm_digit).reshape(-1)
+            shift = (shift[:, None] + word_digit).reshape(-1)
+        size = max(1, _BLOCK // at.size)
+        for first in range(0, lm.size, size):
+            part = slice(first, first + size)
+            found = lm_words[at[:, None] + lm[part]] * self.words_per_long
+            yield first, found + shift[:, None] + word[part]
+
+    def pack(self, array: Array) -> NDArray[np.uint64]:
+        """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
+        flat = np.ascontiguousarray(array).reshape(-1)
+        bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
+        padded = np.append(bits, bits.dtype.type(0))  # index -1 is the zero
+        words = padded[self._fill].astype(self._word)
+        return words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
+
+    def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
+        """Return the tensor in ``words``, as :meth:`pack` makes them; ``dtype`` is as wide."""
+        bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
+        native: Array = bits.astype(self._word.newbyteorder("=")).view(dtype)
+        return native.reshape(self.shape)
+
+
+def _lm_strides(plan: TransferPlan) -> dict[Level, int]:
+    """Words from one coordinate to the next in the plan's array of LM words."""
+    strides, stride = {Level.ADDR: 1}, plan.num_lw
+    for level in reversed(UNIT_LEVELS):
+        strides[level] = stride
+        stride *= plan.target.level_range[level.value]
+    return strides
+
+
+def _places(
+    layout: Layout, shape: tuple[int, ...], plan: TransferPlan
+) -> tuple[IntArray, IntArray]:
+    """For every element, its place in the plan's array of LM words, and its word."""
+    strides = {**_lm_strides(plan), Level.W: 0, Level.TIME: 0}
+    lm = np.zeros(shape, dtype=np.int64)
+    word = np.zeros(shape, dtype=np.int64)
+    for axis, size in enumerate(shape):
+        index = np.arange(size, dtype=np.int64)
+        index = index.reshape([-1 if number == axis else 1 for number in range(len(shape))])
+        alone = Layout((layout.axes[axis],))
+        for level, coordinate in alone.coordinates(index).items():
+            if level is Level.W:
+                word += coordinate
+            else:
+                lm += coordinate * strides[level]
+    return lm.reshape(-1), word.reshape(-1)
+
+
+@lru_cache(maxsize=64)
+def dram_image(layout: str, shape: tuple[int, ...], dtype: str, target: Target) -> DramImage:
+    """Return the image of values of ``layout`` (as text) and ``shape``."""
+    return DramImage(parse_layout(layout), shape, MNDtype(dtype), target)

@@ -1,0 +1,105 @@
+"""The address planner: packs lifetimes into LM0, LM1 and DRAM.
+
+Values whose lifetimes overlap get disjoint long words. Values are placed in order of birth at the
+lowest address that is free for their whole life.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import error
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
+from ..layers.base import layout_of
+from ..layers.transfer_plan import plan_transfer
+from ..machine import Target
+
+
+@dataclass(frozen=True)
+class Block:
+    """``words`` that must stay together from time ``start`` to ``stop``, both included.
+
+    ``on`` names a block whose address this one must take.
+    """
+
+    name: str
+    words: int
+    start: int
+    stop: int
+    on: str | None = None
+
+
+def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
+    """Addresses for ``blocks``, and the words they need in all."""
+    alive: list[tuple[Block, int]] = []
+    where: dict[str, int] = {}
+    needed = 0
+    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
+        # Blocks come in order of birth: what has died by now can meet none of the rest.
+        alive = [(other, at) for other, at in alive if other.stop >= block.start]
+        address = 0
+        if block.on is not None:
+            address = where[block.on]
+        else:
+            for low, high in sorted((at, at + other.words) for other, at in alive):
+                if address + block.words <= low:
+                    break
+                address = max(address, high)
+        alive.append((block, address))
+        where[block.name] = address
+        needed = max(needed, address + block.words)
+    return where, needed
+
+
+def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
+    """Set the address of every device value. P0302 or P0304 if they do not fit."""
+    last = graph.last_use()
+    end = len(graph.nodes)
+    born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
+    whole_run = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    blocks: dict[Location, list[Block]] = {}
+    for name in sorted(graph.device_values()):
+        value = graph.values[name]
+        start, stop = born.get(name, 0), last.get(name, end)
+        on = None
+        if value.location is Location.DRAM:
+            words = plan_transfer(layout_of(value), target).dram_words
+            if name in whole_run:
+                start, stop = 0, end
+        else:
+            words = value.num_lw or 0
+            on = _taken_over(graph.nodes[start], name, graph)
+        blocks.setdefault(value.location, []).append(Block(name, words, start, stop, on))
+    values: dict[str, MNValue] = {}
+    for location, wanted in blocks.items():
+        addresses, words = pack(wanted)
+        capacity = target.words(location.memory)
+        if words > capacity:
+            raise _too_much(graph, location, wanted, addresses, capacity, words)
+        values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
+    return graph.with_values(values, stage=Stage.ADDRESSED)
+
+
+def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:
+    """Return the operand whose long words the result ``name`` of ``node`` takes over."""
+    if node.inplace is None or node.outputs[0] != name:
+        return None
+    operand = node.inputs[node.inplace]
+    same = graph.values[operand].location is graph.values[name].location
+    return operand if same else None
+
+
+def _too_much(
+    graph: MNGraph,
+    location: Location,
+    blocks: list[Block],
+    addresses: dict[str, int],
+    capacity: int,
+    words: int,
+) -> Exception:
+    if location is Location.DRAM:
+        return error("P0302", words=words, memory=location.memory, capacity=capacity)
+    worst = max(blocks, key=lambda b: addresses[b.name] + b.words)
+    node = graph.nodes[min(worst.start, len(graph.nodes) - 1)]
+    where = f"{node.op} `{node.name}`"
+    return error("P0304", node=where, memory=location.memory, words=words, capacity=capacity)

@@ -1,0 +1,85 @@
+"""The simplest scheduler: every value is in DRAM between any two nodes.
+
+Each node downloads its operands to LM, computes, and uploads its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..errors import error
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
+from ..layers.base import distinct
+from ..layers.registry import LAYERS
+from ..layers.transfer import DOWNLOAD, UPLOAD
+from ..machine import Target
+from ..pfvm.names import fresh
+
+
+@dataclass
+class _Copies:
+    """LM copies made so far, and the names in use."""
+
+    target: Target
+    names: set[str]
+    values: dict[str, MNValue] = field(default_factory=dict)
+
+    def copy(self, value: MNValue, bank: Location, number: int, node: MNNode) -> MNValue:
+        capacity = self.target.words(bank.memory)
+        if (value.num_lw or 0) > capacity:
+            shape = "(" + ", ".join(map(str, value.shape)) + ")"
+            raise error(
+                "P0301",
+                value=value.name,
+                share=value.num_lw,
+                memory=bank.memory,
+                capacity=capacity,
+                shape=shape,
+                node=f"{node.op} `{node.name}`",
+            )
+        name = fresh(f"{value.name}.at{number}", self.names)
+        self.names.add(name)
+        self.values[name] = replace(value, name=name, location=bank)
+        return self.values[name]
+
+
+def schedule(graph: MNGraph, target: Target) -> MNGraph:
+    """Put downloads and uploads around every device node. P0301 if a value cannot fit."""
+    copies = _Copies(target, set(graph.values))
+    nodes: list[MNNode] = []
+    for number, node in enumerate(graph.nodes):
+        if node.side is Side.HOST:
+            nodes.append(node)
+        else:
+            nodes += _surround(node, graph, copies, number)
+    dram = {
+        name: replace(graph.values[name], location=Location.DRAM) for name in graph.device_values()
+    }
+    return graph.with_values({**dram, **copies.values}, nodes=tuple(nodes), stage=Stage.SCHEDULED)
+
+
+def _surround(node: MNNode, graph: MNGraph, copies: _Copies, number: int) -> Iterator[MNNode]:
+    placement = LAYERS[node.op].place(node, graph)
+    local: dict[str, str] = {}
+    for name, bank in zip(distinct(node.inputs), placement.inputs, strict=True):
+        local[name] = copies.copy(graph.values[name], bank, number, node).name
+        yield _transfer(DOWNLOAD, name, local[name], node)
+    results: dict[str, str] = {}
+    for name, bank in zip(node.outputs, placement.outputs, strict=True):
+        results[name] = copies.copy(graph.values[name], bank, number, node).name
+    yield replace(
+        node,
+        inputs=tuple(local[name] for name in node.inputs),
+        outputs=tuple(results[name] for name in node.outputs),
+        inplace=placement.inplace,
+    )
+    for name, copy in results.items():
+        yield _transfer(UPLOAD, copy, name, node)
+
+
+def _transfer(op: str, source: str, result: str, node: MNNode) -> MNNode:
+    which = source if op == DOWNLOAD else result
+    verb = "download" if op == DOWNLOAD else "upload"
+    name = f"{node.name}.{verb}.{which}"
+    return MNNode(name, op, (source,), (result,), source=node.source, segment=node.segment)

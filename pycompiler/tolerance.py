@@ -1,0 +1,26 @@
+"""Error bounds of compiled functions, by the dtype that computed and the kind of operator.
+
+One table: the operators document it, the tests compare with it. A bound is relative to the
+reference unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+ELEMENTWISE = "elementwise"
+FUNCTION = "function"
+MOVE = "move"
+
+#: (computing dtype, kind of operator) -> largest |result - reference| / |reference|
+RELATIVE: dict[tuple[str, str], float] = {
+    ("Float", ELEMENTWISE): 2.0**-22,
+    ("Float", FUNCTION): 2.0**-20,
+    ("Float", MOVE): 0.0,
+}
+
+#: Results below this magnitude are flushed to zero (single precision has no denormals here).
+FLUSH: dict[str, float] = {"Float": 2.0**-126}
+
+
+def bound(dtype: str, kind: str, operations: int = 1) -> float:
+    """Return the relative bound after ``operations`` operators in a row whose errors only add."""
+    return RELATIVE[dtype, kind] * operations

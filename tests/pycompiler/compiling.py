@@ -1,0 +1,82 @@
+"""What the tests share: small ONNX models, compiled and run without torch's exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from pycompiler.machine import load_target
+from pycompiler.options import parse_options
+from pycompiler.pipeline import Compiled, compile_onnx
+from pycompiler.report.report import Report
+from pycompiler.runtime.device import Board
+from pycompiler.runtime.function import DeviceFunction
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+Shape = tuple[int, ...]
+Node = tuple[str, Sequence[str], str]
+
+
+def model_of(
+    nodes: Sequence[Node],
+    inputs: Mapping[str, Shape],
+    outputs: Sequence[str],
+    constants: Mapping[str, np.ndarray] | None = None,
+    elem: int = TensorProto.FLOAT,
+) -> onnx.ModelProto:
+    """A model of ``(op, inputs, output)`` nodes; shapes of the rest are inferred."""
+    made = [
+        helper.make_node(op, list(reads), [out], name=f"n{index}_{op}")
+        for index, (op, reads, out) in enumerate(nodes)
+    ]
+    graph = helper.make_graph(
+        made,
+        "g",
+        [helper.make_tensor_value_info(name, elem, shape) for name, shape in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    known = {v.name: v for v in (*inferred.graph.value_info, *inferred.graph.output)}
+    known |= {v.name: v for v in inferred.graph.input}
+    for index, name in enumerate(outputs):
+        if name in known and known[name].type.HasField("tensor_type"):
+            model.graph.output[index].CopyFrom(known[name])
+    return model
+
+
+def compiled(
+    model: onnx.ModelProto, machine: str = "mini", **options: Any
+) -> tuple[Compiled, dict[str, Any]]:
+    """The compiled model and its report."""
+    report = Report(machine, options)
+    result = compile_onnx(model, load_target(machine), parse_options(options), report)
+    return result, report.data
+
+
+def run(
+    result: Compiled, inputs: Mapping[str, np.ndarray], machine: str = "mini"
+) -> dict[str, np.ndarray]:
+    """Outputs of one call on a fresh board."""
+    function = DeviceFunction(result.app, Board(load_target(machine)))
+    return {key: output.values() for key, output in function.run(inputs).items()}
+
+
+def random_inputs(
+    shapes: Mapping[str, Shape], seed: int, scale: float = 4.0
+) -> dict[str, np.ndarray]:
+    """Float32 inputs with both signs, some zeros, and a spread of magnitudes."""
+    rng = np.random.default_rng(seed)
+    out = {}
+    for name, shape in shapes.items():
+        values = rng.standard_normal(shape) * np.exp2(rng.integers(-6, 6, shape)) * scale
+        out[name] = np.where(rng.random(shape) < 0.05, 0.0, values).astype(np.float32)
+    return out

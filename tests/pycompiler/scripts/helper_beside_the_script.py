@@ -1,0 +1,1 @@
+constant = 3.0

@@ -1,0 +1,395 @@
+"""The public interface: compile, call, proxies, folders, options, devices."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+
+from pycompiler.app import read_app
+from pycompiler.errors import HostFallbackWarning, PycompilerError
+from pycompiler.graph import parse_graph
+from pycompiler.mlsdk import CacheOptions, Context, MNDevice, TensorProxy, path, storage
+from pycompiler.options import OPTIONS
+
+Tensors = dict[str, torch.Tensor]
+FILES = {"model.onnx", "model.vsm", "model.app", "l3ir.txt", "report.json"}
+
+
+@pytest.fixture(autouse=True)
+def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLSDK_DEVICE", raising=False)
+
+
+def context(device: str = "emu2") -> Context:
+    return Context(MNDevice(device))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+def same(found: TensorProxy, wanted: torch.Tensor) -> None:
+    tensor = found.cpu()
+    assert isinstance(tensor, torch.Tensor)
+    assert tensor.shape == wanted.shape == found.shape
+    assert tensor.dtype is wanted.dtype is found.dtype
+    assert torch.allclose(tensor, wanted, rtol=2.0**-20, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["emu2", "emu2:mini", "mncore2:0", "pfvm:cpu"])
+def test_a_function_with_everything(tmp_path: Path, device: str) -> None:
+    weight = torch.nn.Parameter(torch.randn(16))
+
+    def function(d: Tensors) -> Tensors:
+        h = torch.relu(d["x"] * weight + d["y"])
+        square = h * h
+        return {
+            "square": square,
+            "h": h,
+            "difference": square - 2.5,
+            "input": d["x"],
+            "constant": weight,
+            "scalar": -d["s"],
+            "also h": h,
+        }
+
+    def inputs() -> Tensors:
+        shapes = {"x": (8, 16), "y": (8, 1), "s": (), "unused": (3,)}
+        return {name: torch.randn(shape) for name, shape in shapes.items()}
+
+    compiled = context(device).compile(function, inputs(), tmp_path / "out")
+    for _ in range(2):
+        given = inputs()
+        outputs = compiled(dict(reversed(given.items())))
+        wanted = function(given)
+        assert list(outputs) == list(wanted)
+        for key, tensor in wanted.items():
+            same(outputs[key], tensor)
+    report = report_of(tmp_path / "out")
+    assert report["status"] == "ok"
+    assert report["host_fallback"] == []
+    assert report["device"] == device
+    on_host = device == "pfvm:cpu"
+    files = {"model.onnx", "report.json"} if on_host else FILES
+    assert {file.name for file in (tmp_path / "out").iterdir()} == files
+    assert (report["steps"] == 0) is on_host
+    if not on_host:
+        graph = parse_graph((tmp_path / "out" / "l3ir.txt").read_text())
+        assert graph.stage.name == "ADDRESSED"
+        app = read_app((tmp_path / "out" / "model.app").read_bytes(), "model.app")
+        assert [port.key for port in app.outputs] == list(wanted)
+        words = [row["dram_words"] for row in report["nodes"]]
+        for direction in ("read", "written"):
+            assert sum(row[direction] for row in words) == report["dram_words"][direction]
+        passes = [row["pass"] for row in report["passes"]]
+        assert passes[:4] == ["export", "import", "side", "dtype"]
+
+
+def test_what_a_call_checks(tmp_path: Path) -> None:
+    sample = {"x": torch.ones(2, 3), "y": torch.ones(3)}
+    compiled = context().compile(lambda d: {"z": d["x"] + d["y"]}, sample, tmp_path / "out")
+    bad: list[tuple[Any, str]] = [
+        ({"x": torch.ones(2, 3)}, "`y` is missing"),
+        ({**sample, "w": torch.ones(1)}, "`w` is no input"),
+        ({**sample, "y": torch.ones(4)}, "`y` has shape (4,)"),
+        ({**sample, "y": torch.ones(3, dtype=torch.float64)}, "`y` has dtype float64"),
+        ({**sample, "y": 3.0}, "`y` is a float"),
+        ([1], "a dict is needed"),
+    ]
+    for inputs, problem in bad:
+        with pytest.raises(PycompilerError) as caught:
+            compiled(inputs)
+        assert caught.value.code == "P0603"
+        assert problem in caught.value.message
+        assert "x: float32 (2, 3), y: float32 (3,)" in caught.value.help
+    stretched = torch.ones(1, 3).expand(2, 3)
+    same(compiled({"x": stretched, "y": torch.ones(3, requires_grad=True)})["z"], stretched + 1)
+
+
+def test_proxies_keep_their_values_and_chain(tmp_path: Path) -> None:
+    shared = context()
+    sample = {"x": torch.ones(4, 4)}
+    double = shared.compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / "double")
+    negate = shared.compile(lambda d: {"out": -d["x"]}, sample, tmp_path / "negate")
+    first = double({"x": torch.full((4, 4), 1.5)})
+    second = double({"x": torch.full((4, 4), 2.5)})
+    third = negate({"x": second["out"]})
+    same(first["out"], torch.full((4, 4), 3.0))
+    same(second["out"], torch.full((4, 4), 5.0))
+    same(third["out"], torch.full((4, 4), -5.0))
+    same(double({"x": torch.full((4, 4), 7.0)})["out"], torch.full((4, 4), 14.0))
+    tensor = first["out"].cpu()
+    tensor.zero_()
+    same(first["out"], torch.full((4, 4), 3.0))
+    first["out"] = tensor
+    assert "TensorProxy(shape=(4, 4), dtype=torch.float32)" in repr(second["out"])
+
+
+def test_outputs_are_copies_of_inputs(tmp_path: Path) -> None:
+    x = torch.ones(3)
+    compiled = context().compile(lambda d: {"out": d["x"]}, {"x": x}, tmp_path / "out")
+    out = compiled({"x": x})["out"]
+    x.zero_()
+    same(out, torch.ones(3))
+
+
+def test_other_dtypes_pass_through_the_host(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"i": d["i"] + 1, "f": d["f"] * 2.0, "b": d["b"]}
+
+    inputs = {
+        "i": torch.arange(5),
+        "f": torch.rand(3, dtype=torch.float64),
+        "b": torch.tensor([True, False]),
+    }
+    with pytest.warns(HostFallbackWarning):
+        compiled = context("emu2:mini").compile(function, inputs, tmp_path / "out")
+    outputs = compiled(inputs)
+    for key, tensor in function(inputs).items():
+        assert torch.equal(outputs[key].cpu(), tensor)
+        assert outputs[key].cpu().dtype is tensor.dtype
+
+
+# -- host fallback ----------------------------------------------------------------------------
+
+
+def test_host_fallback(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        a = d["x"] + 1.0
+        b = torch.sin(a) * 0.5
+        return {"out": torch.cumsum(b, 0) + a, "b": b}
+
+    line = function.__code__.co_firstlineno
+    sample = {"x": torch.randn(6, 4)}
+    with pytest.warns(HostFallbackWarning) as caught:
+        compiled = context().compile(function, sample, tmp_path / "out")
+    assert len([w for w in caught if w.category is HostFallbackWarning]) == 1
+    rows = report_of(tmp_path / "out")["host_fallback"]
+    assert [(row["op"], row["reason"], row["source"]) for row in rows] == [
+        ("Sin", "no layer for Sin", f"{__file__}:{line + 2}"),
+        ("CumSum", "no layer for CumSum", f"{__file__}:{line + 3}"),
+    ]
+    assert all(row["node"] for row in rows)
+    given = {"x": torch.randn(6, 4)}
+    for key, tensor in function(given).items():
+        same(compiled(given)[key], tensor)
+    vsm = (tmp_path / "out" / "model.vsm").read_text()
+    assert "# segment 1 runs on the host" in vsm
+
+
+def test_strict(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"out": torch.sin(d["x"])}
+
+    with pytest.raises(PycompilerError) as caught:
+        context().compile(
+            function, {"x": torch.ones(2)}, tmp_path / "out", options={"strict": True}
+        )
+    assert caught.value.code == "P0303"
+    place = caught.value.place
+    assert place is not None
+    assert (place.file, place.line) == (__file__, function.__code__.co_firstlineno + 1)
+    failed = report_of(tmp_path / "out.failed")
+    assert failed["error"]["code"] == "P0303"
+    assert not (tmp_path / "out").exists()
+
+
+# -- folders ----------------------------------------------------------------------------------
+
+
+def test_a_failed_compile_leaves_the_older_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "out"
+    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
+    shared.compile(lambda d: {"out": d["x"] * 2.0}, sample, folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(PycompilerError, match="dynamic"):
+        shared.compile(lambda d: {"out": torch.nonzero(d["x"])}, sample, folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    failed = report_of(folder.with_name("out.failed"))
+    assert failed["status"] == "failed"
+    assert failed["error"]["code"] == "P0103"
+    assert failed["host_fallback"] == []
+    shared.compile(lambda d: {"out": d["x"] * 3.0}, sample, folder)
+    assert {file.name for file in folder.parent.iterdir()} == {"out"}
+    assert (folder / "model.onnx").read_bytes() != before["model.onnx"]
+
+
+def test_files_of_the_user_stay(tmp_path: Path) -> None:
+    folder, sample = tmp_path / "out", {"x": torch.ones(4)}
+    (folder / "mine").mkdir(parents=True)
+    (folder / "mine" / "checkpoint.pt").write_text("weights")
+    (folder / "model.vsm").write_text("old")
+    (tmp_path / "link").symlink_to(folder)
+    context("pfvm:cpu").compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / "link")
+    assert {entry.name for entry in folder.iterdir()} == {"mine", "model.onnx", "report.json"}
+    assert (folder / "mine" / "checkpoint.pt").read_text() == "weights"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_the_functions_own_exception_leaves_a_report(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        raise LookupError("nothing there")
+
+    with pytest.raises(LookupError, match="nothing there"):
+        context().compile(function, {"x": torch.ones(2)}, tmp_path / "out")
+    assert report_of(tmp_path / "out.failed")["error"]["type"] == "LookupError"
+    assert {file.name for file in tmp_path.iterdir()} == {"out.failed"}
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(PycompilerError) as caught:
+            context("pfvm:cpu").compile(lambda d: {"out": d["x"] + 1}, {"x": torch.ones(2)}, folder)
+        assert caught.value.code == "P0003"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_tensor_too_large(tmp_path: Path) -> None:
+    with pytest.raises(PycompilerError) as caught:
+        context("emu2:mini").compile(
+            lambda d: {"out": -d["x"]}, {"x": torch.ones(300, 300)}, tmp_path / "out"
+        )
+    assert caught.value.code == "P0301"
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_are_the_same_whatever_was_compiled_before(tmp_path: Path) -> None:
+    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
+    for name in ("one", "two"):
+        shared.compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / name)
+    for file in ("model.vsm", "model.app", "l3ir.txt"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    onnx.checker.check_model(onnx.load(tmp_path / "one" / "model.onnx"))
+
+
+def test_functions_without_inputs_or_operators(tmp_path: Path) -> None:
+    weight = torch.rand(3)
+    shared = context("emu2:mini")
+    compiled = shared.compile(lambda d: {"out": weight, "more": weight}, {}, tmp_path / "a")
+    same(compiled({})["more"], weight)
+    empty = {"x": torch.ones(0, 4)}
+    with pytest.warns(HostFallbackWarning, match="without elements"):
+        compiled = shared.compile(lambda d: {"out": d["x"] + 1}, empty, tmp_path / "b")
+    assert compiled(empty)["out"].shape == (0, 4)
+    compiled = shared.compile(lambda d: {}, {"x": torch.ones(1)}, tmp_path / "c")
+    assert compiled({"x": torch.ones(1)}) == {}
+
+
+# -- options ----------------------------------------------------------------------------------
+
+
+def refused(options: Any, tmp_path: Path) -> PycompilerError:
+    with pytest.raises(PycompilerError) as caught:
+        context("pfvm:cpu").compile(lambda d: d, {"x": torch.ones(2)}, tmp_path, options=options)
+    return caught.value
+
+
+def test_unknown_options_name_the_legal_ones(tmp_path: Path) -> None:
+    problem = refused({"flaot_dtype": "float"}, tmp_path / "out")
+    assert problem.code == "P0701"
+    assert all(key in problem.help for key in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("float_dtype", "half"),
+        ("float_dtype", None),
+        ("strict", 1),
+        ("scheduler", "best"),
+        ("sram_budget", 2),
+        ("num_threads", 0),
+        ("backprop", "yes"),
+        ("envs", 3),
+        ("option_json", 3),
+    ],
+)
+def test_illegal_values_name_the_legal_ones(tmp_path: Path, key: str, value: object) -> None:
+    problem = refused({key: value}, tmp_path / "out")
+    assert problem.code == "P0702"
+    assert OPTIONS[key].legal in problem.help
+
+
+def test_options_without_effect_are_noted(tmp_path: Path) -> None:
+    options = {"float_dtype": "mixed", "scheduler": "spill_opt", "envs": {"A": "1"}}
+    context("emu2:mini").compile(
+        lambda d: {"out": d["x"] * 2.0},
+        {"x": torch.ones(2)},
+        tmp_path / "out",
+        options=options,
+        cache_options=CacheOptions(str(tmp_path / "cache"), enable_app_cache=False),
+        num_compiler_threads=4,
+        training=False,
+        io_spec_constraints={},
+        optimizers=[],
+        export_kwargs={},
+        quiet=True,
+    )
+    report = report_of(tmp_path / "out")
+    notes = " ".join(report["notes"])
+    for name in ("scheduler", "envs", "cache_options", "num_compiler_threads", "training"):
+        assert f"`{name}` has no effect yet" in notes
+    assert "float_dtype" not in notes
+    assert report["options"] == options
+
+
+def test_optimizers_are_refused(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    with pytest.raises(PycompilerError) as caught:
+        context().compile(
+            lambda d: {"out": d["x"] * parameter},
+            {"x": torch.ones(2)},
+            tmp_path / "out",
+            optimizers=[torch.optim.SGD([parameter], 0.1)],
+        )
+    assert caught.value.code == "P0703"
+
+
+# -- devices and paths ------------------------------------------------------------------------
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("emu2", "emu2:mini", "mncore2:auto", "mncore2:7", "pfvm:cpu"):
+        assert MNDevice(name).name == name
+    for name in ("", "tpu", "mncore2", "mncore2:8", "pfvm:cuda", "emu2x"):
+        with pytest.raises(PycompilerError) as caught:
+            MNDevice(name)
+        assert caught.value.code == "P0601"
+    with pytest.raises(PycompilerError) as caught:
+        MNDevice("emu2:nothing/here")
+    assert caught.value.code == "P0606"
+    for wrong in (lambda: MNDevice(3), lambda: Context("emu2")):  # type: ignore[arg-type]
+        with pytest.raises(PycompilerError) as caught:
+            wrong()
+        assert caught.value.code == "P0601"
+    with pytest.raises(PycompilerError) as caught:
+        context().compile(lambda d: d, {}, 3)  # type: ignore[arg-type]
+    assert caught.value.code == "P0003"
+    monkeypatch.setenv("MLSDK_DEVICE", "pfvm:cpu")
+    assert MNDevice("mncore2:auto").name == "pfvm:cpu"
+    assert repr(MNDevice("emu2")) == "MNDevice('pfvm:cpu')"
+
+
+def test_contexts_switch() -> None:
+    one, two = context(), context("pfvm:cpu")
+    Context.switch_context(one)
+    one.switch_context(two)
+
+
+def test_storage_paths(tmp_path: Path) -> None:
+    assert path is storage.path
+    assert storage.path("a/b") / "c" == Path("a/b/c")
+    assert storage.path(f"file://{tmp_path}", target="cpu") == tmp_path
+    assert os.fspath(storage.path(tmp_path)) == str(tmp_path)
+    torch.save({"a": 1}, storage.path(str(tmp_path)) / "x.pt")
+    with pytest.raises(PycompilerError) as caught:
+        storage.path("s3://bucket/x")
+    assert caught.value.code == "P0605"

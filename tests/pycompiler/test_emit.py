@@ -1,0 +1,143 @@
+"""Concatenation: steps between lines, waits, tags, relocation."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from compiling import compiled, model_of
+
+from pycompiler.emit.concat import Code, concatenate, relocate
+from pycompiler.errors import PycompilerError
+from pycompiler.layers.fragment import (
+    BlockOperand,
+    Fragment,
+    Instruction,
+    Line,
+    Move,
+    PeOperand,
+    Special,
+    Step,
+)
+from pycompiler.machine import Target, load_target
+
+
+def vector(memory: str, at: int = 0, stride: int = 1) -> PeOperand:
+    return PeOperand(memory, tuple(at + c * stride for c in range(4)))
+
+
+def passa(source: PeOperand | Special, destination: PeOperand | Special) -> Step:
+    return Step((Instruction("alu", "lpassa", (source,), (destination,)),))
+
+
+def code(*lines: Line, **addresses: int) -> Code:
+    target = load_target("mini")
+    made = concatenate([("n", "node", Fragment(lines))], addresses, target)
+    target.assemble(made.text, "test.vsm")
+    return made
+
+
+def body(*lines: Line, **addresses: int) -> list[str]:
+    return list(code(*lines, **addresses).lines[1:])
+
+
+def down(at: int, words: int = 64, l2b: int = 0, l2: int = 0) -> Move:
+    return Move(
+        "mvp",
+        words,
+        BlockOperand("dram", at, words, "v"),
+        BlockOperand("l2bm", l2, words, l2b=l2b),
+    )
+
+
+def test_local_memories_need_two_steps() -> None:
+    first, second = passa(vector("grf0"), vector("lm0")), passa(vector("lm0", 8), vector("grf1"))
+    assert body(first, second) == ["lpassa $lr0v $lm0v", "nop/2", "lpassa $lm16v $ls0v"]
+
+
+def test_other_work_fills_the_distance() -> None:
+    work = passa(vector("lm1"), vector("grf0", 8))
+    lines = body(passa(vector("grf0"), vector("lm0")), work, passa(vector("lm0"), vector("grf1")))
+    assert lines == ["lpassa $lr0v $lm0v", "lpassa $ln0v $lr16v", "nop", "lpassa $lm0v $ls0v"]
+
+
+def test_registers_count_cycles_of_the_same_word() -> None:
+    write = passa(vector("lm0"), vector("grf0"))
+    assert "nop" in body(write, passa(vector("grf0"), vector("lm1")))
+    assert body(write, passa(vector("grf0", 4), vector("lm1")))[1] == "lpassa $lr8v $ln0v"
+    last = PeOperand("grf0", (3, 3, 3, 3))  # written in cycle 3, read from cycle 0 on
+    assert "nop/2" in body(write, passa(last, vector("lm1")))
+
+
+def test_forwarding_needs_no_distance() -> None:
+    lines = body(passa(vector("lm0"), Special("nowrite")), passa(Special("aluf"), vector("lm1")))
+    assert lines == ["lpassa $lm0v $nowrite", "lpassa $aluf $ln0v"]
+
+
+def test_an_mv_is_waited_for_where_its_data_is_used() -> None:
+    to_l1 = Instruction(
+        "l2bm", "l2bmb", (BlockOperand("l2bm", 0, 64),), (BlockOperand("l1bm", 0, 64),)
+    )
+    lines = body(down(0), passa(vector("lm0"), vector("grf0")), Step((to_l1,)), v=0)
+    assert lines == ["mvp/n64i01 $d0 $lc0@.0", "lpassa $lm0v $lr0v", "l2bmb $lc0 $lb0; wait i01"]
+
+
+def test_moves_of_other_words_overlap_and_all_end_in_time() -> None:
+    lines = body(down(0), down(64, l2=64), v=0)
+    assert lines == [
+        "mvp/n64i01 $d0 $lc0@.0",
+        "mvp/n64i02 $d64 $lc64@.0",
+        "nop; wait i01",
+        "nop; wait i02",
+    ]
+
+
+def test_a_move_waits_for_what_it_overwrites() -> None:
+    lines = body(down(0), down(64), v=0)
+    assert lines[1] == "nop; wait i01"
+
+
+def test_tags_come_round() -> None:
+    target = load_target("mini")
+    lines = body(*(down(64 * i, l2=64 * (i % 32)) for i in range(200)), v=0)
+    tags = [int(found.group(1), 16) for line in lines if (found := re.match(r"mvp/n64i(..)", line))]
+    assert set(tags) == set(target.mv_tags)
+    assert tags[: len(target.mv_tags)] == list(target.mv_tags)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "text"),
+    [
+        ((4, 5, 6, 7), "$lm8v"),
+        ((4, 4, 4, 4), "$lm8"),
+        ((0, 3, 6, 9), "$lm0v6"),
+        ((3, 2, 1, 0), "$lm[6,4,2,0]"),
+        ((0, 0, 1, 1), "$lm[0,0,2,2]"),
+    ],
+)
+def test_addresses_take_the_shortest_form(offsets: tuple[int, ...], text: str) -> None:
+    assert body(passa(PeOperand("lm0", offsets), vector("grf0"))) == [f"lpassa {text} $lr0v"]
+
+
+def test_relocation_moves_every_dram_address() -> None:
+    made = code(down(0), down(128, l2=64), v=192)
+    assert [place.offset for place in made.relocations] == [0, 128]
+    moved = relocate(made.text, made.relocations, 640)
+    assert re.findall(r"\$d(\d+)", moved) == ["832", "960"]
+    assert relocate(made.text, made.relocations, 0) == made.text
+    assert re.sub(r"\$d\d+", "", moved) == re.sub(r"\$d\d+", "", made.text)
+
+
+def test_code_the_assembler_refuses_is_our_bug(target: Target) -> None:
+    with pytest.raises(PycompilerError) as caught:
+        target.assemble("fvfrob $lm0v $ln0v\n", "bad.vsm")
+    assert caught.value.code == "P0401"
+    assert caught.value.exit_code == 3
+
+
+def test_each_node_is_named_in_the_code() -> None:
+    model = model_of([("Add", ["x", "x"], "y"), ("Relu", ["y"], "z")], {"x": (4,)}, ["z"])
+    result, report = compiled(model)
+    comments = [line for line in result.vsm.splitlines() if line.startswith("# ")]
+    assert len(comments) == 1 + len(report["nodes"])
+    assert "# Relu n1_Relu: (y.at1) -> (z.at1)" in comments

@@ -1,0 +1,284 @@
+"""Planners: sides and segments, layouts that agree, addresses that do not collide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import onnx
+import pytest
+from compiling import Node, Shape, compiled, model_of, random_inputs, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto
+
+from pycompiler.errors import HostFallbackWarning, PycompilerError
+from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, Side, Stage, SubAxis
+from pycompiler.graph.layout import UNIT_LEVELS
+from pycompiler.graph.verify import layout_ranges
+from pycompiler.layers.base import misfits
+from pycompiler.layers.registry import LAYERS
+from pycompiler.machine import Target, load_target
+from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.dtype import plan_dtypes
+from pycompiler.planners.layout import machine_digits, plan_layouts
+from pycompiler.planners.location import plan_locations
+from pycompiler.planners.side import plan_sides
+from pycompiler.scheduler.address import Block, pack, plan_addresses
+
+
+def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNGraph:
+    outputs = [name for _, _, name in nodes]
+    graph = import_onnx(model_of(nodes, inputs, outputs), target.name).graph
+    graph = plan_dtypes(plan_sides(graph, strict=True), float_dtype="float")
+    return plan_layouts(plan_locations(graph), target)
+
+
+def broadcast(one: Shape, other: Shape) -> Shape | None:
+    try:
+        return np.broadcast_shapes(one, other)
+    except ValueError:
+        return None
+
+
+@st.composite
+def elementwise(draw: st.DrawFn) -> tuple[list[Node], dict[str, Shape]]:
+    """A random graph of broadcasting operators, all of whose results are outputs.
+
+    Every axis position has two sizes besides 1, so that an axis meets others of different sizes.
+    """
+    rank = draw(st.integers(0, 3))
+    sizes = [(1, *draw(st.permutations([2, 3, 5, 8, 17, 40]))[:2]) for _ in range(rank)]
+    inputs: dict[str, Shape] = {}
+    for index in range(draw(st.integers(1, 5))):
+        shape = tuple(draw(st.sampled_from(choices)) for choices in sizes)
+        inputs[f"x{index}"] = shape[draw(st.integers(0, rank)) if draw(st.booleans()) else 0 :]
+    shapes = dict(inputs)
+    nodes: list[Node] = []
+    for index in range(draw(st.integers(1, 6))):
+        one = draw(st.sampled_from(list(shapes)))
+        fitting = {n: broadcast(shapes[one], s) for n, s in shapes.items()}
+        other = draw(st.sampled_from([n for n, s in fitting.items() if s is not None]))
+        op = draw(st.sampled_from(["Add", "Sub", "Mul", "Relu"]))
+        reads = [one] if op == "Relu" else [one, other]
+        nodes.append((op, reads, f"v{index}"))
+        shapes[f"v{index}"] = (shapes[one] if op == "Relu" else fitting[other]) or ()
+    return nodes, inputs
+
+
+@given(elementwise(), st.sampled_from(["mncore2", "mini"]))
+@settings(max_examples=150)
+def test_layouts_agree_in_every_operator(
+    case: tuple[list[Node], dict[str, Shape]], machine: str
+) -> None:
+    target = load_target(machine)
+    graph = laid_out(*case, target)
+    for node in graph.nodes:
+        whole = graph.values[node.outputs[0]].layout
+        assert whole is not None
+        for name, axes in LAYERS[node.op].frame(node, graph).values:
+            assert misfits(whole, graph.values[name].layout, axes, target) is None
+    for value in (graph.values[name] for name in graph.device_values()):
+        assert value.layout is not None
+        value.layout.check(value.shape, value.dtype, layout_ranges(target), 1 << 40)
+        waste = prod(value.layout.padded_shape) / max(1, prod(value.shape))
+        assert waste <= 2 ** (len(value.shape) + 4)
+
+
+def test_a_class_that_meets_others_in_turn(target: Target) -> None:
+    # The rows get the digits that 63 columns cannot use; 40 columns could, but meet the same rows.
+    nodes = [("Mul", ["x", "y"], "a"), ("Add", ["x", "z"], "b")]
+    graph = laid_out(nodes, {"x": (64, 1), "y": (1, 63), "z": (1, 40)}, target)
+    rows, columns = graph.values["b"].layout.axes
+    assert SubAxis(2, Level.W) in rows
+    assert not any(sub.level is Level.W for sub in columns)
+    graph.values["b"].layout.check((64, 40), MNDtype.FLOAT, layout_ranges(target), 1 << 40)
+
+
+@given(elementwise(), st.integers(0, 1000))
+@settings(max_examples=40)
+def test_random_graphs_compute_what_the_host_computes(
+    case: tuple[list[Node], dict[str, Shape]], seed: int
+) -> None:
+    nodes, inputs = case
+    model = model_of(nodes, inputs, [name for _, _, name in nodes])
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    given_inputs = random_inputs(inputs, seed, scale=1.0)
+    found = run(result, given_inputs)
+    wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)
+    for name, array in wanted.items():
+        # Cancellation makes small results of large ones: errors are of the scale of the graph.
+        scale = max(float(np.abs(a).max(initial=0)) for a in wanted.values())
+        assert np.allclose(found[name], array, rtol=2.0**-20, atol=scale * 2.0**-20)
+
+
+def units(layout: Layout) -> int:
+    return prod(s.size for s in layout.subaxes if s.level in UNIT_LEVELS)
+
+
+@pytest.mark.parametrize("shape", [(512, 1024), (1 << 19,), (2, 3, 64, 128, 32), (65536, 3)])
+def test_large_tensors_use_every_pe(shape: tuple[int, ...], target: Target) -> None:
+    graph = laid_out([("Relu", ["x"], "y")], {"x": shape}, target)
+    layout = graph.values["y"].layout
+    pes = prod(target.pe_shape)
+    assert units(layout) == pes
+    assert layout.num_lw(target.cycles) == -(-prod(shape) // (2 * pes * 4)) * 4
+
+
+def test_small_tensors_stay_together() -> None:
+    graph = laid_out([("Relu", ["x"], "y")], {"x": (3, 4)}, load_target("mncore2"))
+    assert str(graph.values["y"].layout) == "((3:1), (2_PE:1, 2_W:1); B@[2_PE:2,MAB,L1B,L2B])"
+    assert graph.values["y"].num_lw == 4
+
+
+def test_a_repeated_operand_is_copied_where_the_other_spreads() -> None:
+    graph = laid_out(
+        [("Add", ["x", "b"], "y")], {"x": (64, 1024), "b": (1024,)}, load_target("mncore2")
+    )
+    bias = graph.values["b"].layout
+    assert bias.on(Level.L2B) == ()
+    assert Level.L2B in {entry.level for entry in bias.broadcast}
+    assert bias.num_lw(4) == 4
+
+
+def test_digits_are_the_prime_factors_of_the_counts(target: Target) -> None:
+    digits = machine_digits(target, 2)
+    for level in UNIT_LEVELS:
+        own = [digit for digit in digits if digit.level is level]
+        assert prod(digit.size for digit in own) == target.level_range[level.value]
+        assert [d.stride for d in own] == [prod(e.size for e in own[:i]) for i in range(len(own))]
+
+
+# -- sides -----------------------------------------------------------------------------------
+
+
+def test_host_and_device_alternate_as_seldom_as_possible() -> None:
+    nodes = [
+        ("Add", ["x", "x"], "a"),
+        ("Sin", ["a"], "s"),
+        ("Mul", ["x", "x"], "b"),
+        ("Cos", ["b"], "c"),
+        ("Add", ["s", "c"], "d"),
+    ]
+    model = model_of(nodes, {"x": (4, 4)}, ["d"])
+    with pytest.warns(HostFallbackWarning):
+        result, _ = compiled(model)
+    sides = {node.segment: node.side for node in result.graph.nodes}
+    assert sides == {0: Side.DEVICE, 1: Side.HOST, 2: Side.DEVICE}
+
+
+def test_reasons_name_operator_or_dtype() -> None:
+    model = model_of([("Add", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.INT64)
+    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    assert graph.nodes[0].reason == "Add computes in Float on the device, not in Long"
+    model = model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"])
+    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    assert graph.nodes[0].reason == "no layer for Sin"
+
+
+def test_attributes_no_layer_knows_go_to_the_host() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 3, opset_import: ["": 6]> g (float[2, 3] a, float[2] b) => (float[2, 3] c) {
+            c = Add <axis = 0, broadcast = 1> (a, b)
+        }"""
+    )
+    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    assert dict(graph.nodes[0].attributes) == {"axis": 0, "broadcast": 1}
+    assert graph.nodes[0].reason == "Add has no attribute `axis` on the device"
+
+
+def test_strict_refuses_the_host() -> None:
+    model = model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"])
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model, strict=True)
+    assert caught.value.code == "P0303"
+
+
+def test_values_of_the_host_have_no_device_place() -> None:
+    model = model_of([("Sin", ["x"], "s"), ("Relu", ["s"], "r")], {"x": (4,), "u": (2,)}, ["r"])
+    with pytest.warns(HostFallbackWarning):
+        result, _ = compiled(model)
+    values = result.graph.values
+    assert values["x"].location is Location.HOST
+    assert values["u"].location is Location.HOST
+    assert values["s"].location is Location.DRAM
+
+
+# -- addresses -------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 20), st.integers(0, 10))))
+def test_packing_keeps_living_blocks_apart(rows: list[tuple[int, int, int]]) -> None:
+    blocks = [Block(f"b{i}", w, s, s + n) for i, (w, s, n) in enumerate(rows)]
+    where, needed = pack(blocks)
+    assert set(where) == {block.name for block in blocks}
+    for i, one in enumerate(blocks):
+        assert 0 <= where[one.name] <= needed - one.words
+        for other in blocks[:i]:
+            if one.start <= other.stop and other.start <= one.stop:
+                low, high = sorted((one, other), key=lambda b: where[b.name])
+                assert where[low.name] + low.words <= where[high.name]
+
+
+def test_intermediate_results_share_dram() -> None:
+    nodes = [("Relu", ["x"], "v0")] + [("Neg", [f"v{i}"], f"v{i + 1}") for i in range(6)]
+    model = model_of(nodes, {"x": (512, 64)}, ["v6"])
+    result, _ = compiled(model, "mncore2")
+    image = result.app.values["x"].words
+    assert result.app.dram_words == 3 * image  # input, output, and one at a time between
+
+
+# -- too large -------------------------------------------------------------------------------
+
+
+def test_a_tensor_whose_share_exceeds_lm() -> None:
+    target = load_target("mini")
+    elements = 2 * prod(target.pe_shape) * target.words("lm0")
+    compiled(model_of([("Relu", ["x"], "y")], {"x": (elements,)}, ["y"]))
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model_of([("Relu", ["x"], "y")], {"x": (elements + 1,)}, ["y"]))
+    problem = caught.value
+    assert problem.code == "P0301"
+    assert problem.fields["value"] == "x"
+    assert problem.fields["capacity"] == target.words("lm0")
+    assert "split the tensor" in problem.help
+
+
+def test_a_result_may_fill_an_lm_with_smaller_operands() -> None:
+    target = load_target("mini")
+    columns, words = 2 * prod(target.pe_shape), target.words("lm0")
+    shapes = [((words, 1), (1, columns)), ((words // 16, 1, columns), (1, 16, 1))]
+    for x, y in shapes:
+        result, _ = compiled(model_of([("Sub", ["x", "y"], "z")], {"x": x, "y": y}, ["z"]))
+        assert result.graph.values["z"].num_lw == words
+
+
+def test_values_that_do_not_fit_together() -> None:
+    target = load_target("mini")
+    size = 2 * prod(target.pe_shape) * target.words("lm0")
+    model = model_of([("Add", ["x", "y"], "z")], {"x": (size,), "y": (size,)}, ["z"])
+    graph = replace(compiled(model)[0].graph, stage=Stage.SCHEDULED)
+    moved = {"y.at0": replace(graph.values["y.at0"], location=Location.LM0)}
+    with pytest.raises(PycompilerError) as caught:
+        plan_addresses(graph.with_values(moved), target)
+    assert caught.value.code == "P0304"
+    assert "Add" in caught.value.message
+
+
+def test_more_than_dram() -> None:
+    target = load_target("mini")
+    blocks = [Block(f"b{i}", target.words("dram") // 2 + 1, 0, 0) for i in range(2)]
+    assert pack(blocks)[1] > target.words("dram")
+    size = 2 * prod(target.pe_shape) * target.words("lm0")
+    count = target.words("dram") // (size // 2) + 1
+    names = [f"x{i}" for i in range(count)]
+    nodes: list[Node] = [("Add", ["x0", "x1"], "v1")]
+    nodes += [("Add", [f"v{i - 1}", f"x{i}"], f"v{i}") for i in range(2, count)]
+    model = model_of(nodes, {name: (size,) for name in names}, [nodes[-1][2]])
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model)
+    assert caught.value.code == "P0302"
+    assert caught.value.fields["memory"] == "dram"

@@ -1,0 +1,139 @@
+"""``python -m pycompiler.mlsdk``: scripts for MLSDK run unmodified."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiling import SCRIPTS
+
+from pycompiler.mlsdk.__main__ import main
+
+COMMAND = [sys.executable, "-m", "pycompiler.mlsdk"]
+
+
+def start(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "MLSDK_DEVICE"} | variables
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("device", [None, "pfvm:cpu"])
+def test_add(tmp_path: Path, device: str | None) -> None:
+    variables = {"ADD_OUT": str(tmp_path / "a" / "b")}
+    if device:
+        variables["MLSDK_DEVICE"] = device
+    done = start(SCRIPTS / "add.py", **variables)
+    assert done.returncode == 0, done.stderr
+    assert "2., 2., 2., 2." in done.stdout
+    assert done.stderr == ""
+    report = json.loads((tmp_path / "a" / "b" / "report.json").read_text())
+    assert report["status"] == "ok"
+    assert report["host_fallback"] == []
+    assert (report["steps"] == 0) == (device == "pfvm:cpu")
+
+
+@pytest.mark.parametrize("device", ["emu2", "mncore2:auto", "pfvm:cpu"])
+def test_the_device_as_an_argument(tmp_path: Path, device: str) -> None:
+    done = start(SCRIPTS / "add_device.py", device, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{device} agrees True\n"
+
+
+SCRIPT_CASES = {
+    # name: (source, exit code, in stdout, in stderr)
+    "own exception": ("def f():\n    raise KeyError('mine')\nf()\n", 1, "", "KeyError: 'mine'"),
+    "exit code": ("import sys\nprint('bye')\nsys.exit(7)\n", 7, "bye\n", ""),
+    "exit text": ("raise SystemExit('enough')\n", 1, "", "enough\n"),
+    "our diagnostic": (
+        "import mlsdk\nmlsdk.MNDevice('tpu')\n",
+        1,
+        "",
+        "error[P0601]: there is no device `tpu`\n  help: use emu2",
+    ),
+    "own exception while traced": (
+        "import mlsdk, torch\n"
+        "def f(d):\n"
+        "    raise ValueError('in forward')\n"
+        "mlsdk.Context(mlsdk.MNDevice('pfvm:cpu')).compile(f, {'x': torch.ones(2)}, OUT)\n",
+        1,
+        "",
+        "in f\n    raise ValueError('in forward')\nValueError: in forward",
+    ),
+    "syntax error": ("def f(:\n", 1, "", "SyntaxError"),
+    "name and file": (
+        "import sys\nprint(__name__, __file__ == sys.argv[0], sys.argv[1:])\n",
+        0,
+        "__main__ True ['a', '-b']\n",
+        "",
+    ),
+    "annotations are values": (
+        "from mlsdk import TensorProxy\nclass A:\n    x: TensorProxy\n"
+        "print(A.__annotations__['x'] is TensorProxy, TensorProxy.__module__)\n",
+        0,
+        "True pycompiler.runtime.proxy\n",
+        "",
+    ),
+    "unknown submodule": ("import mlsdk.nothing\n", 1, "", "ModuleNotFoundError"),
+}
+
+
+@pytest.mark.parametrize("case", SCRIPT_CASES)
+def test_outcomes(tmp_path: Path, case: str) -> None:
+    source, code, stdout, stderr = SCRIPT_CASES[case]
+    script = tmp_path / "script.py"
+    script.write_text(source.replace("OUT", repr(str(tmp_path / "out"))))
+    done = start(script, "a", "-b")
+    assert done.returncode == code, done.stderr
+    assert done.stdout == stdout
+    assert stderr in done.stderr
+    ours = "error[" in done.stderr
+    assert not (ours and "Traceback" in done.stderr)
+    assert "pycompiler/mlsdk/script.py" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "diagnostic"),
+    [
+        ([], 2, "P0007"),
+        (["--wat"], 2, "P0007"),
+        (["missing.py"], 1, "P0001"),
+        (["."], 1, "P0001"),
+        (["binary.py"], 1, "P0005"),
+    ],
+)
+def test_wrong_command_lines(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    diagnostic: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mlsdk", *arguments])
+    Path("binary.py").write_bytes(b"x = '\xff\xfe'\n")
+    assert main() == code
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("error[") == 1
+    assert f"error[{diagnostic}]" in shown.err
+
+
+def test_an_empty_script_and_help(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    assert start(empty).returncode == 0
+    done = start("--help")
+    assert done.returncode == 0
+    assert "SCRIPT" in done.stdout
