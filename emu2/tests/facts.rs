@@ -37,8 +37,8 @@ fn memories() {
         ("omr", 64, Unit::Mask, Ports::Split, "OMR"),
         ("bar0", 1, Unit::Base, Ports::Split, "BAR0"),
         ("bar1", 1, Unit::Base, Ports::Split, "BAR1"),
-        ("mx", 16, Unit::Matrix, Ports::Split, "MATX"),
-        ("my", 16, Unit::Matrix, Ports::Split, "MATY"),
+        ("mx", 16, Unit::Matrix, Ports::Shared, "MATX"),
+        ("my", 16, Unit::Matrix, Ports::Shared, "MATY"),
     ];
     assert_eq!(spec.memories.len(), table.len());
     for (m, (name, words, unit, ports, dump)) in spec.memories.iter().zip(table) {

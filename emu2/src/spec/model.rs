@@ -173,7 +173,7 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
-    /// One port for both.
+    /// One port for both. A matrix register with one serves one instruction of a line.
     Shared,
     /// One for reads, one for writes.
     Split,
@@ -400,6 +400,22 @@ pub struct Slot {
     pub doc: String,
 }
 
+/// `[[share]]`: slots whose instructions drive one unit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Name of the unit.
+    pub name: String,
+    /// The slots.
+    pub slots: Vec<String>,
+    /// Instructions of these slots on a line, all of one precision.
+    pub limit: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
 /// Which part of the 128-bit path an op works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -550,6 +566,8 @@ pub struct MatrixOp {
     pub kernel: MatrixKernel,
     /// Issue slot.
     pub slot: String,
+    /// The MAU input that its source comes through.
+    pub port: Option<MauPort>,
     /// Precisions that may move two rows or columns a cycle.
     #[serde(default)]
     pub wide: Vec<String>,
@@ -700,6 +718,8 @@ pub enum ControlKernel {
     Wait,
     /// Freezes the forwarding paths.
     Noforward,
+    /// Sets the write masks of the lines that follow.
+    Mask,
     /// Ends the source.
     Quit,
 }
