@@ -216,3 +216,34 @@ fn hazards_and_timing() {
     let t = &spec.timing;
     assert_eq!((t.mv_latency, t.mv_throughput, t.tag_minimum, t.tag_maximum), (256, 16, 1, 63));
 }
+
+/// Published rates in long words per cycle: inside a group, across groups.
+#[test]
+fn mv_rates() {
+    let spec = spec();
+    let table: &[(&str, &str, Option<(u32, u32)>)] = &[
+        ("mvp", "pdm_to_dram", None),
+        ("mvp", "dram_to_pdm", None),
+        ("mvp", "pdm_to_pdm", None),
+        ("mvp", "dram_to_l2bm", None),
+        ("mvp", "l2bm_to_dram", None),
+        ("mvp", "pdm_to_l2bm", Some((16, 8))),
+        ("mvp", "l2bm_to_pdm", Some((16, 8))),
+        ("mvp", "dram_to_l2bm_parallel", None),
+        ("mvp", "l2bm_to_dram_parallel", None),
+        ("mvp", "pdm_to_l2bm_parallel", None),
+        ("mvp", "l2bm_to_pdm_parallel", None),
+        ("mvb", "pdm_to_l2bm", Some((8, 8))),
+        ("mvb", "dram_to_l2bm", Some((8, 8))),
+    ];
+    let mut seen = 0;
+    for (at, transfer) in spec.transfers.iter().enumerate().filter(|(_, t)| t.slot == "mv") {
+        for form in &spec.forms[at] {
+            let expected = table.iter().find(|(t, f, _)| *t == transfer.name && *f == form.name);
+            let rate = form.throughput.as_ref().map(|t| (t.same_group, t.across));
+            assert_eq!(Some(rate), expected.map(|e| e.2), "{} {}", transfer.name, form.name);
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, table.len());
+}

@@ -34,7 +34,7 @@ TESTS = [
     "vectors",
     "acceptance",
     "word_vectors",
-    "word_roundtrip",
+    "word_properties",
 ]
 KILLED_AT = 0.95
 TIMEOUT_S = 300
@@ -209,8 +209,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--only", metavar="FILE", help="mutants of this file alone, such as alu.toml")
+    parser.add_argument("--skip", metavar="FILE", help="no mutants of this file")
     options = parser.parse_args()
-    mutants = all_mutants()
+    mutants = [m for m in all_mutants() if m.file.name != options.skip]
+    if options.only:
+        mutants = [m for m in mutants if m.file.name == options.only]
     sample = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
     tests = built_tests()
     clean = killed_by(Mutant(sample[0].file, sample[0].line, sample[0].before, sample[0].before), tests)
