@@ -213,6 +213,11 @@ fn hazards_and_timing() {
         let h = spec.hazards.iter().find(|h| h.name == *name).unwrap_or_else(|| panic!("no hazard {name}"));
         assert_eq!((h.steps, h.cycles), (*steps, *cycles), "{name}");
     }
+    let memories: Vec<(&str, &[String])> = spec.hazards.iter().map(|h| (h.name.as_str(), h.memories.as_slice())).collect();
+    let of = |name: &str| memories.iter().find(|(n, _)| *n == name).map(|(_, m)| m.join(" ")).unwrap();
+    assert_eq!(of("mv"), "pdm dram l2bm");
+    assert_eq!(of("lm"), "lm0 lm1");
+    assert_eq!(of("grf"), "grf0 grf1");
     let t = &spec.timing;
     assert_eq!((t.mv_latency, t.mv_throughput, t.tag_minimum, t.tag_maximum), (256, 16, 1, 63));
 }
