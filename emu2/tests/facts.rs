@@ -16,8 +16,7 @@ fn tree_and_links() {
     let letters: String = spec.levels.iter().map(|l| l.selector).collect();
     assert_eq!(letters, "ncbmp");
     let ports: Vec<_> = spec.ports.iter().map(|(n, w)| (n.as_str(), *w)).collect();
-    let expected =
-        [("l2bm_narrow", 16), ("l2bm_lane", 8), ("reduce_inputs", 4), ("mv_block", 16), ("mv_unit", 64)];
+    let expected = [("l2bm_narrow", 16), ("l2bm_lane", 8), ("reduce_inputs", 4), ("mv_block", 16), ("mv_unit", 64)];
     assert_eq!(ports, expected);
 }
 
@@ -90,7 +89,8 @@ fn formats_and_precisions() {
     let formats: Vec<_> = spec.formats.iter().map(|f| (f.name.as_str(), f.exponent, f.fraction)).collect();
     assert_eq!(formats, [("half", 6, 9), ("single", 8, 23), ("double", 11, 52)]);
     let precisions: Vec<_> = spec.precisions.iter().map(|p| (p.name.as_str(), p.lanes, p.pseudo)).collect();
-    let expected = [("d", 1, false), ("f", 2, false), ("h", 4, false), ("g", 2, true), ("l", 1, false), ("i", 2, false)];
+    let expected =
+        [("d", 1, false), ("f", 2, false), ("h", 4, false), ("g", 2, true), ("l", 1, false), ("i", 2, false)];
     assert_eq!(precisions[..6], expected);
     assert_eq!(precisions[6], ("s", 4, false));
 }
@@ -107,7 +107,8 @@ fn mau() {
     ];
     assert_eq!(spec.mau_precisions.len(), table.len());
     for (m, expected) in spec.mau_precisions.iter().zip(table) {
-        let got = (m.name.as_str(), m.omitted_bits, m.ignored_bits, m.addend, m.result, m.reduced.as_str(), m.pair, m.rows);
+        let got =
+            (m.name.as_str(), m.omitted_bits, m.ignored_bits, m.addend, m.result, m.reduced.as_str(), m.pair, m.rows);
         assert_eq!(got, expected);
     }
     use MauPort::{X, Y, Z};
@@ -121,7 +122,8 @@ fn mau() {
         ("mmul", &[X], true, true),
     ];
     assert_eq!(ops, expected);
-    let matrix: Vec<_> = spec.matrix_ops.iter().map(|m| (m.name.as_str(), m.kernel, m.wide.clone(), m.wide_only.clone())).collect();
+    let matrix: Vec<_> =
+        spec.matrix_ops.iter().map(|m| (m.name.as_str(), m.kernel, m.wide.clone(), m.wide_only.clone())).collect();
     assert_eq!(matrix[0], ("mwrite", MatrixKernel::Write, vec!["h".to_string()], vec![]));
     assert_eq!(matrix[1], ("mread", MatrixKernel::Read, vec!["h".to_string()], vec!["h".to_string()]));
 }
@@ -213,7 +215,8 @@ fn hazards_and_timing() {
         let h = spec.hazards.iter().find(|h| h.name == *name).unwrap_or_else(|| panic!("no hazard {name}"));
         assert_eq!((h.steps, h.cycles), (*steps, *cycles), "{name}");
     }
-    let memories: Vec<(&str, &[String])> = spec.hazards.iter().map(|h| (h.name.as_str(), h.memories.as_slice())).collect();
+    let memories: Vec<(&str, &[String])> =
+        spec.hazards.iter().map(|h| (h.name.as_str(), h.memories.as_slice())).collect();
     let of = |name: &str| memories.iter().find(|(n, _)| *n == name).map(|(_, m)| m.join(" ")).unwrap();
     assert_eq!(of("mv"), "pdm dram l2bm");
     assert_eq!(of("lm"), "lm0 lm1");

@@ -93,7 +93,8 @@ fn l1bm_maps() {
         assert_eq!(declared(&spec, "l1bmm", "to_pe", &[]), to_pe(single()));
         assert_eq!(declared(&spec, "l1bmm", "to_pe_2", &[]), to_pe(pair()));
         for x in 0..n.mab {
-            let of_mab = |words: Vec<(Place, Place)>| from_pe(words.into_iter().filter(|(pe, _)| pe.mab == x).collect());
+            let of_mab =
+                |words: Vec<(Place, Place)>| from_pe(words.into_iter().filter(|(pe, _)| pe.mab == x).collect());
             let parameter = [("mab_number", i64::from(x))];
             assert_eq!(declared(&spec, "l1bmm", "from_pe", &parameter), of_mab(single()));
             assert_eq!(declared(&spec, "l1bmm", "from_pe_2", &parameter), of_mab(pair()));

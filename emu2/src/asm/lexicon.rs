@@ -3,8 +3,8 @@
 use super::program::{PeKind, Target};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
-    ControlKernel, End, LaneKind, LevelName, MauPort, Mnemonic, Operand, ResolvedForm, Spec, Unit, ALU_SLOT,
-    LONG_BITS, MAU_SLOT, WORDS_PER_LONG,
+    ControlKernel, End, LaneKind, LevelName, MauPort, Mnemonic, Operand, ResolvedForm, Spec, Unit, ALU_SLOT, LONG_BITS,
+    MAU_SLOT, WORDS_PER_LONG,
 };
 use std::sync::OnceLock;
 

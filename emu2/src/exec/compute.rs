@@ -96,14 +96,16 @@ impl MauOp {
         let letter = &spec.precisions[form.precision];
         let port = |port| entry.sources.iter().position(|p| *p == port);
         let no_kernel = || {
-            let message = format!("the engine has no MAU kernel for `{}` of `{}` with these ports", entry.name, letter.name);
+            let message =
+                format!("the engine has no MAU kernel for `{}` of `{}` with these ports", entry.name, letter.name);
             Error::new(Code::NoKernel, message)
         };
         let lane = letter.lane().ok_or_else(no_kernel)?;
         // The kernels of the half precision take and give singles on the whole path, the others lanes of L0.
         let wide = lane == Lane::H;
         let path = |width| (width == DataWidth::Path) == wide;
-        let format = lane.format().filter(|_| path(precision.addend) && path(precision.result)).ok_or_else(no_kernel)?;
+        let format =
+            lane.format().filter(|_| path(precision.addend) && path(precision.result)).ok_or_else(no_kernel)?;
         let one = u64::from(format.bias()) << format.frac_bits;
         let (omitted, ignored) = (precision.omitted_bits, precision.ignored_bits);
         let negated = form.negated;

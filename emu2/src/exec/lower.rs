@@ -16,8 +16,8 @@ use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU, LONG_BITS,
-    ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM,
+    IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -131,7 +131,8 @@ impl Lowering {
         lane: Option<Lane>,
     ) -> Result<(Compute, Option<ForwardUnit>), Error> {
         let spec = self.spec.clone();
-        let register = |bank: usize| spec.memory(&spec.banks[bank].memory).map(|m| layout.slot(m).index).unwrap_or_default();
+        let register =
+            |bank: usize| spec.memory(&spec.banks[bank].memory).map(|m| layout.slot(m).index).unwrap_or_default();
         Ok(match instruction.kind {
             PeKind::Alu { op, precision, unsigned, literal, length } => {
                 let form = AluForm { op, precision, unsigned, literal, length };

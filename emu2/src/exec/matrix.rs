@@ -30,7 +30,11 @@ impl MatrixAccess {
     }
 
     fn halves(&self) -> usize {
-        if self.wide { 2 } else { 1 }
+        if self.wide {
+            2
+        } else {
+            1
+        }
     }
 
     /// Stores the path `[cycle][half][lane]` as rows.
@@ -92,13 +96,13 @@ pub(super) struct Operands<'a> {
 impl Product {
     /// Brings the matrix register into the form of this precision, unless it is already.
     pub(super) fn prepare(&self, l1b: &mut L1b, lanes: usize) {
-        let fits = match (&l1b.decoded[self.slot], self.lane, self.pseudo) {
-            (Some(Decoded::D(_)), Lane::D, _) => true,
-            (Some(Decoded::F(_)), Lane::F, false) => true,
-            (Some(Decoded::G(_)), Lane::F, true) => true,
-            (Some(Decoded::H(_)), Lane::H, _) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (&l1b.decoded[self.slot], self.lane, self.pseudo),
+            (Some(Decoded::D(_)), Lane::D, _)
+                | (Some(Decoded::F(_)), Lane::F, false)
+                | (Some(Decoded::G(_)), Lane::F, true)
+                | (Some(Decoded::H(_)), Lane::H, _)
+        );
         if fits {
             return;
         }
@@ -106,7 +110,9 @@ impl Product {
         let word = |mab: usize, row: usize, pe: usize| register[row * lanes + mab * MAB_PES + pe];
         let mabs = 0..lanes / MAB_PES;
         let single = |mab: usize| -> [[u32; 2 * MAB_PES]; 2 * MAB_PES] {
-            std::array::from_fn(|row| std::array::from_fn(|col| (word(mab, row, col / 2) >> (32 - 32 * (col % 2))) as u32))
+            std::array::from_fn(|row| {
+                std::array::from_fn(|col| (word(mab, row, col / 2) >> (32 - 32 * (col % 2))) as u32)
+            })
         };
         l1b.decoded[self.slot] = Some(match (self.lane, self.pseudo) {
             (Lane::H, _) => Decoded::H(

@@ -6,6 +6,7 @@ mod check;
 mod raw;
 mod resolve;
 
+pub(super) use raw::Raw;
 pub(super) use resolve::resolve;
 
 use super::mnemonic::Half;
@@ -35,6 +36,8 @@ pub struct Encoding {
     pub forward: usize,
     /// Field of the write mask's entry.
     pub mask: usize,
+    /// The memory that an `r` line of assembled text writes.
+    pub record_memory: String,
     /// What the words cover.
     pub doc: String,
     /// How well the whole is known.
@@ -79,6 +82,7 @@ impl EncodingField {
     /// How well `value` is known in this field.
     pub fn status_of(&self, value: u64) -> Status {
         match (&self.seen, self.inferred) {
+            (None, _) if value == self.idle => Status::Seen,
             (None, _) => self.status,
             (Some(seen), _) if seen.contains(&value) => self.status,
             (_, Some([low, high])) if (low..=high).contains(&value) => Status::Inferred,

@@ -175,9 +175,12 @@ impl ResolvedForm {
         places.sort_unstable();
         if !self.tree.is_empty() {
             let elements: usize = self.tree.iter().product();
-            let even = elements > 0 && places.len() % elements == 0;
+            let even = elements > 0 && places.len().is_multiple_of(elements);
             if !even || places.chunks_exact(elements).any(|c| c[0] != c[elements - 1]) {
-                return Err(Error::new(Code::SpecMapOverlap, format!("{place}{with}: not {elements} elements for each word")));
+                return Err(Error::new(
+                    Code::SpecMapOverlap,
+                    format!("{place}{with}: not {elements} elements for each word"),
+                ));
             }
             places.dedup();
         }

@@ -1,6 +1,7 @@
 //! The declared machine: TOML files under `isa_specs/`, loaded, merged, validated and resolved.
 
 mod control;
+mod encoding;
 mod expr;
 mod map;
 mod mnemonic;
@@ -8,6 +9,10 @@ mod model;
 mod resolve;
 mod source;
 
+pub use encoding::{
+    Coded, Encoding, EncodingCode, EncodingField, EncodingInput, EncodingOp, EncodingPlace, EncodingPort,
+    EncodingShared, EncodingUnit, EncodingVector, Family, LiteralPiece, OpTarget, Selector, Status,
+};
 pub use expr::{Expr, ExprError};
 pub use map::{End, Move, Place, ResolvedForm, COORDINATES, HALVES};
 pub use mnemonic::{Half, Mnemonic};
@@ -82,6 +87,8 @@ pub struct Spec {
     pub literals: Vec<Literal>,
     /// Issue slots.
     pub slots: Vec<Slot>,
+    /// Slots that drive one unit.
+    pub shares: Vec<Share>,
     /// ALU operations.
     pub alu: Vec<Alu>,
     /// How precisions use the MAU.
@@ -106,6 +113,8 @@ pub struct Spec {
     pub parameters: Vec<Option<ResolvedParameter>>,
     /// Legal mnemonics, without parameters.
     pub mnemonics: HashMap<String, Mnemonic>,
+    /// Machine words, if any are known.
+    pub encoding: Option<Encoding>,
     /// Differs between specs that differ anywhere.
     pub fingerprint: u64,
 }

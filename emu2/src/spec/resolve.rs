@@ -4,7 +4,10 @@ use super::expr::Expr;
 use super::map::{End, ResolvedForm};
 use super::model::*;
 use super::source::{Document, Entry};
-use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, RSQRT, BLOCK, BLOCK_EXTENDED, ROTATE, WORDS_PER_LONG, ZERO};
+use super::{
+    control, encoding, mnemonic, ResolvedParameter, Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT,
+    WORDS_PER_LONG, ZERO,
+};
 use crate::error::{Code, Error};
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
@@ -45,6 +48,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
+        shares: list(&mut document, "share")?,
         alu: list(&mut document, "alu")?,
         mau_precisions: list(&mut document, "mau_precision")?,
         mau: list(&mut document, "mau")?,
@@ -56,8 +60,10 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         forms: Vec::new(),
         parameters: Vec::new(),
         mnemonics: HashMap::new(),
+        encoding: None,
         fingerprint,
     };
+    let encoding = encoding::Raw::take(&mut document)?;
     if let Some(key) = document.single.keys().chain(document.list.keys()).next() {
         return Err(Error::new(Code::SpecUnknownKey, format!("`{key}` is not a section of a spec")));
     }
@@ -75,6 +81,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         spec.parameters.push(parameter);
     }
     spec.mnemonics = mnemonic::expand(&spec)?;
+    spec.encoding = encoding.map(|raw| encoding::resolve(raw, &spec)).transpose()?;
     Ok(spec)
 }
 
@@ -106,14 +113,14 @@ fn typed<T: DeserializeOwned>(entry: Entry, place: &str) -> Result<T, Error> {
     })
 }
 
-fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
+pub(super) fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
     match document.single.shift_remove(key) {
         Some(entry) => typed(entry, &format!("[{key}]")),
         None => Err(Error::new(Code::SpecMissingKey, format!("the spec has no [{key}]"))),
     }
 }
 
-fn list<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<Vec<T>, Error> {
+pub(super) fn list<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<Vec<T>, Error> {
     let entries = document.list.shift_remove(key).unwrap_or_default();
     entries.into_iter().map(|(name, entry)| typed(entry, &format!("[[{key}]] `{name}`"))).collect()
 }
@@ -347,14 +354,20 @@ fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
     let fraction = precision.format.as_deref().and_then(|f| spec.format(f)).map_or(0, |f| f.fraction);
     let most = fraction.min(super::WORD_BITS);
     if m.omitted_bits > most || m.ignored_bits > fraction {
-        return Err(bad(format!("{place}: {} omitted and {} ignored bits; at most {most}", m.omitted_bits, m.ignored_bits)));
+        return Err(bad(format!(
+            "{place}: {} omitted and {} ignored bits; at most {most}",
+            m.omitted_bits, m.ignored_bits
+        )));
     }
     if spec.banks.is_empty() {
         return Ok(());
     }
     let rows = precision.lanes * spec.counts.pe;
     if m.rows != rows || spec.counts.pe as usize != MAB_PES {
-        return Err(bad(format!("{place}: {} rows; the product kernels are for {rows} rows and {MAB_PES} PEs in a MAB", m.rows)));
+        return Err(bad(format!(
+            "{place}: {} rows; the product kernels are for {rows} rows and {MAB_PES} PEs in a MAB",
+            m.rows
+        )));
     }
     Ok(())
 }
@@ -420,7 +433,10 @@ fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
         }
     }
     if block && spec.counts.pe as usize != MAB_PES {
-        return Err(bad(format!("{place}: block float kernels are for {MAB_PES} PEs in a MAB, not {}", spec.counts.pe)));
+        return Err(bad(format!(
+            "{place}: block float kernels are for {MAB_PES} PEs in a MAB, not {}",
+            spec.counts.pe
+        )));
     }
     for name in a.precisions.iter().chain(&a.path_precisions).chain(a.lengths.iter().map(|l| &l.precision)) {
         let Some(precision) = spec.precisions.iter().find(|p| p.name == *name) else {

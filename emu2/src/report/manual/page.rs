@@ -15,10 +15,30 @@ pub struct Page {
 
 /// Family of entries, file, title, and what stands above the entries.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
-    ("alu", "alu.md", "ALU operations", "x and y are the sources, in this order; every destination takes the same result."),
-    ("mau", "mau.md", "MAU operations", "Sources stand in the order of the ports named; results are rounded once and normalised."),
-    ("matrix_op", "matrix.md", "Matrix registers", "Two registers per MAB. Rows and columns advance by themselves in every cycle."),
-    ("transfer", "transfers.md", "Transfers", "Index maps name counts and ports of the machine; `k`, `c`, `m`, `p`, ... are counters."),
+    (
+        "alu",
+        "alu.md",
+        "ALU operations",
+        "x and y are the sources, in this order; every destination takes the same result.",
+    ),
+    (
+        "mau",
+        "mau.md",
+        "MAU operations",
+        "Sources stand in the order of the ports named; results are rounded once and normalised.",
+    ),
+    (
+        "matrix_op",
+        "matrix.md",
+        "Matrix registers",
+        "Two registers per MAB. Rows and columns advance by themselves in every cycle.",
+    ),
+    (
+        "transfer",
+        "transfers.md",
+        "Transfers",
+        "Index maps name counts and ports of the machine; `k`, `c`, `m`, `p`, ... are counters.",
+    ),
     ("control", "control.md", "Control statements", "What a line may hold besides instructions."),
 ];
 
@@ -121,7 +141,11 @@ fn timing(spec: &Spec) -> Page {
     let mut text = format!("{NOTE}# Timing and parallel issue\n\n{}\n\n", spec.timing.doc.trim());
     let t = &spec.timing;
     let _ = writeln!(text, "- one step: {} cycles at {} MHz", spec.counts.cycle, spec.machine.clock_mhz);
-    let _ = writeln!(text, "- an MV: {} cycles, then {} long words a cycle where no rate is published", t.mv_latency, t.mv_throughput);
+    let _ = writeln!(
+        text,
+        "- an MV: {} cycles, then {} long words a cycle where no rate is published",
+        t.mv_latency, t.mv_throughput
+    );
     let _ = writeln!(text, "- tags: {} to {}", t.tag_minimum, t.tag_maximum);
     text.push_str("\n## Slots\n\nA line holds at most one instruction of each.\n\n| slot | |\n|---|---|\n");
     for s in &spec.slots {

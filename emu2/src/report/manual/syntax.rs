@@ -86,7 +86,8 @@ fn side(spec: &Spec, side: &Side, destination: bool) -> String {
     let prefix = side.width.as_deref().or(operand.widths.first().map(String::as_str)).unwrap_or_default();
     let mut selectors = String::new();
     if !side.selectors.is_empty() {
-        let level = |l: &LevelName| if side.selectors.contains(l) { format!("<{l:?}>").to_lowercase() } else { String::new() };
+        let level =
+            |l: &LevelName| if side.selectors.contains(l) { format!("<{l:?}>").to_lowercase() } else { String::new() };
         let written: Vec<String> = operand.selectors.iter().map(level).collect();
         selectors = format!("@{}", written.join("."));
     }

@@ -1,9 +1,44 @@
 //! The entries of the encoding as TOML spells them.
 
 use super::super::model::Evidence;
-use super::{Family, LiteralPiece};
+use super::super::resolve::{list, single};
+use super::super::source::Document;
+use super::{EncodingField, EncodingShared, EncodingVector, Family, LiteralPiece};
+use crate::error::Error;
 use indexmap::IndexMap;
 use serde::Deserialize;
+
+/// Everything that a spec says about machine words.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Raw {
+    pub(super) head: Head,
+    pub(super) fields: Vec<EncodingField>,
+    pub(super) enums: Vec<Enum>,
+    pub(super) ports: Vec<Port>,
+    pub(super) units: Vec<Unit>,
+    pub(super) ops: Vec<Op>,
+    pub(super) shared: Vec<EncodingShared>,
+    pub(super) vectors: Vec<EncodingVector>,
+}
+
+impl Raw {
+    /// Takes the sections out of `document`; None where the spec has no machine words.
+    pub(in super::super) fn take(document: &mut Document) -> Result<Option<Raw>, Error> {
+        if !document.single.contains_key("encoding") {
+            return Ok(None);
+        }
+        Ok(Some(Raw {
+            head: single(document, "encoding")?,
+            fields: list(document, "encoding_field")?,
+            enums: list(document, "encoding_enum")?,
+            ports: list(document, "encoding_port")?,
+            units: list(document, "encoding_unit")?,
+            ops: list(document, "encoding_op")?,
+            shared: list(document, "encoding_shared")?,
+            vectors: list(document, "encoding_vector")?,
+        }))
+    }
+}
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +48,7 @@ pub(super) struct Head {
     pub(super) idle: String,
     pub(super) forward: String,
     pub(super) mask: String,
+    pub(super) record_memory: String,
     pub(super) doc: String,
     pub(super) evidence: Evidence,
 }
@@ -33,18 +69,16 @@ pub(super) struct Enum {
 pub(super) struct Place {
     pub(super) address: String,
     pub(super) stride: String,
-    pub(super) width: String,
+    pub(super) width: Coded,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Write {
     pub(super) enable: String,
-    pub(super) source: String,
+    pub(super) source: Coded,
     pub(super) mask: String,
-    pub(super) address: Option<String>,
-    pub(super) stride: Option<String>,
-    pub(super) width: Option<String>,
+    pub(super) place: Option<Place>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
