@@ -10,12 +10,14 @@ import onnx
 
 from .app.reader import read_app
 from .app.writer import write_app
+from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
 from .graph.graph import TensorType
-from .options import parse_options
+from .machine import Target
+from .options import Options, parse_options
 from .pfvm.names import keys
 from .pfvm.prepare import prepare, static_types
-from .pipeline import compile_onnx
+from .pipeline import compile_onnx, warn_of_fallback
 from .report.codegen_dir import (
     L3IR,
     MODEL_APP,
@@ -39,12 +41,16 @@ def build(
     options: Mapping[str, Any] | None,
     folder: Path,
     notes: Sequence[str] = (),
+    cache: CompileCache | None = None,
 ) -> Function:
     """Compiles what ``make_model`` gives and writes ``folder``; ``board`` None is the host.
 
     On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
     """
+    if not isinstance(options, Mapping | None):
+        raise error("P0704", name="options", value=repr(options), legal="a dict or None")
     report = Report(device, options or {})
+    report.data["cache"] = cache_states("off")
     for note in notes:
         report.note(note)
     try:
@@ -53,16 +59,16 @@ def build(
             report.note(note)
         with report.running("export"):
             model = make_model()
-        files = {MODEL_ONNX: model.SerializeToString()}
+        files = {MODEL_ONNX: _serialized(model)}
         try:
             if board is None:
                 function: Function = host_function(model)
             else:
-                compiled = compile_onnx(model, board.target, checked, report)
-                files[MODEL_VSM] = compiled.vsm.encode()
-                files[MODEL_APP] = write_app(compiled.app)
-                files[L3IR] = compiled.l3ir.encode()
-                function = DeviceFunction(compiled.app, board)
+                made = _artifacts(model, board.target, checked, report, cache)
+                files[MODEL_VSM] = made.vsm.encode()
+                files[MODEL_APP] = write_app(made.app)
+                files[L3IR] = made.l3ir.encode()
+                function = DeviceFunction(made.app, board)
         except PycompilerError:
             raise
         except Exception as problem:
@@ -78,6 +84,37 @@ def build(
     return function
 
 
+def _artifacts(
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    cache: CompileCache | None,
+) -> Artifacts:
+    """Compile ``model``, or take what an earlier compile kept."""
+    key = ""
+    if cache is not None:
+        with report.running("cache"):
+            key = cache_key(model, target, options)
+            kept = cache.load(key, report)
+        report.data["cache"] = cache_states("miss" if kept is None else "hit")
+        if kept is not None:
+            warn_of_fallback(report)
+            return kept
+    compiled = compile_onnx(model, target, options, report)
+    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir)
+    if cache is not None:
+        cache.store(key, made, report)
+    return made
+
+
+def _serialized(model: onnx.ModelProto) -> bytes:
+    try:
+        return bytes(model.SerializeToString())
+    except Exception as problem:  # protobuf has several kinds for one that is too large
+        raise error("P0110", reason=" ".join(str(problem).split())) from problem
+
+
 def host_function(model: onnx.ModelProto) -> HostFunction:
     """Return the whole model on the host runtime."""
     prepared = prepare(model)
@@ -90,17 +127,16 @@ def host_function(model: onnx.ModelProto) -> HostFunction:
         return {key: types[value] for key, value in zip(names, values, strict=True)}
 
     results = [port.name for port in prepared.graph.output]
-    return HostFunction(model.SerializeToString(), typed(inputs, ports), typed(outputs, results))
+    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results))
 
 
 def load_function(folder: Path, board: Board | None) -> Function:
-    """Return the function that an earlier compile left in ``folder``. P0004, P0501, P0502."""
+    """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503."""
     if board is None:
         return host_function(parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX))
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     if app.target != board.target.name:
-        reason = f"it is compiled for {app.target}, the device is {board.target.name}"
-        raise error("P0004", path=folder, reason=reason, wanted=MODEL_APP)
+        raise error("P0503", path=folder, found=app.target, device=board.target.name)
     return DeviceFunction(app, board)
 
 

@@ -18,7 +18,8 @@ from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, parse_model
 from .console import report_problem, show_warnings_plainly
-from .errors import PycompilerError, error, internal
+from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error, internal
+from .graph.dtypes import numpy_dtype
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .runtime.device import Board, find_device
@@ -73,7 +74,11 @@ def _board(device: str) -> Board | None:
 @click.option("-O", "--option", "settings", multiple=True, metavar="KEY=VALUE")
 def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ...]) -> None:
     """Compile an ONNX MODEL with static shapes into a codegen_dir."""
-    build(lambda: _load_model(model), device, _board(device), _options(settings), out)
+    try:
+        build(lambda: _load_model(model), device, _board(device), _options(settings), out)
+    except (ExportError, GraphError, PlanError) as problem:
+        problem.place = problem.place or Place(str(model))
+        raise
     facts = json.loads(read_file(out, REPORT))
     table = Table(title=f"{model.name} for {device}")
     for column in ("node", "op", "output", "layout", "steps", "DRAM words"):
@@ -106,10 +111,8 @@ def run(folder: Path, inputs: Path | None, outputs: Path | None, device: str) ->
     for name, type in function.inputs.items():
         if name not in given:
             raise error("P0603", problem=f"`{name}` is missing", signature=signature)
-        array = given[name]
-        elem = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
-        if (elem.lower(), array.shape) != (type.elem, type.shape):
-            problem = f"`{name}` is {elem.lower()} {array.shape}"
+        if (numpy_dtype(type.elem), type.shape) != (given[name].dtype, given[name].shape):
+            problem = f"`{name}` is {given[name].dtype} {given[name].shape}"
             raise error("P0603", problem=problem, signature=signature)
     for name in given:
         if name not in function.inputs:
@@ -133,9 +136,14 @@ def _arrays(path: Path) -> dict[str, Array]:
         with np.load(path, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array, not named ones")
-            return {name: file[name] for name in file.files}
+            return {name: _native(file[name]) for name in file.files}
     except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as problem:
         raise error("P0006", path=path, reason=str(problem)) from problem
+
+
+def _native(array: Array) -> Array:
+    """``array`` in this computer's byte order."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 @commands.command()

@@ -188,6 +188,18 @@ TABLE: dict[str, Kind] = {
         "check it with onnx.checker.check_model",
         {"reason": "node `a` reads `b`, which nothing makes"},
     ),
+    "P0109": Kind(
+        ExportError,
+        "the {what} `{name}` is a {kind} tensor, which cannot be compiled",
+        "use dense tensors of {legal}",
+        {"what": "input", "name": "x", "kind": "complex64", "legal": "float32, int64"},
+    ),
+    "P0110": Kind(
+        ExportError,
+        "the model does not fit an ONNX file: {reason}",
+        "pass large tensors as inputs instead of closing over them, or compile the model in parts",
+        {"reason": "3 GiB exceed the maximum of 2 GiB"},
+    ),
     # P02: graphs and layouts
     "P0201": Kind(
         GraphError,
@@ -275,6 +287,12 @@ TABLE: dict[str, Kind] = {
         "compile the model again with this version",
         {"path": "model.app", "found": 9, "wanted": 1},
     ),
+    "P0503": Kind(
+        FileError,
+        "`{path}` is compiled for the machine {found}, the device is {device}",
+        "run it on emu2:{found}, or compile the model again for {device}",
+        {"path": "out", "found": "mini", "device": "mncore2"},
+    ),
     # P06: devices and calls
     "P0601": Kind(
         RunError,
@@ -330,6 +348,12 @@ TABLE: dict[str, Kind] = {
         "`{name}` is not supported: {reason}",
         "{remedy}",
         {"name": "optimizers", "reason": "it needs the training path", "remedy": "leave it out"},
+    ),
+    "P0704": Kind(
+        OptionError,
+        "`{name}` cannot be {value}",
+        "it must be {legal}",
+        {"name": "options", "value": "['float']", "legal": "a dict or None"},
     ),
     # P09: our bugs
     "P0901": Kind(

@@ -6,15 +6,19 @@ of it and stand nowhere else in the compiler. Addresses and counts are long word
 
 from __future__ import annotations
 
+import hashlib
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import emu2
+from emu2 import _core
 
 from .errors import error
 
@@ -79,8 +83,10 @@ class Hazard:
 class Target:
     """A machine the compiler generates code for."""
 
-    def __init__(self, spec: emu2.Spec):
+    def __init__(self, spec: emu2.Spec, digest: str = ""):
         self.spec = spec
+        #: Of the description's content and of the emulator it is for.
+        self.digest = digest
         self.name: str = spec.name
         self.counts: dict[str, int] = dict(spec.counts)
         self._memories: dict[str, dict[str, Any]] = dict(spec.memories)
@@ -192,4 +198,32 @@ def load_target(name: str) -> Target:
         spec = emu2.Spec.load(name)
     except emu2.EmulatorError as problem:
         raise error("P0606", spec=name, reason=problem.message) from problem
-    return Target(spec)
+    return Target(spec, _digest(name))
+
+
+def _digest(name: str) -> str:
+    """SHA-256 of a description's files, of those it extends, and of emu2's compiled part.
+
+    That part holds the built-in descriptions. Names are found as emu2 finds them: beside the
+    description that extends them, then built in, then as a path.
+    """
+    digest = hashlib.sha256(_emulator_digest())
+    beside: Path | None = None
+    while True:
+        path = beside / name if beside is not None and (beside / name).exists() else Path(name)
+        if (beside is None or path == Path(name)) and name in emu2.built_in_specs():
+            digest.update(name.encode())
+            return digest.hexdigest()
+        parent = None
+        for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
+            text = file.read_bytes()
+            digest.update(f"{file.name} {len(text)} ".encode() + text)
+            parent = tomllib.loads(text.decode()).get("extends", parent)
+        if parent is None:
+            return digest.hexdigest()
+        name, beside = parent, path.parent
+
+
+@lru_cache(maxsize=1)
+def _emulator_digest() -> bytes:
+    return hashlib.sha256(Path(str(_core.__file__)).read_bytes()).digest()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 import onnx
 
@@ -30,6 +33,8 @@ from .planners.side import plan_sides
 from .report.report import Report
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +77,7 @@ def compile_onnx(
             graph = verify(planner(graph), target, rules)
         if name == "side":
             _report_fallback(graph, report)
+            warn_of_fallback(report)
     with report.running("emit"):
         segments = [
             (list(nodes), side)
@@ -87,19 +93,33 @@ def compile_onnx(
 
 
 def _report_fallback(graph: MNGraph, report: Report) -> None:
-    rows = [
+    report.data["operators"] = len(graph.nodes)
+    report.data["host_fallback"] = [
         {"node": node.name, "op": node.op, "reason": node.reason, "source": node.source}
         for node in graph.nodes
         if node.side is Side.HOST
     ]
-    report.data["host_fallback"] = rows
+
+
+def warn_of_fallback(report: Report) -> None:
+    """Give the one warning about operators that run on the host, if there are any."""
+    rows = report.data["host_fallback"]
     if rows:
         shown = "; ".join(
             f"{row['op']} ({row['reason']}{', ' + row['source'] if row['source'] else ''})"
             for row in rows
         )
-        message = f"{len(rows)} of {len(graph.nodes)} operators run on the host: {shown}"
-        warnings.warn(message, HostFallbackWarning, stacklevel=2)
+        total = report.data["operators"]
+        message = f"{len(rows)} of {total} operators run on the host: {shown}"
+        warnings.warn(message, HostFallbackWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """Find the ``stacklevel`` at which a warning points at the code that called pycompiler."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:

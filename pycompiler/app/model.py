@@ -10,6 +10,9 @@ from ..pfvm.session import Array
 
 FORMAT = 1
 
+#: Length of the SHA-256 digest that ends a file. Readers of flatbuffers do not see it.
+DIGEST_BYTES = 32
+
 
 @dataclass(frozen=True)
 class AppValue:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
 
 from ..emit.concat import Relocation
-from ..errors import PycompilerError, error
+from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
 from .generated import gpfnapp_generated
-from .model import FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+from .model import DIGEST_BYTES, FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
 
 _fb: Any = gpfnapp_generated
 
@@ -20,16 +21,13 @@ def read_app(data: bytes, path: str) -> App:
     """Return the app in ``data``; ``path`` names it in diagnostics. P0501, P0502."""
     if len(data) < 8 or not _fb.App.AppBufferHasIdentifier(data, 0):
         raise error("P0501", path=path, reason="it lacks the identifier GPFN")
-    try:
-        root = _fb.AppT.InitFromObj(_fb.App.GetRootAs(data, 0))
-        if root.format != FORMAT:
-            raise error("P0502", path=path, found=root.format, wanted=FORMAT)
-        return _app(root)
-    except PycompilerError:
-        raise
-    except Exception as problem:  # damaged offsets surface as many kinds of exception
-        reason = f"it is damaged ({type(problem).__name__}: {problem})"
-        raise error("P0501", path=path, reason=reason) from problem
+    # Unpacking damaged offsets and lengths can take any time and memory: the digest comes first.
+    if hashlib.sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
+        raise error("P0501", path=path, reason="it is damaged, its digest is wrong")
+    found = _fb.App.GetRootAs(data, 0)
+    if found.Format() != FORMAT:
+        raise error("P0502", path=path, found=found.Format(), wanted=FORMAT)
+    return _app(_fb.AppT.InitFromObj(found))
 
 
 def _text(data: bytes | None) -> str:

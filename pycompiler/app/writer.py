@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import flatbuffers
@@ -15,7 +16,7 @@ _fb: Any = gpfnapp_generated
 
 
 def write_app(app: App) -> bytes:
-    """Return the bytes of ``app``."""
+    """Return the bytes of ``app``: the flatbuffer, then its digest."""
     root = _fb.AppT()
     root.format = FORMAT
     root.producer = app.producer
@@ -28,7 +29,8 @@ def write_app(app: App) -> bytes:
     root.dramWords = app.dram_words
     builder = flatbuffers.Builder(1 << 16)
     builder.Finish(root.Pack(builder), b"GPFN")
-    return bytes(builder.Output())
+    data = bytes(builder.Output())
+    return data + hashlib.sha256(data).digest()
 
 
 def _port(port: Port) -> Any:

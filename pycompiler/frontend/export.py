@@ -8,9 +8,11 @@ they were.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import logging
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +28,14 @@ from ..errors import Place, PycompilerError, error
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
 from .import_onnx import NOT_THE_MODEL
+from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
+
+#: Tracing redirects streams, logs and warnings of the whole process: one thread at a time.
+_TRACING = threading.RLock()
 
 
 class _Wrapper(torch.nn.Module):
@@ -47,17 +53,40 @@ class _Wrapper(torch.nn.Module):
         return result
 
 
-def check_tensors(what: str, value: object) -> Mapping[str, torch.Tensor]:
-    """``value`` if it is a mapping of str to tensor, else P0104."""
+def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tensor]:
+    """``value`` if it maps names to dense tensors of known dtypes; ``one`` names an entry.
+
+    P0104 if it is another thing, P0109 for other tensors.
+    """
     if not isinstance(value, Mapping):
         got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
         raise error("P0104", what=what, got=got)
     for key, tensor in value.items():
-        if not isinstance(key, str):
+        if not isinstance(key, str) or not key:
             raise error("P0104", what=what, got=f"a key {key!r}")
         if not isinstance(tensor, torch.Tensor):
             raise error("P0104", what=what, got=f"{type(tensor).__name__} at `{key}`")
+        kind = strange_kind(tensor)
+        if kind is not None:
+            legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
+            raise error("P0109", what=one, name=key, kind=kind, legal=legal)
     return value
+
+
+def _check_function(function: object) -> None:
+    """P0704 unless ``function`` may be called with one dict."""
+    legal = "a function that takes one dict of tensors"
+    if not callable(function):
+        raise error("P0704", name="function", value=repr(function), legal=legal)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables of compiled modules do not tell
+        return
+    try:
+        signature.bind({})
+    except TypeError as problem:
+        value = f"one with the signature {signature}"
+        raise error("P0704", name="function", value=value, legal=legal) from problem
 
 
 def export(
@@ -67,15 +96,20 @@ def export(
 ) -> onnx.ModelProto:
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
-    ``export_kwargs`` go to ``torch.onnx.export``. Raises P0101 to P0107; an exception the
-    function itself raises passes through unchanged.
+    ``export_kwargs`` go to ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
+    an exception the function itself raises passes through unchanged.
     """
+    if not isinstance(export_kwargs, Mapping | None):
+        raise error(
+            "P0704", name="export_kwargs", value=repr(export_kwargs), legal="a dict or None"
+        )
     extra = dict(export_kwargs or {})
     for key in sorted(_OURS & set(extra)):
         raise error("P0107", key=key)
     if extra.get("dynamic_shapes") or extra.get("dynamic_axes"):
         raise error("P0103", name="export_kwargs", shape="dynamic_shapes is given")
-    sample = check_tensors("inputs", inputs)
+    sample = check_tensors("inputs", inputs, "input")
+    _check_function(function)
     tensors = tuple(tensor.detach() for tensor in sample.values())
     keys, result_keys, traced = list(sample), [""], _anchored(function)
     stdout, stderr = sys.stdout, sys.stderr
@@ -84,11 +118,11 @@ def export(
         given = dict(zip(keys, tensors, strict=True))
         shown = contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr)
         with shown[0], shown[1], _NoWrites(given):
-            result = check_tensors("function's result", traced(dict(given)))
+            result = check_tensors("function's result", traced(dict(given)), "result")
         result_keys[:] = result
         return tuple(result.values())
 
-    with _undisturbed():
+    with _TRACING, _undisturbed():
         program = _capture(_Wrapper(positional), tensors)
         model = _convert(program, extra)
     set_keys(model, keys, result_keys)
@@ -108,6 +142,8 @@ def _anchored(function: Function) -> Function:
 class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses in-place writes to inputs, and to real tensors: tracing must change nothing."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, inputs: Mapping[str, torch.Tensor]):
         super().__init__()  # type: ignore[no-untyped-call]
         self.inputs = inputs
@@ -116,7 +152,8 @@ class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable:
+        # Operators of higher order have no schema; what their bodies write, torch refuses itself.
+        if hasattr(func, "_schema") and func._schema.is_mutable:
             for index, argument in enumerate(func._schema.arguments):
                 if argument.alias_info is not None and argument.alias_info.is_write:
                     given = args[index] if index < len(args) else kwargs.get(argument.name)
@@ -128,14 +165,14 @@ class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not isinstance(tensor, torch.Tensor):
                 continue
             if not isinstance(tensor, FakeTensor):
-                raise error("P0105", place=_model_place(), target="a tensor it closes over")
+                raise error("P0105", place=model_place(), target="a tensor it closes over")
             storage = tensor.untyped_storage()._cdata
             for key, value in self.inputs.items():
                 if value.untyped_storage()._cdata == storage:
-                    raise error("P0105", place=_model_place(), target=f"its input `{key}`")
+                    raise error("P0105", place=model_place(), target=f"its input `{key}`")
 
 
-def _model_place(problem: BaseException | None = None) -> Place | None:
+def model_place(problem: BaseException | None = None) -> Place | None:
     """Find the innermost line of the model's own code, on the stack or where ``problem`` arose."""
     stack = traceback.extract_stack() if problem is None else None
     frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
@@ -160,7 +197,7 @@ def _why_not_captured(problem: Exception) -> Exception:
         return problem
     name, text = type(problem).__name__, str(problem).strip()
     first = text.splitlines()[0] if text else name
-    return error("P0101", place=_model_place(problem), reason=f"{name}: {first}")
+    return error("P0101", place=model_place(problem), reason=f"{name}: {first}")
 
 
 def _convert(program: torch.export.ExportedProgram, extra: dict[str, Any]) -> onnx.ModelProto:

@@ -77,7 +77,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
             _reads(proto),
             tuple(proto.output),
             tuple((a.name, _attribute(a)) for a in proto.attribute),
-            source=_source(proto),
+            source=source_of(proto),
         )
         for name, proto in protos.items()
     )
@@ -186,8 +186,8 @@ def _named(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
     return named
 
 
-def _source(node: onnx.NodeProto) -> str | None:
-    """``file:line`` of the innermost frame of the model's own code, from torch's metadata."""
+def source_of(node: onnx.NodeProto) -> str | None:
+    """Return ``file:line`` of the innermost frame of the model's own code, as torch recorded it."""
     trace = {item.key: item.value for item in node.metadata_props}
     frames = _FRAME.findall(trace.get("pkg.torch.onnx.stack_trace", ""))
     own = [f"{file}:{line}" for file, line in frames if not file.startswith(NOT_THE_MODEL)]

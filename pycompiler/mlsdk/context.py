@@ -14,10 +14,11 @@ from ..build import build
 from ..errors import PycompilerError, error, internal
 from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
+from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..runtime.device import Board
 from ..runtime.function import Function
 from ..runtime.proxy import TensorProxy
-from ..runtime.tensors import TORCH_DTYPES, dtype_name, to_array
+from ..runtime.tensors import to_array
 from .cache import CacheOptions
 from .device import MNDevice
 
@@ -57,6 +58,9 @@ class CompiledFunction:
         for name, tensor in checked.items():
             if tensor is None:
                 raise self._wrong(f"`{name}` is a {type(inputs[name]).__name__}, no tensor")
+            if tensor.layout is not torch.strided or tensor.is_meta:
+                kind = "sparse" if tensor.layout is not torch.strided else "without data"
+                raise self._wrong(f"`{name}` is {kind}")
             if tuple(tensor.shape) != wanted[name].shape:
                 raise self._wrong(f"`{name}` has shape {tuple(tensor.shape)}")
             if tensor.dtype is not TORCH_DTYPES[wanted[name].elem]:
@@ -93,6 +97,8 @@ class Context:
     @staticmethod
     def switch_context(context: Context) -> None:
         """Make ``context`` the active one."""
+        if not isinstance(context, Context):
+            raise error("P0704", name="context", value=repr(context), legal="a Context")
         Context._active = context
 
     def compile(
@@ -113,6 +119,7 @@ class Context:
         """Traces ``function`` with tensors like ``inputs``, compiles it, writes ``codegen_dir``.
 
         ``function`` maps a dict of tensors to a dict of tensors; shapes are those of ``inputs``.
+        ``cache_options`` takes compilations from a folder and keeps them there.
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns (HostFallbackWarning) if
         operators must run on the host.
@@ -121,8 +128,14 @@ class Context:
             folder = Path(codegen_dir)
         except TypeError as problem:
             raise error("P0003", path=codegen_dir, reason="it is no path") from problem
+        for name, value, type, legal in (
+            ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
+            ("num_compiler_threads", num_compiler_threads, int, "a count, -1 or None"),
+            ("io_spec_constraints", io_spec_constraints, Mapping, "a dict or None"),
+        ):
+            if not isinstance(value, type | None):
+                raise error("P0704", name=name, value=repr(value), legal=legal)
         without_effect = {
-            "cache_options": cache_options is not None,
             "num_compiler_threads": num_compiler_threads not in (-1, None),
             "io_spec_constraints": bool(io_spec_constraints),
             "training": training is not None,
@@ -139,9 +152,9 @@ class Context:
             sample = {name: _sample(value) for name, value in inputs.items()}
             return export(function, sample, export_kwargs)
 
-        return CompiledFunction(
-            build(make_model, self.device.name, self._board, options, folder, notes), folder
-        )
+        cache = None if cache_options is None else cache_options.cache
+        found = build(make_model, self.device.name, self._board, options, folder, notes, cache)
+        return CompiledFunction(found, folder)
 
 
 def _sample(value: TensorLike) -> torch.Tensor:

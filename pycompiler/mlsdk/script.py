@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ..console import report_problem, show_warnings_plainly
 from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
+from ..frontend.export import model_place
 
 _OURS = __package__ or "pycompiler.mlsdk"
 _ALIAS = "mlsdk"
@@ -93,6 +94,7 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
     try:
         exec(code, module.__dict__)
     except PycompilerError as problem:
+        problem.place = problem.place or model_place(problem)
         return report_problem(problem)
     except Exception as problem:
         return _script_problem(problem, script)

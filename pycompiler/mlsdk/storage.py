@@ -11,8 +11,11 @@ from ..errors import error
 def path(location: str | os.PathLike[str], target: object = None) -> Path:
     """``location`` as a path of the local file system; ``file://`` is understood.
 
-    ``target`` is accepted for scripts that name where the path is used. P0605 for other schemes.
+    ``target`` is accepted for scripts that name where the path is used. P0605 for other schemes,
+    P0704 for what is no path.
     """
+    if not isinstance(location, str | os.PathLike):
+        raise error("P0704", name="path", value=repr(location), legal="a str or a path")
     text = os.fspath(location)
     scheme, found, rest = text.partition("://")
     if found and scheme != "file":

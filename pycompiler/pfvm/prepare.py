@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import onnx
 import onnx.checker
 import onnx.inliner
@@ -10,6 +12,8 @@ import onnx.shape_inference
 from ..errors import error
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
+
+_LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -20,17 +24,23 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
             model = onnx.inliner.inline_local_functions(model)
         return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
-        first = str(problem).strip().splitlines()[0]
-        raise error("P0108", reason=first) from problem
+        reason = " ".join(str(problem).split())
+        raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
 
 
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
-    """Return the static tensor type of every value of the main graph. P0103 where there is none."""
+    """Return the static tensor type of every value of the main graph.
+
+    P0103 where there is none, P0108 for what holds no numbers.
+    """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}
     for info in (*graph.input, *graph.output, *graph.value_info):
         if info.name not in types:
             types[info.name] = _static(info)
+    for name, found in types.items():
+        if found.elem == "string":
+            raise error("P0108", reason=f"`{name}` holds text; only numbers can be compiled")
     for node in graph.node:
         for name in node.output:
             if name and name not in types:
@@ -40,7 +50,11 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
 
 def _static(info: onnx.ValueInfoProto) -> TensorType:
     tensor = info.type.tensor_type
-    if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
+    kind = info.type.WhichOneof("value")
+    if kind not in ("tensor_type", None):
+        reason = f"`{info.name}` is a {kind.removesuffix('_type')}; only tensors can be compiled"
+        raise error("P0108", reason=reason)
+    if kind is None or not tensor.HasField("shape"):
         raise error("P0103", name=info.name, shape="unknown")
     dims = list(tensor.shape.dim)
     shown = ", ".join(

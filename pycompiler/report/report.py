@@ -29,8 +29,10 @@ class Report:
             "cycles": 0,
             "dram_words": {"read": 0, "written": 0},
             "host_fallback": [],
+            "operators": 0,
             "nodes": [],
             "passes": [],
+            "cache": {},
         }
 
     def note(self, text: str) -> None:

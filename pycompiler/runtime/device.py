@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 
 import emu2
@@ -49,11 +50,13 @@ def find_device(name: str) -> Device:
 class Board:
     """One emulated machine with its DRAM, shared by the functions of a context.
 
-    The machine is made at the first use; compiling needs none.
+    The machine is made at the first use; compiling needs none. A call of a function, from placing
+    its inputs to fetching its outputs, needs the machine to itself and holds ``lock``.
     """
 
     def __init__(self, target: Target):
         self.target = target
+        self.lock = threading.RLock()
         self._machine: emu2.Machine | None = None
         self._free = 0
 
@@ -66,11 +69,12 @@ class Board:
 
     def allocate(self, words: int) -> int:
         """``words`` long words in the DRAM of every group; their first address. P0302."""
-        start = self._free
         unit = self.target.mv_unit
-        end = start + -(-words // unit) * unit
         capacity = self.target.words("dram")
-        if end > capacity:
-            raise error("P0302", words=end, memory="dram", capacity=capacity)
-        self._free = end
+        with self.lock:
+            start = self._free
+            end = start + -(-words // unit) * unit
+            if end > capacity:
+                raise error("P0302", words=end, memory="dram", capacity=capacity)
+            self._free = end
         return start

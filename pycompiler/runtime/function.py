@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import emu2
 
-from ..app.model import App, DeviceSegment, Port
+from ..app.model import App, DeviceSegment, HostSegment, Port
 from ..emit.concat import relocate
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
@@ -66,10 +66,19 @@ def _given(array: Array) -> Lazy:
 
 
 class DeviceFunction:
-    """An app on a board. Programs and constants are loaded at the first call."""
+    """An app on a board. Programs and constants are loaded at the first call.
+
+    P0302 if the board's DRAM is full, P0602 if the host runtime lacks an operator of the app.
+    """
 
     def __init__(self, app: App, board: Board):
         self.app, self.board = app, board
+        # What the host cannot run is better known now than at the first call.
+        self._sessions = {
+            number: HostSession(segment.model, f"host segment {number}")
+            for number, segment in enumerate(app.segments)
+            if isinstance(segment, HostSegment)
+        }
         self.inputs = _types(app, app.inputs)
         self.outputs = _types(app, app.outputs)
         #: Seconds the emulator ran in the last call, host segments and transfers apart.
@@ -79,6 +88,10 @@ class DeviceFunction:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         """Run the segments in order; outputs are fetched from DRAM, unpacked when looked at."""
+        with self.board.lock:
+            return self._run(inputs)
+
+    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
         values: dict[str, Array] = {}
         for port in self.app.inputs:
             self._give(port.value, np.array(inputs[port.key]), values)
@@ -104,7 +117,7 @@ class DeviceFunction:
                     code = relocate(segment.code, segment.relocations, self._base)
                     steps.append(self.board.target.assemble(code, f"segment{number}.vsm"))
                 else:
-                    steps.append(HostSession(segment.model, f"host segment {number}"))
+                    steps.append(self._sessions[number])
             for name, array in self.app.constants.items():
                 self._place(name, array)
             self._steps = steps

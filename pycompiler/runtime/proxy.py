@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from ..frontend.torch_dtypes import TORCH_DTYPES
 from .function import Output
-from .tensors import TORCH_DTYPES, to_tensor
+from .tensors import to_tensor
 
 
 class TensorProxy:

@@ -95,8 +95,11 @@ def test_bad_files(command: Command) -> None:
     )
     onnx.save(dynamic, "dynamic.onnx")
     command.refused("P0103", "compile", "dynamic.onnx", "-o", "out")
+    assert "  --> dynamic.onnx\n" in command.err
     assert not Path("out").exists()
     command.refused("P0004", "run", "out", "-i", "in.npz")
+    command.refused("P0004", "run", "model.onnx", "-i", "in.npz")
+    assert "it is no folder" in command.err
     command.refused("P0001", "dump", "out")
     Path("out.app").write_text("not an app")
     command.refused("P0501", "dump", "out.app")
@@ -111,15 +114,26 @@ def test_bad_inputs(command: Command) -> None:
     np.savez("shape.npz", **{**good, "y": good["x"]})
     np.savez("more.npz", **good, z=good["y"])
     np.savez("double.npz", **{**good, "y": good["y"].astype(np.float64)})
+    np.savez("date.npz", **{**good, "y": np.array(["2020-01-01"], dtype="datetime64[D]")})
+    np.savez("object.npz", **{**good, "y": np.array([{}], dtype=object)})
+    whole = Path("more.npz").read_bytes()
+    Path("cut.npz").write_bytes(whole[: len(whole) // 2])
     run = ("run", "out", "--device", "emu2:mini", "-i")
     command.refused("P0001", *run, "missing.npz")
     command.refused("P0006", *run, "text.npz")
     command.refused("P0006", *run, "one.npy")
-    for file in ("part.npz", "shape.npz", "more.npz", "double.npz"):
+    for file in ("cut.npz", "object.npz"):
+        command.refused("P0006", *run, file)
+    for file in ("part.npz", "shape.npz", "more.npz", "double.npz", "date.npz"):
         command.refused("P0603", *run, file)
     command.refused("P0603", "run", "out", "--device", "emu2:mini")
     np.savez("good.npz", **good)
-    command.refused("P0004", "run", "out", "-i", "good.npz")
+    command.refused("P0503", "run", "out", "-i", "good.npz")
+    np.savez("big.npz", **{name: array.astype(">f4") for name, array in good.items()})
+    assert command(*run, "big.npz") == 0
+    big_endian = command.out
+    assert command(*run, "good.npz") == 0
+    assert command.out == big_endian
     command.refused("P0003", *run, "good.npz", "-o", "no/such/folder/out.npz")
 
 

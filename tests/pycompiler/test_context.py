@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ import pytest
 import torch
 
 from pycompiler.app import read_app
+from pycompiler.build import build
 from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.graph import parse_graph
-from pycompiler.mlsdk import CacheOptions, Context, MNDevice, TensorProxy, path, storage
+from pycompiler.mlsdk import Context, MNDevice, TensorProxy, path, storage
 from pycompiler.options import OPTIONS
 
 Tensors = dict[str, torch.Tensor]
@@ -102,6 +105,8 @@ def test_what_a_call_checks(tmp_path: Path) -> None:
         ({**sample, "y": torch.ones(3, dtype=torch.float64)}, "`y` has dtype float64"),
         ({**sample, "y": 3.0}, "`y` is a float"),
         ([1], "a dict is needed"),
+        ({**sample, "y": torch.ones(3).to_sparse()}, "`y` is sparse"),
+        ({**sample, "y": torch.ones(3, device="meta")}, "`y` is without data"),
     ]
     for inputs, problem in bad:
         with pytest.raises(PycompilerError) as caught:
@@ -111,6 +116,23 @@ def test_what_a_call_checks(tmp_path: Path) -> None:
         assert "x: float32 (2, 3), y: float32 (3,)" in caught.value.help
     stretched = torch.ones(1, 3).expand(2, 3)
     same(compiled({"x": stretched, "y": torch.ones(3, requires_grad=True)})["z"], stretched + 1)
+    negated = torch._neg_view(torch.ones(3))
+    same(compiled({"x": stretched, "y": negated})["z"], stretched - 1)
+
+
+def test_threads_share_a_board(tmp_path: Path) -> None:
+    shared, sample = context("emu2:mini"), {"x": torch.ones(64)}
+    functions = [
+        shared.compile(lambda d, k=k: {"out": d["x"] * k + 1.0}, sample, tmp_path / f"{k}")
+        for k in (2.0, 3.0)
+    ]
+
+    def call(number: int) -> bool:
+        x, odd = torch.full((64,), float(number)), number % 2
+        return torch.equal(functions[odd]({"x": x})["out"].cpu(), x * (2.0 + odd) + 1.0)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(call, range(200)))
 
 
 def test_proxies_keep_their_values_and_chain(tmp_path: Path) -> None:
@@ -201,55 +223,7 @@ def test_strict(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-# -- folders ----------------------------------------------------------------------------------
-
-
-def test_a_failed_compile_leaves_the_older_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "deep" / "out"
-    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
-    shared.compile(lambda d: {"out": d["x"] * 2.0}, sample, folder)
-    before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    with pytest.raises(PycompilerError, match="dynamic"):
-        shared.compile(lambda d: {"out": torch.nonzero(d["x"])}, sample, folder)
-    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    failed = report_of(folder.with_name("out.failed"))
-    assert failed["status"] == "failed"
-    assert failed["error"]["code"] == "P0103"
-    assert failed["host_fallback"] == []
-    shared.compile(lambda d: {"out": d["x"] * 3.0}, sample, folder)
-    assert {file.name for file in folder.parent.iterdir()} == {"out"}
-    assert (folder / "model.onnx").read_bytes() != before["model.onnx"]
-
-
-def test_files_of_the_user_stay(tmp_path: Path) -> None:
-    folder, sample = tmp_path / "out", {"x": torch.ones(4)}
-    (folder / "mine").mkdir(parents=True)
-    (folder / "mine" / "checkpoint.pt").write_text("weights")
-    (folder / "model.vsm").write_text("old")
-    (tmp_path / "link").symlink_to(folder)
-    context("pfvm:cpu").compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / "link")
-    assert {entry.name for entry in folder.iterdir()} == {"mine", "model.onnx", "report.json"}
-    assert (folder / "mine" / "checkpoint.pt").read_text() == "weights"
-    assert (tmp_path / "link").is_symlink()
-
-
-def test_the_functions_own_exception_leaves_a_report(tmp_path: Path) -> None:
-    def function(d: Tensors) -> Tensors:
-        raise LookupError("nothing there")
-
-    with pytest.raises(LookupError, match="nothing there"):
-        context().compile(function, {"x": torch.ones(2)}, tmp_path / "out")
-    assert report_of(tmp_path / "out.failed")["error"]["type"] == "LookupError"
-    assert {file.name for file in tmp_path.iterdir()} == {"out.failed"}
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(PycompilerError) as caught:
-            context("pfvm:cpu").compile(lambda d: {"out": d["x"] + 1}, {"x": torch.ones(2)}, folder)
-        assert caught.value.code == "P0003"
-    assert (tmp_path / "file").read_text() == "mine"
+# -- models ---------------------------------------------------------------------------------------
 
 
 def test_a_tensor_too_large(tmp_path: Path) -> None:
@@ -261,13 +235,24 @@ def test_a_tensor_too_large(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_files_are_the_same_whatever_was_compiled_before(tmp_path: Path) -> None:
-    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
-    for name in ("one", "two"):
-        shared.compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / name)
-    for file in ("model.vsm", "model.app", "l3ir.txt"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-    onnx.checker.check_model(onnx.load(tmp_path / "one" / "model.onnx"))
+def test_what_the_host_cannot_run_is_refused_by_compile(tmp_path: Path) -> None:
+    sample = {"x": torch.ones(4, dtype=torch.bfloat16)}
+    with pytest.warns(HostFallbackWarning), pytest.raises(PycompilerError) as caught:
+        context("emu2:mini").compile(lambda d: {"out": d["x"] + d["x"]}, sample, tmp_path / "out")
+    assert caught.value.code == "P0602"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_too_large_for_onnx(tmp_path: Path) -> None:
+    def make() -> Any:
+        model = unittest.mock.Mock(spec=onnx.ModelProto)
+        model.SerializeToString.side_effect = ValueError("exceeds the maximum\nsize of 2GB")
+        return model
+
+    with pytest.raises(PycompilerError) as caught:
+        build(make, "pfvm:cpu", None, None, tmp_path / "out")
+    assert caught.value.code == "P0110"
+    assert "\n" not in caught.value.message
 
 
 def test_functions_without_inputs_or_operators(tmp_path: Path) -> None:
@@ -325,7 +310,6 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
         {"x": torch.ones(2)},
         tmp_path / "out",
         options=options,
-        cache_options=CacheOptions(str(tmp_path / "cache"), enable_app_cache=False),
         num_compiler_threads=4,
         training=False,
         io_spec_constraints={},
@@ -335,10 +319,28 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     )
     report = report_of(tmp_path / "out")
     notes = " ".join(report["notes"])
-    for name in ("scheduler", "envs", "cache_options", "num_compiler_threads", "training"):
+    for name in ("scheduler", "envs", "num_compiler_threads", "training"):
         assert f"`{name}` has no effect yet" in notes
     assert "float_dtype" not in notes
     assert report["options"] == options
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"options": ["float"]},
+        {"options": "float"},
+        {"cache_options": "folder"},
+        {"num_compiler_threads": "many"},
+        {"io_spec_constraints": [1]},
+        {"export_kwargs": [1]},
+    ],
+)
+def test_arguments_of_other_types(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(PycompilerError) as caught:
+        context("pfvm:cpu").compile(lambda d: d, {"x": torch.ones(2)}, tmp_path / "out", **wrong)
+    assert caught.value.code == "P0704"
+    assert next(iter(wrong)) in caught.value.message
 
 
 def test_optimizers_are_refused(tmp_path: Path) -> None:
@@ -382,6 +384,9 @@ def test_contexts_switch() -> None:
     one, two = context(), context("pfvm:cpu")
     Context.switch_context(one)
     one.switch_context(two)
+    with pytest.raises(PycompilerError) as caught:
+        Context.switch_context("emu2")  # type: ignore[arg-type]
+    assert caught.value.code == "P0704"
 
 
 def test_storage_paths(tmp_path: Path) -> None:
@@ -393,3 +398,6 @@ def test_storage_paths(tmp_path: Path) -> None:
     with pytest.raises(PycompilerError) as caught:
         storage.path("s3://bucket/x")
     assert caught.value.code == "P0605"
+    with pytest.raises(PycompilerError) as caught:
+        storage.path(3)  # type: ignore[arg-type]
+    assert caught.value.code == "P0704"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -140,7 +142,7 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "branch on a value": (branches, "P0101"),
     "wrong shapes": (lambda d: {"out": d["x"].reshape(3, 5)}, "P0101"),
     "leaves torch": (lambda d: {"out": torch.from_numpy(d["x"].numpy())}, "P0101"),
-    "no ONNX form": (lambda d: {"out": torch.linalg.eigvals(d["x"].reshape(2, 2))}, "P0102"),
+    "no ONNX form": (lambda d: {"out": torch.linalg.svdvals(d["x"].reshape(2, 2))}, "P0102"),
     "dynamic size": (lambda d: {"out": torch.nonzero(d["x"])}, "P0103"),
     "dynamic size inside": (lambda d: {"out": d["x"][d["x"] > 0].sum()}, "P0103"),
     "no dict": (lambda d: d["x"], "P0104"),
@@ -149,6 +151,11 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "writes its input": (writes_input, "P0105"),
     "writes a view of its input": (writes_view, "P0105"),
     "writes a buffer": (writes_buffer, "P0105"),
+    "empty key": (lambda d: {"": d["x"]}, "P0104"),
+    "complex result": (lambda d: {"out": torch.complex(d["x"], d["x"])}, "P0109"),
+    "8-bit result": (lambda d: {"out": d["x"].to(torch.float8_e4m3fn)}, "P0109"),
+    "no function": (3, "P0704"),  # type: ignore[dict-item]
+    "other arguments": (lambda x, y: {"out": x + y}, "P0704"),  # type: ignore[dict-item]
 }
 
 
@@ -178,10 +185,38 @@ def test_an_exception_of_the_function_is_its_own() -> None:
 
 
 def test_inputs_must_be_tensors() -> None:
-    for inputs in ({"x": [1.0]}, {1: torch.rand(2)}):
+    wrong: list[tuple[Any, str]] = [
+        ({"x": [1.0]}, "P0104"),
+        ({1: torch.rand(2)}, "P0104"),
+        ({"": torch.rand(2)}, "P0104"),
+        ({"x": torch.rand(2).to_sparse()}, "P0109"),
+        ({"x": torch.rand(2).to(torch.complex64)}, "P0109"),
+        ({"x": torch.rand(2).to(torch.float8_e5m2)}, "P0109"),
+    ]
+    for inputs, code in wrong:
         with pytest.raises(PycompilerError) as caught:
-            export(lambda d: d, inputs)  # type: ignore[arg-type]
-        assert caught.value.code == "P0104"
+            export(lambda d: d, inputs)
+        assert caught.value.code == code
+
+
+def test_control_flow_of_torch_is_exported() -> None:
+    def function(d: Tensors) -> Tensors:
+        total = d["x"].sum()
+        return {"out": torch.cond(total > 0, lambda x: x + 1, lambda x: x - 1, (d["x"],))}
+
+    model = export(function, {"x": torch.ones(2)})
+    for x in (torch.ones(2), -torch.ones(2)):
+        assert torch.equal(run_host(model, {"x": x})["out"], function({"x": x})["out"])
+
+
+def test_threads_take_turns_and_leave_the_streams(capfd: pytest.CaptureFixture[str]) -> None:
+    streams = sys.stdout, sys.stderr
+    functions = [lambda d, k=k: {"out": d["x"] * float(k)} for k in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        models = list(threads.map(lambda f: export(f, {"x": torch.ones(2)}), functions))
+    assert (sys.stdout, sys.stderr) == streams
+    found = [run_host(model, {"x": torch.ones(2)})["out"].tolist() for model in models]
+    assert found == [[k, k] for k in range(4)]
 
 
 def test_export_kwargs() -> None:
@@ -194,6 +229,7 @@ def test_export_kwargs() -> None:
         ({"dynamo": False}, "P0107"),
         ({"dynamic_shapes": ({0: "n"},)}, "P0103"),
         ({"no_such_argument": 1}, "P0106"),
+        ([1], "P0704"),
     ]:
         with pytest.raises(PycompilerError) as caught:
             export(function, inputs, extra)
@@ -257,6 +293,8 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
         ("g (float[2] a) => (float[2] b) { b = Neg(missing) }", "P0108"),
         ("g (float[2] a) => (float[2] b) { b = NoSuchOperator(a) }", "P0108"),
         ("g (float[2] a, float[3] b) => (float[3] c) { c = Add(a, b) }", "P0108"),
+        ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0108"),
+        ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0108"),
     ],
 )
 def test_bad_models(text: str, code: str) -> None:

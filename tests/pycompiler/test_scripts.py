@@ -59,7 +59,7 @@ SCRIPT_CASES = {
         "import mlsdk\nmlsdk.MNDevice('tpu')\n",
         1,
         "",
-        "error[P0601]: there is no device `tpu`\n  help: use emu2",
+        "error[P0601]: there is no device `tpu`\n  --> SCRIPT:2\n  help: use emu2",
     ),
     "own exception while traced": (
         "import mlsdk, torch\n"
@@ -84,6 +84,12 @@ SCRIPT_CASES = {
         "True pycompiler.runtime.proxy\n",
         "",
     ),
+    "a wrong argument": (
+        "from mlsdk import storage\ndef f():\n    storage.path(3)\nf()\n",
+        1,
+        "",
+        "error[P0704]: `path` cannot be 3\n  --> SCRIPT:3\n",
+    ),
     "unknown submodule": ("import mlsdk.nothing\n", 1, "", "ModuleNotFoundError"),
 }
 
@@ -96,7 +102,7 @@ def test_outcomes(tmp_path: Path, case: str) -> None:
     done = start(script, "a", "-b")
     assert done.returncode == code, done.stderr
     assert done.stdout == stdout
-    assert stderr in done.stderr
+    assert stderr.replace("SCRIPT", str(script)) in done.stderr
     ours = "error[" in done.stderr
     assert not (ours and "Traceback" in done.stderr)
     assert "pycompiler/mlsdk/script.py" not in done.stderr

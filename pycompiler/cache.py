@@ -1,0 +1,144 @@
+"""The compile cache: what a compilation makes of a model, kept under a key made of its inputs.
+
+An entry is one zip file, written beside its place and renamed, so that processes may share a
+folder; the last writer of a key wins, and all write the same. Whatever is wrong with the cache is a
+note in the report: a compile never fails because of it. Nothing is ever removed; delete the folder
+to empty the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from . import __version__
+from .app.model import App
+from .app.reader import read_app
+from .app.writer import write_app
+from .frontend.import_onnx import source_of
+from .machine import Target
+from .options import Options
+from .pfvm.names import graphs
+from .report.report import Report
+
+_APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
+
+#: What of the report an entry keeps; the rest belongs to the compile that asks.
+_KEPT = ("steps", "cycles", "dram_words", "host_fallback", "operators", "nodes")
+
+
+@dataclass(frozen=True, eq=False)
+class Artifacts:
+    """What a compilation makes for a device."""
+
+    app: App
+    vsm: str
+    l3ir: str
+
+
+class CompileCache:
+    """Entries in a folder, which is made when the first one is stored."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def load(self, key: str, report: Report) -> Artifacts | None:
+        """Return the entry of ``key`` and fill in its part of the report; None if there is none."""
+        path = self._path(key)
+        if not path.exists():
+            return None
+        try:
+            with zipfile.ZipFile(path) as entry:
+                facts = json.loads(entry.read(_FACTS))
+                found = Artifacts(
+                    read_app(entry.read(_APP), str(path)),
+                    entry.read(_VSM).decode(),
+                    entry.read(_L3IR).decode(),
+                )
+            if facts["key"] != key:
+                raise ValueError("it belongs to another key")
+            kept = {name: facts["report"][name] for name in _KEPT}
+        except Exception as problem:  # damage surfaces as many kinds of exception
+            report.note(f"cache: `{path}` is damaged and made anew ({problem})")
+            return None
+        report.data.update(kept)
+        return found
+
+    def store(self, key: str, made: Artifacts, report: Report) -> None:
+        """Write the entry of ``key``."""
+        facts = {"key": key, "report": {name: report.data[name] for name in _KEPT}}
+        path = self._path(key)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".", suffix=".writing", dir=self.folder)
+            writing = Path(name)
+            try:
+                with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as entry:
+                    entry.writestr(_APP, write_app(made.app))
+                    texts = {_VSM: made.vsm, _L3IR: made.l3ir, _FACTS: json.dumps(facts)}
+                    for part, text in texts.items():
+                        entry.writestr(part, text, zipfile.ZIP_DEFLATED)
+                writing.replace(path)
+            finally:
+                writing.unlink(missing_ok=True)
+        except (OSError, ValueError) as problem:
+            report.note(f"cache: nothing is stored, `{self.folder}` cannot be written ({problem})")
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.zip"
+
+
+def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
+    """Return what decides the result: model, machine, options with an effect, and this software."""
+    facts = {
+        "software": _software(),
+        "machine": [target.name, target.digest],
+        "options": [options.float_dtype, options.strict],
+    }
+    digest = hashlib.sha256(json.dumps(facts).encode())
+    digest.update(_canonical(model))
+    return digest.hexdigest()
+
+
+def _canonical(model: onnx.ModelProto) -> bytes:
+    """Return the model without what no pass reads; of its metadata the line of each node stays."""
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    plain.ClearField("producer_name")
+    plain.ClearField("producer_version")
+    plain.ClearField("doc_string")
+    bodies = [part for whole in (plain.graph, *plain.functions) for part in graphs(whole)]
+    for part in bodies:
+        part.ClearField("doc_string")
+        for node in part.node:
+            source = source_of(node)
+            del node.metadata_props[:]
+            node.doc_string = source or ""
+    return bytes(plain.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=1)
+def _software() -> list[str]:
+    """Versions, and digests of our own code: a working copy changes without its version."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + path.read_bytes())
+    packages = ("onnx", "onnxruntime")
+    return [__version__, digest.hexdigest(), *map(importlib.metadata.version, packages)]
+
+
+def cache_states(app: str) -> Mapping[str, Any]:
+    """Return the report's row of the cache: ``app`` is ``hit``, ``miss`` or ``off``."""
+    return {"app": app, "codegen": app, "onnx": "off", "gpfn2obj": "off"}
