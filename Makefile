@@ -45,7 +45,7 @@ test-long:
 fuzz:
 	@if cargo fuzz --version >/dev/null 2>&1; then \
 		for target in programs assembler; do \
-			cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+			cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -len_control=0 || exit 1; \
 		done; \
 	else \
 		EMU2_LONG=1 EMU2_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --package emu2 --test '*fuzz*' -- --nocapture; \

@@ -11,13 +11,14 @@ mod targets;
 
 use emu2::asm::{assemble, Assembler, Policy, Program};
 use emu2::machine::Machine;
-use emu2::spec::{Mnemonic, Spec};
+use emu2::spec::{End, LevelName, Mnemonic, Spec};
 use naive::check::{check, engine_lines, snapshot, Case, Verdict};
 use naive::chip::Chip;
 use naive::choices::Choices;
 use naive::coverage::Coverage;
 use naive::data::Fill;
 use naive::generate::{program, region, Table};
+use naive::maps::Given;
 use naive::num_reference::{long, proptest as config};
 use naive::shrink::report;
 use naive::text::read_back;
@@ -129,6 +130,51 @@ fn vectors_agree() {
         }
     }
     assert!(compared > 90, "{compared} programs");
+}
+
+/// The index maps of the spec are the manual's formulas, for every parameter and for selected units of every level.
+#[test]
+fn index_maps_are_the_manuals() {
+    let spec = Spec::load("mncore2").unwrap();
+    for (transfer, entry) in spec.transfers.iter().enumerate() {
+        for form in &spec.forms[transfer] {
+            let parameter =
+                spec.parameters[transfer].as_ref().filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
+            let selectors = |end: &End, (group, l2b): (u32, u32)| match end {
+                End::Pe => (0, 0),
+                End::Memory { selectors, .. } => {
+                    let selects = |level, unit| if selectors.contains(&level) { unit } else { 0 };
+                    (selects(LevelName::Group, group), selects(LevelName::L2b, l2b))
+                }
+            };
+            for value in parameter.map_or(0..=0, |p| p.minimum..=p.maximum) {
+                for (block, source, destination) in [(0, (0, 0), (0, 0)), (1, (3, 1), (0, 0)), (5, (2, 0), (1, 1))] {
+                    let given = Given {
+                        parameter: value,
+                        block,
+                        source: selectors(&form.source, source),
+                        destination: selectors(&form.destination, destination),
+                    };
+                    let mut values = vec![("i", block as i64)];
+                    values.extend(parameter.map(|p| (p.name.as_str(), value)));
+                    values.extend(
+                        [("src_group", given.source.0), ("src_l2b", given.source.1)].map(|(n, v)| (n, v.into())),
+                    );
+                    values.extend(
+                        [("dst_group", given.destination.0), ("dst_l2b", given.destination.1)]
+                            .map(|(n, v)| (n, v.into())),
+                    );
+                    let mut ours = form.evaluate(&values).unwrap();
+                    let place = format!("{} {}", entry.name, form.name);
+                    let mut theirs = naive::maps::moves(&entry.name, &form.name, given)
+                        .unwrap_or_else(|| panic!("{place}: type the manual's formula in naive/maps.rs"));
+                    ours.sort();
+                    theirs.sort();
+                    assert_eq!(ours, theirs, "{place} with {given:?}");
+                }
+            }
+        }
+    }
 }
 
 /// The assembler reads the text of a program as the program that it is.

@@ -51,7 +51,9 @@ pub fn load(chip: &Chip, form: FormRef, address: u64, pe: usize, cycle: usize) -
 
 /// Precision letter and function of a reduction over the MABs.
 fn reduction(chip: &Chip, form: FormRef) -> Option<(Letter, String)> {
-    let operation = chip.spec.transfers[form.transfer].name.strip_prefix("l1bmr")?;
+    let transfer = &chip.spec.transfers[form.transfer];
+    transfer.reduction?;
+    let operation = transfer.name.strip_prefix("l1bmr").unwrap_or_else(|| panic!("no reference for {}", transfer.name));
     let (letter, function) = operation.split_at(1);
     Some((Letter::of(letter), function.to_string()))
 }
@@ -99,6 +101,7 @@ pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -
 /// What an L2BM instruction writes: memory, unit, address, value.
 pub fn l2bm(chip: &mut Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
     prepare(chip, transfer.form);
+    assert!(reduction(chip, transfer.form).is_none());
     let form = &chip.spec.forms[transfer.form.transfer][transfer.form.form];
     let ends = [&form.source, &form.destination].map(|end| memory(chip, end).expect("a memory"));
     let mut writes = Vec::new();
