@@ -191,7 +191,7 @@ fn alu_table() {
     // The largest 64th strictly below 1 / sqrt, exactly: y with y^2 * (16 + k) * 2^odd < 2^16.
     for (at, entry) in rsqrt.iter().enumerate() {
         let (odd, k) = (at / 16, at as u64 % 16);
-        let below = |y: u64| y * y * (16 + k) << odd < 1 << 16;
+        let below = |y: u64| (y * y * (16 + k)) << odd < (1 << 16);
         let largest = (1..64).rev().find(|y| below(*y)).unwrap();
         assert_eq!(u64::from(*entry), largest, "entry {at}");
     }
