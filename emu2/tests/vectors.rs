@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn check(title: &str, text: &str, spec: &Arc<Spec>) -> usize {
-    let program = assemble(text, title, spec, Policy::Run).unwrap_or_else(|e| panic!("{}", e));
+    let program = assemble(text, title, spec, Policy::Check).unwrap_or_else(|e| panic!("{}", e));
     let mut machine = Machine::new(spec.clone());
     emu2::report::run(&mut machine, &program, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{title}: {}", e.diagnostic));
     let mut checked = 0;

@@ -6,7 +6,7 @@ mod word_support;
 
 use emu2::asm::{PeKind, Step};
 use emu2::error::Code;
-use emu2::spec::Spec;
+use emu2::spec::{Spec, Status};
 use emu2::word::{decode_word, encode_step, Word};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -112,4 +112,54 @@ fn every_operation_is_made() {
     let seen = spec.encoding.as_ref().unwrap().ops.iter().flat_map(|o| o.seen.clone());
     let missing: Vec<String> = seen.filter(|name| !made.iter().any(|m| m.starts_with(name.as_str()))).collect();
     assert!(missing.is_empty(), "{missing:?} of {made:?}");
+}
+
+/// The mnemonics whose words people have seen, typed by hand, and those that follow from them.
+#[test]
+fn coverage_of_mnemonics() {
+    let all = emu2::word::coverage(&SPECS[0]);
+    let of =
+        |status: Status| all.iter().filter(|(_, s)| *s == status).map(|(name, _)| name.as_str()).collect::<Vec<_>>();
+    let mut seen = vec![
+        "imm",
+        "immu",
+        "lpassa",
+        "dpassa",
+        "frsqrt",
+        "drsqrt",
+        "dbfn",
+        "gbfn",
+        "hbfe",
+        "fvadd",
+        "fvmul",
+        "fvfma",
+        "fvpassa",
+        "dvadd",
+        "dvmulu",
+        "dvfmau",
+        "dvpassa",
+        "dmmulu",
+        "dmfmad",
+        "gmmul",
+        "hmmul",
+        "dmwrite",
+        "gmwrite",
+        "hmwrite",
+        "dmread",
+        "gmread",
+        "hmread",
+        "l1bmm",
+        "l1bmrdfadd",
+    ];
+    seen.sort_unstable();
+    assert_eq!(of(Status::Seen), seen);
+    let mut inferred = vec![
+        "dmfmau", "dmmuld", "dvfmad", "dvmuld", "fbfn", "fmfma", "fmmul", "fmread", "fmwrite", "fpassa", "gmfma",
+        "hbfn", "hmfma", "hpassa", "hrsqrt", "hvadd", "hvfma", "hvmul", "hvpassa", "ipassa", "spassa",
+    ];
+    inferred.sort_unstable();
+    assert_eq!(of(Status::Inferred), inferred);
+    for name in ["ladd", "fvfmar", "zero", "l1bmd", "l2bmb", "mvp", "ilrelud", "fmax"] {
+        assert!(of(Status::Unknown).contains(&name), "{name}");
+    }
 }

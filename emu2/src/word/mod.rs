@@ -6,6 +6,7 @@
 
 mod bits;
 mod container;
+mod coverage;
 mod decode;
 mod draft;
 mod encode;
@@ -14,6 +15,7 @@ mod read;
 
 pub use bits::Word;
 pub use container::{pack, unpack, MAGIC, VERSION};
+pub use coverage::coverage;
 pub use decode::{decode_word, Decoded, WordFault};
 pub use encode::{encode_step, StepWord};
 pub use print::{print, statement};

@@ -84,19 +84,17 @@ fn block_float(op: &Op<'_>, sources: &[Vec<Path>], me: usize) -> Path {
             Cut { kept, raise: 9 - kept, low: 0, extended }
         }
     };
-    // Which lanes of the path make a block.
-    let blocks: &[std::ops::Range<usize>] = match letter.name {
-        'd' => &[0..1],
-        'f' => &[0..1, 1..2],
-        'g' => &[0..2; 1],
-        _ => &[0..4, 4..8],
+    // Blocks of a path, and the lanes of a PE in each.
+    let (blocks, each) = match letter.name {
+        'd' => (1, 1),
+        'f' => (2, 1),
+        'g' => (1, 2),
+        _ => (2, 4),
     };
-    let count = blocks.iter().map(|b| b.end).max().expect("blocks");
     let mut out = Vec::new();
-    for block in blocks {
-        let each = block.len();
-        let elements: Vec<u64> =
-            sources.iter().flat_map(|s| lanes(&s[0], letter.width, count)[block.clone()].to_vec()).collect();
+    for block in 0..blocks {
+        let of_block = |source: &Vec<Path>| lanes(&source[0], letter.width, blocks * each).split_off(block * each);
+        let elements: Vec<u64> = sources.iter().flat_map(|s| of_block(s).into_iter().take(each)).collect();
         out.extend_from_slice(&convert(fmt, cut, &elements)[me * each..(me + 1) * each]);
     }
     let mut result = from_lanes(letter.width, &out);

@@ -16,7 +16,7 @@ pub fn long_word(choices: &mut Choices) -> u64 {
     let fmt = match choices.bits() % 8 {
         0 => return choices.bits(),
         1 => return choices.bits() % 9,
-        2 => return choices.bits() % 64 << 32 | choices.bits() % 64,
+        2 => return ((choices.bits() % 64) << 32) | (choices.bits() % 64),
         3 | 4 => H,
         5 | 6 => F,
         _ => D,
@@ -55,13 +55,13 @@ impl Fill {
             let head = HEAD.min(tail);
             let ranges = match entry.unit {
                 // Entry 0 of the mask registers is all ones and cannot be written.
-                Unit::Mask => vec![u64::from(spec.counts.cycle)..entry.words],
-                Unit::Word | Unit::Long => vec![0..head, tail..entry.words],
-                _ => vec![0..entry.words],
+                Unit::Mask => [u64::from(spec.counts.cycle)..entry.words, 0..0],
+                Unit::Word | Unit::Long => [0..head, tail..entry.words],
+                _ => [0..entry.words, 0..0],
             };
             // Half of the time addresses of PEs stay small.
-            let small = choices.bits() % 2 == 0;
-            for range in ranges {
+            let small = choices.chance(50);
+            for range in ranges.into_iter().filter(|r| !r.is_empty()) {
                 let count = range.end - range.start;
                 let total = spec.units(entry.level) * count;
                 let words: Vec<u64> = (0..total).map(|_| content(&mut choices, entry.unit, small)).collect();
@@ -86,14 +86,21 @@ fn content(choices: &mut Choices, unit: Unit, small: bool) -> u64 {
     }
 }
 
-/// Long words of one PE memory or of a memory above, in the order of [`Machine::read`].
+/// Long words of a memory of all units, in the order of [`Machine::read`].
 pub fn naive_words(chip: &Chip, memory: usize, addr: u64, count: u64) -> Vec<u64> {
     let entry = &chip.spec.memories[memory];
     let units = chip.spec.units(entry.level);
-    (0..units)
-        .flat_map(|unit| (0..count).map(move |k| (unit, addr + k)))
-        .map(|(unit, at)| chip.long(memory, unit as usize, at))
-        .collect()
+    if entry.level == LevelName::Pe {
+        let all = (0..units as usize).flat_map(|unit| (addr..addr + count).map(move |at| (unit, at)));
+        return all.map(|(unit, at)| chip.long(memory, unit, at)).collect();
+    }
+    let mut words = vec![0; (units * count) as usize];
+    for ((_, unit, at), word) in chip.upper.iter().filter(|((m, ..), _)| *m == memory) {
+        if (addr..addr + count).contains(at) {
+            words[*unit * count as usize + (at - addr) as usize] = *word;
+        }
+    }
+    words
 }
 
 /// Ranges of a memory that may hold something other than zero, in long words.

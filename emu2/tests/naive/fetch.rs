@@ -68,9 +68,8 @@ pub fn fetch(chip: &Chip, pe: usize, source: &Source, letter: Option<Letter>, in
         SourceKind::Memory(access) => {
             let at = address(chip, pe, access, cycle);
             let mut path = [0; 4];
-            for k in 0..width(chip, access) {
-                path[k] = chip.pes[pe].words[access.memory][at + k];
-            }
+            let width = width(chip, access);
+            path[..width].copy_from_slice(&chip.pes[pe].words[access.memory][at..at + width]);
             path
         }
         SourceKind::Forward(forward) => chip.pes[pe].forward[*forward][cycle],

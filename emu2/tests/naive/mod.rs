@@ -16,7 +16,6 @@ pub mod debug;
 pub mod fetch;
 pub mod generate;
 pub mod letters;
-pub mod maps;
 pub mod mau;
 #[path = "../num_reference/mod.rs"]
 pub mod num_reference;

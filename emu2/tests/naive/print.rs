@@ -223,7 +223,10 @@ fn location(spec: &Spec, location: &Location) -> String {
             let prefix = if operand.widths.contains(&prefix) { prefix } else { operand.widths[0].clone() };
             format!("{prefix}{}", operand.letter)
         }
-        None => spec.mask.destination.clone(),
+        None => match spec.banks.iter().find(|b| b.memory == memory.name) {
+            Some(bank) => format!("{}{}", prefix(spec, location.words), bank.name),
+            None => spec.mask.destination.clone(),
+        },
     };
     let address = if memory.unit == Unit::Cycle { String::new() } else { location.address.to_string() };
     let units = spec.levels.iter().zip(location.units).filter_map(|(l, unit)| Some(format!("{}{}", l.selector, unit?)));

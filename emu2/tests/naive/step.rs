@@ -189,7 +189,7 @@ fn enables(chip: &Chip, pe: usize, mask: Option<&Mask>, cycle: usize) -> Path {
     if mask.is_some_and(|m| m.wide) {
         [0, 1, 2, 3].map(|k| b(k) * u32::MAX)
     } else {
-        let halves = |k: usize| b(k) * 0xFFFF_0000 | b(k + 1) * 0xFFFF;
+        let halves = |k: usize| (b(k) * 0xFFFF_0000) | (b(k + 1) * 0xFFFF);
         [halves(0), halves(2), u32::MAX, u32::MAX]
     }
 }

@@ -41,8 +41,7 @@ fn bare(item: &Item) -> String {
     format!("{kind:?}")
 }
 
-/// The program's text. Masks that all destinations of a line in some memories share are now and then written as a
-/// statement before the line.
+/// The program's text. Now and then a mask is written as a statement before the line.
 fn with_mask_statements(program: &Program, choices: &mut Choices) -> String {
     let spec = &program.spec;
     let mut text = String::new();
@@ -70,7 +69,8 @@ fn with_mask_statements(program: &Program, choices: &mut Choices) -> String {
     text
 }
 
-/// The mask of some destination, its entry's number, and the letters of memories whose destinations all have it.
+/// The mask of some destination, its entry's number, and the letters of memories whose destinations all have a mask;
+/// those that have another one write it themselves.
 fn hoisted(spec: &Spec, kind: &ItemKind) -> Option<(Mask, u32, String)> {
     let ItemKind::Step(step) = kind else { return None };
     let all = || step.pe.iter().flat_map(|i| &i.destinations);
@@ -87,8 +87,8 @@ fn hoisted(spec: &Spec, kind: &ItemKind) -> Option<(Mask, u32, String)> {
     let mut letters = String::new();
     for destination in all() {
         let Some(candidate) = letter(spec, &destination.target) else { continue };
-        let same = |d: &&Destination| letter(spec, &d.target) == Some(candidate);
-        if !letters.contains(candidate) && all().filter(same).all(|d| d.mask == Some(mask)) {
+        let of_letter = |d: &&Destination| letter(spec, &d.target) == Some(candidate);
+        if !letters.contains(candidate) && all().filter(of_letter).all(|d| d.mask.is_some()) {
             letters.push(candidate);
         }
     }

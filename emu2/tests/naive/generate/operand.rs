@@ -129,7 +129,7 @@ impl Generator<'_> {
                 free.then(|| line.writes.push((memory, None)));
                 free.then_some(Target::Base { base, words })
             }
-            1 | 2 | 3 if flags => {
+            1..=3 if flags => {
                 let free = line.may_write(self.table.masks);
                 free.then(|| line.writes.push((self.table.masks, None)));
                 let entry = 1 + self.choices.below(u64::from(spec.mask.entries - 1)) as u32;

@@ -93,11 +93,16 @@ impl Generator<'_> {
         selected
     }
 
-    /// A place of a debug statement and how many accesses it may have. `masks`: mask registers too.
-    fn location(&mut self, masks: bool) -> (Location, u64) {
+    /// A place of a debug statement and how many accesses it may have. `registers`: mask and matrix registers too.
+    fn location(&mut self, registers: bool) -> (Location, u64) {
         let spec = self.table.spec.clone();
         let operand = self.choices.pick(&self.table.operands);
-        let memory = if masks && self.choices.chance(15) { self.table.masks } else { self.table.memory(operand) };
+        let bank = self.choices.pick(&spec.banks).memory;
+        let memory = match self.choices.below(100) {
+            0..12 if registers => self.table.masks,
+            12..24 if registers => spec.memory(&bank).expect("a memory"),
+            _ => self.table.memory(operand),
+        };
         let entry = &spec.memories[memory];
         let word = self.choices.chance(30) && spec.operands[operand].widths.iter().any(String::is_empty);
         let words = if entry.unit == Unit::Word && word { 1 } else { WORDS_PER_LONG };
@@ -137,8 +142,11 @@ impl Generator<'_> {
         let floats =
             self.table.spec.precisions.iter().enumerate().filter(|(_, p)| p.kind == LaneKind::Float && !p.pseudo);
         let types: Vec<Option<usize>> = floats.map(|(at, _)| Some(at)).chain([None]).collect();
-        let mask = self.table.spec.memories[location.memory].unit == Unit::Mask;
-        let precision = if mask { None } else { self.choices.pick(&types) };
+        let precision = match self.table.spec.memories[location.memory].unit {
+            Unit::Mask => None,
+            Unit::Matrix => self.choices.pick(&types[..types.len() - 1]),
+            _ => self.choices.pick(&types),
+        };
         let mut get = DebugGet { location, precision, count, statement: String::new() };
         get.statement = print::get(&self.table.spec, &get);
         self.kinds.push(ItemKind::Get(Box::new(get)));
