@@ -26,6 +26,14 @@ class Place:
         return ":".join(parts)
 
 
+def place_of(source: str | None) -> Place | None:
+    """Return the place that ``file:line`` names."""
+    if source is None:
+        return None
+    file, _, line = source.rpartition(":")
+    return Place(file, int(line))
+
+
 class PycompilerError(Exception):
     """A diagnostic of pycompiler. ``code``, ``fields``, ``place`` and ``help`` say it in parts."""
 
@@ -190,7 +198,7 @@ TABLE: dict[str, Kind] = {
     ),
     "P0109": Kind(
         ExportError,
-        "the {what} `{name}` is a {kind} tensor, which cannot be compiled",
+        "the {what} `{name}` is {kind}, which cannot be compiled",
         "use dense tensors of {legal}",
         {"what": "input", "name": "x", "kind": "complex64", "legal": "float32, int64"},
     ),

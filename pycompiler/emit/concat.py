@@ -140,16 +140,15 @@ def concatenate(
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))
 
 
-_DRAM = re.compile(r"\$d(\d+)")
-
-
-def relocate(text: str, relocations: Sequence[Relocation], delta: int) -> str:
+def relocate(text: str, relocations: Sequence[Relocation], delta: int, target: Target) -> str:
     """Return the program with every DRAM address moved by ``delta`` long words."""
     if not delta:
         return text
+    dram = f"${target.letter('dram')}"
+    address = re.compile(re.escape(dram) + r"(\d+)")
     lines = text.split("\n")
     for place in relocations:
-        lines[place.line] = _DRAM.sub(
-            lambda found: f"$d{int(found.group(1)) + delta}", lines[place.line]
+        lines[place.line] = address.sub(
+            lambda found: f"{dram}{int(found.group(1)) + delta}", lines[place.line]
         )
     return "\n".join(lines)

@@ -24,10 +24,10 @@ import torch.fx.traceback
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..errors import Place, PycompilerError, error
+from ..errors import Place, PycompilerError, error, place_of
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
-from .import_onnx import NOT_THE_MODEL
+from .import_onnx import NOT_THE_MODEL, own_line, source_of
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -126,8 +126,21 @@ def export(
         program = _capture(_Wrapper(positional), tensors)
         model = _convert(program, extra)
     set_keys(model, keys, result_keys)
-    static_types(model)
+    try:
+        static_types(model)
+    except PycompilerError as problem:
+        problem.place = _maker(model, problem.fields["name"])
+        raise
     return model
+
+
+def _maker(model: onnx.ModelProto, value: str) -> Place | None:
+    """Find the line that made ``value``; copies at the end of a model have none of their own."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    node = makers.get(value)
+    while node is not None and source_of(node) is None and node.input:
+        node = makers.get(node.input[0])
+    return place_of(None if node is None else source_of(node))
 
 
 def _anchored(function: Function) -> Function:
@@ -218,10 +231,21 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
             op, _, rest = rest.partition("'")
             _, _, rest = rest.partition("overload='")
             name = f"{op}.{rest.partition(chr(39))[0]}" if op else str(cause).splitlines()[0]
-            return error("P0102", op=name)
+            return error("P0102", place=_translated(cause), op=name)
         problem, cause = cause, cause.__cause__
     first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
     return error("P0106", reason=f"{type(problem).__name__}: {first}")
+
+
+def _translated(problem: BaseException) -> Place | None:
+    """Find the line of the node torch was translating; only its frames still know which."""
+    trace = problem.__traceback__
+    while trace is not None:
+        node = trace.tb_frame.f_locals.get("node")
+        if isinstance(node, torch.fx.Node):
+            return place_of(own_line(node.meta.get("stack_trace") or ""))
+        trace = trace.tb_next
+    return None
 
 
 @contextlib.contextmanager

@@ -189,7 +189,12 @@ def _named(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
 def source_of(node: onnx.NodeProto) -> str | None:
     """Return ``file:line`` of the innermost frame of the model's own code, as torch recorded it."""
     trace = {item.key: item.value for item in node.metadata_props}
-    frames = _FRAME.findall(trace.get("pkg.torch.onnx.stack_trace", ""))
+    return own_line(trace.get("pkg.torch.onnx.stack_trace", ""))
+
+
+def own_line(trace: str) -> str | None:
+    """Return ``file:line`` of the innermost frame of a printed stack that is the model's code."""
+    frames = _FRAME.findall(trace)
     own = [f"{file}:{line}" for file, line in frames if not file.startswith(NOT_THE_MODEL)]
     return own[-1] if own else None
 

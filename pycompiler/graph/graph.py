@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ..errors import Place, place_of
 from .dtypes import MNDtype
 from .layout import Layout
 
@@ -100,6 +101,11 @@ class MNNode:
     reason: str | None = None
     segment: int | None = None
     inplace: int | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """Where diagnostics about the node point."""
+        return place_of(self.source)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import PycompilerError, error
+from ..machine import WORDS_PER_LONG
 from .dtypes import MNDtype
 from .graph import Location, MNGraph, MNNode, MNValue, Side, Stage, TensorType
 from .layout import PadLayout
@@ -22,7 +23,6 @@ from .layout_text import parse_pad_layout
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./$-]*\Z")
 _LM = (Location.LM0, Location.LM1)
-_LM_WORDS = 2  # an address of LM counts words of 32 bits, as the assembly does
 
 
 def _quote(name: str) -> str:
@@ -36,7 +36,7 @@ def _names(names: tuple[str, ...]) -> str:
 def _value_line(value: MNValue) -> str:
     layout = "?" if value.layout is None else str(PadLayout(value.shape, value.layout))
     padded = "?" if value.layout is None else _tuple(value.layout.padded_shape)
-    addr = "?" if value.addr is None else str(value.addr * (_LM_WORDS if _lm(value) else 1))
+    addr = "?" if value.addr is None else str(value.addr * (WORDS_PER_LONG if _lm(value) else 1))
     kind = "?" if value.layout is None else "MNCore"
     num_lw = "?" if value.num_lw is None else str(value.num_lw)
     return (
@@ -180,7 +180,7 @@ def _parse_value(line: _Line) -> MNValue:
     except ValueError as problem:
         raise line.fail(str(problem)) from None
     if addr is not None and _lm(value):
-        value = replace(value, addr=addr // _LM_WORDS)
+        value = replace(value, addr=addr // WORDS_PER_LONG)
     return value
 
 

@@ -31,7 +31,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the static tensor type of every value of the main graph.
 
-    P0103 where there is none, P0108 for what holds no numbers.
+    P0103 where there is none, P0109 for what is no tensor of numbers.
     """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}
@@ -40,7 +40,7 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
             types[info.name] = _static(info)
     for name, found in types.items():
         if found.elem == "string":
-            raise error("P0108", reason=f"`{name}` holds text; only numbers can be compiled")
+            raise error("P0109", what="value", name=name, kind="text", legal="numbers")
     for node in graph.node:
         for name in node.output:
             if name and name not in types:
@@ -52,8 +52,8 @@ def _static(info: onnx.ValueInfoProto) -> TensorType:
     tensor = info.type.tensor_type
     kind = info.type.WhichOneof("value")
     if kind not in ("tensor_type", None):
-        reason = f"`{info.name}` is a {kind.removesuffix('_type')}; only tensors can be compiled"
-        raise error("P0108", reason=reason)
+        shown = "a " + kind.removesuffix("_type").replace("_", " ")
+        raise error("P0109", what="value", name=info.name, kind=shown, legal="numbers")
     if kind is None or not tensor.HasField("shape"):
         raise error("P0103", name=info.name, shape="unknown")
     dims = list(tensor.shape.dim)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..errors import Place, error
+from ..errors import error
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.registry import LAYERS
 from .dtype import device_dtype
@@ -23,7 +23,7 @@ def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
     nodes = [_decide(node, graph) for node in graph.nodes]
     for node in nodes:
         if strict and node.reason is not None:
-            raise error("P0303", place=_place(node), op=node.op, node=node.name, reason=node.reason)
+            raise error("P0303", place=node.place, op=node.op, node=node.name, reason=node.reason)
     placed: list[MNNode] = []
     made_in: dict[str, tuple[int, Side]] = {}
     for node in nodes:
@@ -56,10 +56,3 @@ def _reason(node: MNNode, graph: MNGraph) -> str | None:
         return "a tensor without elements"
     dtypes = [device_dtype(graph.values[name].type.elem) for name in names]
     return layer.unsupported(node, graph, dtypes)
-
-
-def _place(node: MNNode) -> Place | None:
-    if node.source is None:
-        return None
-    file, _, line = node.source.rpartition(":")
-    return Place(file, int(line))

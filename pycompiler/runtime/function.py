@@ -112,10 +112,11 @@ class DeviceFunction:
     def _loaded(self) -> list[emu2.Program | HostSession]:
         if self._steps is None:
             steps: list[emu2.Program | HostSession] = []
+            target = self.board.target
             for number, segment in enumerate(self.app.segments):
                 if isinstance(segment, DeviceSegment):
-                    code = relocate(segment.code, segment.relocations, self._base)
-                    steps.append(self.board.target.assemble(code, f"segment{number}.vsm"))
+                    code = relocate(segment.code, segment.relocations, self._base, target)
+                    steps.append(target.assemble(code, f"segment{number}.vsm"))
                 else:
                     steps.append(self._sessions[number])
             for name, array in self.app.constants.items():

@@ -102,4 +102,11 @@ def _too_much(
     worst = max(blocks, key=lambda b: addresses[b.name] + b.words)
     node = graph.nodes[min(worst.start, len(graph.nodes) - 1)]
     where = f"{node.op} `{node.name}`"
-    return error("P0304", node=where, memory=location.memory, words=words, capacity=capacity)
+    return error(
+        "P0304",
+        place=node.place,
+        node=where,
+        memory=location.memory,
+        words=words,
+        capacity=capacity,
+    )

@@ -31,6 +31,7 @@ class _Copies:
             shape = "(" + ", ".join(map(str, value.shape)) + ")"
             raise error(
                 "P0301",
+                place=node.place,
                 value=value.name,
                 share=value.num_lw,
                 memory=bank.memory,

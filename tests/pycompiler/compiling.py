@@ -1,7 +1,8 @@
-"""What the tests share: small ONNX models, compiled and run without torch's exporter."""
+"""What the tests share: small ONNX models, compiled and run without torch's exporter; contexts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.machine import load_target
+from pycompiler.mlsdk import Context, MNDevice
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
@@ -80,3 +82,14 @@ def random_inputs(
         values = rng.standard_normal(shape) * np.exp2(rng.integers(-6, 6, shape)) * scale
         out[name] = np.where(rng.random(shape) < 0.05, 0.0, values).astype(np.float32)
     return out
+
+
+def context(device: str = "emu2") -> Context:
+    """A context of its own."""
+    return Context(MNDevice(device))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    """What a compile left as report."""
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found

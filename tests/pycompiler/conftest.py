@@ -22,3 +22,9 @@ torch.set_num_threads(2)
 def target(request: pytest.FixtureRequest) -> Target:
     """Both machines."""
     return load_target(request.param)
+
+
+@pytest.fixture(autouse=True)
+def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is the one the test names."""
+    monkeypatch.delenv("MLSDK_DEVICE", raising=False)

@@ -30,11 +30,6 @@ FILES = ("model.onnx", "model.vsm", "model.app", "l3ir.txt")
 OFF = {"app": "off", "codegen": "off", "onnx": "off", "gpfn2obj": "off"}
 
 
-@pytest.fixture(autouse=True)
-def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MLSDK_DEVICE", raising=False)
-
-
 class Compiles:
     """Compiles models with one cache; every compile has a board and a folder of its own."""
 

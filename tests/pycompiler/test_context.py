@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import json
 import os
 import unittest.mock
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import onnx
 import pytest
 import torch
+from compiling import context, report_of
 
 from pycompiler.app import read_app
 from pycompiler.build import build
@@ -22,20 +22,6 @@ from pycompiler.options import OPTIONS
 
 Tensors = dict[str, torch.Tensor]
 FILES = {"model.onnx", "model.vsm", "model.app", "l3ir.txt", "report.json"}
-
-
-@pytest.fixture(autouse=True)
-def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MLSDK_DEVICE", raising=False)
-
-
-def context(device: str = "emu2") -> Context:
-    return Context(MNDevice(device))
-
-
-def report_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
-    return found
 
 
 def same(found: TensorProxy, wanted: torch.Tensor) -> None:
@@ -232,6 +218,7 @@ def test_a_tensor_too_large(tmp_path: Path) -> None:
             lambda d: {"out": -d["x"]}, {"x": torch.ones(300, 300)}, tmp_path / "out"
         )
     assert caught.value.code == "P0301"
+    assert str(caught.value.place).startswith(f"{__file__}:")
     assert not (tmp_path / "out").exists()
 
 

@@ -122,9 +122,9 @@ def test_addresses_take_the_shortest_form(offsets: tuple[int, ...], text: str) -
 def test_relocation_moves_every_dram_address() -> None:
     made = code(down(0), down(128, l2=64), v=192)
     assert [place.offset for place in made.relocations] == [0, 128]
-    moved = relocate(made.text, made.relocations, 640)
+    moved = relocate(made.text, made.relocations, 640, load_target("mini"))
     assert re.findall(r"\$d(\d+)", moved) == ["832", "960"]
-    assert relocate(made.text, made.relocations, 0) == made.text
+    assert relocate(made.text, made.relocations, 0, load_target("mini")) == made.text
     assert re.sub(r"\$d\d+", "", moved) == re.sub(r"\$d\d+", "", made.text)
 
 

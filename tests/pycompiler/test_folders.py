@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
 import torch
+from compiling import context, report_of
 
 from pycompiler.errors import PycompilerError
-from pycompiler.mlsdk import Context, MNDevice
 from pycompiler.report.codegen_dir import clear_failure, write_failure, write_folder
 
 Tensors = dict[str, torch.Tensor]
-
-
-@pytest.fixture(autouse=True)
-def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MLSDK_DEVICE", raising=False)
-
-
-def context(device: str = "emu2") -> Context:
-    return Context(MNDevice(device))
-
-
-def report_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
-    return found
 
 
 def test_a_failed_compile_leaves_the_older_folder(tmp_path: Path) -> None:

@@ -168,11 +168,11 @@ def test_refused(case: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert "\n" not in caught.value.message
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
-    if case in ("branch on a value", "writes its input", "writes a buffer"):
+    if code in ("P0101", "P0102", "P0103", "P0105"):
         place = caught.value.place
         assert place is not None
         assert place.file == HERE
-        assert function.__code__.co_firstlineno < (place.line or 0)
+        assert function.__code__.co_firstlineno <= (place.line or 0)
     assert buffer.tolist() == [0, 0, 0, 0]
 
 
@@ -211,12 +211,12 @@ def test_control_flow_of_torch_is_exported() -> None:
 
 def test_threads_take_turns_and_leave_the_streams(capfd: pytest.CaptureFixture[str]) -> None:
     streams = sys.stdout, sys.stderr
-    functions = [lambda d, k=k: {"out": d["x"] * float(k)} for k in range(4)]
-    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+    functions = [lambda d, k=k: {"out": d["x"] * float(k)} for k in range(2)]
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
         models = list(threads.map(lambda f: export(f, {"x": torch.ones(2)}), functions))
     assert (sys.stdout, sys.stderr) == streams
     found = [run_host(model, {"x": torch.ones(2)})["out"].tolist() for model in models]
-    assert found == [[k, k] for k in range(4)]
+    assert found == [[k, k] for k in range(2)]
 
 
 def test_export_kwargs() -> None:
@@ -293,8 +293,8 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
         ("g (float[2] a) => (float[2] b) { b = Neg(missing) }", "P0108"),
         ("g (float[2] a) => (float[2] b) { b = NoSuchOperator(a) }", "P0108"),
         ("g (float[2] a, float[3] b) => (float[3] c) { c = Add(a, b) }", "P0108"),
-        ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0108"),
-        ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0108"),
+        ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0109"),
+        ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0109"),
     ],
 )
 def test_bad_models(text: str, code: str) -> None:

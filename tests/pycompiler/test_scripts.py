@@ -41,6 +41,8 @@ def test_add(tmp_path: Path, device: str | None) -> None:
     assert report["status"] == "ok"
     assert report["host_fallback"] == []
     assert (report["steps"] == 0) == (device == "pfvm:cpu")
+    assert report["cache"]["app"] == ("off" if device == "pfvm:cpu" else "miss")
+    assert (tmp_path / "a" / "b_cache").exists() == (device != "pfvm:cpu")
 
 
 @pytest.mark.parametrize("device", ["emu2", "mncore2:auto", "pfvm:cpu"])

@@ -7,6 +7,7 @@ from mlsdk import CacheOptions, Context, MNDevice, storage
 
 
 def run_add():
+    out = os.environ.get("ADD_OUT", "/tmp/add_two_tensors")
     device = MNDevice("mncore2:auto")
     context = Context(device)
     Context.switch_context(context)
@@ -18,9 +19,9 @@ def run_add():
     compiled_add = context.compile(
         add,
         sample,
-        storage.path(os.environ.get("ADD_OUT", "/tmp/add_two_tensors")),
+        storage.path(out),
         options={"float_dtype": "float"},
-        cache_options=CacheOptions("/tmp/add_two_tensors_cache"),
+        cache_options=CacheOptions(f"{out}_cache"),
     )
     result = compiled_add({"x": torch.ones(3, 4), "y": torch.ones(3, 4)})
     out = result["out"].cpu()
