@@ -32,9 +32,9 @@ def diagnostic(code: str, message: str, remedy: str) -> str:
 
 
 def read_bytes(path: str | None) -> bytes:
-    """Return what the file at `path` holds, or stdin without one; or fail with a diagnostic."""
+    """Return what the file at `path` holds, stdin for none or `-`; or fail with a diagnostic."""
     try:
-        return sys.stdin.buffer.read() if path is None else Path(path).read_bytes()
+        return sys.stdin.buffer.read() if path in (None, "-") else Path(path).read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
         fail(diagnostic("F0001", f"{path}: {reason}", "check the path and its permissions"))

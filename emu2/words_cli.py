@@ -175,19 +175,19 @@ def gpfn3_package_main(
             machine.save_memory_file(path)
 
 
-def assemble3_main(arguments: list[str] | None = None) -> NoReturn:
+def run_assemble3(arguments: list[str] | None = None) -> NoReturn:
     """Entry point under the name `assemble3`."""
     guarded(assemble3, "assemble3", arguments)
 
 
-def gpfn3_package_main_main(arguments: list[str] | None = None) -> NoReturn:
+def run_gpfn3_package_main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point under the name `gpfn3_package_main`."""
     guarded(gpfn3_package_main, "gpfn3_package_main", arguments)
 
 
 TOOLS: dict[str, Callable[..., Any]] = {
-    "assemble3": assemble3_main,
-    "gpfn3_package_main": gpfn3_package_main_main,
+    "assemble3": run_assemble3,
+    "gpfn3_package_main": run_gpfn3_package_main,
 }
 """The vendor's tools by the name under which they are called."""
 

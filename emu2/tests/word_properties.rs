@@ -159,7 +159,7 @@ fn coverage_of_mnemonics() {
     ];
     inferred.sort_unstable();
     assert_eq!(of(Status::Inferred), inferred);
-    for name in ["ladd", "fvfmar", "zero", "l1bmd", "l2bmb", "mvp", "ilrelud", "fmax"] {
+    for name in ["ladd", "fvfmar", "zero", "l1bmd", "l2bmb", "mvp", "filrelud", "fmax"] {
         assert!(of(Status::Unknown).contains(&name), "{name}");
     }
 }

@@ -2,9 +2,10 @@
 
     python tests/mutation/run.py [--count 200] [--seed N]
 
-Every flag, width, kernel, operand order, count, size, coefficient and rule of `isa_specs/mncore2` is eligible; texts,
-examples and evidence are not. Each mutant is a copy of `isa_specs` that the built test programs load instead of the
-built-in specs (EMU2_SPEC_PATH). Survivors are listed; the exit code is 1 below 95 %.
+Every flag, width, kernel, operand order, count, size, coefficient and rule of `isa_specs/mncore2`
+is eligible; texts, examples and evidence are not. Each mutant is a copy of `isa_specs` that the
+built test programs load instead of the built-in specs (EMU2_SPEC_PATH). Survivors are listed; the
+exit code is 1 below 95 %.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SPECS = ROOT / "isa_specs"
-# Fast ones first: most mutants do not load or break a fact. `manual` would notice every change of the text.
+# Fast ones first: most mutants do not load or break a fact. `manual` would notice any text.
 TESTS = [
     "spec_load",
     "facts",
@@ -71,7 +72,18 @@ SWAPS = [
     ("float", "int"),
     ("signed", "unsigned"),
 ]
-NAMES = ["mab", "pe", "cycle", "l1b", "l2b", "group", "l2bm_lane", "l2bm_narrow", "mv_block", "mv_unit"]
+NAMES = [
+    "mab",
+    "pe",
+    "cycle",
+    "l1b",
+    "l2b",
+    "group",
+    "l2bm_lane",
+    "l2bm_narrow",
+    "mv_block",
+    "mv_unit",
+]
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,7 @@ class Mutant:
 
 
 def eligible_lines(text: str) -> list[tuple[int, str, str]]:
-    """Return the lines that hold a fact: number, key, line. Multi-line texts and examples are passed over."""
+    """Return the lines that hold a fact: number, key, line. Texts and examples are passed over."""
     found = []
     inside = False  # a multi-line string
     section = ""
@@ -132,11 +144,31 @@ def variants(key: str, line: str) -> list[str]:
                 put(*match.span(), str(other))
     for match in re.finditer(r"\btrue\b|\bfalse\b", value):
         put(*match.span(), "false" if match.group() == "true" else "true")
-    for match in re.finditer(r"(?<=[\w)\]] )[-+](?= )|(?<=[\w)])\*(?=[\w(])|(?<= )[/%](?= )", value):
+    for match in re.finditer(
+        r"(?<=[\w)\]] )[-+](?= )|(?<=[\w)])\*(?=[\w(])|(?<= )[/%](?= )", value
+    ):
         other = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "/"}[match.group()]
         put(*match.span(), other)
-    if key in {"from", "to", "loop", "align", "unit", "tree", "minimum", "maximum", "source", "destination"}:
-        for match in re.finditer(r"(?<![\w\"])\b(" + "|".join(NAMES) + r")\b(?! =)(?!\")|(?<=\")(" + "|".join(NAMES) + r")(?=\")", value):
+    if key in {
+        "from",
+        "to",
+        "loop",
+        "align",
+        "unit",
+        "tree",
+        "minimum",
+        "maximum",
+        "source",
+        "destination",
+    }:
+        for match in re.finditer(
+            r"(?<![\w\"])\b("
+            + "|".join(NAMES)
+            + r")\b(?! =)(?!\")|(?<=\")("
+            + "|".join(NAMES)
+            + r")(?=\")",
+            value,
+        ):
             for other in NAMES:
                 if other != match.group():
                     put(*match.span(), other)
@@ -172,7 +204,15 @@ def all_mutants() -> list[Mutant]:
 
 def built_tests() -> list[Path]:
     """Build the test programs and return those of TESTS that exist, in that order."""
-    command = ["cargo", "test", "--release", "--package", "emu2", "--no-run", "--message-format=json"]
+    command = [
+        "cargo",
+        "test",
+        "--release",
+        "--package",
+        "emu2",
+        "--no-run",
+        "--message-format=json",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     programs = {}
     for line in done.stdout.splitlines():
@@ -195,7 +235,11 @@ def killed_by(mutant: Mutant, tests: list[Path]) -> str | None:
         for test in tests:
             try:
                 done = subprocess.run(
-                    [test, "--quiet"], cwd=ROOT / "emu2", env=environment, capture_output=True, timeout=TIMEOUT_S
+                    [test, "--quiet"],
+                    cwd=ROOT / "emu2",
+                    env=environment,
+                    capture_output=True,
+                    timeout=TIMEOUT_S,
                 )
             except subprocess.TimeoutExpired:
                 return f"{test.name} (hangs)"
@@ -206,10 +250,14 @@ def killed_by(mutant: Mutant, tests: list[Path]) -> str | None:
 
 def main() -> int:
     """Sample mutants, run the tests on each, and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
-    parser.add_argument("--only", metavar="FILE", help="mutants of this file alone, such as alu.toml")
+    parser.add_argument(
+        "--only", metavar="FILE", help="mutants of this file alone, such as alu.toml"
+    )
     parser.add_argument("--skip", metavar="FILE", help="no mutants of this file")
     options = parser.parse_args()
     mutants = [m for m in all_mutants() if m.file.name != options.skip]
@@ -217,7 +265,9 @@ def main() -> int:
         mutants = [m for m in mutants if m.file.name == options.only]
     sample = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
     tests = built_tests()
-    clean = killed_by(Mutant(sample[0].file, sample[0].line, sample[0].before, sample[0].before), tests)
+    clean = killed_by(
+        Mutant(sample[0].file, sample[0].line, sample[0].before, sample[0].before), tests
+    )
     if clean is not None:
         print(f"the tests fail without any change: {clean}")
         return 2
