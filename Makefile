@@ -4,16 +4,16 @@
 VENV ?= .venv
 PYTHON ?= python3
 DEMO_OUT ?= demo_out
+FUZZ_SECONDS ?= 300
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 
-PYTHON_SOURCES := $(shell find emu2 pycompiler -name '*.py' -o -name '*.pyi')
 RUST_SOURCES := $(shell find emu2 isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 # Tests and benches may stop where they are; the libraries may not.
-ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic
+ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo test test-rust test-python lint lint-rust lint-python bench install clean
+.PHONY: demo test test-rust test-python test-long fuzz lint lint-rust lint-python manual bench install clean
 
 install: $(STAMP)
 
@@ -37,6 +37,20 @@ test-rust:
 test-python: $(STAMP)
 	$(BIN)/python -m pytest
 
+# Millions of cases for the arithmetic, and random programs for minutes.
+test-long:
+	EMU2_LONG=1 cargo test --release --package emu2 --test 'num_*' --test '*fuzz*' -- --nocapture
+
+# Random programs and bytes for FUZZ_SECONDS a target: by cargo-fuzz (any toolchain) if it is installed, else by the tests.
+fuzz:
+	@if cargo fuzz --version >/dev/null 2>&1; then \
+		for target in programs assembler; do \
+			cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -len_control=0 || exit 1; \
+		done; \
+	else \
+		EMU2_LONG=1 EMU2_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --package emu2 --test '*fuzz*' -- --nocapture; \
+	fi
+
 lint: lint-rust lint-python
 
 lint-rust:
@@ -48,6 +62,10 @@ lint-python: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# docs/isa from the spec; `make test` fails when it is stale.
+manual:
+	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
 
 bench: $(STAMP)
 	cargo bench --package emu2

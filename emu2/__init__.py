@@ -8,7 +8,20 @@
 '0x3fc000003fc00000'
 """
 
-from emu2._core import IndexMap, Machine, Program, Report, Spec, assemble, built_in_specs
+from emu2._core import (
+    IndexMap,
+    Machine,
+    Program,
+    Report,
+    Spec,
+    assemble,
+    built_in_specs,
+    pack,
+    read_asm,
+    to_text,
+    unpack,
+    write_asm,
+)
 from emu2.errors import AssembleError, Diagnostic, Emu2Error, EmulatorError, RunError
 
 __all__ = [
@@ -24,4 +37,9 @@ __all__ = [
     "Spec",
     "assemble",
     "built_in_specs",
+    "pack",
+    "read_asm",
+    "to_text",
+    "unpack",
+    "write_asm",
 ]

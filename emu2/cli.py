@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn
 
 import click
 
 import emu2
-
-EXIT_FILE = 1
-EXIT_OURS = 3
+from emu2.console import EXIT_FILE, Output, diagnostic, fail, guarded, read_bytes
+from emu2.words_cli import Policy, asm, called_as, disasm, load_program
 
 spec_option = click.option(
     "--spec",
@@ -25,46 +23,6 @@ spec_option = click.option(
     help="Built-in spec, folder of TOML files, or TOML file.",
 )
 strict_option = click.option("--strict", is_flag=True, help="Make every hazard an error.")
-
-
-def fail(text: str) -> NoReturn:
-    """Print one diagnostic and leave with the exit code of a faulty file."""
-    click.echo(text.rstrip(), err=True)
-    sys.exit(EXIT_FILE)
-
-
-def diagnostic(code: str, message: str, remedy: str) -> str:
-    """Return the text of a diagnostic that has no place in a source."""
-    return f"error[{code}]: {message}\n  help: {remedy}"
-
-
-def assemble_file(path: str, spec: emu2.Spec, policy: Any) -> emu2.Program:
-    """Read and assemble the file at `path`; warnings go to stderr."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        fail(diagnostic("F0001", f"{path}: {reason}", "check the path and its permissions"))
-    program = emu2.assemble(text, spec, filename=path, policy=policy)
-    if program.warnings:
-        click.echo(program.render_warnings().rstrip(), err=True)
-    return program
-
-
-def cannot_write(path: str, error: OSError) -> NoReturn:
-    """Fail with the diagnostic of a file that cannot be written."""
-    reason = error.strerror or str(error)
-    fail(diagnostic("F0005", f"{path}: {reason}", "check the folder and its permissions"))
-
-
-def write_text(path: str, text: str) -> None:
-    """Write `text` to `path`, or fail with a diagnostic."""
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        fail(
-            diagnostic("F0005", f"{path}: {error.strerror}", "check the folder and its permissions")
-        )
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -90,9 +48,9 @@ def run(
     save_path: str | None,
     strict: bool,
 ) -> None:
-    """Assemble FILE (.vsm) and run it on a machine whose memories are zero."""
+    """Assemble FILE (.vsm), or load it (.asm), and run it on a machine whose memories are zero."""
     spec = emu2.Spec.load(spec_name)
-    program = assemble_file(file, spec, "strict" if strict else "run")
+    program = load_program(file, spec, "strict" if strict else "run")
     tags = program.report()["host_tags"]
     if tags and strict:
         shown = ", ".join(f"{tag:02x}" for tag in tags)
@@ -101,26 +59,15 @@ def run(
     machine = emu2.Machine(spec)
     if load_path is not None:
         machine.load_memory_file(load_path)
-    if dump_path is None:
-        report = machine.run(program, dump=sys.stdout)
-        sys.stdout.flush()
-    else:
-        with open_dump(dump_path) as sink:
-            report = machine.run(program, dump=sink)
+    with Output(dump_path, sys.stdout) as sink:
+        # After an error half way the file holds the lines before it, if there are none too.
+        sink.open()
+        report = machine.run(program, dump=sink)
     if save_path is not None:
         machine.save_memory_file(save_path)
     if report_path is not None:
-        write_text(report_path, json.dumps(report.counters, indent=2) + "\n")
-
-
-def open_dump(path: str) -> TextIO:
-    """Open the dump file, or fail with a diagnostic."""
-    try:
-        return open(path, "w")
-    except OSError as error:
-        fail(
-            diagnostic("F0005", f"{path}: {error.strerror}", "check the folder and its permissions")
-        )
+        with Output(report_path, sys.stdout) as sink:
+            sink.write(json.dumps(report.counters, indent=2) + "\n")
 
 
 @cli.command()
@@ -138,16 +85,13 @@ def open_dump(path: str) -> TextIO:
 def check(file: str, spec_name: str, strict: bool, form: str) -> None:
     """Check FILE (.vsm) without running it."""
     spec = emu2.Spec.load(spec_name)
-    policy = "strict" if strict else "check"
+    policy: Policy = "strict" if strict else "check"
     if form == "text":
-        assemble_file(file, spec, policy)
+        load_program(file, spec, policy)
         return
+    text = read_bytes(file)
     try:
-        text = Path(file).read_bytes()
-        found = emu2.assemble(text, spec, filename=file, policy=policy).warnings  # type: ignore[arg-type]
-    except OSError as error:
-        reason = error.strerror or str(error)
-        fail(diagnostic("F0001", f"{file}: {reason}", "check the path and its permissions"))
+        found = emu2.assemble(text, spec, filename=file, policy=policy).warnings
     except emu2.AssembleError as error:
         click.echo(json.dumps(error.diagnostics, indent=2))
         sys.exit(EXIT_FILE)
@@ -170,26 +114,16 @@ def spec_page(name: str | None, spec_name: str) -> None:
     click.echo(page.rstrip())
 
 
+cli.add_command(asm)
+cli.add_command(disasm)
+
+
 def main() -> NoReturn:
-    """Entry point of the console script."""
-    try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except click.Abort:
-        sys.exit(130)
-    except emu2.Emu2Error as error:
-        fail(str(error))
-    except BrokenPipeError:
-        sys.exit(EXIT_FILE)
-    except Exception as error:  # the last line of defence: a fault of ours is said, not traced
-        text = f"{type(error).__name__}: {error}"
-        click.echo(diagnostic("B0001", f"a fault of emu2: {text}", "please report it"), err=True)
-        sys.exit(EXIT_OURS)
-    sys.exit(0)
+    """Entry point of the console script; called as a vendor tool it takes that tool's flags."""
+    tool = called_as(sys.argv[0])
+    if tool is not None:
+        tool()
+    guarded(cli, "emu2")
 
 
 if __name__ == "__main__":

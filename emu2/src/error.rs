@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
-        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `R` run time, `F` files.
+        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time, `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -60,8 +60,9 @@ codes! {
     NowriteCompany = "A0210", "`$nowrite` has company", "make it the only destination, or remove it";
     BadNegation = "A0211", "this operand cannot be negated", "negate sources of MAU instructions only";
     BadConversion = "A0212", "this operand cannot be converted", "use `e` where a next lower format exists, `r` where the lowest format is read";
-    BadMask = "A0213", "the write mask is malformed", "write one 0 or 1 per cycle, such as `/1000`";
+    BadMask = "A0213", "the mask is malformed or not taken here", "write one 0 or 1 per cycle, such as `/1000` or `/ll1000`, or a mask register, such as `/$imr1`";
     AddressWraps = "A0214", "the access runs past the end of the memory and wraps", "use a smaller address or stride";
+    BadLength = "A0215", "the mantissa length is missing or outside its range", "write a length of the range named after the mnemonic";
 
     LiteralMissing = "A0301", "a literal is missing or of unknown kind", "write a literal such as `i\"1\"`";
     LiteralUnterminated = "A0302", "the literal has no closing quote", "close it on the same line";
@@ -92,11 +93,34 @@ codes! {
     ReadTwice = "A0606", "one memory is read at different words in a step", "read the same words, or use another memory";
     SharedPort = "A0607", "a memory with one port is read and written at different words in a step", "use the same words, or another memory";
     Excluded = "A0608", "an instruction of the line excludes this memory", "use another memory or another line";
+    MaskLengths = "A0609", "the masks of a line have different lengths", "use masks of one length, or two lines";
+    MaskRegisters = "A0610", "a line uses two mask registers as masks", "use one mask register, or two lines";
+    FlushTwice = "A0611", "a line has two zero flushes", "put the instructions on two lines";
+    UnitFull = "A0612", "too many instructions of one unit on a line", "put them on two lines";
+    UnitPrecisions = "A0613", "instructions of one unit have different precisions", "use one precision, or two lines";
+    BankTwice = "A0614", "a matrix register is used twice on a line", "use the other one, or two lines";
+    SharedInput = "A0615", "two instructions share an input and read different operands through it", "read the same operand, negated and converted alike, or use two lines";
 
     PortHazard = "A0701", "a memory is read too soon after a write through the same port", "put more steps in between";
     DataHazard = "A0702", "words are read too soon after they are written", "put more steps in between";
     WaitHazard = "A0703", "words that an MV writes are read without a `wait` for it", "tag the MV and `wait` for the tag before this line";
     IdleUnit = "A0704", "the forwarding path's unit was idle in the step before", "read the path in the step after the unit's instruction, only `nop`s in between";
+
+    NoWord = "W0101", "no machine word of this is known", "run the source itself, or assemble with `assemble3`, which writes the statement instead";
+    InferredWord = "W0102", "the machine word was never seen", "`--allow-inferred` writes it all the same";
+    FieldConflict = "W0103", "one field of the word would need two values", "put the instructions on two lines";
+    LineCount = "W0104", "the program is too long to be written out", "run the source itself";
+
+    BadLine = "W0201", "no line of assembled text has this form", "write `i` and a word, `d` and a debug statement, or `s`, `j`, `m` and a statement; sources end in .vsm";
+    WordLength = "W0202", "the word has another length than the machine's", "copy the line whole from the assembler's output";
+    WordDigit = "W0203", "a word holds something else than binary digits", "copy the line whole from the assembler's output";
+    UnknownBits = "W0204", "bits of unknown meaning are set", "run the source itself";
+    UnreadableWord = "W0205", "the word spells no statement", "run the source itself";
+    InferredReading = "W0206", "the reading of the word is inferred", "compare with the source";
+    BadRecord = "W0207", "the memory line is malformed", "write `r`, the group, the address in 9 hex digits, 001, and 16 hex digits";
+    HostCommand = "W0208", "commands of the host are not supported", "remove the line, or use a memory file";
+
+    BadContainer = "W0301", "the file is no program container", "use a file that `assemble3 --loader` wrote";
 
     Unreadable = "F0001", "the file cannot be read", "check the path and its permissions";
     NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8";

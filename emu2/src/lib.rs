@@ -12,3 +12,4 @@ pub mod machine;
 pub mod num;
 pub mod report;
 pub mod spec;
+pub mod word;

@@ -15,8 +15,8 @@ static ASSEMBLERS: LazyLock<Vec<Assembler>> = LazyLock::new(|| SPECS.iter().map(
 
 /// Every program of the tests: a seed for mutations.
 static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "asm"].iter().collect();
-    let files = ["must_fail", "must_pass"].map(|f| std::fs::read_dir(root.join(f)).unwrap());
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2"].iter().collect();
+    let files = ["asm/must_fail", "asm/must_pass", "vectors"].map(|f| std::fs::read_dir(root.join(f)).unwrap());
     let mut all: Vec<_> = files.into_iter().flatten().map(|e| e.unwrap().path()).collect();
     all.sort();
     all.iter().map(|p| std::fs::read(p).unwrap()).filter(|text| text.len() < 4000).collect()
@@ -72,6 +72,39 @@ fn pieces() -> impl Strategy<Value = String> {
         "set",
         "get",
         "getf",
+        "hbfn/9",
+        "hbfe/",
+        "gmmul",
+        "dmfmad",
+        "hmwrite",
+        "hmread",
+        "dmwrite",
+        "msl",
+        "zero",
+        "mask",
+        "maskn",
+        "maskll",
+        "rstmnk",
+        "$lx",
+        "$ly4",
+        "$llx8",
+        "$lmt",
+        "$lmt32v32",
+        "$mt[0,2,4,6]",
+        "$lm8vj1",
+        "$n4",
+        "j3",
+        "t",
+        "$lmb",
+        "$nb",
+        "$omr1",
+        "$omr",
+        "$mreadf",
+        "/ll0111",
+        "/$imr3",
+        "/$llimr15",
+        "$imr",
+        "24",
         "$lm0v",
         "$lm",
         "$ln4",
@@ -168,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn random_locations(text in "\\$?(lm|ln|ll|lt|t|d|p|lb|q)?[0-9]{0,12}([ncbmpx][0-9]{0,11}){0,6}.{0,3}") {
+    fn random_locations(text in "\\$?(lm|ln|ll|lt|t|d|p|lb|q|omr|lx|ly)?[0-9]{0,12}([ncbmpx][0-9]{0,11}){0,6}.{0,3}") {
         for spec in SPECS.iter() {
             if let Ok(location) = parse_location(&text, spec) {
                 prop_assert!(location.address < spec.memories[location.memory].words * 2);
@@ -203,6 +236,14 @@ fn expensive_inputs() {
         many("$", 100_000),
         many("é", 100_000),
         many("lpassa $aluf $lr0\n", 20_000),
+        many("maskrstmnk 5\n", 20_000),
+        many("maskn 5\nlpassa/$imr5 $lmt $ln0v/$imr5 $omr5\n", 10_000),
+        many("lpassa $lr0 $lmb\nlpassa $lm0j3 $ls0\n", 10_000),
+        many("gmwrite $lm0v $lx0; gmread $ly4 $lr0v; hbfn/9 $mreadf $ls0v\n", 10_000),
+        format!("mask{} 1\n", many("m", 100_000)),
+        format!("lpassa $lm0v $ln0v/{}\n", many("ll", 100_000)),
+        format!("hbfn/{} $lm0v $ln0v\n", many("9", 100_000)),
+        format!("lpassa $omr{} $ln0v\n", many("9", 100_000)),
     ];
     for input in inputs {
         survive(input.as_bytes()).unwrap_or_else(|e| panic!("{:.60}: {e}", input));

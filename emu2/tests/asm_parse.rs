@@ -34,6 +34,164 @@ fn first_source(text: &str) -> Source {
     step(text).pe[0].sources[0].clone()
 }
 
+/// Addresses with something added per PE.
+#[test]
+fn addresses_per_pe() {
+    let table: &[(&str, (u32, u32, u32), bool, Option<u32>)] = &[
+        ("$lmt", (2, 0, 0), true, None),
+        ("$lmt0", (2, 0, 0), true, None),
+        ("$mt8", (1, 8, 0), true, None),
+        ("$lmt32v32", (2, 32, 32), true, None),
+        ("$llmt4v", (4, 4, 4), true, None),
+        ("$lm2048v4j0", (2, 2048, 4), false, Some(0)),
+        ("$n4j3", (1, 4, 0), false, Some(3)),
+        ("$llm8vj1", (4, 8, 4), false, Some(1)),
+    ];
+    for (operand, (words, base, stride), indirect, modify) in table {
+        let (address, indirect, modify) = (Address::Stride { base: *base, stride: *stride }, *indirect, *modify);
+        for text in [format!("lpassa {operand} $nowrite"), format!("lpassa $ls0v {operand}")] {
+            let step = step(&text);
+            let found = match &step.pe[0].destinations[..] {
+                [written] => written.target.access().unwrap().clone(),
+                _ => match &step.pe[0].sources[0].kind {
+                    SourceKind::Memory(access) => access.clone(),
+                    other => panic!("{text}: {other:?}"),
+                },
+            };
+            let expected = Access { memory: found.memory, words: *words, address: address.clone(), indirect, modify };
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+    let SourceKind::Memory(access) = first_source("lpassa $mt[0,2,4,6] $nowrite").kind else { panic!() };
+    assert_eq!((access.address, access.indirect), (Address::Flat([0, 2, 4, 6].into()), true));
+    let SourceKind::Memory(access) = first_source("dvpassa $mt4e $nowrite").kind else { panic!() };
+    assert_eq!((access.address.at(1), access.indirect, access.words), (4, true, 1));
+    let source = first_source("hpassa $llmtr $nowrite");
+    assert_eq!(source.convert, Some(Convert::Reduce));
+}
+
+/// Base address registers, mask registers.
+#[test]
+fn register_destinations() {
+    let spec = spec("mncore2");
+    let base =
+        |name: &str, words| Target::Base { base: spec.bases.iter().position(|b| b.name == name).unwrap(), words };
+    let table = [
+        ("$mb", base("mb", 1)),
+        ("$lmb", base("mb", 2)),
+        ("$nb", base("nb", 1)),
+        ("$lnb", base("nb", 2)),
+        ("$omr1", Target::Flags { entry: 1 }),
+        ("$omr15", Target::Flags { entry: 15 }),
+    ];
+    for (text, target) in table {
+        for line in [format!("lpassa $lr0 {text}"), format!("imm i\"1\" {text}"), format!("fvadd $lr0 $ls0 {text}")] {
+            assert_eq!(step(&line).pe[0].destinations[0].target, target, "{line}");
+        }
+    }
+    assert_eq!(step("l1bmp $lb0 $lnb").pe[0].destinations[0].target, base("nb", 2));
+}
+
+/// Matrix registers, with the rows of each precision.
+#[test]
+fn matrix_operands() {
+    let spec = spec("mncore2");
+    let bank = |name: &str| spec.banks.iter().position(|b| b.name == name).unwrap();
+    let products = [
+        ("dmmulu $lx $ls8v $nowrite", "x", Some(emu2::spec::Half::Upper), false, 1),
+        ("dmfmadr $ly $ls8v -$mauf $n0v", "y", Some(emu2::spec::Half::Lower), true, 2),
+        ("fmmul $lx $m0v $lr0v", "x", None, false, 1),
+        ("gmfma $ly $lm0v $r0ve $ls0v", "y", None, false, 2),
+        ("hmmulr $lx -$lr0v $ln32v", "x", None, true, 1),
+    ];
+    for (text, name, half, reduced, sources) in products {
+        let instruction = step(text).pe[0].clone();
+        let PeKind::Mau { half: found, reduced: r, bank: b, .. } = instruction.kind else { panic!("{text}") };
+        assert_eq!((b, found, r), (Some(bank(name)), half, reduced), "{text}");
+        assert_eq!(instruction.sources.len(), sources, "{text}");
+    }
+    let accesses = [
+        ("dmwrite $ls0v $lx3", "mwrite", "x", 3, false),
+        ("gmwrite -$m8ve $ly4", "mwrite", "y", 4, false),
+        ("hmwrite $llm48vr $ly12", "mwrite", "y", 12, false),
+        ("hmwrite $lls16v $llx14", "mwrite", "x", 14, true),
+        ("dmread $ly0 $nowrite", "mread", "y", 0, false),
+        ("fmread $lx7 $lr0v/1000 $ls0v", "mread", "x", 7, false),
+        ("hmread/$llimr2 $lly8 $llr0v", "mread", "y", 8, true),
+    ];
+    for (text, op, name, row, wide) in accesses {
+        let instruction = step(text).pe[0].clone();
+        let PeKind::Matrix { op: o, bank: b, row: r, wide: w, .. } = instruction.kind else { panic!("{text}") };
+        assert_eq!((spec.matrix_ops[o].name.as_str(), b, r, w), (op, bank(name), row, wide), "{text}");
+        assert_eq!(instruction.sources.is_empty(), op == "mread", "{text}");
+    }
+}
+
+/// Zero flush and mantissa length after the mnemonic.
+#[test]
+fn after_the_mnemonic() {
+    let cycles = |wide, bits| Some(Mask { wide, entry: MaskEntry::Cycles(bits) });
+    let register = |wide, entry| Some(Mask { wide, entry: MaskEntry::Register(entry) });
+    let table = [
+        ("lpassa/1000 $lm0v $ln0v", cycles(false, 0b0001), None),
+        ("imm/0011 i\"1\" $ln0v", cycles(false, 0b1100), None),
+        ("zero/$imr1 $ln0v", register(false, 1), None),
+        ("hmmul/ll0101 $ly $ln0v $lls0v", cycles(true, 0b1010), None),
+        ("hmread/$llimr2 $lly8 $llr0v", register(true, 2), None),
+        ("l1bmp/1010t $lb0 $lr0v", cycles(false, 0b0101), None),
+        ("l1bmd+1/$imr4 $lb0 $lr0v", register(false, 4), None),
+        ("hbfn/9 $llm0vr $lr0v", None, Some(9)),
+        ("hbfe/6/ll0111 $llm0v $llr0v", cycles(true, 0b1110), Some(6)),
+        ("dbfn/1100 $lm0v $lr0v", cycles(false, 0b0011), None),
+        ("gbfn $lm0v $lr0v", None, None),
+    ];
+    for (text, flush, kept) in table {
+        let instruction = step(text).pe[0].clone();
+        let length = match instruction.kind {
+            PeKind::Alu { length, .. } => length,
+            _ => None,
+        };
+        assert_eq!((instruction.zero_flush, length), (flush, kept), "{text}");
+    }
+}
+
+/// A mask statement sets the masks of the memories it names, from the next line on; a mask of a destination goes before.
+#[test]
+fn mask_statements() {
+    let cycles = |wide, bits| Some(Mask { wide, entry: MaskEntry::Cycles(bits) });
+    let register = |wide, entry| Some(Mask { wide, entry: MaskEntry::Register(entry) });
+    let line = "lpassa $lr16v $lm0v $ln0v $lr0v $ls0v $t $omr1 $lmb $lnb";
+    let table: &[(&str, [Option<Mask>; 8])] = &[
+        ("mask 0", [None; 8]),
+        ("mask 5", [None; 8]),
+        ("maskn 1", [None, register(false, 1), None, None, None, None, None, register(false, 1)]),
+        ("maskm 16", [cycles(false, 0), None, None, None, None, None, cycles(false, 0), None]),
+        ("maskllr 24", [None, None, cycles(true, 0b0001), None, None, None, None, None]),
+        (
+            "masklkts 20",
+            [None, None, None, cycles(false, 0b0010), cycles(false, 0b0010), cycles(false, 0b0010), None, None],
+        ),
+        ("mask\tknmtsr\t31", [cycles(false, 0b1111); 8]),
+        ("mask 0\nmaskn 1\nmaskr 2", [None, None, register(false, 2), None, None, None, None, None]),
+        ("maskn 1 # comment\nnop\n# comment\nmask 0", [None; 8]),
+    ];
+    for (statement, masks) in table {
+        let text = format!("{}\n{line}\n", statement.replace("mask\tk", "maskk"));
+        let program = program(&text);
+        let Some(ItemKind::Step(step)) = program.items.last().map(|i| &i.kind) else { panic!("{statement}") };
+        let found: Vec<_> = step.pe[0].destinations.iter().map(|d| d.mask).collect();
+        assert_eq!(found, *masks, "{statement}");
+        assert!(
+            program.items.iter().all(|i| matches!(i.kind, ItemKind::Step(_) | ItemKind::Nop { .. })),
+            "{statement}"
+        );
+    }
+    let program = program("masknr 1\nlpassa $lm0v $ln0v/1000 $lr0v\nlpassa $lm0v $ls0v $lr8v\n");
+    let ItemKind::Step(step) = &program.items[0].kind else { panic!() };
+    let found: Vec<_> = step.pe[0].destinations.iter().map(|d| d.mask).collect();
+    assert_eq!(found, [cycles(false, 0b0001), register(false, 1)]);
+}
+
 /// Words of 32 bits that an operand touches in each cycle.
 #[test]
 fn words_touched_per_cycle() {
@@ -60,9 +218,13 @@ fn sources() {
     let spec = spec("mncore2");
     let memory = |name: &str| spec.memory(name).unwrap();
     let stride = |name: &str, words, base, stride| {
-        SourceKind::Memory(Access { memory: memory(name), words, address: Address::Stride { base, stride } })
+        let address = Address::Stride { base, stride };
+        SourceKind::Memory(Access { memory: memory(name), words, address, indirect: false, modify: None })
     };
-    let entry = || SourceKind::Memory(Access { memory: memory("t"), words: 4, address: Address::Cycle });
+    let entry = || {
+        let (memory, address) = (memory("t"), Address::Cycle);
+        SourceKind::Memory(Access { memory, words: 4, address, indirect: false, modify: None })
+    };
     let path = |name: &str| SourceKind::Forward(spec.forwards.iter().position(|f| f.name == name).unwrap());
     let fixed = |name: &str| SourceKind::Fixed(spec.fixed.iter().position(|f| f.name == name).unwrap());
     let table = [
@@ -89,13 +251,21 @@ fn sources() {
 
 #[test]
 fn destinations() {
-    let table: &[(&str, &[Option<u32>])] = &[
+    let cycles = |wide, bits| Some(Mask { wide, entry: MaskEntry::Cycles(bits) });
+    let register = |wide, entry| Some(Mask { wide, entry: MaskEntry::Register(entry) });
+    let table: &[(&str, &[Option<Mask>])] = &[
         ("$nowrite", &[]),
         ("$lr0v", &[None]),
-        ("$lr0v/1000", &[Some(0b0001)]),
-        ("$lr0v/0011", &[Some(0b1100)]),
-        ("$lr0v/1000t", &[Some(0b0001)]),
-        ("$lr0v $ls0v/0100 $t/0000", &[None, Some(0b0010), Some(0)]),
+        ("$lr0v/1000", &[cycles(false, 0b0001)]),
+        ("$lr0v/0011", &[cycles(false, 0b1100)]),
+        ("$lr0v/1000t", &[cycles(false, 0b0001)]),
+        ("$lr0v/l1000p", &[cycles(false, 0b0001)]),
+        ("$llr0v/ll0111", &[cycles(true, 0b1110)]),
+        ("$lr0v/$imr3", &[register(false, 3)]),
+        ("$lr0v/$imr15t", &[register(false, 15)]),
+        ("$llr0v/$llimr1 $t", &[register(true, 1), None]),
+        ("$omr2/$imr3 $lmb/$imr3", &[register(false, 3), register(false, 3)]),
+        ("$lr0v $ls0v/0100 $t/0000", &[None, cycles(false, 0b0010), cycles(false, 0)]),
     ];
     for (text, masks) in table {
         let step = step(&format!("lpassa $lm0v {text}"));
@@ -235,6 +405,8 @@ fn debug_statements() {
         ("d getf $tn0c0b0m0p0 4", "d getf $ltn0c0b0m0p0 4", Some("f"), 2),
         ("d getf $t 04", "d getf $lt 4", Some("f"), 2),
         ("d get $m1p3 1", "d get $m1p3 1", None, 1),
+        ("d get $omr1n0c0b0m0p0 1", "d get $omr1n0c0b0m0p0 1", None, 2),
+        ("d getd $lx0n0c0b0m0p0 4", "d getd $lx0n0c0b0m0p0 4", Some("d"), 2),
     ];
     let spec = spec("mncore2");
     for (text, statement, precision, words) in table {
@@ -270,6 +442,11 @@ fn locations() {
         ("$lc0n0c1", Some(("l2bm", 2, 0, [Some(0), Some(1), None, None, None]))),
         ("$d536870911", Some(("dram", 2, 536_870_911, all))),
         ("$p0n3", Some(("pdm", 2, 0, [Some(3), None, None, None, None]))),
+        ("$omr15p1", Some(("omr", 2, 15, [None, None, None, None, Some(1)]))),
+        ("$ly15m3", Some(("my", 2, 15, [None, None, None, Some(3), None]))),
+        ("$omr16", None),
+        ("$lx16", None),
+        ("$llx0", None),
         ("$p0c0", None),
         ("$lm0m16", None),
         ("$lm0 x", None),
@@ -344,6 +521,8 @@ fn suggestions() {
         ("FVMUL $lm0 $ln0 $lr0", "did you mean `fvmul`?"),
         ("lpassa $alf $ln0", "did you mean `$aluf`?"),
         ("lpassa $lm0 $nowirte", "did you mean `$nowrite`?"),
+        ("lpassa $lm0 $omar1", "did you mean `$omr`?"),
+        ("maskx 1", "use m, n, r, s, t, k"),
     ];
     for (text, help) in table {
         let error = assemble(text, "test.vsm", &spec("mncore2"), Policy::Check).unwrap_err();

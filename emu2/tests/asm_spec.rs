@@ -49,6 +49,51 @@ fn a_changed_row_changes_the_rule() {
         ("excludes", "[[alu]]\nname = \"imm\"\nexcludes = []\n", "imm i\"1\" $lm0\n", Code::Excluded),
         ("ports", "[[memory]]\nname = \"lm1\"\nports = \"split\"\n", "lsub $ln4 $lm0 $ln6\n", Code::SharedPort),
         ("tags", "[timing]\ntag_maximum = 255\n", "mvp/n64i9f $d0@0 $p0@0\n", Code::UnusualTag),
+        ("base", "[[hazard]]\nname = \"base\"\nsteps = 0\n", "lpassa $lr0 $lmb\nlpassa $lm0 $ls0\n", Code::PortHazard),
+        (
+            "share",
+            "[[share]]\nname = \"mau\"\nlimit = 3\n",
+            "fvadd $lm0v $lm0v $ln0v; fmwrite $ls0v $ly0; fmread $lx4 $lr0v\n",
+            Code::UnitFull,
+        ),
+        (
+            "precisions",
+            "[[share]]\nname = \"mau\"\nslots = [\"mau\", \"mread\"]\n",
+            "gmmul $lx $lm0v $ln0v; fmwrite $ls0v $ly0\n",
+            Code::UnitPrecisions,
+        ),
+        (
+            "bank",
+            "[[memory]]\nname = \"mx\"\nports = \"split\"\n",
+            "gmmul $lx $lm0v $ln0v; gmwrite $ls0v $lx0\n",
+            Code::BankTwice,
+        ),
+        (
+            "input",
+            "[[matrix_op]]\nname = \"mwrite\"\nport = \"x\"\n",
+            "fvmul $lr0v $ls0v $ln0v; fmwrite $lr0v $lx0\n",
+            Code::SharedInput,
+        ),
+        ("wide", "[[matrix_op]]\nname = \"mread\"\nwide_only = []\n", "hmread $lx0 $lr0v\n", Code::WrongOperand),
+        (
+            "indirect",
+            "[[operand]]\nname = \"lm1\"\naddressing = [\"indirect\"]\n",
+            "lpassa $lnt4 $lr0v\n",
+            Code::BadOperandAddress,
+        ),
+        (
+            "modify",
+            "[[operand]]\nname = \"grf0\"\naddressing = [\"modify\"]\n",
+            "lpassa $lr4j0 $lm0v\n",
+            Code::BadOperandAddress,
+        ),
+        ("entries", "[mask]\nentries = 20\n[[memory]]\nname = \"omr\"\nwords = 80\n", "maskm 35\n", Code::BadMask),
+        (
+            "first",
+            "[[forward]]\nname = \"mreadf\"\nfirst_alu_input_only = false\n",
+            "dmread $lx0 $nowrite\nlxor $lm0v $mreadf $lr0v\n",
+            Code::WrongOperand,
+        ),
         ("port", "[ports]\nmv_unit = 32\nmv_block = 32\n", "mvp/n32 $d0@0 $p0@0\n", Code::SizeUnit),
     ];
     for (name, rows, text, code) in table {
@@ -61,6 +106,38 @@ fn a_changed_row_changes_the_rule() {
         }
         assert_eq!(legal(&spec, text), Ok(()), "{name}");
     }
+}
+
+/// Rows that allow what they are about: the table forbids it as soon as they say so.
+#[test]
+fn a_longer_gap_is_a_rule() {
+    let usual = Arc::new(Spec::load("mncore2").unwrap());
+    let table: &[(&str, &str, &str)] = &[
+        ("mask", "[[hazard]]\nname = \"mask\"\nsteps = 1\n", "lpassa $lm0v $omr1\nlpassa $lm0v $ls0v/$imr1\n"),
+        ("flush", "[[hazard]]\nname = \"mask\"\nsteps = 1\n", "lpassa $lm0v $omr1\nlpassa/$imr1 $lm0v $ls0v\n"),
+        (
+            "statement",
+            "[[hazard]]\nname = \"mask\"\nsteps = 1\n",
+            "masks 2\nfvadd $ln0v $ln0v $omr2\nlpassa $lm0v $ls0v\n",
+        ),
+        ("product", "[[hazard]]\nname = \"matrix\"\nsteps = 1\n", "dmwrite $lm0v $lx0\ndmmulu $lx $lm0v $ls0v\n"),
+        ("read", "[[hazard]]\nname = \"matrix\"\nsteps = 1\n", "gmwrite $lm0v $ly0\ngmread $ly4 $ls0v\n"),
+        (
+            "length",
+            "[[alu]]\nname = \"bfn\"\nlengths = { precision = \"h\", minimum = 6, maximum = 7 }\n",
+            "hbfn/8 $lm0v $ls0v\n",
+        ),
+    ];
+    for (name, rows, text) in table {
+        assert_eq!(legal(&usual, text), Ok(()), "{name} as usual");
+        let spec = Arc::new(changed(&format!("longer_{name}"), rows).unwrap_or_else(|e| panic!("{name}: {e}")));
+        let expected = if *name == "length" { Code::BadLength } else { Code::DataHazard };
+        assert_eq!(legal(&spec, text), Err(vec![expected]), "{name}");
+    }
+    let spec = Arc::new(changed("longer_other", table[0].1).unwrap());
+    assert_eq!(legal(&spec, "lpassa $lm0v $omr1\nlpassa $lm0v $ls0v/$imr2\n"), Ok(()), "another entry");
+    let spec = Arc::new(changed("longer_bank", table[3].1).unwrap());
+    assert_eq!(legal(&spec, "dmwrite $lm0v $lx0\ndmmulu $ly $lm0v $ls0v\n"), Ok(()), "another register");
 }
 
 #[test]
@@ -82,6 +159,14 @@ fn bad_rows_are_refused() {
         ("company", "[[slot]]\nname = \"nop\"\nwith = [\"pe\"]\n", Code::SpecUnknownName),
         ("alone", "[[slot]]\nname = \"nop\"\nalone = true\n", Code::SpecBadValue),
         ("slot", "[[control]]\nname = \"nop\"\nslot = \"idle\"\n", Code::SpecUnknownName),
+        ("matrix_slot", "[[matrix_op]]\nname = \"mread\"\nslot = \"read\"\n", Code::SpecUnknownName),
+        ("share_slot", "[[share]]\nname = \"mau\"\nslots = [\"mau\", \"write\"]\n", Code::SpecUnknownName),
+        ("share_limit", "[[share]]\nname = \"mau\"\nlimit = 0\n", Code::SpecBadValue),
+        ("share_of_one", "[[share]]\nname = \"mau\"\nslots = [\"mau\"]\n", Code::SpecBadValue),
+        ("statement", "[mask]\nstatement = \"msk\"\n", Code::SpecBadValue),
+        ("statements", "[[control]]\nname = \"wait\"\nkernel = \"mask\"\n", Code::SpecBadValue),
+        ("letter", "[mask]\nletter = \"m\"\n", Code::SpecBadValue),
+        ("prefix", "[[operand]]\nname = \"grf0\"\nletter = \"l\"\nwidths = [\"l\"]\n", Code::SpecBadValue),
     ];
     for (name, rows, code) in table {
         let found = changed(&format!("bad_{name}"), rows).map(|_| ()).map_err(|e| e.code());

@@ -5,12 +5,12 @@
 
 use emu2::asm::{assemble, parse_location, Policy};
 use emu2::machine::{Machine, Region};
-use emu2::spec::Spec;
+use emu2::spec::{Spec, Unit};
 use std::path::Path;
 use std::sync::Arc;
 
 fn check(title: &str, text: &str, spec: &Arc<Spec>) -> usize {
-    let program = assemble(text, title, spec, Policy::Run).unwrap_or_else(|e| panic!("{}", e));
+    let program = assemble(text, title, spec, Policy::Check).unwrap_or_else(|e| panic!("{}", e));
     let mut machine = Machine::new(spec.clone());
     emu2::report::run(&mut machine, &program, &mut |_| Ok(())).unwrap_or_else(|e| panic!("{title}: {}", e.diagnostic));
     let mut checked = 0;
@@ -19,7 +19,10 @@ fn check(title: &str, text: &str, spec: &Arc<Spec>) -> usize {
         let location = parse_location(place, spec).unwrap_or_else(|e| panic!("{title}: {}", e.message));
         let mut got = Vec::new();
         for k in 0..words.split(' ').count() as u64 {
-            let (addr, _) = emu2::exec::debug_place(spec, location.memory, location.words, location.address, k);
+            let at = |k| emu2::exec::debug_place(spec, location.memory, location.words, location.address, k).0;
+            // The words of a mask register are its cycles.
+            let mask = spec.memories[location.memory].unit == Unit::Mask;
+            let addr = if mask { at(0) + k } else { at(k) };
             let region = Region { memory: location.memory, units: location.units, addr, count: 1 };
             let values = machine.read(&region).unwrap_or_else(|e| panic!("{title}: {e}"));
             assert!(values.iter().all(|v| *v == values[0]), "{title}: {place} differs between units");

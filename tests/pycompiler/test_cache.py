@@ -120,7 +120,7 @@ def test_the_machines_content_is_part_of_the_key(tmp_path: Path) -> None:
     derived.mkdir()
     model = model_of([("Relu", ["x"], "y")], {"x": (4,)}, ["y"])
     keys = []
-    for count in (2, 4, 2):
+    for count in (4, 8, 4):
         head = '[machine]\nname = "m"\ndoc = "A test."\n'
         (base / "topology.toml").write_text(f'extends = "mini"\n{head}[counts]\nmab = {count}\n')
         (derived / "topology.toml").write_text(f'extends = "base"\n{head}')

@@ -26,6 +26,9 @@ MACHINES = {
         l2b = 1
         l1b = 4
         mab = 6
+
+        [ports]
+        reduce_inputs = 2
         """,
     "wide": """
         [counts]
@@ -33,6 +36,9 @@ MACHINES = {
         l2b = 3
         l1b = 2
         mab = 2
+
+        [ports]
+        reduce_inputs = 2
         """,
     "tight": """
         [[memory]]

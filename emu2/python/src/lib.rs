@@ -5,6 +5,7 @@ mod error;
 mod machine;
 mod program;
 mod spec;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -17,4 +18,6 @@ mod _core {
     use super::program::{assemble, PyProgram};
     #[pymodule_export]
     use super::spec::{built_in_specs, PyIndexMap, PySpec};
+    #[pymodule_export]
+    use super::words::{pack, read_asm, to_text, unpack, write_asm};
 }

@@ -93,6 +93,9 @@ impl PySpec {
                 Unit::Word => "word",
                 Unit::Long => "long",
                 Unit::Cycle => "cycle",
+                Unit::Mask => "mask",
+                Unit::Base => "base",
+                Unit::Matrix => "matrix",
             };
             dict.set_item("unit", unit)?;
             let operand = self.inner.operands.iter().find(|o| o.memory == m.name);

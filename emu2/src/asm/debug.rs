@@ -5,10 +5,12 @@ use super::location::{location, Located};
 use super::parser::Parser;
 use super::program::{DebugGet, DebugSet, ItemKind};
 use crate::error::{Code, Span};
-use crate::spec::{LaneKind, LONG_BITS};
+use crate::spec::{LaneKind, Unit, LONG_BITS};
 
 /// The word that a debug statement begins with.
 pub(super) const DEBUG: u8 = b'd';
+/// What stands before the letter of a block float type.
+const BLOCK: char = 'b';
 const SET: &str = "set";
 const GET: &str = "get";
 /// What may stand before the digits of a long word.
@@ -58,9 +60,15 @@ impl Parser<'_> {
 
     fn debug_get(&mut self, letters: &str, verb: Span) -> Parse<ItemKind> {
         let floats = || self.spec.precisions.iter().enumerate().filter(|(_, p)| p.kind == LaneKind::Float);
-        let precision = floats().find(|(_, p)| p.name == letters).map(|(at, _)| at);
+        let plain = || floats().filter(|(_, p)| !p.pseudo);
+        let precision = plain().find(|(_, p)| p.name == letters).map(|(at, _)| at);
+        if letters.strip_prefix(BLOCK).is_some_and(|letter| floats().any(|(_, p)| p.name == letter)) {
+            let message = format!("`d get{letters}`: how block float values are printed is not known");
+            let help = "print the bits with one of the other types";
+            return Err(fault_help(Code::Unsupported, verb, message, help));
+        }
         if precision.is_none() && !letters.is_empty() {
-            let names: Vec<&str> = floats().map(|(_, p)| p.name.as_str()).collect();
+            let names: Vec<&str> = plain().map(|(_, p)| p.name.as_str()).collect();
             let message = format!("`{letters}` is not a type of `d get`");
             let help = format!("types are {}, or none", names.join(", "));
             return Err(fault_help(Code::UnknownDebug, verb, message, help));
@@ -68,6 +76,11 @@ impl Parser<'_> {
         let (located, count) = self.place()?;
         self.cursor.expect_end("the count")?;
         let Located { location, span, echo_prefix, .. } = located;
+        if precision.is_none() && self.spec.memories[location.memory].unit == Unit::Matrix {
+            let letter = plain().next().map_or("", |(_, p)| p.name.as_str());
+            let help = format!("write `d get{letter}` or another type");
+            return Err(fault_help(Code::UnknownDebug, verb, "a matrix register is printed with a type only", help));
+        }
         let written = self.cursor.slice(span.start as usize + 1, span.end as usize);
         let prefix = echo_prefix.unwrap_or_default();
         let verb = self.cursor.slice(verb.start as usize, verb.end as usize);
@@ -77,6 +90,11 @@ impl Parser<'_> {
 
     fn debug_set(&mut self) -> Parse<ItemKind> {
         let (located, count) = self.place()?;
+        if matches!(self.spec.memories[located.location.memory].unit, Unit::Mask | Unit::Base | Unit::Matrix) {
+            let message = format!("`{}` cannot be set", self.cursor.quote(located.span));
+            let help = "set a memory and write the register with an instruction";
+            return Err(fault_help(Code::BadLocation, located.span, message, help));
+        }
         self.cursor.skip_blanks();
         let start = self.cursor.at();
         if self.cursor.peek().is_none() {

@@ -1,29 +1,30 @@
 //! PE lines: ALU and MAU instructions, and the control statements that share their lines.
 
 use super::cursor::{fault, fault_help, Parse};
+use super::ends::{Port, Writes};
 use super::lexicon::{alu_reduces, mau_conversions, slot_of};
 use super::line::{Line, Use};
-use super::operand::{Kind, Operand};
+use super::matrix::MatrixForm;
 use super::parser::{Head, Parser};
-use super::program::{Convert, Destination, PeInstruction, PeKind, Source, SourceKind};
+use super::program::{PeInstruction, PeKind};
 use crate::error::{Code, Span};
-use crate::spec::{ControlKernel, Mnemonic};
-
-/// What a source may be besides a plain PE memory or forwarding path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Port {
-    pub(super) fixed: bool,
-    pub(super) negate: bool,
-    pub(super) extend: bool,
-    pub(super) reduce: bool,
-}
+use crate::spec::{ControlKernel, Lengths, Mnemonic};
 
 impl Parser<'_> {
     /// Reads one instruction into `line`.
     pub(super) fn instruction(&mut self, line: &mut Line) -> Parse<()> {
         let head = self.head()?;
         let span = match head.mnemonic {
-            Mnemonic::Alu { .. } | Mnemonic::Mau { .. } => self.compute(head, line)?,
+            Mnemonic::Alu { op, precision, unsigned } => {
+                let length = self.length(head, op, precision)?;
+                self.compute(head, PeKind::Alu { op, precision, unsigned, literal: None, length }, line)?
+            }
+            Mnemonic::Mau { op, precision, mau_precision, half, reduced } => {
+                self.compute(head, PeKind::Mau { op, precision, mau_precision, half, reduced, bank: None }, line)?
+            }
+            Mnemonic::Matrix { op, precision, mau_precision } => {
+                self.matrix(head, MatrixForm { op, precision, mau_precision }, line)?
+            }
             Mnemonic::Transfer(transfer) => self.transfer(head, transfer, line)?,
             Mnemonic::Control(control) => self.control(head, control, line)?,
         };
@@ -31,144 +32,84 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn compute(&mut self, head: Head<'_>, line: &mut Line) -> Parse<Span> {
-        if self.cursor.peek() == Some(b'/') {
-            let message = format!("`{}` cannot take a `/` part: zero flush is not supported", head.text);
-            return Err(fault(Code::Unsupported, self.cursor.word_span(), message));
+    /// The mantissa length of a block float conversion, `/9`, where the op has one.
+    fn length(&mut self, head: Head<'_>, op: usize, precision: Option<usize>) -> Parse<Option<u32>> {
+        let lengths = self.spec.alu[op].lengths.as_ref();
+        let named = |l: &&Lengths| precision.is_some_and(|p| self.spec.precisions[p].name == l.precision);
+        let Some(Lengths { minimum, maximum, .. }) = lengths.filter(named) else { return Ok(None) };
+        let start = self.cursor.at();
+        let help = || format!("write `{0}/{minimum}` to `{0}/{maximum}`", head.text);
+        if !self.cursor.eat(b'/') || !self.cursor.peek().is_some_and(|b| b.is_ascii_digit()) {
+            let span = Span::new(head.start, self.cursor.word_span().end as usize);
+            return Err(fault_help(Code::BadLength, span, format!("`{}` needs a mantissa length", head.text), help()));
         }
-        self.expect_break("the mnemonic")?;
+        let length = self.cursor.number32("the mantissa length")?;
+        if !(*minimum..=*maximum).contains(&length) {
+            let message = format!("`{}` keeps no mantissa of {length} bits", head.text);
+            return Err(fault_help(Code::BadLength, self.cursor.span_from(start), message, help()));
+        }
+        Ok(Some(length))
+    }
+
+    /// An ALU or MAU instruction after its mnemonic and mantissa length.
+    fn compute(&mut self, head: Head<'_>, mut kind: PeKind, line: &mut Line) -> Parse<Span> {
         let spec = self.spec;
-        let (kind, count) = match head.mnemonic {
-            Mnemonic::Mau { op, precision, mau_precision, half, reduced } => {
-                (PeKind::Mau { op, precision, mau_precision, half, reduced }, spec.mau[op].sources.len())
+        let zero_flush = self.zero_flush()?;
+        let mut matrix = false;
+        let count = match &mut kind {
+            PeKind::Alu { op, literal, .. } => {
+                *literal = if spec.alu[*op].literal { Some(self.literal()?) } else { None };
+                spec.alu[*op].sources as usize
             }
-            Mnemonic::Alu { op, precision, unsigned } => {
-                let literal = if spec.alu[op].literal { Some(self.literal()?) } else { None };
-                (PeKind::Alu { op, precision, unsigned, literal }, spec.alu[op].sources as usize)
+            PeKind::Mau { op, .. } => {
+                matrix = spec.mau[*op].matrix;
+                spec.mau[*op].sources.len()
             }
-            Mnemonic::Transfer(_) | Mnemonic::Control(_) => return Ok(Span::default()),
+            PeKind::Matrix { .. } | PeKind::L1bm { .. } => 0,
         };
         self.read_operands()?;
         let span = self.span(head.start);
-        if self.operands.len() <= count {
-            return Err(missing(head.text, count, self.operands.len(), span));
+        let read = count + usize::from(matrix);
+        if self.operands.len() <= read {
+            return Err(missing(head.text, read, self.operands.len(), span));
         }
         let mut operands = std::mem::take(&mut self.operands);
         let mut written = operands.drain(..);
+        if let PeKind::Mau { bank, .. } = &mut kind {
+            *bank = if matrix { written.next().map(|o| self.whole_bank(&o)).transpose()? } else { None };
+        }
         let mut sources = Vec::with_capacity(count);
         for (at, operand) in written.by_ref().take(count).enumerate() {
-            let port = match operand.convert {
-                None => Port { fixed: true, negate: true, ..Port::default() },
-                Some(_) => self.conversion_port(&kind, at),
-            };
-            let alu = matches!(kind, PeKind::Alu { .. });
-            let port = Port { fixed: alu && at == 0, negate: !alu, ..port };
+            let port = self.port(&kind, at, operand.convert.is_some());
             sources.push(self.source(operand, port)?);
         }
-        let destinations = self.destinations(written.by_ref())?;
+        let destinations = self.destinations(written.by_ref(), Writes::ResultAndFlags)?;
         drop(written);
         self.operands = operands;
-        line.pe.push(PeInstruction { span, kind, sources, destinations });
+        line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush });
         Ok(span)
     }
 
-    fn conversion_port(&self, kind: &PeKind, at: usize) -> Port {
-        let (extend, reduce) = match kind {
+    /// What source `at` of an ALU or MAU instruction may be; what it may be converted from only if it is.
+    fn port(&self, kind: &PeKind, at: usize, converted: bool) -> Port {
+        let spec = self.spec;
+        match kind {
+            PeKind::Alu { precision, .. } => Port {
+                first_alu: at == 0,
+                lanes: precision.is_some(),
+                reduce: converted && alu_reduces(spec, *precision),
+                ..Port::default()
+            },
             PeKind::Mau { op, precision, mau_precision, .. } => {
-                mau_conversions(self.spec, *precision, *mau_precision, self.spec.mau[*op].sources[at])
+                let entry = &spec.mau[*op];
+                let (extend, reduce) = match converted {
+                    true => mau_conversions(spec, *precision, *mau_precision, entry.matrix, entry.sources[at]),
+                    false => (false, false),
+                };
+                Port { negate: true, extend, reduce, ..Port::default() }
             }
-            PeKind::Alu { precision, .. } => (false, alu_reduces(self.spec, *precision)),
-            PeKind::L1bm { .. } => (false, false),
-        };
-        Port { extend, reduce, ..Port::default() }
-    }
-
-    /// Makes a source of an operand that stands at `port`.
-    pub(super) fn source(&self, operand: Operand, port: Port) -> Parse<Source> {
-        let Operand { span, kind, negate, convert, mask } = operand;
-        let text = || self.cursor.quote(span);
-        if mask.is_some() {
-            return Err(fault(
-                Code::BadMask,
-                span,
-                format!("`{}` is read: only destinations have a write mask", text()),
-            ));
+            PeKind::Matrix { .. } | PeKind::L1bm { .. } => Port::default(),
         }
-        if negate && !port.negate {
-            return Err(fault(Code::BadNegation, span, format!("`{}` cannot be negated here", text())));
-        }
-        let allowed = match convert {
-            None => true,
-            Some(Convert::Extend) => port.extend,
-            Some(Convert::Reduce) => port.reduce,
-        };
-        if !allowed {
-            let message = format!("`{}` cannot be converted here", text());
-            return Err(fault(Code::BadConversion, span, message));
-        }
-        let kind = match kind {
-            Kind::Pe(access) => SourceKind::Memory(access),
-            Kind::Forward(path) => SourceKind::Forward(path),
-            Kind::Fixed(_) if !port.fixed => {
-                let message = format!("`{}` is possible as first ALU input only", text());
-                return Err(fault(Code::WrongOperand, span, message));
-            }
-            Kind::Fixed(_) if convert.is_some() => {
-                return Err(fault(Code::BadConversion, span, format!("`{}` fills every lane as it is", text())));
-            }
-            Kind::Fixed(fixed) => SourceKind::Fixed(fixed),
-            Kind::Nowrite => {
-                return Err(fault(
-                    Code::WrongOperand,
-                    span,
-                    "`$nowrite` is a destination, and a source is missing before it",
-                ));
-            }
-            Kind::Upper(_) => {
-                let message = format!("`{}` is not an operand of the PEs", text());
-                return Err(fault_help(
-                    Code::WrongOperand,
-                    span,
-                    message,
-                    "bring the data to the PEs with an L1BM instruction",
-                ));
-            }
-        };
-        Ok(Source { span, kind, negate, convert })
-    }
-
-    /// Makes the destinations of what is left of an instruction's operands; none for `$nowrite`.
-    pub(super) fn destinations(&self, operands: impl ExactSizeIterator<Item = Operand>) -> Parse<Vec<Destination>> {
-        let count = operands.len();
-        let mut destinations = Vec::with_capacity(count);
-        for Operand { span, kind, negate, convert, mask } in operands {
-            let text = || self.cursor.quote(span);
-            if negate {
-                return Err(fault(Code::BadNegation, span, format!("`{}` is written and cannot be negated", text())));
-            }
-            if convert.is_some() {
-                return Err(fault(
-                    Code::BadConversion,
-                    span,
-                    format!("`{}` is written and cannot be converted", text()),
-                ));
-            }
-            match kind {
-                Kind::Pe(access) => destinations.push(Destination { span, access, mask }),
-                Kind::Nowrite if count == 1 => {}
-                Kind::Nowrite => {
-                    return Err(fault(Code::NowriteCompany, span, "`$nowrite` is not the only destination"));
-                }
-                Kind::Forward(_) | Kind::Fixed(_) => {
-                    return Err(fault(Code::WrongOperand, span, format!("`{}` can only be read", text())));
-                }
-                Kind::Upper(_) => {
-                    let message = format!("`{}` cannot be written here", text());
-                    return Err(fault_help(Code::WrongOperand, span, message, "write a PE memory here"));
-                }
-            }
-        }
-        Ok(destinations)
     }
 
     fn control(&mut self, head: Head<'_>, control: usize, line: &mut Line) -> Parse<Span> {
@@ -185,6 +126,10 @@ impl Parser<'_> {
             }
             ControlKernel::Noforward => line.noforward = true,
             ControlKernel::Quit => line.quit = true,
+            ControlKernel::Mask => {
+                self.mask_statement(head)?;
+                line.mask = true;
+            }
         }
         let span = self.cursor.span_from(head.start);
         self.cursor.skip_blanks();

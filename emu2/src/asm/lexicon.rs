@@ -1,9 +1,10 @@
 //! What the parser looks up often, laid out once per spec.
 
+use super::program::{PeKind, Target};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
-    End, LaneKind, LevelName, MauPort, Mnemonic, ResolvedForm, Spec, Unit, ALU_SLOT, LONG_BITS, MAU_SLOT,
-    WORDS_PER_LONG,
+    ControlKernel, End, LaneKind, LevelName, MauPort, Mnemonic, Operand, ResolvedForm, Spec, Unit, ALU_SLOT, LONG_BITS,
+    MAU_SLOT, WORDS_PER_LONG,
 };
 use std::sync::OnceLock;
 
@@ -29,6 +30,28 @@ pub(super) struct Token {
     pub(super) pe: bool,
 }
 
+/// What a name after `$` stands for that is no memory with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Nowrite,
+    /// Entry of `forwards`.
+    Forward(usize),
+    /// Entry of `fixed`.
+    Fixed(usize),
+    /// Entry of `bases`, and the words of 32 bits that are accessed.
+    Base {
+        base: usize,
+        words: u32,
+    },
+    /// Entry of `banks`; two rows or columns a cycle. A row may follow.
+    Bank {
+        bank: usize,
+        wide: bool,
+    },
+    /// The mask registers as a destination. An entry follows.
+    Flags,
+}
+
 /// Runs of long words that one block of a form covers from the written addresses, and how far the next block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
@@ -41,12 +64,19 @@ pub(super) struct Reach {
 #[derive(Debug)]
 pub(super) struct Lexicon {
     pub(super) tokens: Vec<Token>,
+    pub(super) names: Vec<(String, Name)>,
+    /// Width prefixes of masks, longest first, and whether they make the bits control words of the path.
+    pub(super) mask_lengths: Vec<(String, bool)>,
+    /// Memories that a letter of a mask statement stands for.
+    pub(super) mask_letters: Vec<(char, Vec<usize>)>,
     pub(super) alu_slot: usize,
     pub(super) mau_slot: usize,
     /// By entry of `transfers`.
     pub(super) transfer_slots: Vec<usize>,
     /// By entry of `controls`.
     pub(super) control_slots: Vec<usize>,
+    /// By entry of `matrix_ops`.
+    pub(super) matrix_slots: Vec<usize>,
     /// Memories that an ALU op keeps off its line, by entry of `alu`.
     pub(super) excludes: Vec<Vec<usize>>,
     /// Slots that a slot shares a line with, bit by bit.
@@ -55,6 +85,15 @@ pub(super) struct Lexicon {
     pub(super) sizes: Vec<u64>,
     /// Entry of `memories`, by entry of `operands`.
     pub(super) operand_memories: Vec<Option<usize>>,
+    /// The base address register that is added to addresses of a memory, by entry of `memories`.
+    pub(super) added_bases: Vec<Option<usize>>,
+    /// Entry of `memories`, by entry of `bases`.
+    pub(super) base_memories: Vec<Option<usize>>,
+    /// Entry of `memories`, by entry of `banks`.
+    pub(super) bank_memories: Vec<Option<usize>>,
+    /// The mask registers and the T register.
+    pub(super) mask_memory: Option<usize>,
+    pub(super) entry_memory: Option<usize>,
     reaches: Vec<Vec<OnceLock<Reach>>>,
 }
 
@@ -67,16 +106,29 @@ impl Lexicon {
             (false, true) => u32::MAX,
             (false, false) => s.with.iter().map(bit).fold(0, |a, b| a | b),
         };
+        let added_base = |m: &crate::spec::Memory| {
+            let operand = spec.operands.iter().find(|o| o.memory == m.name)?;
+            spec.memory(operand.base.as_ref()?)
+        };
         Lexicon {
             tokens: tokens(spec).collect(),
+            names: names(spec),
+            mask_lengths: mask_lengths(spec),
+            mask_letters: mask_letters(spec),
             alu_slot: slot(ALU_SLOT),
             mau_slot: slot(MAU_SLOT),
             transfer_slots: spec.transfers.iter().map(|t| slot(&t.slot)).collect(),
             control_slots: spec.controls.iter().map(|c| slot(&c.slot)).collect(),
+            matrix_slots: spec.matrix_ops.iter().map(|m| slot(&m.slot)).collect(),
             excludes: spec.alu.iter().map(|a| a.excludes.iter().filter_map(|n| spec.memory(n)).collect()).collect(),
             company: spec.slots.iter().map(company).collect(),
             sizes: spec.memories.iter().map(|m| m.words * u64::from(WORDS_PER_LONG)).collect(),
             operand_memories: spec.operands.iter().map(|o| spec.memory(&o.memory)).collect(),
+            added_bases: spec.memories.iter().map(added_base).collect(),
+            base_memories: spec.bases.iter().map(|b| spec.memory(&b.memory)).collect(),
+            bank_memories: spec.banks.iter().map(|b| spec.memory(&b.memory)).collect(),
+            mask_memory: spec.memory(&spec.mask.memory),
+            entry_memory: spec.memories.iter().position(|m| m.unit == Unit::Cycle),
             reaches: spec.forms.iter().map(|f| f.iter().map(|_| OnceLock::new()).collect()).collect(),
         }
     }
@@ -85,6 +137,37 @@ impl Lexicon {
     #[inline]
     pub(super) fn token(&self, text: &str) -> Option<&Token> {
         self.tokens.iter().find(|t| t.text == text)
+    }
+
+    /// What `text`, without a number behind it, names.
+    #[inline]
+    pub(super) fn name(&self, text: &str) -> Option<Name> {
+        self.names.iter().find(|(name, _)| name == text).map(|(_, name)| *name)
+    }
+
+    /// The issue slot of a PE instruction.
+    pub(super) fn kind_slot(&self, kind: &PeKind) -> usize {
+        match kind {
+            PeKind::Alu { .. } => self.alu_slot,
+            PeKind::Mau { .. } => self.mau_slot,
+            PeKind::Matrix { op, .. } => self.matrix_slots[*op],
+            PeKind::L1bm { form, .. } => self.transfer_slots[form.transfer],
+        }
+    }
+
+    /// The mask statement, whose letters are glued to its name.
+    pub(super) fn mask_statement(&self, spec: &Spec, text: &str) -> Option<Mnemonic> {
+        let control = spec.controls.iter().position(|c| c.kernel == ControlKernel::Mask)?;
+        text.starts_with(spec.controls[control].name.as_str()).then_some(Mnemonic::Control(control))
+    }
+
+    /// The memory that a target lies in.
+    pub(super) fn target_memory(&self, target: &Target) -> Option<usize> {
+        match target {
+            Target::Memory(access) => Some(access.memory),
+            Target::Base { base, .. } => self.base_memories.get(*base).copied().flatten(),
+            Target::Flags { .. } => self.mask_memory,
+        }
     }
 
     /// What a form covers; evaluated when it is first used.
@@ -111,6 +194,39 @@ pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
             Some(Token { text: format!("{prefix}{}", o.letter), operand, memory, words, size, unit: m.unit, pe })
         })
     })
+}
+
+fn names(spec: &Spec) -> Vec<(String, Name)> {
+    let words = |prefix: &String| spec.widths.iter().find(|w| w.prefix == *prefix).map_or(0, |w| w.words);
+    let mut all = vec![(NOWRITE.to_string(), Name::Nowrite)];
+    all.extend(spec.forwards.iter().enumerate().map(|(at, f)| (f.name.clone(), Name::Forward(at))));
+    all.extend(spec.fixed.iter().enumerate().map(|(at, f)| (f.name.clone(), Name::Fixed(at))));
+    for (base, b) in spec.bases.iter().enumerate() {
+        all.extend(b.widths.iter().map(|p| (format!("{p}{}", b.name), Name::Base { base, words: words(p) })));
+    }
+    for (bank, b) in spec.banks.iter().enumerate() {
+        let name = |p: &String| (format!("{p}{}", b.name), Name::Bank { bank, wide: words(p) > WORDS_PER_LONG });
+        all.extend(b.widths.iter().map(name));
+    }
+    all.push((spec.mask.destination.clone(), Name::Flags));
+    all
+}
+
+/// A mask is as long as a long word or as the path.
+fn mask_lengths(spec: &Spec) -> Vec<(String, bool)> {
+    let lengths = spec.widths.iter().filter(|w| w.words >= WORDS_PER_LONG && !w.prefix.is_empty());
+    let mut all: Vec<_> = lengths.map(|w| (w.prefix.clone(), w.words > WORDS_PER_LONG)).collect();
+    all.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
+    all
+}
+
+fn mask_letters(spec: &Spec) -> Vec<(char, Vec<usize>)> {
+    let pe = |o: &&Operand| spec.memory(&o.memory).is_some_and(|m| spec.memories[m].level == LevelName::Pe);
+    let memories =
+        |o: &Operand| [Some(&o.memory), o.base.as_ref()].into_iter().flatten().filter_map(|n| spec.memory(n)).collect();
+    let mut all: Vec<(char, Vec<usize>)> = spec.operands.iter().filter(pe).map(|o| (o.letter, memories(o))).collect();
+    all.push((spec.mask.letter, spec.memory(&spec.mask.memory).into_iter().collect()));
+    all
 }
 
 /// The extent of one block with every parameter at an end of its range, which is where offsets are largest.
@@ -142,8 +258,17 @@ fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
 }
 
 /// Whether a MAU port of a precision takes `e` or `r`: `e` where the format it reads has a next lower one, `r` where
-/// it reads the lowest.
-pub(super) fn mau_conversions(spec: &Spec, precision: usize, mau_precision: usize, port: MauPort) -> (bool, bool) {
+/// it reads the lowest. The factors of a matrix product are block float and take neither.
+pub(super) fn mau_conversions(
+    spec: &Spec,
+    precision: usize,
+    mau_precision: usize,
+    matrix: bool,
+    port: MauPort,
+) -> (bool, bool) {
+    if matrix && port != MauPort::Z {
+        return (false, false);
+    }
     let lanes = spec.precisions[precision].lanes;
     let path = port == MauPort::Z && spec.mau_precisions[mau_precision].addend == DataWidth::Path;
     conversions(spec, LONG_BITS * if path { HALVES } else { 1 } / lanes.max(1))
@@ -166,6 +291,7 @@ pub(super) fn slot_of(lexicon: &Lexicon, mnemonic: Mnemonic) -> usize {
     match mnemonic {
         Mnemonic::Alu { .. } => lexicon.alu_slot,
         Mnemonic::Mau { .. } => lexicon.mau_slot,
+        Mnemonic::Matrix { op, .. } => lexicon.matrix_slots[op],
         Mnemonic::Transfer(index) => lexicon.transfer_slots[index],
         Mnemonic::Control(index) => lexicon.control_slots[index],
     }

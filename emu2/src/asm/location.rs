@@ -17,6 +17,38 @@ pub(super) struct Located {
     pub(super) echo_prefix: Option<String>,
 }
 
+/// A memory as debug statements name it.
+#[derive(Clone, Debug)]
+struct Named {
+    text: String,
+    /// Entry of `memories`.
+    memory: usize,
+    /// Words of 32 bits per access.
+    words: u32,
+    /// Addresses of one unit's memory.
+    size: u64,
+    unit: Unit,
+}
+
+/// Operand classes, mask registers by entry, matrix registers by row.
+fn memories(spec: &Spec) -> Vec<Named> {
+    let operand = |Token { text, memory, words, size, unit, .. }| Named { text, memory, words, size, unit };
+    let mut all: Vec<Named> = tokens(spec).map(operand).collect();
+    let register = |text: String, memory: usize, size: u64| {
+        let unit = spec.memories[memory].unit;
+        Named { text, memory, words: WORDS_PER_LONG, size, unit }
+    };
+    let mask = &spec.mask;
+    all.extend(spec.memory(&mask.memory).map(|m| register(mask.destination.clone(), m, mask.entries.into())));
+    for bank in &spec.banks {
+        let long = spec.widths.iter().find(|w| w.words == WORDS_PER_LONG && bank.widths.contains(&w.prefix));
+        if let (Some(long), Some(memory)) = (long, spec.memory(&bank.memory)) {
+            all.push(register(format!("{}{}", long.prefix, bank.name), memory, spec.memories[memory].words));
+        }
+    }
+    all
+}
+
 /// Reads a location such as `$lm0n0c0b0m0p0` or `$lb16n0`: memory, address in the memory's unit, one unit per level.
 ///
 /// # Errors
@@ -38,9 +70,10 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
         return Err(fault(Code::BadLocation, whole, message));
     }
     let rest = cursor.rest();
-    let token = tokens(spec).filter(|t| rest.starts_with(t.text.as_str())).max_by_key(|t| t.text.len());
+    let known = memories(spec);
+    let token = known.iter().filter(|t| rest.starts_with(t.text.as_str())).max_by_key(|t| t.text.len());
     let Some(token) = token else {
-        let names: Vec<String> = tokens(spec).map(|t| format!("${}", t.text)).collect();
+        let names: Vec<String> = known.iter().map(|t| format!("${}", t.text)).collect();
         let message = format!("`{}` names no memory of `{}`", cursor.quote(whole), spec.machine.name);
         let help = format!("memories are {}", names.join(", "));
         return Err(fault_help(Code::UnknownOperand, whole, message, help));
@@ -50,8 +83,8 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
         let message = format!("debug statements access words and long words, not `${}`", token.text);
         return Err(fault(Code::BadLocation, cursor.span_from(start), message));
     }
-    let (address, words, room) = address(cursor, spec, &token, start)?;
-    let units = units(cursor, spec, &token)?;
+    let (address, words, room) = address(cursor, spec, token, start)?;
+    let units = units(cursor, spec, token)?;
     if !cursor.at_break() {
         let message = format!("`{}` is not a part of a location", cursor.word());
         return Err(fault(Code::BadLocation, cursor.word_span(), message));
@@ -63,18 +96,19 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
 }
 
 /// The address, the words of an access, and how many accesses fit from there on.
-fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token, start: usize) -> Parse<(u64, u32, u64)> {
+fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Named, start: usize) -> Parse<(u64, u32, u64)> {
     if token.unit == Unit::Cycle {
         return Ok((0, WORDS_PER_LONG, u64::from(spec.counts.cycle)));
     }
     let address = cursor.number("the address")?;
-    let (words, step) = match token.unit {
-        Unit::Word => (token.words, u64::from(token.words)),
-        Unit::Long | Unit::Cycle => (WORDS_PER_LONG, 1),
+    let (words, step, unit) = match token.unit {
+        Unit::Word => (token.words, u64::from(token.words), "words"),
+        Unit::Mask => (WORDS_PER_LONG, 1, "entries"),
+        Unit::Matrix => (WORDS_PER_LONG, 1, "rows"),
+        Unit::Long | Unit::Cycle | Unit::Base => (WORDS_PER_LONG, 1, "long words"),
     };
     let name = &spec.memories[token.memory].name;
     if address >= token.size {
-        let unit = if token.unit == Unit::Word { "words" } else { "long words" };
         let message = format!("address {address} is past the {} {unit} of {name}", token.size);
         return Err(fault(Code::DebugRange, cursor.span_from(start), message));
     }
@@ -86,7 +120,7 @@ fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token, start: usize) ->
 }
 
 /// One unit per level, by the level's letter; levels that are not named stay open.
-fn units(cursor: &mut Cursor<'_>, spec: &Spec, token: &Token) -> Parse<[Option<u32>; 5]> {
+fn units(cursor: &mut Cursor<'_>, spec: &Spec, token: &Named) -> Parse<[Option<u32>; 5]> {
     let mut units = [None; 5];
     let memory = &spec.memories[token.memory];
     while !cursor.at_break() {

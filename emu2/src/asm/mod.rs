@@ -4,15 +4,19 @@
 //! machine stands in the code here, only the shape of the language: `;` between instructions, `#` before comments,
 //! `$` before operands, `d` before debug statements.
 
+mod address;
 mod check;
 mod cursor;
 mod debug;
 mod decimal;
+mod ends;
 mod instruction;
 mod lexicon;
 mod line;
 mod literal;
 mod location;
+mod mask;
+mod matrix;
 mod mv;
 mod operand;
 mod parser;
@@ -110,8 +114,14 @@ impl Assembler {
             return Err(refuse("", name, Diagnostic::error(Code::TooLarge, None, message)));
         }
         let cursor = Cursor::new(text, 0, 0);
-        let parser =
-            Parser { spec: &self.spec, lexicon: &self.lexicon, cursor, sink: Sink::new(policy), operands: Vec::new() };
+        let parser = Parser {
+            spec: &self.spec,
+            lexicon: &self.lexicon,
+            cursor,
+            sink: Sink::new(policy),
+            operands: Vec::new(),
+            masks: vec![None; self.spec.memories.len()],
+        };
         let (ports, hazards) = (Ports::new(&self.spec), Hazards::new(&self.spec));
         let mut reader =
             Reader { text, parser, line: Line::default(), number: 0, items: Vec::new(), ports, hazards, quit: false };
@@ -218,6 +228,8 @@ impl Reader<'_> {
         let Parser { spec, lexicon, sink, .. } = &mut self.parser;
         clean = clean
             && check::check_slots(spec, lexicon, &self.line, sink)
+            && check::check_units(spec, lexicon, &self.line, sink)
+            && check::check_masks(&self.line, sink)
             && self.ports.check(spec, lexicon, &self.line, sink);
         self.quit = self.line.quit;
         if !clean {
@@ -235,7 +247,7 @@ impl Reader<'_> {
         if let Some(tag) = line.wait {
             self.hazards.wait(tag);
         }
-        if line.quit {
+        if line.quit || line.mask {
             return None;
         }
         if let Some(mv) = line.mv.take() {

@@ -3,6 +3,7 @@
 use super::cursor::{fault, fault_help, Cursor, Parse};
 use super::lexicon::Lexicon;
 use super::operand::Operand;
+use super::program::Mask;
 use super::sink::Sink;
 use super::suggest::closest;
 use crate::error::{Code, Span};
@@ -17,6 +18,8 @@ pub(super) struct Parser<'a> {
     pub(super) sink: Sink,
     /// Operands of the instruction at hand; kept so that its storage is reused.
     pub(super) operands: Vec<Operand>,
+    /// What the last mask statement has set, by entry of `memories`.
+    pub(super) masks: Vec<Option<Mask>>,
 }
 
 /// The mnemonic of an instruction and where it begins.
@@ -32,8 +35,8 @@ impl<'a> Parser<'a> {
     pub(super) fn head(&mut self) -> Parse<Head<'a>> {
         let start = self.cursor.at();
         let text = self.cursor.take(|b| b.is_ascii_alphanumeric() || b == b'_');
-        match self.spec.mnemonics.get(text) {
-            Some(mnemonic) => Ok(Head { text, start, mnemonic: *mnemonic }),
+        match self.spec.mnemonics.get(text).copied().or_else(|| self.lexicon.mask_statement(self.spec, text)) {
+            Some(mnemonic) => Ok(Head { text, start, mnemonic }),
             None => {
                 self.cursor.move_to(start);
                 Err(self.unknown_mnemonic(text))

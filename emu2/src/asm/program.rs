@@ -76,6 +76,8 @@ pub struct PeInstruction {
     pub sources: Vec<Source>,
     /// Written destinations; empty for `$nowrite`.
     pub destinations: Vec<Destination>,
+    /// Result bits whose mask bit is 0 become 0, before forwarding and writing, after the flags.
+    pub zero_flush: Option<Mask>,
 }
 
 /// The operation of a PE instruction.
@@ -91,8 +93,10 @@ pub enum PeKind {
         unsigned: bool,
         /// Word of an immediate.
         literal: Option<u32>,
+        /// Mantissa length of a block float conversion.
+        length: Option<u32>,
     },
-    /// A MAU vector operation.
+    /// A MAU compute operation.
     Mau {
         /// Entry of `mau`.
         op: usize,
@@ -104,6 +108,23 @@ pub enum PeKind {
         half: Option<Half>,
         /// Result in the reduced format.
         reduced: bool,
+        /// Entry of `banks`: the matrix register of a matrix-vector operation.
+        bank: Option<usize>,
+    },
+    /// Access to a matrix register: one source (write) or destinations (read).
+    Matrix {
+        /// Entry of `matrix_ops`.
+        op: usize,
+        /// Entry of `precisions`.
+        precision: usize,
+        /// Entry of `mau_precisions`.
+        mau_precision: usize,
+        /// Entry of `banks`.
+        bank: usize,
+        /// First row or column, below the precision's rows.
+        row: u32,
+        /// Two rows or columns a cycle (`ll`).
+        wide: bool,
     },
     /// L1BM to PE (destinations) or PE to L1BM (one source).
     L1bm {
@@ -164,9 +185,56 @@ pub struct Destination {
     /// Bytes of the operand.
     pub span: Span,
     /// Where the result goes.
-    pub access: Access,
-    /// Cycles that write: bit c is cycle c. None: all.
-    pub mask: Option<u32>,
+    pub target: Target,
+    /// The write mask, of the destination itself or of a mask statement before the line. None: all is written.
+    pub mask: Option<Mask>,
+}
+
+/// What a destination writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A PE memory: the result.
+    Memory(Access),
+    /// A base address register: the low bits of the result.
+    Base {
+        /// Entry of `bases`.
+        base: usize,
+        /// Words of 32 bits that are accessed.
+        words: u32,
+    },
+    /// A mask register: the flags.
+    Flags {
+        /// Entry, from 1.
+        entry: u32,
+    },
+}
+
+impl Target {
+    /// The PE memory that is written, if it is one.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Target::Memory(access) => Some(access),
+            Target::Base { .. } | Target::Flags { .. } => None,
+        }
+    }
+}
+
+/// A write or zero-flush mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Mask {
+    /// False: its bits control the halves of the first long word. True (`ll`): the words of the path.
+    pub wide: bool,
+    /// Which bits.
+    pub entry: MaskEntry,
+}
+
+/// The bits of a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MaskEntry {
+    /// A fixed pattern: bit c is cycle c.
+    Cycles(u32),
+    /// A mask register.
+    Register(u32),
 }
 
 /// An access of a PE memory, one address per cycle.
@@ -178,6 +246,10 @@ pub struct Access {
     pub words: u32,
     /// Word address of each cycle, before wrapping; the T register has none.
     pub address: Address,
+    /// The low bits of the T register's long word of the cycle are added.
+    pub indirect: bool,
+    /// One access width is added on the PEs of a MAB up to this number.
+    pub modify: Option<u32>,
 }
 
 /// Word addresses over the cycles of a step.

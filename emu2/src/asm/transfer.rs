@@ -1,7 +1,8 @@
 //! L1BM and L2BM instructions: the parameter, and the form that the operands select.
 
-use super::cursor::{fault, fault_help, Parse};
-use super::instruction::{missing, Port};
+use super::cursor::{fault, fault_help, Cursor, Parse};
+use super::ends::{Port, Writes};
+use super::instruction::missing;
 use super::line::Line;
 use super::operand::{Kind, Operand, Upper};
 use super::parser::{Head, Parser};
@@ -15,11 +16,19 @@ impl Parser<'_> {
         if self.spec.forms[transfer].iter().any(|f| f.unit.is_some()) {
             return self.mv(head, transfer, line);
         }
-        let parameter = self.parameter(head, transfer)?;
+        let flushable = self.spec.forms[transfer].iter().any(|f| matches!(f.destination, End::Pe));
+        let parameter = self.parameter(head, transfer, flushable)?;
+        let flush_at = self.cursor.at();
+        let zero_flush = if flushable { self.zero_flush()? } else { self.no_zero_flush(head).map(|()| None)? };
+        let flush_span = self.cursor.span_from(flush_at);
         self.read_operands()?;
         let span = self.span(head.start);
         let form = self.find_form(head, transfer, span)?;
         let resolved = &self.spec.forms[transfer][form];
+        if zero_flush.is_some() && !matches!(resolved.destination, End::Pe) {
+            let message = format!("`{}` takes no zero flush in this direction", head.text);
+            return Err(fault_help(Code::BadMask, flush_span, message, "remove the mask"));
+        }
         let parameter = self.form_parameter(head, transfer, resolved, parameter)?;
         let form = FormRef { transfer, form, parameter };
         let reach = self.lexicon.reach(self.spec, transfer, form.form);
@@ -35,15 +44,16 @@ impl Parser<'_> {
             (End::Memory { align, .. }, End::Pe) => {
                 let upper = self.upper_end(first, *align, reach.source)?;
                 let kind = PeKind::L1bm { form, address: upper.address };
-                let destinations = self.destinations(written.by_ref())?;
-                line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations });
+                let destinations = self.destinations(written.by_ref(), Writes::Result)?;
+                line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations, zero_flush });
             }
             (End::Pe, End::Memory { align, .. }) => {
                 let source = self.source(first, Port::default())?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
                 let upper = self.upper_end(second, *align, reach.destination)?;
                 let kind = PeKind::L1bm { form, address: upper.address };
-                line.pe.push(PeInstruction { span, kind, sources: vec![source], destinations: Vec::new() });
+                let (sources, destinations) = (vec![source], Vec::new());
+                line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush: None });
             }
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
                 let source = self.upper_end(first, *from, reach.source)?.address;
@@ -58,20 +68,13 @@ impl Parser<'_> {
         Ok(span)
     }
 
-    /// `@3`, `+3`, `-3` right after the mnemonic, with its place.
-    fn parameter(&mut self, head: Head<'_>, transfer: usize) -> Parse<Option<(i64, Span)>> {
+    /// `@3`, `+3`, `-3` right after the mnemonic, with its place. `flushable`: a mask may follow.
+    fn parameter(&mut self, head: Head<'_>, transfer: usize, flushable: bool) -> Parse<Option<(i64, Span)>> {
         let start = self.cursor.at();
         let style = match self.cursor.peek() {
             Some(b'@') => ParameterStyle::At,
             Some(b'+' | b'-') => ParameterStyle::Signed,
-            Some(b'/') => {
-                let message = format!("`{}` cannot take a `/` part: zero flush is not supported", head.text);
-                return Err(fault(Code::Unsupported, self.cursor.word_span(), message));
-            }
-            _ => {
-                self.expect_break("the mnemonic")?;
-                return Ok(None);
-            }
+            _ => return Ok(None),
         };
         let Some(parameter) = self.spec.parameters[transfer].as_ref().filter(|p| p.style == style) else {
             let message = format!("`{}` does not take `{}`", head.text, self.cursor.word());
@@ -80,14 +83,16 @@ impl Parser<'_> {
         };
         let negative = self.cursor.peek() == Some(b'-');
         self.cursor.move_to(start + 1);
-        let number = if self.cursor.at_break() { None } else { Some(self.cursor.number32("the parameter")?) };
-        let span = Span::new(start, self.cursor.word_span().end as usize);
+        let ended = |cursor: &Cursor<'_>| cursor.at_break() || (flushable && cursor.peek() == Some(b'/'));
+        let number = if ended(&self.cursor) { None } else { Some(self.cursor.number32("the parameter")?) };
+        let end = if ended(&self.cursor) { self.cursor.at() } else { self.cursor.word_span().end as usize };
+        let span = Span::new(start, end);
         let range = || {
             let ResolvedRange { low, high } = ResolvedRange::of(parameter.minimum, parameter.maximum, style);
             format!("use {low} to {high}")
         };
         let text = self.cursor.quote(span);
-        let Some(number) = number.filter(|_| self.cursor.at_break()) else {
+        let Some(number) = number.filter(|_| ended(&self.cursor)) else {
             let message = format!("`{text}` is not a parameter of `{}`", head.text);
             return Err(fault_help(Code::BadParameter, span, message, range()));
         };

@@ -1,11 +1,15 @@
 //! What an instruction of a PE line computes: one call per cycle on whole rows.
 
-use super::maps::PeRun;
+use super::maps::{Meeting, PeRun};
+use super::matrix::{MatrixAccess, Operands, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
+use crate::machine::L1b;
 use crate::num::alu::{AluKernel, AluParams};
 use crate::num::lane::Lane;
-use crate::num::mau::{self, MauNeg};
+use crate::num::mau::{self, MauNeg, MauOutput};
+use crate::num::reduce::ReduceKernel;
+use crate::num::{blockfloat, MAB_PES};
 use crate::spec::{DataWidth, Half, MauPort, Spec};
 use std::sync::Arc;
 
@@ -16,15 +20,46 @@ pub(super) enum Compute {
     Alu { kernel: AluKernel, params: AluParams, path: bool },
     /// The same long word everywhere.
     Constant(u64),
-    /// A MAU vector operation.
+    /// L0 of the PE `distance` further in the MAB of `pes`, L1 of its own.
+    Rotate { distance: usize, pes: usize },
+    /// Block float.
+    Block { kernel: BlockKernel, path: bool },
+    /// A MAU operation.
     Mau(MauOp),
     /// L1BM to PE.
     Load { slot: usize, address: u64, runs: Arc<[PeRun]> },
     /// PE to L1BM; the source path is the result.
     Store { slot: usize, address: u64, runs: Arc<[PeRun]> },
+    /// PE to L1BM through the reduction network; the source path is the result.
+    Reduce { slot: usize, address: u64, kernel: ReduceKernel, meeting: Arc<Meeting> },
+    /// Rows of a matrix register; the source path is the result.
+    MatrixWrite(MatrixAccess),
+    /// Columns of a matrix register.
+    MatrixRead(MatrixAccess),
 }
 
-/// A MAU vector operation, `x*y + z` with missing ports filled in.
+/// Block float conversions.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BlockKernel {
+    D,
+    F,
+    G,
+    H { kept: u32, extended: bool },
+}
+
+impl BlockKernel {
+    fn run(self, x: &[u64], out: &mut [u64]) {
+        match self {
+            BlockKernel::D => blockfloat::d_bfn(x, out),
+            BlockKernel::F => blockfloat::f_bfn(x, out),
+            BlockKernel::G => blockfloat::g_bfn(x, out),
+            BlockKernel::H { kept, extended: false } => blockfloat::h_bfn(kept, x, out),
+            BlockKernel::H { kept, extended: true } => blockfloat::h_bfe(kept, x, out),
+        }
+    }
+}
+
+/// A MAU operation, `x*y + z` or `A*x + z` with missing ports filled in.
 #[derive(Clone, Debug)]
 pub(super) struct MauOp {
     lane: Lane,
@@ -35,62 +70,97 @@ pub(super) struct MauOp {
     x: Option<usize>,
     y: Option<usize>,
     z: Option<usize>,
-    /// PEs of a MAB that multiply, of how many; None: all.
-    active: Option<(std::ops::Range<u32>, u32)>,
+    /// PEs of a MAB that multiply.
+    active: Option<Half>,
+    pes: usize,
     /// 1 in every lane.
     one: u64,
+    matrix: Option<Product>,
+}
+
+/// What of a MAU operation the mnemonic and operands say.
+pub(super) struct MauForm<'a> {
+    pub(super) op: usize,
+    pub(super) precision: usize,
+    pub(super) mau_precision: usize,
+    pub(super) half: Option<Half>,
+    pub(super) reduced: bool,
+    /// Slot of the matrix register.
+    pub(super) matrix: Option<usize>,
+    pub(super) negated: &'a dyn Fn(MauPort) -> bool,
 }
 
 impl MauOp {
-    pub(super) fn bind(
-        spec: &Spec,
-        op: usize,
-        lane: Lane,
-        mau_precision: usize,
-        half: Option<Half>,
-        reduced: bool,
-        negated: &dyn Fn(MauPort) -> bool,
-    ) -> Result<MauOp, Error> {
-        let (entry, precision) = (&spec.mau[op], &spec.mau_precisions[mau_precision]);
+    pub(super) fn bind(spec: &Spec, form: &MauForm<'_>) -> Result<MauOp, Error> {
+        let (entry, precision) = (&spec.mau[form.op], &spec.mau_precisions[form.mau_precision]);
+        let letter = &spec.precisions[form.precision];
         let port = |port| entry.sources.iter().position(|p| *p == port);
+        let no_kernel = || {
+            let message =
+                format!("the engine has no MAU kernel for `{}` of `{}` with these ports", entry.name, letter.name);
+            Error::new(Code::NoKernel, message)
+        };
+        let lane = letter.lane().ok_or_else(no_kernel)?;
         // The kernels of the half precision take and give singles on the whole path, the others lanes of L0.
         let wide = lane == Lane::H;
         let path = |width| (width == DataWidth::Path) == wide;
-        let format = lane.format().filter(|_| path(precision.addend) && path(precision.result));
-        let format = format.ok_or_else(|| {
-            Error::new(
-                Code::NoKernel,
-                format!("the engine has no MAU kernel for `{}` with these ports", precision.name),
-            )
-        })?;
+        let format =
+            lane.format().filter(|_| path(precision.addend) && path(precision.result)).ok_or_else(no_kernel)?;
         let one = u64::from(format.bias()) << format.frac_bits;
-        let pe = spec.counts.pe;
-        let active = half.map(|half| match half {
-            Half::Upper => (0..pe / 2, pe),
-            Half::Lower => (pe / 2..pe, pe),
-        });
+        let (omitted, ignored) = (precision.omitted_bits, precision.ignored_bits);
+        let negated = form.negated;
         Ok(MauOp {
             lane,
-            reduced,
-            omitted: precision.omitted_bits,
+            reduced: form.reduced,
+            omitted,
             negate: MauNeg { x: negated(MauPort::X), y: negated(MauPort::Y), z: negated(MauPort::Z) },
             x: port(MauPort::X),
             y: port(MauPort::Y),
             z: port(MauPort::Z),
-            active,
+            active: form.half,
+            pes: spec.counts.pe as usize,
             one: (0..lane.count() as u32).fold(0, |row, k| row | one << (k * lane.width())),
+            matrix: form.matrix.map(|slot| Product { slot, lane, pseudo: letter.pseudo, omitted, ignored }),
         })
     }
 
-    fn run(&self, sources: &[Path<'_>], zeros: &[u64], tmp: &mut [u64], out: &mut [u64]) {
+    /// How the result lies on the path.
+    pub(super) fn output(&self) -> MauOutput {
+        match (self.lane, self.reduced) {
+            (Lane::H, false) => MauOutput::H,
+            (Lane::H, true) => MauOutput::HReduced,
+            (Lane::F, false) => MauOutput::F,
+            (Lane::F, true) => MauOutput::FReduced,
+            (_, false) => MauOutput::D,
+            (_, true) => MauOutput::DReduced,
+        }
+    }
+
+    fn multiplies(&self, pe: usize) -> bool {
+        match self.active {
+            None => true,
+            Some(Half::Upper) => pe < self.pes / 2,
+            Some(Half::Lower) => pe >= self.pes / 2,
+        }
+    }
+
+    fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: &mut [u64]) {
+        let zeros = rows.zeros;
         let lanes = zeros.len();
         let (ones, masked) = tmp.split_at_mut(lanes);
         let row = |at: Option<usize>| at.map(|at| sources[at].0);
         let mut x = row(self.x).unwrap_or(zeros);
-        if let Some((active, pes)) = &self.active {
+        let z0 = row(self.z).unwrap_or(zeros);
+        let z1 = self.z.map_or(zeros, |at| sources[at].1);
+        if let Some(product) = &self.matrix {
+            let active: [bool; MAB_PES] = std::array::from_fn(|pe| self.multiplies(pe));
+            let operands = Operands { x, z: (z0, z1), neg: self.negate, active };
+            return product.run(rows.l1b, &operands, self.reduced, out);
+        }
+        if self.active.is_some() {
             // A PE that does not multiply has the product 0: its first factor is 0.
             for (lane, (to, from)) in masked.iter_mut().zip(x).enumerate() {
-                *to = if active.contains(&(lane as u32 % pes)) { *from } else { 0 };
+                *to = if self.multiplies(lane % self.pes) { *from } else { 0 };
             }
             x = &masked[..lanes];
         }
@@ -101,8 +171,6 @@ impl MauOp {
                 &*ones
             }
         };
-        let z0 = row(self.z).unwrap_or(zeros);
-        let z1 = self.z.map_or(zeros, |at| sources[at].1);
         let (o0, o1) = out.split_at_mut(lanes);
         let (neg, omit) = (self.negate, self.omitted);
         match (self.lane, self.reduced) {
@@ -118,22 +186,29 @@ impl MauOp {
     }
 }
 
+/// The state before the step, and a row of zeros as long as its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) l1b: &'a L1b,
+    pub(super) zeros: &'a [u64],
+}
+
 impl Compute {
-    /// Result path of cycle `c` into `out` (two rows). `own` are the memories of the L1B; `tmp` holds two rows.
-    pub(super) fn run(
-        &self,
-        sources: &[Path<'_>],
-        own: &[Vec<u64>],
-        c: usize,
-        zeros: &[u64],
-        tmp: &mut [u64],
-        out: &mut [u64],
-    ) {
+    /// Makes what is derived from the state and kept there.
+    pub(super) fn prepare(&self, l1b: &mut L1b, lanes: usize) {
+        if let Compute::Mau(MauOp { matrix: Some(product), .. }) = self {
+            product.prepare(l1b, lanes);
+        }
+    }
+
+    /// Result path of cycle `c` into `out` (two rows); `tmp` holds two rows.
+    pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, c: usize, tmp: &mut [u64], out: &mut [u64]) {
+        let zeros = rows.zeros;
         let lanes = zeros.len();
+        let source = |at: usize| sources.get(at).copied().unwrap_or((zeros, zeros));
         match self {
             Compute::Alu { kernel, params, path } => {
-                let x = sources.first().copied().unwrap_or((zeros, zeros));
-                let y = sources.get(1).copied().unwrap_or((zeros, zeros));
+                let (x, y) = (source(0), source(1));
                 let (o0, o1) = out.split_at_mut(lanes);
                 kernel.run(params, x.0, y.0, o0);
                 if *path {
@@ -143,32 +218,53 @@ impl Compute {
                 }
             }
             Compute::Constant(word) => out.fill(*word),
-            Compute::Mau(op) => op.run(sources, zeros, tmp, out),
-            Compute::Store { .. } => {
-                if let Some((l0, l1)) = sources.first() {
-                    out[..lanes].copy_from_slice(l0);
-                    out[lanes..].copy_from_slice(l1);
-                }
-            }
-            Compute::Load { slot, address, runs } => {
-                out.fill(0);
-                let memory = &own[*slot];
-                let (first, last) = (c * 2 * lanes, (c + 1) * 2 * lanes);
-                // A run never crosses a cycle: the lanes of two cycles are never next to each other on both sides
-                // unless they are in the memory too, and then the part of this cycle is cut out here.
-                for run in runs.iter().filter(|r| r.path < last && r.path + r.length > first) {
-                    let (from, to) = (run.path.max(first), (run.path + run.length).min(last));
-                    let target = &mut out[from - first..to - first];
-                    if run.broadcast {
-                        target.fill(memory[((address + run.offset) % memory.len() as u64) as usize]);
-                    } else {
-                        let start = address + run.offset + (from - run.path) as u64;
-                        super::maps::wrapped(start, to - from, memory.len(), |at, to, n| {
-                            target[to..to + n].copy_from_slice(&memory[at..at + n]);
-                        });
+            Compute::Rotate { distance, pes } => {
+                let (x0, x1) = source(0);
+                let (o0, o1) = out.split_at_mut(lanes);
+                for (out, x) in o0.chunks_exact_mut(*pes).zip(x0.chunks_exact(*pes)) {
+                    for (pe, out) in out.iter_mut().enumerate() {
+                        *out = x[(pe + distance) % pes];
                     }
                 }
+                o1.copy_from_slice(x1);
             }
+            Compute::Block { kernel, path } => {
+                let (x0, x1) = source(0);
+                let (o0, o1) = out.split_at_mut(lanes);
+                kernel.run(x0, o0);
+                if *path {
+                    kernel.run(x1, o1);
+                } else {
+                    o1.copy_from_slice(x1);
+                }
+            }
+            Compute::Mau(op) => op.run(sources, rows, tmp, out),
+            Compute::Store { .. } | Compute::Reduce { .. } | Compute::MatrixWrite(_) => {
+                let (l0, l1) = source(0);
+                out[..lanes].copy_from_slice(l0);
+                out[lanes..].copy_from_slice(l1);
+            }
+            Compute::MatrixRead(access) => access.columns(rows.l1b, c, lanes, out),
+            Compute::Load { slot, address, runs } => load(&rows.l1b.own[*slot], *address, runs, c, out),
+        }
+    }
+}
+
+/// The words that an L1BM instruction brings to the PEs in cycle `c`.
+fn load(memory: &[u64], address: u64, runs: &[PeRun], c: usize, out: &mut [u64]) {
+    out.fill(0);
+    let (first, last) = (c * out.len(), (c + 1) * out.len());
+    // Runs go through the path of all cycles; the part of this one is cut out.
+    for run in runs.iter().filter(|r| r.path < last && r.path + r.length > first) {
+        let (from, to) = (run.path.max(first), (run.path + run.length).min(last));
+        let target = &mut out[from - first..to - first];
+        if run.broadcast {
+            target.fill(memory[((address + run.offset) % memory.len() as u64) as usize]);
+        } else {
+            let start = address + run.offset + (from - run.path) as u64;
+            super::maps::wrapped(start, to - from, memory.len(), |at, to, n| {
+                target[to..to + n].copy_from_slice(&memory[at..at + n]);
+            });
         }
     }
 }

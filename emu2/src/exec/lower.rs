@@ -1,16 +1,24 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
-use super::compute::{Compute, MauOp};
+use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
-use super::maps::{moves, pe_runs, upper_runs, PeRun, UpperRun};
-use super::operand::{Access, Conversion, Origin, Source, Write};
-use super::step::{Op, Step};
-use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, UpperTransfer};
+use super::flag::{FlagWrite, Flags};
+use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
+use super::mask::Masked;
+use super::matrix::MatrixAccess;
+use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
+use super::step::{BaseWrite, Op, Step};
+use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target, UpperTransfer};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
+use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
-use crate::spec::{DataWidth, End, ForwardUnit, MauPort, Spec, Unit, HALVES, IMM, IMMU, WORDS_PER_LONG, WORD_BITS};
+use crate::num::reduce::reduce_kernel;
+use crate::spec::{
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM,
+    IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,11 +47,18 @@ pub(super) struct Lowering {
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
     upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
+    meetings: HashMap<FormRef, Arc<Meeting>>,
 }
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), upper_maps: HashMap::new() }
+        Lowering {
+            spec,
+            fixed: HashMap::new(),
+            pe_maps: HashMap::new(),
+            upper_maps: HashMap::new(),
+            meetings: HashMap::new(),
+        }
     }
 
     /// The PE part of a step.
@@ -54,11 +69,12 @@ impl Lowering {
 
     fn instruction(&mut self, layout: &Layout, instruction: &PeInstruction) -> Result<Op, Error> {
         let spec = self.spec.clone();
-        let lane = match instruction.kind {
-            PeKind::Alu { precision, .. } => precision.and_then(|p| spec.precisions[p].lane()),
-            PeKind::Mau { precision, .. } => spec.precisions[precision].lane(),
+        let precision = match instruction.kind {
+            PeKind::Alu { precision, .. } => precision,
+            PeKind::Mau { precision, .. } | PeKind::Matrix { precision, .. } => Some(precision),
             PeKind::L1bm { .. } => None,
         };
+        let lane = precision.and_then(|p| spec.precisions[p].lane());
         let sources = instruction.sources.iter().enumerate();
         let sources = sources.map(|(at, source)| {
             let addend = match instruction.kind {
@@ -68,28 +84,94 @@ impl Lowering {
             self.source(layout, source, lane, addend)
         });
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
-        let writes = instruction.destinations.iter().map(|destination| Write {
-            access: access(&spec, layout, &destination.access),
-            mask: destination.mask.unwrap_or(u32::MAX),
-        });
-        let (compute, unit) = match instruction.kind {
-            PeKind::Alu { op, unsigned, literal, .. } => {
-                (alu(&spec, op, lane, unsigned, literal)?, Some(ForwardUnit::Alu))
+        let (compute, unit) = self.compute(layout, instruction, lane)?;
+        let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
+        let masks = spec.memory(&spec.mask.memory).map(|m| layout.slot(m).index).unwrap_or_default();
+        let masked = |mask: Option<&asm::Mask>| Masked::new(mask, masks);
+        let zero_flush = instruction.zero_flush.as_ref().map(|m| masked(Some(m)));
+        let mut op = Op {
+            compute,
+            sources,
+            writes: Vec::new(),
+            late_writes: Vec::new(),
+            base_writes: Vec::new(),
+            flag_writes: Vec::new(),
+            zero_flush,
+            forward,
+        };
+        for destination in &instruction.destinations {
+            let mask = masked(destination.mask.as_ref());
+            match &destination.target {
+                Target::Memory(target) => {
+                    let late = spec.memories[target.memory].unit == Unit::Cycle;
+                    let write = Write { access: access(&spec, layout, target), mask };
+                    if late { &mut op.late_writes } else { &mut op.writes }.push(write);
+                }
+                Target::Base { base, words } => {
+                    let register = &spec.bases[*base];
+                    let slot = spec.memory(&register.memory).map(|m| layout.slot(m).index).unwrap_or_default();
+                    // guess: the low bits of the accessed width, which lies at the left end of the path.
+                    let shift = LONG_BITS.saturating_sub(words * WORD_BITS);
+                    op.base_writes.push(BaseWrite { slot, shift, bits: (1 << register.bits) - 1, mask });
+                }
+                Target::Flags { entry } => {
+                    let rule = flags(&spec, instruction, lane, &op.compute)?;
+                    op.flag_writes.push(FlagWrite { rule, slot: masks, entry: *entry as usize, mask });
+                }
             }
-            PeKind::Mau { op, mau_precision, half, reduced, .. } => {
+        }
+        Ok(op)
+    }
+
+    /// The operation, and the unit whose forwarding path takes its result.
+    fn compute(
+        &mut self,
+        layout: &Layout,
+        instruction: &PeInstruction,
+        lane: Option<Lane>,
+    ) -> Result<(Compute, Option<ForwardUnit>), Error> {
+        let spec = self.spec.clone();
+        let register =
+            |bank: usize| spec.memory(&spec.banks[bank].memory).map(|m| layout.slot(m).index).unwrap_or_default();
+        Ok(match instruction.kind {
+            PeKind::Alu { op, precision, unsigned, literal, length } => {
+                let form = AluForm { op, precision, unsigned, literal, length };
+                (alu(&spec, &form, lane)?, Some(ForwardUnit::Alu))
+            }
+            PeKind::Mau { op, precision, mau_precision, half, reduced, bank } => {
                 let negated = |port| {
                     let at = spec.mau[op].sources.iter().position(|p| *p == port);
                     at.is_some_and(|at| instruction.sources[at].negate)
                 };
-                let lane = lane.ok_or_else(|| no_kernel("a MAU op without a lane type"))?;
-                let op = MauOp::bind(&spec, op, lane, mau_precision, half, reduced, &negated)?;
-                (Compute::Mau(op), Some(ForwardUnit::Mau))
+                let matrix = bank.map(register);
+                let form = MauForm { op, precision, mau_precision, half, reduced, matrix, negated: &negated };
+                (Compute::Mau(MauOp::bind(&spec, &form)?), Some(ForwardUnit::Mau))
+            }
+            PeKind::Matrix { op, mau_precision, bank, row, wide, .. } => {
+                let lane = lane.ok_or_else(|| no_kernel("a matrix access without a lane type"))?;
+                let negate = instruction.sources.first().is_some_and(|s| s.negate);
+                let sign = (0..lane.count() as u32).fold(0, |row, k| row | 1 << (k * lane.width() + lane.width() - 1));
+                let access = MatrixAccess {
+                    slot: register(bank),
+                    first: row as usize,
+                    rows: spec.mau_precisions[mau_precision].rows as usize,
+                    wide,
+                    elements: lane.count(),
+                    signs: if negate { sign } else { 0 },
+                };
+                match spec.matrix_ops[op].kernel {
+                    MatrixKernel::Write => (Compute::MatrixWrite(access), None),
+                    MatrixKernel::Read => (Compute::MatrixRead(access), Some(ForwardUnit::Matrix)),
+                }
             }
             PeKind::L1bm { form, address } => {
                 let resolved = &spec.forms[form.transfer][form.form];
                 let to_pe = matches!(resolved.destination, End::Pe);
                 let end = if to_pe { &resolved.source } else { &resolved.destination };
                 let slot = memory_slot(&spec, layout, end)?.index;
+                if let Some(at) = spec.transfers[form.transfer].reduction {
+                    return Ok((self.reduction(form, at, slot, address)?, None));
+                }
                 let runs = self.pe_map(form, to_pe)?;
                 if to_pe {
                     (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
@@ -97,9 +179,7 @@ impl Lowering {
                     (Compute::Store { slot, address, runs }, None)
                 }
             }
-        };
-        let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
-        Ok(Op { compute, sources, writes: writes.collect(), forward })
+        })
     }
 
     fn source(
@@ -144,6 +224,24 @@ impl Lowering {
         let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
         self.pe_maps.insert(form, runs.clone());
         Ok(runs)
+    }
+
+    fn reduction(&mut self, form: FormRef, reduction: usize, slot: usize, address: u64) -> Result<Compute, Error> {
+        let spec = self.spec.clone();
+        let entry = &spec.reductions[reduction];
+        let lane = spec.precisions.iter().find(|p| p.name == entry.precision).and_then(Precision::lane);
+        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, false));
+        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
+        let meeting = match self.meetings.get(&form) {
+            Some(meeting) => meeting.clone(),
+            None => {
+                let tree = &spec.forms[form.transfer][form.form].tree;
+                let meeting = Arc::new(meeting(&spec, &self.moves(form)?, tree));
+                self.meetings.insert(form, meeting.clone());
+                meeting
+            }
+        };
+        Ok(Compute::Reduce { slot, address, kernel, meeting })
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
@@ -202,20 +300,46 @@ fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
 /// Word addresses per cycle: modulo the memory, truncated to the access width.
 fn access(spec: &Spec, layout: &Layout, access: &asm::Access) -> Access {
     let slot = layout.slot(access.memory);
+    let memory = &spec.memories[access.memory];
     let size = (slot.words * u64::from(WORDS_PER_LONG)) as u32;
     let at = (0..spec.counts.cycle).map(|c| {
-        let word = match spec.memories[access.memory].unit {
+        let word = match memory.unit {
             Unit::Cycle => c * HALVES * WORDS_PER_LONG,
             _ => access.address.at(c) % size,
         };
         word - word % access.words
     });
-    Access { slot: slot.index, words: access.words, at: at.collect() }
+    let operand = spec.operands.iter().find(|o| o.memory == memory.name);
+    let base_memory = operand.and_then(|o| o.base.as_deref());
+    let base = base_memory.and_then(|name| spec.memory(name)).map(|m| layout.slot(m).index);
+    let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
+        indirect: access.indirect.then(|| {
+            // The T register counts with as many bits as a base address.
+            let bits = spec.bases.iter().find(|b| Some(b.memory.as_str()) == base_memory).map_or(WORD_BITS, |b| b.bits);
+            let t = spec.memories.iter().position(|m| m.unit == Unit::Cycle);
+            (t.map(|m| layout.slot(m).index).unwrap_or_default(), (1 << bits) - 1)
+        }),
+        modify: access.modify.map(|last| (last, spec.counts.pe)),
+    });
+    Access { slot: slot.index, words: access.words, at: at.collect(), size, base, offset }
 }
 
-fn alu(spec: &Spec, op: usize, lane: Option<Lane>, unsigned: bool, literal: Option<u32>) -> Result<Compute, Error> {
-    let entry = &spec.alu[op];
-    if let Some(word) = literal {
+/// What of an ALU operation the mnemonic and operands say.
+struct AluForm {
+    op: usize,
+    precision: Option<usize>,
+    unsigned: bool,
+    literal: Option<u32>,
+    length: Option<u32>,
+}
+
+fn params(entry: &crate::spec::Alu) -> AluParams {
+    AluParams { bit: entry.bit, amount: entry.amount, table: entry.table.unwrap_or_default() }
+}
+
+fn alu(spec: &Spec, form: &AluForm, lane: Option<Lane>) -> Result<Compute, Error> {
+    let entry = &spec.alu[form.op];
+    if let Some(word) = form.literal {
         let upper = u64::from(word) << WORD_BITS;
         return match entry.kernel.as_str() {
             IMM => Ok(Compute::Constant(upper | u64::from(word))),
@@ -223,8 +347,39 @@ fn alu(spec: &Spec, op: usize, lane: Option<Lane>, unsigned: bool, literal: Opti
             other => Err(no_kernel(&format!("the literal kernel `{other}`"))),
         };
     }
-    let kernel = lane.and_then(|lane| alu_kernel(&entry.kernel, lane, unsigned));
-    let kernel = kernel.ok_or_else(|| no_kernel(&format!("`{}` in this precision", entry.name)))?;
-    let params = AluParams { bit: entry.bit, amount: entry.amount, table: entry.table.unwrap_or_default() };
-    Ok(Compute::Alu { kernel, params, path: entry.data == DataWidth::Path })
+    let letter = form.precision.map(|p| &spec.precisions[p]);
+    let path = entry.data == DataWidth::Path || letter.is_some_and(|l| entry.path_precisions.contains(&l.name));
+    let fail = || no_kernel(&format!("`{}` in this precision", entry.name));
+    match entry.kernel.as_str() {
+        ZERO => return Ok(Compute::Constant(0)),
+        ROTATE => return Ok(Compute::Rotate { distance: entry.amount as usize, pes: spec.counts.pe as usize }),
+        BLOCK | BLOCK_EXTENDED => {
+            let kernel = match (lane, letter.is_some_and(|l| l.pseudo), form.length) {
+                (Some(Lane::D), _, None) => BlockKernel::D,
+                (Some(Lane::F), false, None) => BlockKernel::F,
+                (Some(Lane::F), true, None) => BlockKernel::G,
+                (Some(Lane::H), _, Some(kept)) => BlockKernel::H { kept, extended: entry.kernel == BLOCK_EXTENDED },
+                _ => return Err(fail()),
+            };
+            return Ok(Compute::Block { kernel, path });
+        }
+        _ => {}
+    }
+    let kernel = lane.and_then(|lane| alu_kernel(&entry.kernel, lane, form.unsigned)).ok_or_else(fail)?;
+    Ok(Compute::Alu { kernel, params: params(entry), path })
+}
+
+/// How an instruction that writes a mask register makes its flags.
+fn flags(spec: &Spec, instruction: &PeInstruction, lane: Option<Lane>, compute: &Compute) -> Result<Flags, Error> {
+    match (instruction.kind, compute) {
+        (PeKind::Alu { op, unsigned, .. }, _) => {
+            let entry = &spec.alu[op];
+            let name = entry.unsigned_flag.as_ref().filter(|_| unsigned).unwrap_or(&entry.flag);
+            let rule = FlagRule::from_name(name).ok_or_else(|| no_kernel(&format!("the flag rule `{name}`")))?;
+            // Ops without a precision make no flags, so that the lanes do not matter.
+            Ok(Flags::Alu(rule, lane.unwrap_or(Lane::L), params(entry)))
+        }
+        (_, Compute::Mau(op)) => Ok(Flags::Mau(op.output())),
+        _ => Err(no_kernel("flags of an instruction that is neither ALU nor MAU")),
+    }
 }

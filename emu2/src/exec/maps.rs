@@ -2,6 +2,7 @@
 
 use crate::error::{Code, Error};
 use crate::spec::{Move, Spec, HALVES};
+use std::collections::BTreeMap;
 
 /// A copy between a PE path buffer `[cycle][half][lane]` and L1BM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,31 @@ pub(super) struct PeRun {
     pub(super) length: usize,
     /// Every one of them is the same long word of the memory.
     pub(super) broadcast: bool,
+}
+
+/// How the words of a PE path buffer meet in a reduction.
+#[derive(Clone, Debug)]
+pub(super) struct Meeting {
+    /// Inputs of each stage.
+    pub(super) tree: Vec<usize>,
+    /// Word of the path buffer for element e of result r, at `e * results + r`.
+    pub(super) elements: Vec<u32>,
+    /// Offset from the written address of each result.
+    pub(super) offsets: Vec<u64>,
+}
+
+/// The meeting of a reducing form.
+pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize]) -> Meeting {
+    let lanes = spec.lanes();
+    let mut results: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for (from, to) in moves {
+        let lane = (from.mab * spec.counts.pe + from.pe) as usize;
+        let row = (from.cycle * HALVES + from.half) as usize;
+        results.entry(to.addr).or_default().push((row * lanes + lane) as u32);
+    }
+    let count: usize = tree.iter().product();
+    let elements = (0..count).flat_map(|e| results.values().filter_map(move |words| words.get(e).copied())).collect();
+    Meeting { tree: tree.to_vec(), elements, offsets: results.keys().copied().collect() }
 }
 
 /// A copy between the memory of an L2B and that of one of its L1Bs.

@@ -6,8 +6,11 @@
 
 mod compute;
 mod fixed;
+mod flag;
 mod lower;
 mod maps;
+mod mask;
+mod matrix;
 mod mv;
 mod operand;
 mod step;
@@ -143,7 +146,9 @@ impl Engine {
 /// Long-word address of access `k` of a debug statement at `address`, and which word of it for word accesses.
 pub fn debug_place(spec: &Spec, memory: usize, words: u32, address: u64, k: u64) -> (u64, Option<u32>) {
     match spec.memories[memory].unit {
-        Unit::Long => (address + k, None),
+        Unit::Long | Unit::Base | Unit::Matrix => (address + k, None),
+        // Where the entry's first cycle lies.
+        Unit::Mask => ((address + k) * u64::from(spec.counts.cycle), None),
         // The T register's entries are 2 long words; debug statements see the first of each.
         Unit::Cycle => ((address + k) * u64::from(crate::spec::HALVES), None),
         Unit::Word if words < WORDS_PER_LONG => {

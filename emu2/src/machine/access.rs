@@ -118,7 +118,9 @@ impl Machine {
             LevelName::L1b => self.state.l1b[l1b].own[slot.index][at..at + words.len()].copy_from_slice(words),
             _ => {
                 let lanes = self.spec.lanes();
-                let rows = &mut self.state.l1b[l1b].pe[slot.index];
+                let l1b = &mut self.state.l1b[l1b];
+                l1b.settled = false;
+                let rows = &mut l1b.pe[slot.index];
                 for (k, word) in words.iter().enumerate() {
                     rows[(at + k) * lanes + lane] = *word;
                 }

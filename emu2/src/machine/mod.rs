@@ -9,6 +9,7 @@ mod state;
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
 pub use pages::Pages;
+pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 
 use crate::error::{Code, Error};

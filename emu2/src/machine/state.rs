@@ -1,6 +1,7 @@
 //! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
 
 use super::{Layout, Pages};
+use crate::num::matvec::{DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::spec::{LevelName, Spec, HALVES};
 
 /// State of one L1B and everything below it.
@@ -15,6 +16,46 @@ pub struct L1b {
     pub own: Vec<Vec<u64>>,
     /// Forwarding paths in the order of the spec: `[cycle][half][lane]`.
     pub forward: Vec<Vec<u64>>,
+    /// Cycles of a step.
+    pub(crate) cycles: usize,
+    /// False after something other than the engine wrote a PE memory: what is derived from them must be found anew.
+    pub(crate) settled: bool,
+    /// PE memory slots that hold a base address other than 0 on some PE; see [`L1b::settle`].
+    pub(crate) live_bases: u64,
+    /// Matrix registers in the form that products use, by PE memory slot; made when needed, dropped when written.
+    pub(crate) decoded: Vec<Option<Decoded>>,
+}
+
+/// The matrix registers of an L1B's MABs in one precision.
+#[derive(Clone, Debug)]
+pub(crate) enum Decoded {
+    /// Doubles.
+    D(Vec<DMatrix>),
+    /// Singles.
+    F(Vec<FMatrix>),
+    /// Pseudo-singles.
+    G(Vec<GMatrix>),
+    /// Halves.
+    H(Vec<HMatrix>),
+}
+
+impl L1b {
+    /// Finds out anew what is derived from memories that something other than the engine may have written.
+    pub(crate) fn settle(&mut self, base_slots: &[usize]) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        self.decoded.iter_mut().for_each(|d| *d = None);
+        self.settle_bases(base_slots);
+    }
+
+    /// Notes which base address registers are in use.
+    pub(crate) fn settle_bases(&mut self, base_slots: &[usize]) {
+        self.live_bases = base_slots
+            .iter()
+            .filter(|slot| self.pe[**slot].iter().any(|base| *base != 0))
+            .fold(0, |live, slot| live | 1 << slot);
+    }
 }
 
 /// State of the chip.
@@ -41,6 +82,10 @@ impl State {
                 pe: rows(LevelName::Pe, lanes),
                 own: rows(LevelName::L1b, 1),
                 forward: spec.forwards.iter().map(|_| vec![0; path]).collect(),
+                cycles: spec.counts.cycle as usize,
+                settled: false,
+                live_bases: 0,
+                decoded: vec![None; layout.sizes(LevelName::Pe).len()],
             })
             .collect();
         let l2b = (0..spec.units(LevelName::L2b)).map(|_| rows(LevelName::L2b, 1)).collect();

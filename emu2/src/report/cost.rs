@@ -65,6 +65,7 @@ impl Report {
                         match instruction.kind {
                             PeKind::Alu { .. } => model.busy("alu"),
                             PeKind::Mau { .. } => model.busy("mau"),
+                            PeKind::Matrix { op, .. } => model.busy(&program.spec.matrix_ops[op].slot),
                             PeKind::L1bm { form, .. } => model.transfer(form),
                         }
                     }

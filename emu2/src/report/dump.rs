@@ -24,25 +24,30 @@ pub fn dump_lines(
     let mut units = Vec::new();
     whole.each(&spec, |unit| units.push(unit));
     let step = if memory.unit == Unit::Word { u64::from(location.words) } else { 1 };
+    // A mask entry has a line for every cycle, all under the entry's number.
+    let mask = memory.unit == Unit::Mask;
+    let lines = if mask { u64::from(spec.counts.cycle) } else { 1 };
     let mut line = String::new();
     for unit in units {
-        for k in 0..get.count {
-            let word = long_word(machine, get, unit, k)?;
+        let name = unit_name(&spec, memory.level, unit);
+        for k in 0..get.count * lines {
+            let word = if mask { mask_bits(machine, get, unit, k)? } else { long_word(machine, get, unit, k)? };
             line.clear();
-            write!(
-                line,
-                "DEBUG-{}({},{}):",
-                memory.dump,
-                unit_name(&spec, memory.level, unit),
-                location.address + k * step
-            )
-            .and_then(|()| value(&mut line, lane, word))
-            .and_then(|()| write!(line, " #{}", get.statement))
-            .map_err(|_| Error::new(Code::Unwritable, "a dump line cannot be formatted"))?;
+            write!(line, "DEBUG-{}({name},{}):", memory.dump, location.address + k / lines * step)
+                .and_then(|()| if mask { write!(line, "Mask{{{word}}}") } else { value(&mut line, lane, word) })
+                .and_then(|()| write!(line, " #{}", get.statement))
+                .map_err(|_| Error::new(Code::Unwritable, "a dump line cannot be formatted"))?;
             sink(&line)?;
         }
     }
     Ok(())
+}
+
+/// Line `k` of a statement on mask registers. guess: the first bit counts 8.
+fn mask_bits(machine: &Machine, get: &DebugGet, unit: [u32; 5], k: u64) -> Result<u64, Error> {
+    let location = &get.location;
+    let (first, _) = debug_place(machine.spec(), location.memory, location.words, location.address, 0);
+    read(machine, location.memory, unit, first + k)
 }
 
 /// Long word `k` of the statement in one unit.
@@ -55,18 +60,20 @@ fn long_word(machine: &Machine, get: &DebugGet, unit: [u32; 5], k: u64) -> Resul
         // guess: past the last cycle the entries repeat.
         addr %= u64::from(spec.counts.cycle * HALVES);
     }
-    let read = |addr: u64| {
-        let region = Region { memory: location.memory, units: unit_of(memory.level, unit), addr, count: 1 };
-        machine.read(&region).map(|words| words.first().copied().unwrap_or(0))
-    };
-    let word = read(addr)?;
+    let word = read(machine, location.memory, unit, addr)?;
     if part.unwrap_or(0) == 0 {
         return Ok(word);
     }
     // guess: a word access shows the 64 bits that begin at the word.
-    let next = read((addr + 1) % memory.words)?;
+    let next = read(machine, location.memory, unit, (addr + 1) % memory.words)?;
     let shift = u64::BITS / WORDS_PER_LONG;
     Ok(word << shift | next >> shift)
+}
+
+fn read(machine: &Machine, memory: usize, unit: [u32; 5], addr: u64) -> Result<u64, Error> {
+    let units = unit_of(machine.spec().memories[memory].level, unit);
+    let words = machine.read(&Region { memory, units, addr, count: 1 })?;
+    Ok(words.first().copied().unwrap_or(0))
 }
 
 /// The unit's numbers down to the memory's level.

@@ -1,51 +1,46 @@
-//! Manual pages, generated from the spec.
+//! Manual pages, generated from the spec: for the terminal and as Markdown.
 
-use crate::spec::{DataWidth, Form, Mnemonic, Side, Spec};
+mod page;
+mod syntax;
+
+pub use page::{pages, Page};
+
+use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec};
 use std::fmt::Write;
 
-/// One line per instruction entry: its spellings and the first sentence of its text.
+/// One line per instruction entry: its family, name, evidence and the first sentence of its text.
 pub fn list(spec: &Spec) -> String {
     let mut out = String::new();
     for entry in spec.entries() {
-        let sentence = entry.doc.trim().split_inclusive(". ").next().unwrap_or_default().trim().replace('\n', " ");
-        let _ = writeln!(out, "{:<9} {:<10} {:<14} {sentence}", entry.family, entry.name, entry.evidence.name());
+        let (family, name, evidence) = (entry.family, entry.name, entry.evidence.name());
+        let _ = writeln!(out, "{family:<10} {name:<10} {evidence:<14} {}", first_sentence(entry.doc));
     }
     out
 }
 
+fn first_sentence(text: &str) -> String {
+    text.trim().split_inclusive(". ").next().unwrap_or_default().trim().replace('\n', " ")
+}
+
 /// The page of the instruction that `name` is a mnemonic or an entry of; None: there is no such.
 pub fn page(spec: &Spec, name: &str) -> Option<String> {
-    let entry_name = match spec.mnemonics.get(name) {
-        Some(Mnemonic::Alu { op, .. }) => spec.alu[*op].name.as_str(),
-        Some(Mnemonic::Mau { op, .. }) => spec.mau[*op].name.as_str(),
-        Some(Mnemonic::Transfer(at)) => spec.transfers[*at].name.as_str(),
-        Some(Mnemonic::Control(at)) => spec.controls[*at].name.as_str(),
-        None => name,
+    let (family, entry_name) = match spec.mnemonics.get(name) {
+        Some(Mnemonic::Alu { op, .. }) => (Some("alu"), spec.alu[*op].name.as_str()),
+        Some(Mnemonic::Mau { op, .. }) => (Some("mau"), spec.mau[*op].name.as_str()),
+        Some(Mnemonic::Matrix { op, .. }) => (Some("matrix_op"), spec.matrix_ops[*op].name.as_str()),
+        Some(Mnemonic::Transfer(at)) => (Some("transfer"), spec.entry_name(&spec.transfers[*at])),
+        Some(Mnemonic::Control(at)) => (Some("control"), spec.controls[*at].name.as_str()),
+        None => (None, name),
     };
-    let entry = spec.entries().into_iter().find(|e| e.name == entry_name)?;
-    let mut out = String::new();
-    let _ = writeln!(out, "{} ({})\n", entry.name, entry.family);
-    let _ = writeln!(out, "{}\n", entry.doc.trim());
-    let _ = writeln!(out, "Syntax\n{}", indent(&syntax(spec, entry.name)));
-    if let Some(alu) = spec.alu.iter().find(|a| a.name == entry.name) {
-        let unsigned = alu.unsigned_flag.as_deref().map(|f| format!("; with u: {f}")).unwrap_or_default();
-        let data = if alu.data == DataWidth::Path { "all 128 bits" } else { "L0; L1 of the result is L1 of x" };
-        let _ = writeln!(out, "Flag: {}{unsigned}\nData: {data}\n", alu.flag);
-    }
-    if let Some(transfer) = spec.transfers.iter().find(|t| t.name == entry.name) {
-        out.push_str("Index maps (k long words; addresses from the written one)\n");
-        for form in &transfer.form {
-            let _ = writeln!(out, "{}", indent(&map(form)));
-        }
+    let entry = spec.entries().into_iter().find(|e| e.name == entry_name && family.is_none_or(|f| f == e.family))?;
+    let mut out = format!("{} ({})\n\n{}\n\n", entry.name, entry.family, entry.doc.trim());
+    let _ = writeln!(out, "Syntax\n{}", indent(&syntax::of(spec, &entry)));
+    for (title, text) in facts(spec, &entry) {
+        let _ = writeln!(out, "{title}\n{}", indent(&text));
     }
     let _ = writeln!(out, "Evidence: {}\n", entry.evidence.name());
     for example in entry.examples {
-        let _ = writeln!(out, "Example\n{}", indent(example.text.trim()));
-        let expect = example.expect_on.get(&spec.machine.name).unwrap_or(&example.expect);
-        for (place, words) in expect {
-            let _ = writeln!(out, "    # {place} = {}", words.join(" "));
-        }
-        out.push('\n');
+        let _ = writeln!(out, "Example\n{}", indent(&example_text(spec, example)));
     }
     Some(out.trim_end().to_string() + "\n")
 }
@@ -54,59 +49,92 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn syntax(spec: &Spec, name: &str) -> String {
-    if let Some(alu) = spec.alu.iter().find(|a| a.name == name) {
-        let sources: Vec<_> = ["x", "y"].iter().take(alu.sources as usize).copied().collect();
-        let operands = if alu.literal { "<literal>".to_string() } else { sources.join(" ") };
-        let mut out = String::new();
-        if alu.precisions.is_empty() {
-            let _ = writeln!(out, "{name} {operands} dst..");
-        }
-        for letter in &alu.precisions {
-            let unsigned = if alu.unsigned.contains(letter) { "[u]" } else { "" };
-            let _ = writeln!(out, "{unsigned}{letter}{name} {operands} dst..");
-        }
-        return out;
+/// The program, and as comments the bits it leaves.
+fn example_text(spec: &Spec, example: &crate::spec::Example) -> String {
+    let mut out = example.text.trim().to_string() + "\n";
+    for (place, words) in example.expect_on.get(&spec.machine.name).unwrap_or(&example.expect) {
+        let _ = writeln!(out, "# {place} = {}", words.join(" "));
     }
-    if let Some(mau) = spec.mau.iter().find(|m| m.name == name) {
-        let operands: Vec<_> = ["x", "y", "z"].iter().take(mau.sources.len()).copied().collect();
-        let line = |letter: &String| {
-            let pair = mau.product && spec.mau_precisions.iter().any(|p| p.name == *letter && p.pair);
-            format!("{letter}{name}{}[r] {} dst..\n", if pair { "(u|d)" } else { "" }, operands.join(" "))
-        };
-        return mau.precisions.iter().map(line).collect();
-    }
-    if let Some(transfer) = spec.transfers.iter().find(|t| t.name == name) {
-        let line = |form: &Form| {
-            let parameter = transfer.parameter.as_ref().filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
-            let parameter = parameter.map_or(String::new(), |p| match p.style {
-                crate::spec::ParameterStyle::At => format!("@<{}>", p.name),
-                crate::spec::ParameterStyle::Signed => format!("[+|-<{}>]", p.name),
-            });
-            let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
-            format!(
-                "{name}{parameter}{size} {} {}\n",
-                side(spec, &form.source, false),
-                side(spec, &form.destination, true)
-            )
-        };
-        return transfer.form.iter().map(line).collect();
-    }
-    spec.controls.iter().find(|c| c.name == name).map(|c| c.syntax.clone()).unwrap_or_default()
+    out
 }
 
-fn side(spec: &Spec, side: &Side, destination: bool) -> String {
-    let Some(operand) = spec.operands.iter().find(|o| o.name == side.operand) else {
-        return if destination { "dst..".into() } else { "src".into() };
+/// What the tables say about an entry besides its text, in titled pieces.
+fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    match entry.family {
+        "alu" => {
+            for alu in spec.alu.iter().filter(|a| a.name == entry.name) {
+                let unsigned = alu.unsigned_flag.as_deref().map(|f| format!("; with u: {f}")).unwrap_or_default();
+                facts.push(("Flag", format!("{}{unsigned}", alu.flag)));
+                let long = "first long word; the second of the result is that of x";
+                let mut data = if alu.data == DataWidth::Path { "all 128 bits".to_string() } else { long.to_string() };
+                if !alu.path_precisions.is_empty() {
+                    let _ = write!(data, "; {}: all 128 bits", alu.path_precisions.join(", "));
+                }
+                facts.push(("Works on", data));
+                if !alu.excludes.is_empty() {
+                    facts.push(("Keeps off its line", alu.excludes.join(", ")));
+                }
+            }
+        }
+        "mau" => {
+            for mau in spec.mau.iter().filter(|m| m.name == entry.name) {
+                facts.push(("Flag", "1 where the sign of the result lane is 0".into()));
+                facts.push(("Ports", ports(spec, &mau.precisions)));
+            }
+        }
+        "transfer" => {
+            let of_entry = |t: &&crate::spec::Transfer| spec.entry_name(t) == entry.name;
+            let operations = spec.transfers.iter().filter(of_entry).filter_map(|t| t.reduction);
+            let operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            if !operations.is_empty() {
+                facts.push(("Operations <op>", operations.join(" ")));
+            }
+            if let Some(transfer) = spec.transfers.iter().find(of_entry) {
+                let maps: Vec<String> = transfer.form.iter().map(map).collect();
+                facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
+            }
+        }
+        _ => {}
+    }
+    let slot = slot(spec, entry);
+    let gaps: Vec<String> = spec
+        .hazards
+        .iter()
+        .filter(|h| h.writers.iter().chain(&h.readers).any(|s| Some(s.as_str()) == slot))
+        .map(|h| format!("{} [{}]", h.doc.trim().replace('\n', " "), h.evidence.name()))
+        .collect();
+    let steps = if spec.slots.iter().any(|s| Some(s.name.as_str()) == slot && s.alone) {
+        "runs beside the steps".to_string()
+    } else {
+        format!("one step of {} cycles", spec.counts.cycle)
     };
-    let prefix = side.width.as_deref().or(operand.widths.first().map(String::as_str)).unwrap_or_default();
-    let selectors = match side.selectors.len() {
-        0 => "",
-        1 if operand.selectors.len() == 1 => "@<group>",
-        1 => "@.<l2b>",
-        _ => "@<group>.<l2b>",
-    };
-    format!("${prefix}{}<a>{selectors}", operand.letter)
+    facts.push(("Timing", [vec![steps], gaps].concat().join("\n")));
+    facts
+}
+
+fn ports(spec: &Spec, letters: &[String]) -> String {
+    let mut out = String::new();
+    for m in spec.mau_precisions.iter().filter(|m| letters.contains(&m.name)) {
+        let width = |w| if w == DataWidth::Path { "four singles on 128 bits" } else { "the lanes of one long word" };
+        let _ = write!(out, "{}: addend {}, result {}", m.name, width(m.addend), width(m.result));
+        if m.omitted_bits > 0 {
+            let _ = write!(out, "; products of the low {0} bits of both factors left out", m.omitted_bits);
+        }
+        let _ = writeln!(out, "; with r: {}", m.reduced);
+    }
+    out
+}
+
+/// The issue slot of an entry.
+fn slot<'s>(spec: &'s Spec, entry: &Entry<'_>) -> Option<&'s str> {
+    match entry.family {
+        "alu" => Some(crate::spec::ALU_SLOT),
+        "mau" => Some(crate::spec::MAU_SLOT),
+        "matrix_op" => spec.matrix_ops.iter().find(|m| m.name == entry.name).map(|m| m.slot.as_str()),
+        "transfer" => spec.transfers.iter().find(|t| spec.entry_name(t) == entry.name).map(|t| t.slot.as_str()),
+        _ => spec.controls.iter().find(|c| c.name == entry.name).map(|c| c.slot.as_str()),
+    }
 }
 
 fn map(form: &Form) -> String {
@@ -115,7 +143,8 @@ fn map(form: &Form) -> String {
         let coordinates: Vec<_> = at.iter().map(|(n, e)| format!("{n} = {e}")).collect();
         format!("{}[{}]", side.operand, coordinates.join(", "))
     };
-    let unit = form.unit.as_ref().map(|u| format!("; i < size / ({u})")).unwrap_or_default();
+    let unit = form.unit.as_ref().map(|u| format!(", i < size / ({u})")).unwrap_or_default();
     let (to, from) = (place(&form.destination, &form.to), place(&form.source, &form.from));
-    format!("{}: {to}\n    := {from}\n    for {}{unit}", form.name, loops.join(", "))
+    let evidence = form.evidence.map(|e| format!(" [{}]", e.name())).unwrap_or_default();
+    format!("{}{evidence}: for {}{unit}\n    {to}\n    := {from}", form.name, loops.join(", "))
 }

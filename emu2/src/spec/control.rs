@@ -12,6 +12,8 @@ const MAX_GAP: u32 = 64;
 
 pub(super) fn check(spec: &Spec) -> Result<(), Error> {
     check_slots(spec)?;
+    check_shares(spec)?;
+    check_mask_statement(spec)?;
     for h in &spec.hazards {
         check_hazard(spec, h)?;
     }
@@ -39,9 +41,46 @@ fn check_slots(spec: &Spec) -> Result<(), Error> {
             return Err(Error::new(Code::SpecMissingKey, format!("no [[slot]] `{slot}`")));
         }
     }
-    for c in &spec.controls {
-        if !is_slot(spec, &c.slot) {
-            return Err(unknown(format!("[[control]] `{}`: no slot `{}`", c.name, c.slot)));
+    let named = spec.controls.iter().map(|c| ("control", &c.name, &c.slot));
+    for (section, name, slot) in named.chain(spec.matrix_ops.iter().map(|m| ("matrix_op", &m.name, &m.slot))) {
+        if !is_slot(spec, slot) {
+            return Err(unknown(format!("[[{section}]] `{name}`: no slot `{slot}`")));
+        }
+    }
+    Ok(())
+}
+
+fn check_shares(spec: &Spec) -> Result<(), Error> {
+    for share in &spec.shares {
+        let place = format!("[[share]] `{}`", share.name);
+        if let Some(name) = share.slots.iter().find(|n| !is_slot(spec, n)) {
+            return Err(unknown(format!("{place}: no slot `{name}`")));
+        }
+        if share.limit == 0 || share.slots.len() < 2 {
+            return Err(bad(format!("{place}: {} slots, of which {} may be used", share.slots.len(), share.limit)));
+        }
+    }
+    Ok(())
+}
+
+/// The mask statement is `statement`, a width prefix and letters of memories, glued together.
+fn check_mask_statement(spec: &Spec) -> Result<(), Error> {
+    let statements: Vec<_> = spec.controls.iter().filter(|c| c.kernel == ControlKernel::Mask).collect();
+    if statements.len() > 1 || statements.iter().any(|c| c.name != spec.mask.statement) {
+        return Err(bad(format!(
+            "[mask]: `{}` is the only control statement of the kernel `mask`",
+            spec.mask.statement
+        )));
+    }
+    let mut letters = vec![spec.mask.letter];
+    for o in &spec.operands {
+        if spec.memory(&o.memory).is_some_and(|m| spec.memories[m].level == LevelName::Pe) {
+            letters.push(o.letter);
+        }
+    }
+    for (at, letter) in letters.iter().enumerate() {
+        if letters[..at].contains(letter) || spec.widths.iter().any(|w| w.prefix.starts_with(*letter)) {
+            return Err(bad(format!("[mask]: `{letter}` in a mask statement would have two meanings")));
         }
     }
     Ok(())

@@ -62,6 +62,8 @@ pub struct ResolvedForm {
     pub unit: Option<u64>,
     /// MV: published rates.
     pub throughput: Option<Throughput>,
+    /// Reductions: inputs of each stage, the stage at the elements first; empty for copies.
+    pub tree: Vec<usize>,
     loops: Vec<(String, u32)>,
     from: Coordinates,
     to: Coordinates,
@@ -119,6 +121,7 @@ impl ResolvedForm {
             destination,
             unit: unit.map(|u| u as u64),
             throughput: form.throughput.clone(),
+            tree: form.tree.iter().map(|t| count(t).map(|n| n.max(0) as usize)).collect::<Result<_, _>>()?,
             loops,
             from: coordinates(&form.from)?,
             to: coordinates(&form.to)?,
@@ -170,6 +173,17 @@ impl ResolvedForm {
         }
         let mut places: Vec<Place> = moves.iter().map(|(_, to)| *to).collect();
         places.sort_unstable();
+        if !self.tree.is_empty() {
+            let elements: usize = self.tree.iter().product();
+            let even = elements > 0 && places.len().is_multiple_of(elements);
+            if !even || places.chunks_exact(elements).any(|c| c[0] != c[elements - 1]) {
+                return Err(Error::new(
+                    Code::SpecMapOverlap,
+                    format!("{place}{with}: not {elements} elements for each word"),
+                ));
+            }
+            places.dedup();
+        }
         if let Some(pair) = places.windows(2).find(|w| w[0] == w[1]) {
             return Err(Error::new(Code::SpecMapOverlap, format!("{place}{with}: {:?} is written twice", pair[0])));
         }

@@ -38,6 +38,15 @@ pub enum Mnemonic {
         /// `r`: the result in the reduced format.
         reduced: bool,
     },
+    /// Access to a matrix register.
+    Matrix {
+        /// Entry of `matrix_ops`.
+        op: usize,
+        /// Entry of `precisions`.
+        precision: usize,
+        /// Entry of `mau_precisions`.
+        mau_precision: usize,
+    },
     /// A transfer.
     Transfer(usize),
     /// A control statement.
@@ -67,10 +76,7 @@ pub(super) fn expand(spec: &Spec) -> Result<HashMap<String, Mnemonic>, Error> {
     for (op, mau) in spec.mau.iter().enumerate() {
         for letter in &mau.precisions {
             let precision = precision(spec, letter, "mau", &mau.name)?;
-            let Some(mau_precision) = spec.mau_precisions.iter().position(|m| m.name == *letter) else {
-                let message = format!("[[mau]] `{}`: no [[mau_precision]] `{letter}`", mau.name);
-                return Err(Error::new(Code::SpecUnknownName, message));
-            };
+            let mau_precision = mau_precision(spec, letter, "mau", &mau.name)?;
             let pair = mau.product && spec.mau_precisions[mau_precision].pair;
             let halves: &[_] = if pair { &[("u", Some(Half::Upper)), ("d", Some(Half::Lower))] } else { &[("", None)] };
             for (suffix, half) in halves {
@@ -79,6 +85,13 @@ pub(super) fn expand(spec: &Spec) -> Result<HashMap<String, Mnemonic>, Error> {
                     add(format!("{letter}{}{suffix}{r}", mau.name), mnemonic)?;
                 }
             }
+        }
+    }
+    for (op, matrix) in spec.matrix_ops.iter().enumerate() {
+        for letter in &matrix.precisions {
+            let precision = precision(spec, letter, "matrix_op", &matrix.name)?;
+            let mau_precision = mau_precision(spec, letter, "matrix_op", &matrix.name)?;
+            add(format!("{letter}{}", matrix.name), Mnemonic::Matrix { op, precision, mau_precision })?;
         }
     }
     for (index, transfer) in spec.transfers.iter().enumerate() {
@@ -93,5 +106,11 @@ pub(super) fn expand(spec: &Spec) -> Result<HashMap<String, Mnemonic>, Error> {
 fn precision(spec: &Spec, letter: &str, family: &str, name: &str) -> Result<usize, Error> {
     spec.precisions.iter().position(|p| p.name == letter).ok_or_else(|| {
         Error::new(Code::SpecUnknownName, format!("[[{family}]] `{name}`: no precision is called `{letter}`"))
+    })
+}
+
+fn mau_precision(spec: &Spec, letter: &str, family: &str, name: &str) -> Result<usize, Error> {
+    spec.mau_precisions.iter().position(|m| m.name == letter).ok_or_else(|| {
+        Error::new(Code::SpecUnknownName, format!("[[{family}]] `{name}`: no [[mau_precision]] `{letter}`"))
     })
 }

@@ -1,6 +1,7 @@
 //! The declared machine: TOML files under `isa_specs/`, loaded, merged, validated and resolved.
 
 mod control;
+mod encoding;
 mod expr;
 mod map;
 mod mnemonic;
@@ -8,6 +9,10 @@ mod model;
 mod resolve;
 mod source;
 
+pub use encoding::{
+    Coded, Encoding, EncodingCode, EncodingField, EncodingInput, EncodingOp, EncodingPlace, EncodingPort,
+    EncodingShared, EncodingUnit, EncodingVector, Family, LiteralPiece, OpTarget, Selector, Status,
+};
 pub use expr::{Expr, ExprError};
 pub use map::{End, Move, Place, ResolvedForm, COORDINATES, HALVES};
 pub use mnemonic::{Half, Mnemonic};
@@ -36,6 +41,14 @@ pub const IMM: &str = "imm";
 /// ALU kernel: the literal's word in the upper word of both long words.
 pub const IMMU: &str = "immu";
 
+/// ALU kernel: all zero bits.
+pub const ZERO: &str = "zero";
+/// ALU kernel: the long word of the PE `amount` further in the MAB.
+pub const ROTATE: &str = "rotate";
+/// ALU kernel: block float.
+pub const BLOCK: &str = "block";
+/// ALU kernel: block float with extended elements.
+pub const BLOCK_EXTENDED: &str = "block_extended";
 /// ALU kernel: the one with a table.
 pub const RSQRT: &str = "rsqrt";
 
@@ -64,18 +77,30 @@ pub struct Spec {
     pub forwards: Vec<Forward>,
     /// Fixed inputs.
     pub fixed: Vec<Fixed>,
+    /// Base address registers.
+    pub bases: Vec<Base>,
+    /// Matrix registers.
+    pub banks: Vec<Bank>,
+    /// Write masks and mask registers.
+    pub mask: MaskRegisters,
     /// Immediate literals.
     pub literals: Vec<Literal>,
     /// Issue slots.
     pub slots: Vec<Slot>,
+    /// Slots that drive one unit.
+    pub shares: Vec<Share>,
     /// ALU operations.
     pub alu: Vec<Alu>,
     /// How precisions use the MAU.
     pub mau_precisions: Vec<MauPrecision>,
     /// MAU operations.
     pub mau: Vec<Mau>,
+    /// Access to matrix registers.
+    pub matrix_ops: Vec<MatrixOp>,
     /// Transfers.
     pub transfers: Vec<Transfer>,
+    /// What reducing transfers do.
+    pub reductions: Vec<Reduction>,
     /// Control statements.
     pub controls: Vec<Control>,
     /// Write-read gaps.
@@ -88,6 +113,8 @@ pub struct Spec {
     pub parameters: Vec<Option<ResolvedParameter>>,
     /// Legal mnemonics, without parameters.
     pub mnemonics: HashMap<String, Mnemonic>,
+    /// Machine words, if any are known.
+    pub encoding: Option<Encoding>,
     /// Differs between specs that differ anywhere.
     pub fingerprint: u64,
 }
@@ -127,9 +154,8 @@ pub struct Entry<'a> {
 impl Precision {
     /// The engine's lane type.
     pub fn lane(&self) -> Option<Lane> {
-        let mut letters = self.name.chars();
-        let lane = Lane::from_letter(letters.next()?)?;
-        (letters.next().is_none() && lane.count() == self.lanes as usize).then_some(lane)
+        let float = self.kind == LaneKind::Float;
+        Lane::ALL.into_iter().find(|l| l.format().is_some() == float && l.count() == self.lanes as usize)
     }
 }
 
@@ -185,6 +211,12 @@ impl Spec {
         (self.counts.mab * self.counts.pe) as usize
     }
 
+    /// The name of the entry that a transfer was made from: without the reduction's.
+    pub fn entry_name<'s>(&'s self, transfer: &'s Transfer) -> &'s str {
+        let reduction = transfer.reduction.map(|at| self.reductions[at].name.as_str());
+        transfer.name.strip_suffix(reduction.unwrap_or_default()).unwrap_or(&transfer.name)
+    }
+
     /// All instruction entries: ALU, MAU, transfers, control.
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut all = Vec::new();
@@ -198,7 +230,17 @@ impl Spec {
         }
         family!(self.alu, "alu");
         family!(self.mau, "mau");
-        family!(self.transfers, "transfer");
+        family!(self.matrix_ops, "matrix_op");
+        // The transfers of one entry that reduce differ in their names only.
+        let mut family = String::new();
+        for t in &self.transfers {
+            let name = self.entry_name(t);
+            if t.reduction.is_none() || family != name {
+                let (doc, evidence) = (t.doc.as_str(), t.evidence);
+                all.push(Entry { family: "transfer", name, doc, evidence, examples: &t.example });
+            }
+            family = name.to_string();
+        }
         family!(self.controls, "control");
         all
     }

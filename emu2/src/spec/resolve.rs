@@ -4,16 +4,26 @@ use super::expr::Expr;
 use super::map::{End, ResolvedForm};
 use super::model::*;
 use super::source::{Document, Entry};
-use super::{control, mnemonic, ResolvedParameter, Spec, IMM, IMMU, LONG_BITS, RSQRT, WORDS_PER_LONG};
+use super::{
+    control, encoding, mnemonic, ResolvedParameter, Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT,
+    WORDS_PER_LONG, ZERO,
+};
 use crate::error::{Code, Error};
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
 use crate::num::format::FloatFormat;
+use crate::num::reduce::reduce_kernel;
+use crate::num::MAB_PES;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+
+/// Larger changes of an exponent field leave every format's range.
+const MAX_AMOUNT: u32 = 63;
+/// Lengths that the block float kernels of halves can keep.
+const BLOCK_LENGTHS: std::ops::RangeInclusive<u32> = 6..=9;
 
 /// Larger trees than this are a slip of the pen.
 const MAX_COUNT: u32 = 1024;
@@ -33,19 +43,27 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         operands: list(&mut document, "operand")?,
         forwards: list(&mut document, "forward")?,
         fixed: list(&mut document, "fixed")?,
+        bases: list(&mut document, "base")?,
+        banks: list(&mut document, "bank")?,
+        mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
+        shares: list(&mut document, "share")?,
         alu: list(&mut document, "alu")?,
         mau_precisions: list(&mut document, "mau_precision")?,
         mau: list(&mut document, "mau")?,
+        matrix_ops: list(&mut document, "matrix_op")?,
         transfers: list(&mut document, "transfer")?,
+        reductions: list(&mut document, "reduction")?,
         controls: list(&mut document, "control")?,
         hazards: list(&mut document, "hazard")?,
         forms: Vec::new(),
         parameters: Vec::new(),
         mnemonics: HashMap::new(),
+        encoding: None,
         fingerprint,
     };
+    let encoding = encoding::Raw::take(&mut document)?;
     if let Some(key) = document.single.keys().chain(document.list.keys()).next() {
         return Err(Error::new(Code::SpecUnknownKey, format!("`{key}` is not a section of a spec")));
     }
@@ -56,12 +74,14 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_alu_mau(&spec)?;
     control::check(&spec)?;
     check_examples(&spec)?;
+    spec.transfers = expand_reductions(&spec)?;
     for at in 0..spec.transfers.len() {
         let (forms, parameter) = resolve_transfer(&spec, &spec.transfers[at])?;
         spec.forms.push(forms);
         spec.parameters.push(parameter);
     }
     spec.mnemonics = mnemonic::expand(&spec)?;
+    spec.encoding = encoding.map(|raw| encoding::resolve(raw, &spec)).transpose()?;
     Ok(spec)
 }
 
@@ -93,14 +113,14 @@ fn typed<T: DeserializeOwned>(entry: Entry, place: &str) -> Result<T, Error> {
     })
 }
 
-fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
+pub(super) fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
     match document.single.shift_remove(key) {
         Some(entry) => typed(entry, &format!("[{key}]")),
         None => Err(Error::new(Code::SpecMissingKey, format!("the spec has no [{key}]"))),
     }
 }
 
-fn list<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<Vec<T>, Error> {
+pub(super) fn list<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<Vec<T>, Error> {
     let entries = document.list.shift_remove(key).unwrap_or_default();
     entries.into_iter().map(|(name, entry)| typed(entry, &format!("[[{key}]] `{name}`"))).collect()
 }
@@ -199,6 +219,11 @@ fn check_formats(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
+/// Rows of a matrix register in the precision that has most.
+fn matrix_rows(spec: &Spec) -> u64 {
+    spec.mau_precisions.iter().map(|p| u64::from(p.rows)).max().unwrap_or(0)
+}
+
 fn check_memories(spec: &Spec) -> Result<(), Error> {
     let mut names = HashSet::new();
     for m in &spec.memories {
@@ -211,6 +236,9 @@ fn check_memories(spec: &Spec) -> Result<(), Error> {
         }
         let fits = match (m.level, m.unit) {
             (LevelName::Pe, Unit::Word) => !m.sparse,
+            (LevelName::Pe, Unit::Mask) => m.words == u64::from(spec.mask.entries * spec.counts.cycle),
+            (LevelName::Pe, Unit::Base) => m.words == 1,
+            (LevelName::Pe, Unit::Matrix) => m.words == matrix_rows(spec),
             (LevelName::Pe, Unit::Cycle) => m.words == u64::from(spec.counts.cycle * super::HALVES),
             (LevelName::L1b | LevelName::L2b, Unit::Long) => !m.sparse,
             (LevelName::Group, Unit::Long) => m.sparse,
@@ -239,6 +267,7 @@ fn check_operands(spec: &Spec) -> Result<(), Error> {
             }
         }
     }
+    check_registers(spec)?;
     for w in &spec.widths {
         if !w.words.is_power_of_two() || w.words > WORDS_PER_LONG * super::HALVES {
             return Err(bad(format!("[[width]] `{}`: {} words", w.name, w.words)));
@@ -250,6 +279,33 @@ fn check_operands(spec: &Spec) -> Result<(), Error> {
         Expr::parse(&f.value)
             .and_then(|e| e.eval(&known))
             .map_err(|e| Error::new(Code::SpecExpression, format!("[[fixed]] `{}`: {e}", f.name)))?;
+    }
+    Ok(())
+}
+
+/// Base address, matrix and mask registers lie in memories made for them.
+fn check_registers(spec: &Spec) -> Result<(), Error> {
+    let made_for = |name: &str, unit: Unit, place: String| match spec.memory(name) {
+        Some(m) if spec.memories[m].unit == unit => Ok(()),
+        Some(_) => Err(bad(format!("{place}: the memory `{name}` is of another kind"))),
+        None => Err(unknown(format!("{place}: no memory `{name}`"))),
+    };
+    for base in &spec.bases {
+        made_for(&base.memory, Unit::Base, format!("[[base]] `{}`", base.name))?;
+        if !(1..super::WORD_BITS).contains(&base.bits) {
+            return Err(bad(format!("[[base]] `{}`: {} bits", base.name, base.bits)));
+        }
+    }
+    for bank in &spec.banks {
+        made_for(&bank.memory, Unit::Matrix, format!("[[bank]] `{}`", bank.name))?;
+    }
+    for o in spec.operands.iter().filter(|o| o.base.is_some()) {
+        made_for(o.base.as_deref().unwrap_or_default(), Unit::Base, format!("[[operand]] `{}`", o.name))?;
+    }
+    made_for(&spec.mask.memory, Unit::Mask, "[mask]".into())?;
+    // Flags of the lanes of a long word, and the write enables of its halves or of the path's words.
+    if spec.mask.bits != 4 || spec.mask.entries < 2 {
+        return Err(bad(format!("[mask]: the engine has masks of 4 bits, not {}", spec.mask.bits)));
     }
     Ok(())
 }
@@ -275,6 +331,7 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
         }
     }
     for m in &spec.mau_precisions {
+        check_mau_precision(spec, m)?;
         if spec.format(&m.reduced).is_none() {
             return Err(unknown(format!("[[mau_precision]] `{}`: no format `{}`", m.name, m.reduced)));
         }
@@ -288,8 +345,39 @@ fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
+/// What the multiplier kernels can leave out, and the matrix sizes they are made for.
+fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
+    let place = format!("[[mau_precision]] `{}`", m.name);
+    let Some(precision) = spec.precisions.iter().find(|p| p.name == m.name && p.kind == LaneKind::Float) else {
+        return Err(unknown(format!("{place}: no float precision has this name")));
+    };
+    let fraction = precision.format.as_deref().and_then(|f| spec.format(f)).map_or(0, |f| f.fraction);
+    let most = fraction.min(super::WORD_BITS);
+    if m.omitted_bits > most || m.ignored_bits > fraction {
+        return Err(bad(format!(
+            "{place}: {} omitted and {} ignored bits; at most {most}",
+            m.omitted_bits, m.ignored_bits
+        )));
+    }
+    if spec.banks.is_empty() {
+        return Ok(());
+    }
+    let rows = precision.lanes * spec.counts.pe;
+    if m.rows != rows || spec.counts.pe as usize != MAB_PES {
+        return Err(bad(format!(
+            "{place}: {} rows; the product kernels are for {rows} rows and {MAB_PES} PEs in a MAB",
+            m.rows
+        )));
+    }
+    Ok(())
+}
+
 /// Every precision and sign of the op must have an engine kernel.
 fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
+    let own_rules = [ZERO, ROTATE, BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
+    if own_rules {
+        return check_engine_kernel(spec, a, place);
+    }
     let literal = [IMM, IMMU].contains(&a.kernel.as_str());
     if literal != a.literal || (literal && !a.precisions.is_empty()) {
         return Err(bad(format!("{place}: `literal` and the kernels {IMM}, {IMMU} go together, without precisions")));
@@ -303,7 +391,17 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     if a.table.is_some() != (a.kernel == RSQRT) {
         return Err(bad(format!("{place}: `table` belongs to the kernel {RSQRT}")));
     }
+    // The kernels take these parameters as they are.
+    if a.table.is_some_and(|t| t.iter().any(|entry| !(32..64).contains(entry))) {
+        return Err(bad(format!("{place}: entries of `table` are 64ths of a number from 1/2 to below 1: 32 to 63")));
+    }
+    if a.amount > MAX_AMOUNT {
+        return Err(bad(format!("{place}: amount {} is past {MAX_AMOUNT}", a.amount)));
+    }
     for precision in spec.precisions.iter().filter(|p| a.precisions.contains(&p.name)) {
+        if a.bit >= LONG_BITS / precision.lanes {
+            return Err(bad(format!("{place}: bit {} is past the lanes of `{}`", a.bit, precision.name)));
+        }
         let signs = if a.unsigned.contains(&precision.name) { &[false, true][..] } else { &[false][..] };
         for unsigned in signs {
             let kernel = precision.lane().and_then(|lane| alu_kernel(&a.kernel, lane, *unsigned));
@@ -316,6 +414,36 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
                 );
                 return Err(unknown(message));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Kernels that work across PEs, and `zero`.
+fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
+    let block = [BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
+    let sources = u32::from(a.kernel != ZERO);
+    if a.sources != sources || a.literal || !a.unsigned.is_empty() || a.precisions.is_empty() == block {
+        return Err(bad(format!("{place}: the kernel `{}` has other operands or precisions", a.kernel)));
+    }
+    if let Some(l) = &a.lengths {
+        let kept = BLOCK_LENGTHS.contains(&l.minimum) && BLOCK_LENGTHS.contains(&l.maximum) && l.minimum <= l.maximum;
+        if !block || !kept {
+            return Err(bad(format!("{place}: mantissa lengths {} to {} have no kernel", l.minimum, l.maximum)));
+        }
+    }
+    if block && spec.counts.pe as usize != MAB_PES {
+        return Err(bad(format!(
+            "{place}: block float kernels are for {MAB_PES} PEs in a MAB, not {}",
+            spec.counts.pe
+        )));
+    }
+    for name in a.precisions.iter().chain(&a.path_precisions).chain(a.lengths.iter().map(|l| &l.precision)) {
+        let Some(precision) = spec.precisions.iter().find(|p| p.name == *name) else {
+            return Err(unknown(format!("{place}: no precision is called `{name}`")));
+        };
+        if block && (precision.kind != LaneKind::Float || !a.precisions.contains(name)) {
+            return Err(unknown(format!("{place}: no kernel `{}` for `{name}`", a.kernel)));
         }
     }
     Ok(())
@@ -342,6 +470,30 @@ fn check_examples(spec: &Spec) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// A transfer of its own for every reduction that one names.
+fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
+    for r in &spec.reductions {
+        let lane = spec.precisions.iter().find(|p| p.name == r.precision).and_then(Precision::lane);
+        if lane.and_then(|lane| reduce_kernel(&r.kernel, lane, false)).is_none() {
+            return Err(unknown(format!("[[reduction]] `{}`: no kernel `{}` for `{}`", r.name, r.kernel, r.precision)));
+        }
+    }
+    let mut all = Vec::new();
+    for transfer in &spec.transfers {
+        if transfer.reductions.is_empty() {
+            all.push(transfer.clone());
+        }
+        for name in &transfer.reductions {
+            let reduction = spec.reductions.iter().position(|r| r.name == *name);
+            let Some(at) = reduction else {
+                return Err(unknown(format!("[[transfer]] `{}`: no reduction `{name}`", transfer.name)));
+            };
+            all.push(Transfer { name: format!("{}{name}", transfer.name), reduction: Some(at), ..transfer.clone() });
+        }
+    }
+    Ok(all)
 }
 
 type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);
@@ -380,6 +532,9 @@ fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resolved, Error>
         let resolved = ResolvedForm::resolve(form, source, destination, &constants, &place)?;
         if resolved.unit.is_some() != (transfer.level == LevelName::Chip) {
             return Err(bad(format!("{place}: `unit` belongs to transfers of the chip, and they need it")));
+        }
+        if resolved.tree.is_empty() == transfer.reduction.is_some() {
+            return Err(bad(format!("{place}: `tree` and `reductions` go together")));
         }
         check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
         forms.push(resolved);

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../isa_specs");
 
+/// Folders that are searched for a spec's name before the built-in ones, as in `PATH`.
+const SEARCH_PATH: &str = "EMU2_SPEC_PATH";
+
 /// A chain of `extends` longer than this is a circle.
 const MAX_EXTENDS: u32 = 8;
 
@@ -44,6 +47,10 @@ enum Place {
 fn find(name: &str, beside: Option<&Path>) -> Option<Place> {
     let beside = beside.map(|folder| folder.join(name)).filter(|p| p.exists());
     if let Some(path) = beside {
+        return Some(Place::Disk(path));
+    }
+    let named = std::env::var_os(SEARCH_PATH).into_iter().flat_map(|p| std::env::split_paths(&p).collect::<Vec<_>>());
+    if let Some(path) = named.map(|folder| folder.join(name)).find(|p| p.exists()) {
         return Some(Place::Disk(path));
     }
     if BUILT_IN.get_dir(name).is_some() {

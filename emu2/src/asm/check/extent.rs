@@ -12,13 +12,24 @@ pub(super) enum Extent {
         /// Cycles that access; bit c is cycle c.
         mask: Option<u32>,
     },
-    /// A memory above the PEs: a run of long words, in the selected units.
+    /// A memory above the PEs: a run of long words, in the selected units. Registers: a run of entries.
     Run { start: u64, length: u64, units: Selected },
 }
 
 impl Extent {
-    pub(super) fn of(access: &Access, mask: Option<u32>) -> Self {
+    /// `moved`: something that is not known is added to the address.
+    pub(super) fn of(access: &Access, moved: bool, mask: Option<u32>) -> Self {
+        if moved || access.indirect || access.modify.is_some() {
+            // Anything may be touched: in every cycle the whole memory is.
+            return Extent::Cycles { address: Address::Stride { base: 0, stride: 0 }, words: u32::MAX, mask };
+        }
         Extent::Cycles { address: access.address.clone(), words: access.words, mask }
+    }
+
+    /// One entry of a register file, or all of its `entries`.
+    pub(super) fn register(entry: Option<u32>, entries: u64) -> Self {
+        let (start, length) = entry.map_or((0, entries), |e| (e.into(), 1));
+        Extent::Run { start, length, units: Selected::default() }
     }
 
     /// First word of the access in cycle `c`, if there is one.
@@ -104,6 +115,30 @@ mod tests {
         for (written, read, expected) in table {
             assert_eq!(meet(&written, &read, 512, 4), expected, "{written:?} {read:?}");
         }
+    }
+
+    #[test]
+    fn unknown_addresses_meet_everything() {
+        let access = |indirect, modify| Access {
+            memory: 0,
+            words: 2,
+            address: Address::Stride { base: 100, stride: 2 },
+            indirect,
+            modify,
+        };
+        let far = stride(8, 2, 2, None);
+        for (access, moved, met) in [
+            (access(false, None), false, false),
+            (access(false, None), true, true),
+            (access(true, None), false, true),
+            (access(false, Some(0)), false, true),
+        ] {
+            let extent = Extent::of(&access, moved, None);
+            assert_eq!(meet(&extent, &far, 512, 4).is_some(), met, "{access:?} {moved}");
+            assert_eq!(meet(&far, &extent, 512, 4).is_some(), met, "{access:?} {moved}");
+        }
+        let masked = Extent::of(&access(true, None), false, Some(0b0001));
+        assert_eq!(meet(&masked, &far, 512, 4), Some((0, 0)));
     }
 
     #[test]

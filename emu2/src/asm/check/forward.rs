@@ -11,6 +11,7 @@ pub(super) struct Worked {
     mau: bool,
     alu: bool,
     l1bm: bool,
+    matrix: bool,
 }
 
 impl Worked {
@@ -27,12 +28,13 @@ impl Worked {
             ForwardUnit::Mau => self.mau,
             ForwardUnit::Alu => self.alu,
             ForwardUnit::L1bm => self.l1bm,
+            ForwardUnit::Matrix => self.matrix,
         }
     }
 
     /// A line was refused: nobody knows what it would have left.
     pub(super) fn assume(&mut self) {
-        *self = Worked { mau: true, alu: true, l1bm: true };
+        *self = Worked { mau: true, alu: true, l1bm: true, matrix: true };
     }
 
     /// The line has run; one with `noforward` leaves the paths as they are.
@@ -43,7 +45,8 @@ impl Worked {
         let any = |unit: fn(&PeInstruction) -> bool| line.pe.iter().any(unit);
         self.alu = any(|i| matches!(i.kind, PeKind::Alu { .. }));
         self.mau = any(|i| matches!(i.kind, PeKind::Mau { .. }));
-        // Only the direction towards the PEs has PE destinations or none at all, and no source.
+        // Only the direction towards the PEs, and the read, has PE destinations or none at all, and no source.
+        self.matrix = any(|i| matches!(i.kind, PeKind::Matrix { .. }) && i.sources.is_empty());
         self.l1bm = any(|i| matches!(i.kind, PeKind::L1bm { .. }) && i.sources.is_empty());
     }
 }

@@ -3,13 +3,16 @@
 use super::extent::{meet, Extent};
 use super::flight::{Flight, Flights};
 use super::forward::Worked;
-use super::gap::{self, TooEarly, Write};
+use super::gap::{self, Write};
+use super::report::{report_gap, report_wait};
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{Mv, PeKind, Selected, SourceKind};
+use crate::asm::program::{
+    Access, Address, Destination, Mask, MaskEntry, Mv, PeInstruction, PeKind, Selected, SourceKind, Target,
+};
 use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
-use crate::spec::{End, Evidence, Hazard, HazardRule, ResolvedForm, Spec};
+use crate::spec::{End, Evidence, HazardRule, LevelName, ResolvedForm, Spec, Unit, WORDS_PER_LONG};
 
 /// Where in the source, and with what tables.
 #[derive(Clone, Copy)]
@@ -41,6 +44,10 @@ pub(in crate::asm) struct Hazards {
     flights: Flights,
     worked: Worked,
     forward: Option<Evidence>,
+    /// Base address registers that the program has written, by memory: what they are added to is not known any more.
+    moved: Vec<bool>,
+    /// Registers that the line at hand has been found to read for addresses and masks, by memory.
+    asked: Vec<bool>,
 }
 
 impl Hazards {
@@ -64,7 +71,17 @@ impl Hazards {
         }
         let forward = spec.hazards.iter().find(|h| h.rule == HazardRule::Forward).map(|h| h.evidence);
         let recent = vec![Vec::new(); memories];
-        Hazards { step: 0, rules, recent, kept, flights: Flights::default(), worked: Worked::default(), forward }
+        Hazards {
+            step: 0,
+            rules,
+            recent,
+            kept,
+            flights: Flights::default(),
+            worked: Worked::default(),
+            forward,
+            moved: vec![false; memories],
+            asked: vec![false; memories],
+        }
     }
 
     /// A line that was refused: one step.
@@ -86,14 +103,18 @@ impl Hazards {
     /// One PE line.
     pub(in crate::asm) fn step(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         self.forward_reads(place.spec, line, sink);
+        self.asked.fill(false);
         // Reads see the state before the step, so all of them come before any write.
         for instruction in &line.pe {
-            let slot = pe_slot(place.lexicon, &instruction.kind);
+            let slot = place.lexicon.kind_slot(&instruction.kind);
             for source in &instruction.sources {
                 if let SourceKind::Memory(access) = &source.kind {
-                    self.read(place, access.memory, slot, &Extent::of(access, None), source.span, sink);
+                    let extent = Extent::of(access, self.is_moved(place, access), None);
+                    self.read(place, access.memory, slot, &extent, source.span, sink);
+                    self.address_reads(place, access, slot, source.span, sink);
                 }
             }
+            self.register_reads(place, instruction, slot, sink);
             if let PeKind::L1bm { form, address } = instruction.kind {
                 let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
                 let resolved = &place.spec.forms[form.transfer][form.form];
@@ -115,12 +136,85 @@ impl Hazards {
         self.step = self.step.saturating_add(1);
     }
 
+    /// Registers that masks are, and the matrix register of a product or read.
+    fn register_reads(&mut self, place: Place<'_>, instruction: &PeInstruction, slot: usize, sink: &mut Sink) {
+        let lexicon = place.lexicon;
+        if let Some(mask) = instruction.zero_flush {
+            self.mask_read(place, mask, slot, instruction.span, sink);
+        }
+        for destination in &instruction.destinations {
+            if let Some(mask) = destination.mask {
+                self.mask_read(place, mask, slot, destination.span, sink);
+            }
+            if let Target::Memory(access) = &destination.target {
+                self.address_reads(place, access, slot, destination.span, sink);
+            }
+        }
+        let bank = match instruction.kind {
+            PeKind::Mau { bank, .. } => bank,
+            PeKind::Matrix { bank, .. } => Some(bank).filter(|_| instruction.sources.is_empty()),
+            PeKind::Alu { .. } | PeKind::L1bm { .. } => None,
+        };
+        if let Some(memory) = bank.and_then(|bank| lexicon.bank_memories[bank]) {
+            let extent = Extent::register(None, size(place, memory));
+            self.read(place, memory, slot, &extent, instruction.span, sink);
+        }
+    }
+
+    fn mask_read(&mut self, place: Place<'_>, mask: Mask, slot: usize, span: Span, sink: &mut Sink) {
+        let (MaskEntry::Register(entry), Some(memory)) = (mask.entry, place.lexicon.mask_memory) else { return };
+        self.ask(place, memory, &Extent::register(Some(entry), size(place, memory)), (slot, span), sink);
+    }
+
+    /// What is read to find the address of an access: base address and T register.
+    fn address_reads(&mut self, place: Place<'_>, access: &Access, slot: usize, span: Span, sink: &mut Sink) {
+        if let Some(base) = place.lexicon.added_bases[access.memory] {
+            self.ask(place, base, &Extent::register(None, size(place, base)), (slot, span), sink);
+        }
+        if let Some(entry) = place.lexicon.entry_memory.filter(|_| access.indirect) {
+            let words = place.lexicon.sizes[entry] as u32 / place.spec.counts.cycle.max(1);
+            let extent = Extent::Cycles { address: Address::Cycle, words, mask: None };
+            self.ask(place, entry, &extent, (slot, span), sink);
+        }
+    }
+
+    /// A read that one finding per line is enough for.
+    fn ask(&mut self, place: Place<'_>, memory: usize, extent: &Extent, (slot, span): (usize, Span), sink: &mut Sink) {
+        if !std::mem::replace(&mut self.asked[memory], true) {
+            self.read(place, memory, slot, extent, span, sink);
+        }
+    }
+
+    fn is_moved(&self, place: Place<'_>, access: &Access) -> bool {
+        place.lexicon.added_bases[access.memory].is_some_and(|base| self.moved[base])
+    }
+
+    fn target_write(&mut self, place: Place<'_>, destination: &Destination, slot: usize) {
+        let Some(memory) = place.lexicon.target_memory(&destination.target) else { return };
+        let extent = match &destination.target {
+            Target::Memory(access) => {
+                let cycles = destination.mask.and_then(|mask| cycles_written(mask, access));
+                Extent::of(access, self.is_moved(place, access), cycles)
+            }
+            Target::Base { .. } => {
+                self.moved[memory] = true;
+                Extent::register(None, size(place, memory))
+            }
+            Target::Flags { entry } => Extent::register(Some(*entry), size(place, memory)),
+        };
+        self.write(memory, slot, place.line, extent);
+    }
+
     fn writes(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         for instruction in &line.pe {
-            let slot = pe_slot(place.lexicon, &instruction.kind);
+            let slot = place.lexicon.kind_slot(&instruction.kind);
             for destination in &instruction.destinations {
-                let extent = Extent::of(&destination.access, destination.mask);
-                self.write(destination.access.memory, slot, place.line, extent);
+                self.target_write(place, destination, slot);
+            }
+            if let (PeKind::Matrix { bank, .. }, false) = (&instruction.kind, instruction.sources.is_empty()) {
+                if let Some(memory) = place.lexicon.bank_memories[*bank] {
+                    self.write(memory, slot, place.line, Extent::register(None, size(place, memory)));
+                }
             }
             if let PeKind::L1bm { form, address } = instruction.kind {
                 let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
@@ -212,11 +306,12 @@ impl Hazards {
     }
 }
 
-fn pe_slot(lexicon: &Lexicon, kind: &PeKind) -> usize {
-    match kind {
-        PeKind::Alu { .. } => lexicon.alu_slot,
-        PeKind::Mau { .. } => lexicon.mau_slot,
-        PeKind::L1bm { form, .. } => lexicon.transfer_slots[form.transfer],
+/// The cycles in which a masked access writes, if that is known: a mask register may let every cycle through, and a long
+/// mask leaves the second long word alone.
+fn cycles_written(mask: Mask, access: &Access) -> Option<u32> {
+    match mask.entry {
+        MaskEntry::Cycles(cycles) if mask.wide || access.words <= WORDS_PER_LONG => Some(cycles),
+        MaskEntry::Cycles(_) | MaskEntry::Register(_) => None,
     }
 }
 
@@ -234,43 +329,12 @@ fn select(extent: Extent, selected: Selected) -> Extent {
     }
 }
 
-/// The memory's size in the unit of its extents: words for the PEs, long words above.
+/// The memory's size in the unit of its extents: words where the PEs count words, else long words, which entries of
+/// registers never exceed.
 fn size(place: Place<'_>, memory: usize) -> u64 {
     let entry = &place.spec.memories[memory];
-    if entry.level == crate::spec::LevelName::Pe {
-        place.lexicon.sizes[memory]
-    } else {
-        entry.words
+    match (entry.level, entry.unit) {
+        (LevelName::Pe, Unit::Word | Unit::Cycle) => place.lexicon.sizes[memory],
+        _ => entry.words,
     }
-}
-
-fn report_gap(spec: &Spec, hazard: &Hazard, memory: usize, early: TooEarly, span: Span, sink: &mut Sink) {
-    let name = &spec.memories[memory].name;
-    let code = if hazard.rule == HazardRule::Port { Code::PortHazard } else { Code::DataHazard };
-    let unit = if early.cycles { "cycle" } else { "step" };
-    let plural = |n: u64| format!("{n} {unit}{}", if n == 1 { "" } else { "s" });
-    let message = format!(
-        "{name} is read too soon after line {} wrote it: {} lie{} in between, {} are needed",
-        early.line,
-        plural(early.actual),
-        if early.actual == 1 { "s" } else { "" },
-        early.needed
-    );
-    let nops = if early.missing == 1 { "`nop`".to_string() } else { format!("`nop/{}`", early.missing) };
-    let help = format!("put {nops} or as many other steps before this line");
-    let severity = sink.severity(hazard.evidence);
-    sink.push(Diagnostic { severity, ..Diagnostic::warning(code, Some(span), message) }.help(help));
-}
-
-fn report_wait(spec: &Spec, hazard: &Hazard, memory: usize, flight: &Flight, span: Span, sink: &mut Sink) {
-    let name = &spec.memories[memory].name;
-    let message = format!("{name} is read, and the MV of line {} may not have finished writing it", flight.line);
-    let help = match flight.tag {
-        Some(tag) => format!("put `nop; wait i{tag:02x}` before this line"),
-        None => {
-            format!("give the MV of line {} a tag such as `i01` and put `nop; wait i01` before this line", flight.line)
-        }
-    };
-    let severity = sink.severity(hazard.evidence);
-    sink.push(Diagnostic { severity, ..Diagnostic::warning(Code::WaitHazard, Some(span), message) }.help(help));
 }

@@ -5,9 +5,14 @@ mod flight;
 mod forward;
 mod gap;
 mod hazard;
+mod masks;
 mod ports;
+mod report;
 mod slots;
+mod units;
 
 pub(super) use hazard::{Hazards, Place};
+pub(super) use masks::check_masks;
 pub(super) use ports::Ports;
 pub(super) use slots::check_slots;
+pub(super) use units::check_units;

@@ -3,16 +3,17 @@
 
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{Access, PeInstruction, PeKind, SourceKind};
+use crate::asm::program::{Access, Destination, PeInstruction, PeKind, SourceKind};
 use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports as PortKind, Spec};
 
-/// Which operand of a line first read and first wrote a memory: instruction and operand, by number.
+/// What a line did to a memory so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    /// The operand that first read it: instruction and source, by number.
     read: Option<(usize, usize)>,
-    written: Option<(usize, usize)>,
+    written: bool,
 }
 
 /// Checks lines; keeps its storage between them.
@@ -40,21 +41,32 @@ impl Ports {
                 }
             }
         }
-        for (i, instruction) in line.pe.iter().enumerate() {
-            for (at, destination) in instruction.destinations.iter().enumerate() {
-                let seen = &mut self.seen[destination.access.memory];
-                match seen.written {
-                    None => seen.written = Some((i, at)),
-                    Some(_) => check.written_twice(&destination.access, destination.span),
+        for instruction in &line.pe {
+            for destination in &instruction.destinations {
+                let Some(memory) = lexicon.target_memory(&destination.target) else { continue };
+                let seen = &mut self.seen[memory];
+                if std::mem::replace(&mut seen.written, true) {
+                    check.written_twice(memory, destination.span);
                 }
-                if let Some(read) = seen.read.and_then(|first| read_access(&line.pe, first)) {
-                    check.shared(read, &destination.access, destination.span);
+                let read = seen.read.and_then(|first| read_access(&line.pe, first));
+                if let (Some(read), Some(access)) = (read, destination.target.access()) {
+                    check.shared(read, access, destination.span);
                 }
             }
         }
         check.exclusions();
         check.clean
     }
+}
+
+/// Both accesses of one memory touch the same words in every cycle, on every PE.
+pub(super) fn same_words(spec: &Spec, lexicon: &Lexicon, a: &Access, b: &Access) -> bool {
+    if a.words != b.words || a.indirect != b.indirect || a.modify != b.modify {
+        return false;
+    }
+    let size = lexicon.sizes[a.memory];
+    let word = |access: &Access, c| u64::from(access.address.at(c)) % size;
+    a.address == b.address || (0..spec.counts.cycle).all(|c| word(a, c) == word(b, c))
 }
 
 fn read_access(pe: &[PeInstruction], (instruction, source): (usize, usize)) -> Option<&Access> {
@@ -82,27 +94,22 @@ impl Check<'_> {
         &self.spec.memories[memory].name
     }
 
-    /// Both accesses touch the same words in every cycle.
-    fn same(&self, a: &Access, b: &Access) -> bool {
-        let size = self.lexicon.sizes[a.memory];
-        let word = |access: &Access, c| u64::from(access.address.at(c)) % size;
-        a.words == b.words && (a.address == b.address || (0..self.spec.counts.cycle).all(|c| word(a, c) == word(b, c)))
-    }
-
     fn reads(&mut self, first: &Access, second: &Access, span: Span) {
-        if !self.same(first, second) {
+        if !same_words(self.spec, self.lexicon, first, second) {
             let message = format!("{} is read at other words by another source of the line", self.name(second.memory));
             self.report(Code::ReadTwice, span, message);
         }
     }
 
-    fn written_twice(&mut self, access: &Access, span: Span) {
-        let message = format!("{} is written by another destination of the line too", self.name(access.memory));
+    fn written_twice(&mut self, memory: usize, span: Span) {
+        let message = format!("{} is written by another destination of the line too", self.name(memory));
         self.report(Code::WrittenTwice, span, message);
     }
 
     fn shared(&mut self, read: &Access, written: &Access, span: Span) {
-        if self.spec.memories[written.memory].ports == PortKind::Shared && !self.same(read, written) {
+        if self.spec.memories[written.memory].ports == PortKind::Shared
+            && !same_words(self.spec, self.lexicon, read, written)
+        {
             let message =
                 format!("{} is read at other words on this line, and has one port", self.name(written.memory));
             self.report(Code::SharedPort, span, message);
@@ -119,7 +126,8 @@ impl Check<'_> {
                     SourceKind::Memory(access) if access.memory == *memory => Some(s.span),
                     _ => None,
                 });
-                let written = pe.iter().flat_map(|i| &i.destinations).find(|d| d.access.memory == *memory);
+                let writes = |d: &&Destination| d.target.access().is_some_and(|a| a.memory == *memory);
+                let written = pe.iter().flat_map(|i| &i.destinations).find(writes);
                 if let Some(span) = read.or(written.map(|d| d.span)) {
                     let message = format!("`{}` excludes {}", self.spec.alu[op].name, self.name(*memory));
                     self.report(Code::Excluded, span, message);

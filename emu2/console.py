@@ -1,0 +1,124 @@
+"""What the command-line programs share: diagnostics, files, exit codes.
+
+Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagnostics go to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, TextIO
+
+import click
+
+import emu2
+
+EXIT_FILE = 1
+EXIT_OURS = 3
+EXIT_INTERRUPTED = 130
+
+
+def fail(text: str) -> NoReturn:
+    """Print one diagnostic and leave with the exit code of a faulty file."""
+    click.echo(text.rstrip(), err=True)
+    sys.exit(EXIT_FILE)
+
+
+def diagnostic(code: str, message: str, remedy: str) -> str:
+    """Return the text of a diagnostic that has no place in a source."""
+    return f"error[{code}]: {message}\n  help: {remedy}"
+
+
+def read_bytes(path: str | None) -> bytes:
+    """Return what the file at `path` holds, stdin for none or `-`; or fail with a diagnostic."""
+    try:
+        return sys.stdin.buffer.read() if path in (None, "-") else Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        fail(diagnostic("F0001", f"{path}: {reason}", "check the path and its permissions"))
+
+
+def cannot_write(path: str, error: OSError) -> NoReturn:
+    """Fail with the diagnostic of a file that cannot be written."""
+    reason = error.strerror or str(error)
+    fail(diagnostic("F0005", f"{path}: {reason}", "check the folder and its permissions"))
+
+
+class Output:
+    """A text file that is opened when the first text for it comes, or when all is done.
+
+    What fails before that leaves an older file as it was. Without a path, `stream` takes the text.
+    """
+
+    def __init__(self, path: str | None, stream: TextIO) -> None:
+        """Remember where the text shall go."""
+        self.path = path
+        self.file: TextIO | None = stream if path is None else None
+
+    def open(self) -> TextIO:
+        """Return the open file, or fail with a diagnostic."""
+        if self.file is None:
+            self.file = self._create()
+        return self.file
+
+    def _create(self) -> TextIO:
+        try:
+            return open(self.path or "", "w", encoding="utf-8")
+        except OSError as error:
+            self._fail(error)
+
+    def write(self, text: str) -> None:
+        """Write `text`, or fail with a diagnostic."""
+        try:
+            self.open().write(text)
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> NoReturn:
+        # Nobody reads any more: that is the reader's choice.
+        if isinstance(error, BrokenPipeError):
+            raise error
+        cannot_write(self.path or "the output", error)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.open()
+            if self.file is not None:
+                self.file.flush()
+                if self.path is not None:
+                    self.file.close()
+        except OSError as failure:
+            self._fail(failure)
+
+
+def guarded(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run `command` under `name` and leave with the exit code that its outcome means."""
+    try:
+        command.main(args=arguments, prog_name=name, standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except emu2.Emu2Error as error:
+        fail(str(error))
+    except BrokenPipeError:
+        sys.exit(EXIT_FILE)
+    except Exception as error:  # the last line of defence: a fault of ours is said, not traced
+        text = f"{type(error).__name__}: {error}"
+        click.echo(diagnostic("B0001", f"a fault of emu2: {text}", "please report it"), err=True)
+        sys.exit(EXIT_OURS)
+    sys.exit(0)

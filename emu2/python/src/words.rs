@@ -1,0 +1,79 @@
+//! Machine words: assembled text, canonical assembly and the container of our own.
+
+use crate::error;
+use crate::program::PyProgram;
+use crate::spec::PySpec;
+use emu2::error::{Code, Error};
+use emu2::word::{self, Form, Options};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// The program of assembled text (`.asm`), given as str or bytes.
+#[pyfunction]
+#[pyo3(signature = (text, spec, *, filename = "<string>"))]
+pub(crate) fn read_asm(py: Python<'_>, text: &Bound<'_, PyAny>, spec: &PySpec, filename: &str) -> PyResult<PyProgram> {
+    let bytes: Vec<u8> = match text.cast::<PyBytes>() {
+        Ok(bytes) => bytes.as_bytes().to_vec(),
+        Err(_) => text.extract::<String>()?.into_bytes(),
+    };
+    let spec = spec.inner.clone();
+    let program = py.detach(|| word::read(&bytes, filename, &spec));
+    Ok(PyProgram { inner: program.map_err(|e| error::assemble(py, &e))? })
+}
+
+/// Writes the assembled text (`.asm`) of a program to `sink`, an object with a `write(str)` method. `form` "words" refuses
+/// statements of which no machine word is known, "mixed" writes them as `s` lines, "flat" writes a `j` line for every step
+/// and an `m` line for every MV. `allow_inferred` writes words that rest on inferred positions too.
+#[pyfunction]
+#[pyo3(signature = (program, sink, *, form = "words", allow_inferred = false))]
+pub(crate) fn write_asm(
+    py: Python<'_>,
+    program: &PyProgram,
+    sink: &Bound<'_, PyAny>,
+    form: &str,
+    allow_inferred: bool,
+) -> PyResult<()> {
+    let form = match form {
+        "words" => Form::Words,
+        "mixed" => Form::Mixed,
+        "flat" => Form::Flat,
+        other => {
+            let error =
+                Error::new(Code::BadOption, format!("no form `{other}`")).help("use `words`, `mixed` or `flat`");
+            return Err(error::core(py, &error));
+        }
+    };
+    let options = Options { form, inferred: allow_inferred };
+    let lines = py.detach(|| word::encode(&program.inner, options)).map_err(|e| error::assemble(py, &e))?;
+    let mut failure = None;
+    let written = word::write(&program.inner.spec, &lines, &mut |piece| {
+        sink.call_method1("write", (piece,)).map(|_| ()).map_err(|e| {
+            failure = Some(e);
+            Error::new(Code::Unwritable, "the assembled text cannot be written")
+        })
+    });
+    match (failure, written) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(error::core(py, &error)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// Canonical assembly of a program, one statement a line.
+#[pyfunction]
+pub(crate) fn to_text(py: Python<'_>, program: &PyProgram) -> String {
+    py.detach(|| word::print(&program.inner))
+}
+
+/// The program as a container of our own; boards do not read it.
+#[pyfunction]
+pub(crate) fn pack<'py>(py: Python<'py>, program: &PyProgram) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = word::pack(&program.inner).map_err(|e| error::core(py, &e))?;
+    Ok(PyBytes::new(py, &bytes))
+}
+
+/// The assembly in such a container.
+#[pyfunction]
+pub(crate) fn unpack(py: Python<'_>, data: &[u8]) -> PyResult<String> {
+    word::unpack(data).map(str::to_string).map_err(|e| error::core(py, &e))
+}

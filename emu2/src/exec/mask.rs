@@ -1,0 +1,128 @@
+//! Write and zero-flush masks as rows of bits.
+
+use crate::asm::{Mask, MaskEntry};
+use crate::machine::L1b;
+
+/// A lowered mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Masked {
+    /// Its bits control words of the path, not halves of the first long word.
+    wide: bool,
+    /// Cycles with any bit set: bit c is cycle c.
+    cycles: u32,
+    /// Slot of the mask registers and the entry.
+    register: Option<(usize, usize)>,
+}
+
+/// Bits that a mask lets through, per PE, for both long words of the path.
+#[derive(Clone, Debug)]
+pub(super) struct MaskRows {
+    pub(super) l0: Vec<u64>,
+    pub(super) l1: Vec<u64>,
+}
+
+/// What a mask lets through in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Through {
+    All,
+    Nothing,
+    /// As the rows say.
+    Rows,
+}
+
+impl MaskRows {
+    pub(super) fn new(lanes: usize) -> MaskRows {
+        MaskRows { l0: vec![0; lanes], l1: vec![0; lanes] }
+    }
+
+    pub(super) fn fill(&mut self, bits: u64) {
+        self.l0.fill(bits);
+        self.l1.fill(bits);
+    }
+}
+
+impl Masked {
+    /// `slot`: where the mask registers lie.
+    pub(super) fn new(mask: Option<&Mask>, slot: usize) -> Masked {
+        let all = Masked { wide: false, cycles: u32::MAX, register: None };
+        match mask {
+            None => all,
+            Some(Mask { wide, entry: MaskEntry::Cycles(cycles) }) => Masked { wide: *wide, cycles: *cycles, ..all },
+            // Entry 0 is all ones.
+            Some(Mask { entry: MaskEntry::Register(0), .. }) => all,
+            Some(Mask { wide, entry: MaskEntry::Register(entry) }) => {
+                Masked { wide: *wide, register: Some((slot, *entry as usize)), ..all }
+            }
+        }
+    }
+
+    /// The mask register's row of cycle `c`.
+    fn row<'a>(&self, l1b: &'a L1b, c: usize, lanes: usize) -> Option<&'a [u64]> {
+        let (slot, entry) = self.register?;
+        let cycles = l1b.cycles;
+        Some(&l1b.pe[slot][(entry * cycles + c) * lanes..][..lanes])
+    }
+
+    fn pattern(&self, c: usize) -> bool {
+        self.cycles >> c & 1 == 1
+    }
+
+    /// Bits of cycle `c`, in `rows` where PEs or long words differ.
+    pub(super) fn rows(&self, l1b: &L1b, c: usize, rows: &mut MaskRows) -> Through {
+        let Some(bits) = self.row(l1b, c, rows.l0.len()) else {
+            return match (self.pattern(c), self.wide) {
+                (true, _) => Through::All,
+                (false, true) => Through::Nothing,
+                (false, false) => {
+                    // A long mask leaves the second long word alone.
+                    rows.l0.fill(0);
+                    rows.l1.fill(u64::MAX);
+                    Through::Rows
+                }
+            };
+        };
+        if self.wide {
+            for ((bits, l0), l1) in bits.iter().zip(&mut rows.l0).zip(&mut rows.l1) {
+                *l0 = spread(bits >> 3, 32, 32) | spread(bits >> 2, 0, 32);
+                *l1 = spread(bits >> 1, 32, 32) | spread(*bits, 0, 32);
+            }
+        } else {
+            for (bits, l0) in bits.iter().zip(&mut rows.l0) {
+                let half = |k: u32| spread(bits >> k, 16 * k, 16);
+                *l0 = half(3) | half(2) | half(1) | half(0);
+            }
+            rows.l1.fill(u64::MAX);
+        }
+        Through::Rows
+    }
+
+    /// Clears the masked-out bits of a result path of cycle `c`.
+    pub(super) fn flush(&self, l1b: &L1b, c: usize, path: &mut [u64], rows: &mut MaskRows) {
+        match self.rows(l1b, c, rows) {
+            Through::All => {}
+            Through::Nothing => path.fill(0),
+            Through::Rows => {
+                for (word, mask) in path.iter_mut().zip(rows.l0.iter().chain(&rows.l1)) {
+                    *word &= mask;
+                }
+            }
+        }
+    }
+
+    /// Clears the flags that the mask does not let through.
+    pub(super) fn flags(&self, l1b: &L1b, c: usize, flags: &mut [u64]) {
+        if !self.pattern(c) {
+            flags.fill(0);
+        } else if let Some(bits) = self.row(l1b, c, flags.len()) {
+            for (flag, bits) in flags.iter_mut().zip(bits) {
+                *flag &= bits;
+            }
+        }
+    }
+}
+
+/// The lowest bit of `bit` over `width` bits from `at` on.
+#[inline(always)]
+fn spread(bit: u64, at: u32, width: u32) -> u64 {
+    (0u64.wrapping_sub(bit & 1) >> (u64::BITS - width)) << at
+}

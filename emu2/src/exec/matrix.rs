@@ -1,0 +1,157 @@
+//! Matrix registers: rows in, columns out, products with vectors.
+
+use crate::machine::{Decoded, L1b};
+use crate::num::lane::Lane;
+use crate::num::matvec::{self, DMatrix, FMatrix, GMatrix, HMatrix};
+use crate::num::mau::MauNeg;
+use crate::num::MAB_PES;
+
+/// A lowered access to rows or columns of a matrix register.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MatrixAccess {
+    /// Slot of the register among the PE memories.
+    pub(super) slot: usize,
+    /// First row or column, and how many the register has in this precision.
+    pub(super) first: usize,
+    pub(super) rows: usize,
+    /// Two a cycle.
+    pub(super) wide: bool,
+    /// Lanes of a long word.
+    pub(super) elements: usize,
+    /// Flips the sign of every lane that is written.
+    pub(super) signs: u64,
+}
+
+impl MatrixAccess {
+    /// The row or column of cycle `c` and long word `half`.
+    fn at(&self, c: usize, half: usize) -> usize {
+        let step = if self.wide { 2 } else { 1 };
+        (self.first + step * c + half) % self.rows
+    }
+
+    fn halves(&self) -> usize {
+        if self.wide {
+            2
+        } else {
+            1
+        }
+    }
+
+    /// Stores the path `[cycle][half][lane]` as rows.
+    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, path: &[u64]) {
+        l1b.decoded[self.slot] = None;
+        let register = &mut l1b.pe[self.slot];
+        for (c, path) in path.chunks_exact(2 * lanes).enumerate() {
+            for half in 0..self.halves() {
+                let row = self.at(c, half) * lanes;
+                for (to, from) in register[row..row + lanes].iter_mut().zip(&path[half * lanes..]) {
+                    *to = from ^ self.signs;
+                }
+            }
+        }
+    }
+
+    /// Columns of cycle `c` into a path: lane k of PE p is element (n*p + k, column), n lanes a long word.
+    pub(super) fn columns(&self, l1b: &L1b, c: usize, lanes: usize, out: &mut [u64]) {
+        // guess: the second long word of a narrow read is 0.
+        out.fill(0);
+        let register = &l1b.pe[self.slot];
+        let width = u64::BITS as usize / self.elements;
+        let mask = u64::MAX >> (u64::BITS as usize - width);
+        for half in 0..self.halves() {
+            let column = self.at(c, half);
+            let (pe, element) = (column / self.elements, column % self.elements);
+            let shift = |k: usize| (self.elements - 1 - k) * width;
+            for (lane, out) in out[half * lanes..(half + 1) * lanes].iter_mut().enumerate() {
+                let (mab, p) = (lane - lane % MAB_PES, lane % MAB_PES);
+                for k in 0..self.elements {
+                    let row = self.elements * p + k;
+                    let word = register[row * lanes + mab + pe];
+                    *out |= ((word >> shift(element)) & mask) << shift(k);
+                }
+            }
+        }
+    }
+}
+
+/// A lowered matrix-vector product.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    /// Slot of the matrix register among the PE memories.
+    pub(super) slot: usize,
+    pub(super) lane: Lane,
+    pub(super) pseudo: bool,
+    pub(super) omitted: u32,
+    pub(super) ignored: u32,
+}
+
+/// Vector, addend and sign flips of a product.
+pub(super) struct Operands<'a> {
+    pub(super) x: &'a [u64],
+    pub(super) z: (&'a [u64], &'a [u64]),
+    pub(super) neg: MauNeg,
+    pub(super) active: [bool; MAB_PES],
+}
+
+impl Product {
+    /// Brings the matrix register into the form of this precision, unless it is already.
+    pub(super) fn prepare(&self, l1b: &mut L1b, lanes: usize) {
+        let fits = matches!(
+            (&l1b.decoded[self.slot], self.lane, self.pseudo),
+            (Some(Decoded::D(_)), Lane::D, _)
+                | (Some(Decoded::F(_)), Lane::F, false)
+                | (Some(Decoded::G(_)), Lane::F, true)
+                | (Some(Decoded::H(_)), Lane::H, _)
+        );
+        if fits {
+            return;
+        }
+        let register = &l1b.pe[self.slot];
+        let word = |mab: usize, row: usize, pe: usize| register[row * lanes + mab * MAB_PES + pe];
+        let mabs = 0..lanes / MAB_PES;
+        let single = |mab: usize| -> [[u32; 2 * MAB_PES]; 2 * MAB_PES] {
+            std::array::from_fn(|row| {
+                std::array::from_fn(|col| (word(mab, row, col / 2) >> (32 - 32 * (col % 2))) as u32)
+            })
+        };
+        l1b.decoded[self.slot] = Some(match (self.lane, self.pseudo) {
+            (Lane::H, _) => Decoded::H(
+                mabs.map(|mab| {
+                    HMatrix::decode(&std::array::from_fn(|row| {
+                        std::array::from_fn(|col| (word(mab, row, col / 4) >> (48 - 16 * (col % 4))) as u16)
+                    }))
+                })
+                .collect(),
+            ),
+            (Lane::F, false) => Decoded::F(mabs.map(|mab| FMatrix::decode(&single(mab), self.omitted)).collect()),
+            (Lane::F, true) => Decoded::G(mabs.map(|mab| GMatrix::decode(&single(mab), self.ignored)).collect()),
+            _ => Decoded::D(
+                mabs.map(|mab| {
+                    let rows = std::array::from_fn(|row| std::array::from_fn(|pe| word(mab, row, pe)));
+                    DMatrix::decode(&rows, self.omitted)
+                })
+                .collect(),
+            ),
+        });
+    }
+
+    /// `A*x + z` of one cycle.
+    pub(super) fn run(&self, l1b: &L1b, operands: &Operands<'_>, reduced: bool, out: &mut [u64]) {
+        let Operands { x, z: (z0, z1), neg, active } = *operands;
+        let (o0, o1) = out.split_at_mut(x.len());
+        match (&l1b.decoded[self.slot], reduced) {
+            (Some(Decoded::H(a)), false) => return matvec::h_mfma(a, x, z0, z1, neg, o0, o1),
+            (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, x, z0, z1, neg, o0),
+            (Some(Decoded::F(a)), false) => matvec::f_mfma(a, x, z0, neg, o0),
+            (Some(Decoded::F(a)), true) => matvec::f_mfma_r(a, x, z0, neg, o0),
+            (Some(Decoded::G(a)), false) => matvec::g_mfma(a, x, z0, neg, o0),
+            (Some(Decoded::G(a)), true) => matvec::g_mfma_r(a, x, z0, neg, o0),
+            (Some(Decoded::D(a)), false) => matvec::d_mfma(a, x, z0, neg, active, o0),
+            (Some(Decoded::D(a)), true) => matvec::d_mfma_r(a, x, z0, neg, active, o0),
+            // `prepare` has run for every product of the step.
+            (None, _) => {}
+        }
+        // guess: the second long word of a one-long-word result is 0.
+        o1.fill(0);
+    }
+}

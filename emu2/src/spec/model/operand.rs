@@ -1,0 +1,179 @@
+//! What may stand after `$`, literals, masks.
+
+use super::entry::Evidence;
+use super::machine::LevelName;
+use serde::Deserialize;
+
+/// A way to write an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Addressing {
+    /// `0v`, `0v4`: advances every cycle.
+    Stride,
+    /// `[0,2,4,6]`: one address per cycle.
+    Flat,
+    /// `t`: the low bits of the T register's long word are added.
+    Indirect,
+    /// `j1`: one access width more on the first PEs of a MAB.
+    Modify,
+}
+
+/// `[[operand]]`: a memory as assembly names it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operand {
+    /// Name that transfer forms use.
+    pub name: String,
+    /// The letter after the width prefix.
+    pub letter: char,
+    /// The memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// Legal ways to write the address beyond a plain number.
+    pub addressing: Vec<Addressing>,
+    /// Levels that `@` may select, outermost first.
+    #[serde(default)]
+    pub selectors: Vec<LevelName>,
+    /// Memory of the base address register that is added to every address.
+    pub base: Option<String>,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// The unit whose last result a forwarding path holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForwardUnit {
+    /// MAU compute.
+    Mau,
+    /// ALU.
+    Alu,
+    /// L1BM to PE.
+    L1bm,
+    /// Matrix read.
+    Matrix,
+}
+
+/// `[[forward]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forward {
+    /// Token without `$`.
+    pub name: String,
+    /// Whose result.
+    pub unit: ForwardUnit,
+    /// No other unit's input takes it.
+    #[serde(default)]
+    pub first_alu_input_only: bool,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[base]]`: a base address register as a destination.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Base {
+    /// Token without `$` and width prefix.
+    pub name: String,
+    /// The register's memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// Low bits of the accessed width that it keeps.
+    pub bits: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[bank]]`: a matrix register.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bank {
+    /// Letter after the width prefix.
+    pub name: String,
+    /// The register's memory.
+    pub memory: String,
+    /// Legal width prefixes.
+    pub widths: Vec<String>,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[mask]`: write masks and mask registers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskRegisters {
+    /// Token of a destination, without `$`.
+    pub destination: String,
+    /// Token of a mask, without `$`.
+    pub source: String,
+    /// The statement that sets the masks of the following lines.
+    pub statement: String,
+    /// Letter of the mask registers in that statement.
+    pub letter: char,
+    /// The registers' memory.
+    pub memory: String,
+    /// Register entries, entry 0 included; the fixed patterns follow.
+    pub entries: u32,
+    /// Bits of an entry in one cycle.
+    pub bits: u32,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[fixed]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixed {
+    /// Token without `$`.
+    pub name: String,
+    /// Expression over `g q b m p` and the counts, or "msb".
+    pub value: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// What a literal's text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LiteralKind {
+    /// A decimal number, rounded to a float format.
+    Float,
+    /// A signed integer.
+    Signed,
+    /// An unsigned integer.
+    Unsigned,
+}
+
+/// `[[literal]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Literal {
+    /// What stands before the quotes.
+    pub name: String,
+    /// Float or integer.
+    pub kind: LiteralKind,
+    /// Float format.
+    pub format: Option<String>,
+    /// Integer width.
+    pub bits: Option<u32>,
+    /// How often the value fills the 32-bit word.
+    pub repeat: u32,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}

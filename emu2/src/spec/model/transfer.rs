@@ -1,0 +1,132 @@
+//! Transfers: index maps and what reduces them.
+
+use super::entry::{Evidence, Example};
+use super::machine::LevelName;
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+/// How a transfer's parameter is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParameterStyle {
+    /// `@3`
+    At,
+    /// `+3`, `-3`, or nothing for the default.
+    Signed,
+}
+
+/// What a transfer's mnemonic carries.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Name in the index map.
+    pub name: String,
+    /// Spelling.
+    pub style: ParameterStyle,
+    /// Smallest value, an expression.
+    pub minimum: String,
+    /// Largest value, an expression.
+    pub maximum: String,
+    /// Value when left out; none: must be written.
+    pub default: Option<i64>,
+    /// Forms that have it; empty: all.
+    #[serde(default)]
+    pub forms: Vec<String>,
+}
+
+/// One end of a transfer form.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// An operand's name, or "pe" for the PE side.
+    pub operand: String,
+    /// Width prefix that selects this form.
+    pub width: Option<String>,
+    /// Levels that `@` must select here.
+    #[serde(default)]
+    pub selectors: Vec<LevelName>,
+    /// What the written address must be a multiple of, an expression.
+    pub align: Option<String>,
+}
+
+/// Published rates of an MV form in long words per cycle.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Throughput {
+    /// Both ends in one group.
+    pub same_group: u32,
+    /// Ends in different groups.
+    pub across: u32,
+}
+
+/// `[[transfer.form]]`: one index map.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// Name.
+    pub name: String,
+    /// MV: the size must be a multiple of this expression, and `i` counts such blocks.
+    pub unit: Option<String>,
+    /// Where the words come from.
+    pub source: Side,
+    /// Where they go.
+    pub destination: Side,
+    /// MV: published rates.
+    pub throughput: Option<Throughput>,
+    /// Counter to its count, an expression; outermost first.
+    pub r#loop: IndexMap<String, String>,
+    /// Coordinates of the source.
+    pub from: IndexMap<String, String>,
+    /// Coordinates of the destination.
+    pub to: IndexMap<String, String>,
+    /// Reductions: inputs of each stage, expressions, the stage at the elements first. The words that meet in one
+    /// destination are its elements, in loop order.
+    #[serde(default)]
+    pub tree: Vec<String>,
+    /// Where it differs from the instruction's.
+    pub evidence: Option<Evidence>,
+}
+
+/// `[[reduction]]`: what a reducing transfer does with the words that meet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reduction {
+    /// What follows the transfer's name.
+    pub name: String,
+    /// Precision letter.
+    pub precision: String,
+    /// A name of the reduction kernels.
+    pub kernel: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
+/// `[[transfer]]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The mnemonic without its parameter.
+    pub name: String,
+    /// Issue slot.
+    pub slot: String,
+    /// The level whose every unit runs the map.
+    pub level: LevelName,
+    /// What the mnemonic carries.
+    pub parameter: Option<Parameter>,
+    /// Reductions whose names follow this one's; each makes a transfer of its own.
+    #[serde(default)]
+    pub reductions: Vec<String>,
+    /// Set where this is one of them: entry of `reductions` of the spec.
+    #[serde(skip)]
+    pub reduction: Option<usize>,
+    /// Index maps; the operands written decide which one is meant.
+    pub form: Vec<Form>,
+    /// One paragraph.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+    /// Programs with their bits.
+    pub example: Vec<Example>,
+}

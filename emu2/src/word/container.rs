@@ -1,0 +1,62 @@
+//! A container of our own for programs: eight bytes of magic, the version, the length of the text, the text.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0-7 | [`MAGIC`] |
+//! | 8-11 | [`VERSION`], least significant byte first |
+//! | 12-15 | length of the text in bytes, likewise |
+//! | 16- | canonical assembly, UTF-8 |
+//!
+//! It is no file for a board: what those read is not known well enough.
+
+use super::print;
+use crate::asm::Program;
+use crate::error::{Code, Error};
+
+/// The first bytes. The first one is no text, and the others show a transfer that changes line ends.
+pub const MAGIC: [u8; 8] = *b"\x7fEMU2\r\n\x1a";
+/// The version that is written and read.
+pub const VERSION: u32 = 1;
+
+const HEADER: usize = MAGIC.len() + 2 * size_of::<u32>();
+
+/// The container of `program`.
+///
+/// # Errors
+/// [`Code::LineCount`] for a text whose length no container holds.
+pub fn pack(program: &Program) -> Result<Vec<u8>, Error> {
+    let text = print(program);
+    let length = u32::try_from(text.len())
+        .map_err(|_| Error::new(Code::LineCount, format!("the text of the program has {} bytes", text.len())))?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(text.as_bytes());
+    Ok(bytes)
+}
+
+/// The assembly in a container.
+///
+/// # Errors
+/// [`Code::BadContainer`] for anything else.
+pub fn unpack(bytes: &[u8]) -> Result<&str, Error> {
+    let bad = |message: &str| Error::new(Code::BadContainer, message);
+    if !bytes.starts_with(&MAGIC) {
+        return Err(bad("the file does not begin as a program container does"));
+    }
+    let number = |at: usize| {
+        let field = bytes.get(at..at + size_of::<u32>())?;
+        Some(u32::from_le_bytes(field.try_into().ok()?))
+    };
+    let (Some(version), Some(length)) = (number(MAGIC.len()), number(MAGIC.len() + size_of::<u32>())) else {
+        return Err(bad("the container ends inside its header"));
+    };
+    if version != VERSION {
+        return Err(bad(&format!("the container has version {version}, not {VERSION}")));
+    }
+    let text = &bytes[HEADER..];
+    if text.len() != length as usize {
+        return Err(bad(&format!("the container holds {} bytes of text, not {length}", text.len())));
+    }
+    std::str::from_utf8(text).map_err(|_| bad("the text of the container is not UTF-8"))
+}

@@ -1,0 +1,232 @@
+//! Machine words: programs to assembled text (`.asm`) and back.
+//!
+//! The words are those of the spec's `encoding` sections; what they do not cover is refused by name. [`encode`] gives the
+//! lines of a program, [`write()`] their text; [`read`] takes such text back into a [`Program`], [`print()`] a program into
+//! assembly. [`pack`] and [`unpack`] are a container of our own for programs.
+
+mod bits;
+mod container;
+mod coverage;
+mod decode;
+mod draft;
+mod encode;
+mod print;
+mod read;
+
+pub use bits::Word;
+pub use container::{pack, unpack, MAGIC, VERSION};
+pub use coverage::coverage;
+pub use decode::{decode_word, Decoded, WordFault};
+pub use encode::{encode_step, StepWord};
+pub use print::{print, statement};
+pub use read::read;
+
+use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
+use crate::error::{Code, Diagnostic, Error, Severity, Span};
+use crate::spec::{Encoding, Spec};
+use draft::refuse;
+
+/// Lines that assembled text has at most.
+pub const MAX_LINES: u64 = 1 << 24;
+/// Refusals of a program that are listed; the rest is counted.
+const LIMIT: usize = 100;
+/// Text is handed on in pieces of this size.
+const CHUNK: usize = 1 << 16;
+
+/// The first letter of a debug line.
+pub const DEBUG: char = 'd';
+/// The first letter of a line that holds a statement.
+pub const STATEMENT: char = 's';
+/// The first letter of a PE line in flat mode.
+pub const FLAT_PE: char = 'j';
+/// The first letter of an MV line in flat mode.
+pub const FLAT_MV: char = 'm';
+
+/// What to do with statements of which no machine word is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Words only: such statements are refused.
+    #[default]
+    Words,
+    /// Words, and `s` lines with the statement where none is known.
+    Mixed,
+    /// Flat mode: no words, but one `j` line with the statement for every step and one `m` line for every MV.
+    Flat,
+}
+
+/// How to encode a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Statements without words.
+    pub form: Form,
+    /// Write words that rest on inferred positions or values too.
+    pub inferred: bool,
+}
+
+/// Equal lines of assembled text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// How many.
+    pub count: u64,
+    /// What they hold.
+    pub content: Content,
+}
+
+/// What a line of assembled text holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A machine word.
+    Word(Word),
+    /// A letter, a blank and a statement.
+    Text(char, String),
+}
+
+/// The lines of assembled text of `program`, in its order.
+///
+/// # Errors
+/// [`AssembleError`] with one finding for each instruction of which no word is known, or only an inferred one that the
+/// options do not ask for.
+pub fn encode(program: &Program, options: Options) -> Result<Vec<Line>, AssembleError> {
+    let mut writer =
+        Writer { program, options, lines: Vec::with_capacity(program.items.len()), refused: Vec::new(), more: 0 };
+    let mut total = 0u64;
+    for item in &program.items {
+        let from = writer.lines.len();
+        writer.item(item);
+        total = writer.lines[from..].iter().fold(total, |sum, line| sum.saturating_add(line.count));
+    }
+    if total > MAX_LINES {
+        let message = format!("the program has {total} lines; at most {MAX_LINES} are written");
+        writer.refuse(vec![Diagnostic::error(Code::LineCount, None, message)]);
+    }
+    if writer.refused.is_empty() {
+        return Ok(writer.lines);
+    }
+    let mut diagnostics = writer.refused;
+    if writer.more > 0 {
+        let message = format!("and {} more", writer.more);
+        let last = diagnostics.last().and_then(|d| d.span);
+        diagnostics.push(Diagnostic::error(Code::TooMany, last, message));
+    }
+    Err(AssembleError { name: program.name.clone(), text: program.text.clone(), diagnostics })
+}
+
+struct Writer<'a> {
+    program: &'a Program,
+    options: Options,
+    lines: Vec<Line>,
+    refused: Vec<Diagnostic>,
+    /// Refusals past the limit.
+    more: usize,
+}
+
+impl Writer<'_> {
+    fn item(&mut self, item: &Item) {
+        let spec = &self.program.spec;
+        let (count, tag) = match &item.kind {
+            ItemKind::Set(_) | ItemKind::Get(_) => return self.debug(&item.kind),
+            ItemKind::Nop { count, wait } => (*count, *wait),
+            ItemKind::Step(_) | ItemKind::Mv(_) => (1, None),
+        };
+        if count == 0 {
+            return;
+        }
+        if self.options.form == Form::Flat {
+            let letter = if matches!(item.kind, ItemKind::Mv(_)) { FLAT_MV } else { FLAT_PE };
+            let text = match item.kind {
+                ItemKind::Nop { .. } => print::nop(spec, 1, tag),
+                _ => statement(spec, &item.kind),
+            };
+            self.push(1, Content::Text(letter, text));
+            return self.push(count - 1, Content::Text(letter, print::nop(spec, 1, None)));
+        }
+        match self.word(item) {
+            Ok(word) => self.push(count, Content::Word(word)),
+            Err(_) if self.options.form == Form::Mixed => {
+                let first = match item.kind {
+                    ItemKind::Nop { .. } => print::nop(spec, 1, tag),
+                    _ => statement(spec, &item.kind),
+                };
+                self.push(1, Content::Text(STATEMENT, first));
+                let idle = spec.encoding.as_ref().map(|e| Content::Word(Word::idle(e)));
+                let rest = idle.unwrap_or_else(|| Content::Text(STATEMENT, print::nop(spec, 1, None)));
+                self.push(count - 1, rest);
+            }
+            Err(refused) => self.refuse(refused),
+        }
+    }
+
+    /// The word of a step, of an idle step, or why there is none.
+    fn word(&self, item: &Item) -> Result<Word, Vec<Diagnostic>> {
+        let spec: &Spec = &self.program.spec;
+        let none = |what: &str| vec![Diagnostic { span: Some(item.span), ..*encode::no_word(what) }];
+        let Some(encoding) = &spec.encoding else {
+            return Err(none(&format!("any statement of `{}`", spec.machine.name)));
+        };
+        match &item.kind {
+            ItemKind::Nop { wait: None, .. } => Ok(Word::idle(encoding)),
+            ItemKind::Nop { wait: Some(tag), .. } => Err(none(&print::wait(spec, *tag))),
+            ItemKind::Step(step) => self.step(encoding, step, item.span),
+            ItemKind::Mv(mv) => Err(none(&spec.transfers[mv.form.transfer].name)),
+            ItemKind::Set(_) | ItemKind::Get(_) => Err(none("a debug statement")),
+        }
+    }
+
+    fn step(&self, encoding: &Encoding, step: &Step, span: Span) -> Result<Word, Vec<Diagnostic>> {
+        let StepWord { word, inferred } = encode_step(&self.program.spec, encoding, step, span)?;
+        match inferred.first().filter(|_| !self.options.inferred) {
+            None => Ok(word),
+            Some(reason) => {
+                let message = format!("the machine word of this step is inferred: {reason}");
+                Err(vec![Diagnostic { span: Some(span), ..*refuse(Code::InferredWord, message) }])
+            }
+        }
+    }
+
+    fn debug(&mut self, kind: &ItemKind) {
+        let text = statement(&self.program.spec, kind);
+        let bare = text.strip_prefix(DEBUG).map_or(text.as_str(), str::trim_start).to_string();
+        self.push(1, Content::Text(DEBUG, bare));
+    }
+
+    fn push(&mut self, count: u64, content: Content) {
+        if count > 0 {
+            self.lines.push(Line { count, content });
+        }
+    }
+
+    fn refuse(&mut self, refused: Vec<Diagnostic>) {
+        for diagnostic in refused {
+            match self.refused.len() < LIMIT {
+                true => self.refused.push(diagnostic),
+                false => self.more += usize::from(diagnostic.severity == Severity::Error),
+            }
+        }
+    }
+}
+
+/// Hands the text of `lines` to `sink`, piece by piece.
+///
+/// # Errors
+/// What `sink` returns.
+pub fn write(spec: &Spec, lines: &[Line], sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
+    let letter = spec.encoding.as_ref().map_or('i', |e| e.letter);
+    let mut text = String::new();
+    for line in lines {
+        let one = match &line.content {
+            Content::Word(word) => format!("{letter} {word}\n"),
+            Content::Text(letter, statement) => format!("{letter} {statement}\n"),
+        };
+        for _ in 0..line.count {
+            text.push_str(&one);
+            if text.len() >= CHUNK {
+                sink(&text)?;
+                text.clear();
+            }
+        }
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    sink(&text)
+}

@@ -1,0 +1,261 @@
+//! Programs as canonical assembly text: what the assembler reads back as the same program.
+
+mod operand;
+
+use crate::asm::{Address, DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
+use crate::asm::{FormRef, Selected, UpperTransfer};
+use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
+use crate::spec::{Unit, WORDS_PER_LONG};
+pub(super) use operand::{bank, destination, mask, source};
+use std::fmt::Write;
+
+/// The whole program, one statement a line. Assembling it gives the program back, but for places.
+pub fn print(program: &Program) -> String {
+    let mut out = String::new();
+    for Item { kind, .. } in &program.items {
+        out.push_str(&statement(&program.spec, kind));
+        out.push('\n');
+    }
+    out
+}
+
+/// One statement.
+pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
+    match kind {
+        ItemKind::Step(step) => line(spec, step),
+        ItemKind::Nop { count, wait } => nop(spec, *count, *wait),
+        ItemKind::Mv(instruction) => mv(spec, instruction),
+        ItemKind::Set(set) => debug_set(spec, set),
+        ItemKind::Get(get) => get.statement.clone(),
+    }
+}
+
+/// A PE line: instructions in their order, `noforward` and `wait` behind them.
+fn line(spec: &Spec, step: &Step) -> String {
+    let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
+    parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
+    if parts.is_empty() {
+        return nop(spec, 1, step.wait);
+    }
+    if !step.forward {
+        parts.push(control(spec, ControlKernel::Noforward).to_string());
+    }
+    parts.extend(step.wait.map(|tag| wait(spec, tag)));
+    parts.join("; ")
+}
+
+/// `count` idle steps, the first of which waits.
+pub(super) fn nop(spec: &Spec, count: u64, tag: Option<u32>) -> String {
+    let mut out = control(spec, ControlKernel::Nop).to_string();
+    if count != 1 {
+        let _ = write!(out, "/{count}");
+    }
+    if let Some(tag) = tag {
+        let _ = write!(out, "; {}", wait(spec, tag));
+    }
+    out
+}
+
+pub(super) fn wait(spec: &Spec, tag: u32) -> String {
+    format!("{} i{tag:02x}", control(spec, ControlKernel::Wait))
+}
+
+pub(super) fn control(spec: &Spec, kernel: ControlKernel) -> &str {
+    spec.controls.iter().find(|c| c.kernel == kernel).map_or("", |c| c.name.as_str())
+}
+
+/// The mnemonic of a PE instruction without length, parameter and zero flush.
+pub(super) fn mnemonic(spec: &Spec, kind: &PeKind) -> String {
+    let letter = |precision: usize| spec.precisions[precision].name.as_str();
+    match *kind {
+        PeKind::Alu { op, precision, unsigned, .. } => {
+            let sign = if unsigned { "u" } else { "" };
+            format!("{sign}{}{}", precision.map_or("", letter), spec.alu[op].name)
+        }
+        PeKind::Mau { op, precision, half, reduced, .. } => {
+            let half = match half {
+                Some(Half::Upper) => "u",
+                Some(Half::Lower) => "d",
+                None => "",
+            };
+            format!("{}{}{half}{}", letter(precision), spec.mau[op].name, if reduced { "r" } else { "" })
+        }
+        PeKind::Matrix { op, precision, .. } => format!("{}{}", letter(precision), spec.matrix_ops[op].name),
+        PeKind::L1bm { form, .. } => spec.transfers[form.transfer].name.clone(),
+    }
+}
+
+/// The mnemonic with its length or parameter.
+pub(super) fn head(spec: &Spec, i: &PeInstruction) -> String {
+    let mut out = mnemonic(spec, &i.kind);
+    match i.kind {
+        PeKind::Alu { length: Some(length), .. } => {
+            let _ = write!(out, "/{length}");
+        }
+        PeKind::L1bm { form, .. } => out.push_str(&parameter(spec, form)),
+        PeKind::Alu { .. } | PeKind::Mau { .. } | PeKind::Matrix { .. } => {}
+    }
+    out
+}
+
+/// One instruction of the PEs.
+fn instruction(spec: &Spec, i: &PeInstruction) -> String {
+    let mut out = head(spec, i);
+    if let Some(flush) = i.zero_flush {
+        out.push_str(&mask(spec, flush));
+    }
+    let mut operands: Vec<String> = Vec::new();
+    let mut after = None;
+    match i.kind {
+        PeKind::Alu { literal: Some(word), .. } => operands.push(literal(spec, word)),
+        PeKind::Mau { bank: Some(register), .. } => operands.push(bank(spec, register, None, false)),
+        PeKind::Matrix { bank: register, row, wide, .. } => {
+            let register = bank(spec, register, Some(row), wide);
+            // What is read stands before the destinations, what is written behind the source.
+            if i.sources.is_empty() {
+                operands.push(register);
+            } else {
+                after = Some(register);
+            }
+        }
+        PeKind::L1bm { form, address } => match resolved(spec, form) {
+            Some(ResolvedForm { source: end @ End::Memory { .. }, .. }) => operands.push(memory(spec, end, address)),
+            Some(ResolvedForm { destination, .. }) => after = Some(memory(spec, destination, address)),
+            None => {}
+        },
+        PeKind::Alu { .. } | PeKind::Mau { .. } => {}
+    }
+    operands.extend(i.sources.iter().map(|s| source(spec, s)));
+    match after {
+        Some(register) => operands.push(register),
+        None if i.destinations.is_empty() => operands.push("$nowrite".to_string()),
+        None => operands.extend(i.destinations.iter().map(|d| destination(spec, d))),
+    }
+    for operand in operands {
+        out.push(' ');
+        out.push_str(&operand);
+    }
+    out
+}
+
+/// An immediate as an unsigned word, whatever it was written as.
+fn literal(spec: &Spec, word: u32) -> String {
+    let whole = spec.literals.iter().find(|l| l.kind == LiteralKind::Unsigned && l.repeat == 1);
+    format!("{}\"0x{word:08X}\"", whole.map_or("", |l| l.name.as_str()))
+}
+
+fn resolved(spec: &Spec, form: FormRef) -> Option<&ResolvedForm> {
+    spec.forms.get(form.transfer)?.get(form.form)
+}
+
+/// `@3`, `+3`, or nothing for the default.
+pub(super) fn parameter(spec: &Spec, form: FormRef) -> String {
+    let entry = spec.parameters.get(form.transfer).and_then(Option::as_ref);
+    let name = resolved(spec, form).map(|f| &f.name);
+    match entry.filter(|p| p.forms.is_empty() || name.is_some_and(|n| p.forms.contains(n))) {
+        None => String::new(),
+        Some(p) if p.default == Some(form.parameter) => String::new(),
+        Some(p) => match p.style {
+            ParameterStyle::At => format!("@{}", form.parameter),
+            ParameterStyle::Signed => format!("{:+}", form.parameter),
+        },
+    }
+}
+
+/// An address in a memory above the PEs.
+fn memory(spec: &Spec, end: &End, address: u64) -> String {
+    let End::Memory { operand, width, .. } = end else { return String::new() };
+    let entry = &spec.operands[*operand];
+    let fits = |prefix: &&String| {
+        width.is_none_or(|words| spec.widths.iter().any(|w| w.prefix == **prefix && w.words == words))
+    };
+    format!("${}{}{address}", entry.widths.iter().find(fits).map_or("", String::as_str), entry.letter)
+}
+
+fn upper(spec: &Spec, t: &UpperTransfer) -> String {
+    let mut out = format!("{}{}", spec.transfers[t.form.transfer].name, parameter(spec, t.form));
+    if let Some(form) = resolved(spec, t.form) {
+        let (from, to) = (memory(spec, &form.source, t.source), memory(spec, &form.destination, t.destination));
+        let _ = write!(out, " {from} {to}");
+    }
+    out
+}
+
+fn mv(spec: &Spec, m: &Mv) -> String {
+    let mut out = format!("{}/n{}", spec.transfers[m.form.transfer].name, m.size);
+    if let Some(tag) = m.tag {
+        let _ = write!(out, "i{tag:02x}");
+    }
+    if m.priority != 0 {
+        let _ = write!(out, "p{}", m.priority);
+    }
+    if let Some(form) = resolved(spec, m.form) {
+        let side = |end, address, unit| format!("{}{}", memory(spec, end, address), selected(spec, end, unit));
+        let source = side(&form.source, m.source, m.source_unit);
+        let destination = side(&form.destination, m.destination, m.destination_unit);
+        let _ = write!(out, " {source} {destination}");
+    }
+    out
+}
+
+/// `@2.1`, `@.1`, or nothing.
+fn selected(spec: &Spec, end: &End, unit: Selected) -> String {
+    let End::Memory { operand, .. } = end else { return String::new() };
+    let number = |level: &LevelName| match level {
+        LevelName::Group => unit.group,
+        LevelName::L2b => unit.l2b,
+        _ => None,
+    };
+    let numbers: Vec<String> =
+        spec.operands[*operand].selectors.iter().map(|l| number(l).map_or(String::new(), |n| n.to_string())).collect();
+    match numbers.join(".").trim_end_matches('.') {
+        "" => String::new(),
+        text => format!("@{text}"),
+    }
+}
+
+/// `$lm0n0c0b0m0p0`
+fn location(spec: &Spec, location: &Location) -> String {
+    let memory = &spec.memories[location.memory];
+    let prefix = |widths: &[String], words: u32| {
+        let named = spec.widths.iter().filter(|w| w.words == words).find(|w| widths.contains(&w.prefix));
+        named.or(spec.widths.iter().find(|w| widths.contains(&w.prefix))).map_or("", |w| w.prefix.as_str()).to_string()
+    };
+    let operand = spec.operands.iter().find(|o| o.memory == memory.name);
+    let register = spec.bases.iter().map(|b| (&b.name, &b.memory, &b.widths));
+    let mut registers = register.chain(spec.banks.iter().map(|b| (&b.name, &b.memory, &b.widths)));
+    let token = match (operand, registers.find(|(_, name, _)| **name == memory.name)) {
+        (Some(o), _) => format!("{}{}", prefix(&o.widths, location.words), o.letter),
+        (None, Some((name, _, widths))) => format!("{}{name}", prefix(widths, WORDS_PER_LONG)),
+        (None, None) => spec.mask.destination.clone(),
+    };
+    let mut out = format!("${token}");
+    if memory.unit != Unit::Cycle {
+        let _ = write!(out, "{}", location.address);
+    }
+    for (level, unit) in spec.levels.iter().zip(location.units) {
+        if let Some(number) = unit {
+            let _ = write!(out, "{}{number}", level.selector);
+        }
+    }
+    out
+}
+
+fn debug_set(spec: &Spec, set: &DebugSet) -> String {
+    let mut out = format!("d set {} {} ", location(spec, &set.location), set.payload.len());
+    for word in &set.payload {
+        let _ = write!(out, "{word:016X}");
+    }
+    out
+}
+
+/// The addresses of an access as they are written behind its letter.
+pub(super) fn address(address: &Address, words: u32) -> String {
+    match address {
+        Address::Stride { base, stride: 0 } => base.to_string(),
+        Address::Stride { base, stride } if *stride == words => format!("{base}v"),
+        Address::Stride { base, stride } => format!("{base}v{stride}"),
+        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        Address::Cycle => String::new(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Operands of PE instructions as text.
+
+use crate::asm::{Access, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
+use crate::spec::{Spec, HALVES, WORDS_PER_LONG};
+
+/// The prefix of `words` among `widths`, or the first of them.
+fn prefix<'s>(spec: &'s Spec, widths: &'s [String], words: u32) -> &'s str {
+    let fits = |prefix: &&String| spec.widths.iter().any(|w| w.prefix == **prefix && w.words == words);
+    widths.iter().find(fits).or(widths.first()).map_or("", String::as_str)
+}
+
+/// A memory of the PEs with its addresses.
+fn access(spec: &Spec, access: &Access) -> String {
+    let memory = &spec.memories[access.memory].name;
+    let Some(operand) = spec.operands.iter().find(|o| o.memory == *memory) else { return format!("${memory}") };
+    let address = super::address(&access.address, access.words);
+    // What has no address has one width, however it is written.
+    let words = if address.is_empty() { 0 } else { access.words };
+    let mut out = format!("${}{}", prefix(spec, &operand.widths, words), operand.letter);
+    if access.indirect {
+        out.push('t');
+    }
+    out.push_str(&address);
+    if let Some(last) = access.modify {
+        out.push_str(&format!("j{last}"));
+    }
+    out
+}
+
+/// A matrix register, whole or from a row on.
+pub(in super::super) fn bank(spec: &Spec, bank: usize, row: Option<u32>, wide: bool) -> String {
+    let entry = &spec.banks[bank];
+    let words = WORDS_PER_LONG * if wide { HALVES } else { 1 };
+    let row = row.map_or(String::new(), |r| r.to_string());
+    format!("${}{}{row}", prefix(spec, &entry.widths, words), entry.name)
+}
+
+/// A source with its sign and conversion.
+pub(in super::super) fn source(spec: &Spec, source: &Source) -> String {
+    let sign = if source.negate { "-" } else { "" };
+    let operand = match &source.kind {
+        SourceKind::Memory(a) => access(spec, a),
+        SourceKind::Forward(path) => format!("${}", spec.forwards[*path].name),
+        SourceKind::Fixed(fixed) => format!("${}", spec.fixed[*fixed].name),
+    };
+    let convert = match source.convert {
+        None => "",
+        Some(Convert::Extend) => "e",
+        Some(Convert::Reduce) => "r",
+    };
+    format!("{sign}{operand}{convert}")
+}
+
+/// A destination with its write mask.
+pub(in super::super) fn destination(spec: &Spec, destination: &Destination) -> String {
+    let mut out = match &destination.target {
+        Target::Memory(a) => access(spec, a),
+        Target::Base { base, words } => {
+            let entry = &spec.bases[*base];
+            format!("${}{}", prefix(spec, &entry.widths, *words), entry.name)
+        }
+        Target::Flags { entry } => format!("${}{entry}", spec.mask.destination),
+    };
+    if let Some(m) = destination.mask {
+        out.push_str(&mask(spec, m));
+    }
+    out
+}
+
+/// `/1000`, `/ll1000`, `/$imr3`, `/$llimr3`
+pub(in super::super) fn mask(spec: &Spec, mask: Mask) -> String {
+    let words = WORDS_PER_LONG * HALVES;
+    let wide = spec.widths.iter().find(|w| mask.wide && w.words == words).map_or("", |w| w.prefix.as_str());
+    match mask.entry {
+        MaskEntry::Cycles(cycles) => {
+            let digits: String = (0..spec.counts.cycle).map(|c| if cycles >> c & 1 == 1 { '1' } else { '0' }).collect();
+            format!("/{wide}{digits}")
+        }
+        MaskEntry::Register(entry) => format!("/${wide}{}{entry}", spec.mask.source),
+    }
+}

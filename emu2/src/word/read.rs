@@ -1,0 +1,323 @@
+//! Assembled text (`.asm`) to a program.
+//!
+//! Words are decoded here; debug lines and statements go to the assembler, at their own places in the text, so that its
+//! findings point there.
+
+use super::bits::Word;
+use super::decode::{decode_word, Decoded};
+use super::print::statement;
+use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
+use crate::asm::{AssembleError, Assembler, DebugSet, Item, ItemKind, Location, Policy, Program, SourceKind, Step};
+use crate::error::{Code, Diagnostic, Severity, Span};
+use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS, WORDS_PER_LONG};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The first letter of a line that writes a word of DRAM.
+const RECORD: char = 'r';
+/// The first letter of a host command.
+const HOST: char = 'c';
+const COMMENT: char = '#';
+/// The count of a DRAM line: one long word.
+const RECORD_COUNT: &str = "001";
+/// Hazards are the assembler's business: its finding codes begin so.
+const HAZARDS: &str = "A07";
+/// Findings of each severity that are listed.
+const LIMIT: usize = 100;
+
+/// The program of assembled text, given as the bytes of a file; `name` is what messages call it.
+///
+/// # Errors
+/// [`AssembleError`] for lines of no known form, words of the wrong length or with other characters than binary digits,
+/// words that spell nothing, and statements that do not assemble.
+pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
+    let assembler = Assembler::new(spec);
+    // Files that are empty or not UTF-8 meet the same findings as a source.
+    let Some(text) = std::str::from_utf8(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok()) else {
+        return assembler.assemble_bytes(bytes, name, Policy::Run);
+    };
+    let mut reader = Reader {
+        spec,
+        assembler: &assembler,
+        cache: HashMap::new(),
+        items: Vec::new(),
+        hidden: HashMap::new(),
+        statements: String::with_capacity(text.len()),
+        kinds: HashMap::new(),
+        found: Vec::new(),
+        said: HashSet::new(),
+        more: 0,
+    };
+    reader.read(text);
+    reader.finish(text, name)
+}
+
+struct Reader<'a> {
+    spec: &'a Arc<Spec>,
+    assembler: &'a Assembler,
+    /// Words decoded before.
+    cache: HashMap<Word, Result<Decoded, Diagnostic>>,
+    items: Vec<Item>,
+    /// By line, what a word would not show beside its other instructions.
+    hidden: HashMap<u32, crate::asm::PeInstruction>,
+    /// The text with blanks for everything that is no debug line or statement.
+    statements: String,
+    /// Letters of the lines that hold statements.
+    kinds: HashMap<u32, (char, Span)>,
+    found: Vec<Diagnostic>,
+    /// Inferred readings that have been warned of.
+    said: HashSet<String>,
+    /// Findings past the limit.
+    more: usize,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, text: &str) {
+        let mut at = 0;
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            let code = line.split([COMMENT, '\n']).next().unwrap_or("").trim_end();
+            let kept = match self.line(code, at, number as u32 + 1) {
+                Ok(kept) => kept,
+                Err(diagnostic) => {
+                    self.push(*diagnostic);
+                    None
+                }
+            };
+            // What is left out becomes as many blanks: places stay what they are.
+            let from = kept.unwrap_or(code.len());
+            self.statements.extend(std::iter::repeat_n(' ', from));
+            self.statements.push_str(&code[from..]);
+            self.statements.extend(std::iter::repeat_n(' ', line.trim_end_matches('\n').len() - code.len()));
+            self.statements.extend(line.ends_with('\n').then_some('\n'));
+            at += line.len();
+        }
+    }
+
+    /// One line at byte `at`. Gives the byte from which the assembler shall read it.
+    fn line(&mut self, code: &str, at: usize, number: u32) -> Result<Option<usize>, Box<Diagnostic>> {
+        let Some(letter) = code.chars().next() else { return Ok(None) };
+        let rest = &code[letter.len_utf8()..];
+        let whole = Span::new(at, at + code.len());
+        if !rest.starts_with([' ', '\t']) {
+            return Err(bad_line(whole, code, "a line begins with a letter and a blank"));
+        }
+        let operands = rest.trim_start_matches([' ', '\t']);
+        let start = at + code.len() - operands.len();
+        let word_letter = self.spec.encoding.as_ref().map(|e| e.letter);
+        match letter {
+            _ if Some(letter) == word_letter => self.word(operands, start, number).map(|()| None),
+            DEBUG => Ok(Some(0)),
+            STATEMENT | FLAT_PE | FLAT_MV => {
+                let digits = operands.len() > LONG_BITS as usize && operands.bytes().all(|b| matches!(b, b'0' | b'1'));
+                if digits {
+                    return Err(bad_line(whole, &code[..1], "nobody knows the machine words of flat mode"));
+                }
+                let first = operands.split([' ', '\t', ';']).next().unwrap_or("");
+                if let Some(Mnemonic::Control(control)) = self.spec.mnemonics.get(first) {
+                    if self.spec.controls[*control].kernel == ControlKernel::Quit {
+                        return Err(bad_line(whole, code, "assembled text ends where the file ends"));
+                    }
+                }
+                if operands.is_empty() {
+                    return Err(bad_line(whole, code, "the statement is missing"));
+                }
+                self.kinds.insert(number, (letter, whole));
+                Ok(Some(letter.len_utf8()))
+            }
+            RECORD => self.record(operands, start, number).map(|()| None),
+            HOST => {
+                let message = "host commands are not carried out here".to_string();
+                Err(Box::new(Diagnostic::error(Code::HostCommand, Some(whole), message)))
+            }
+            _ => Err(bad_line(whole, code, "this letter begins no line of assembled text")),
+        }
+    }
+
+    fn word(&mut self, digits: &str, start: usize, number: u32) -> Result<(), Box<Diagnostic>> {
+        let Some(encoding) = &self.spec.encoding else { return Ok(()) };
+        let span = Span::new(start, start + digits.len());
+        let fault = |code, span, message: String| Err(Box::new(Diagnostic::error(code, Some(span), message)));
+        if let Some((at, other)) = digits.char_indices().find(|(_, c)| !matches!(c, '0' | '1')) {
+            let message = format!("`{}` among the binary digits of a word", other.escape_default());
+            return fault(Code::WordDigit, Span::new(start + at, start + at + other.len_utf8()), message);
+        }
+        let Some(word) = Word::from_digits(digits.as_bytes()).filter(|w| w.bits() == encoding.bits) else {
+            let message =
+                format!("a word of {} digits; `{}` has {}", digits.len(), self.spec.machine.name, encoding.bits);
+            return fault(Code::WordLength, span, message);
+        };
+        let place = |d: &Diagnostic| {
+            let inside = d.span.unwrap_or_default();
+            Span::new(start + inside.start as usize, start + inside.end as usize)
+        };
+        let decoded = match self.cache.get(&word) {
+            Some(known) => known,
+            None => {
+                let decoded = self.decode(&word);
+                self.cache.entry(word).or_insert(decoded)
+            }
+        };
+        let decoded = match decoded {
+            Ok(decoded) => decoded.clone(),
+            Err(d) => return Err(Box::new(Diagnostic { span: Some(place(d)), ..d.clone() })),
+        };
+        if let Some(reason) = decoded.inferred.first().filter(|r| self.said.insert((*r).clone())) {
+            let message = format!("the reading of this word is inferred: {reason}");
+            self.push(Diagnostic::warning(Code::InferredReading, Some(span), message));
+        }
+        if let Some(instruction) = decoded.hidden {
+            self.hidden.insert(number, instruction);
+        }
+        let kind = match decoded.step {
+            Some(step) => ItemKind::Step(Box::new(placed(step, span))),
+            None => ItemKind::Nop { count: 1, wait: None },
+        };
+        self.items.push(Item { line: number, span, kind });
+        Ok(())
+    }
+
+    /// What a word spells, if the assembler takes that too. Spans of errors count from the word's first digit.
+    fn decode(&self, word: &Word) -> Result<Decoded, Diagnostic> {
+        let Some(encoding) = &self.spec.encoding else {
+            return Ok(Decoded { step: None, inferred: Vec::new(), hidden: None });
+        };
+        let decoded = decode_word(self.spec, encoding, word).map_err(|fault| {
+            let (first, count) = fault.digits;
+            let span = Span::new(first as usize, (first + count) as usize);
+            Diagnostic::error(fault.code, Some(span), fault.message)
+        })?;
+        let Some(step) = &decoded.step else { return Ok(decoded) };
+        let text = statement(self.spec, &ItemKind::Step(Box::new(step.clone())));
+        match self.assembler.assemble(&text, "", Policy::Run) {
+            Ok(_) => Ok(decoded),
+            Err(error) => {
+                let first = error.diagnostics.iter().find(|d| d.severity == Severity::Error);
+                let why = first.map_or(String::new(), |d| format!(": {}", d.message));
+                let span = Span::new(0, encoding.bits as usize);
+                let message = format!("the word spells `{text}`, which is not legal{why}");
+                Err(Diagnostic::error(Code::UnreadableWord, Some(span), message))
+            }
+        }
+    }
+
+    /// `<group> <address> 001 <long word>`, the last three in hex.
+    fn record(&mut self, operands: &str, start: usize, number: u32) -> Result<(), Box<Diagnostic>> {
+        let span = Span::new(start, start + operands.len());
+        let fault = |message: String| Box::new(Diagnostic::error(Code::BadRecord, Some(span), message));
+        let name = self.spec.encoding.as_ref().map_or("", |e| e.record_memory.as_str());
+        let Some(memory) = self.spec.memory(name) else {
+            return Err(fault(format!("`{}` has no memory for such lines", self.spec.machine.name)));
+        };
+        let parts: Vec<&str> = operands.split([' ', '\t']).filter(|p| !p.is_empty()).collect();
+        let [group, address, count, word] = parts[..] else {
+            return Err(fault(format!("{} parts instead of group, address, count and word", parts.len())));
+        };
+        let hex = |text: &str| {
+            let digits = text.len() <= LONG_BITS as usize / 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            u64::from_str_radix(text, 16).ok().filter(|_| digits)
+        };
+        let decimal = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+        let group: u32 = decimal(group)
+            .filter(|g| *g < self.spec.counts.group)
+            .ok_or_else(|| fault(format!("`{group}` is no group: the machine has {}", self.spec.counts.group)))?;
+        let words = self.spec.memories[memory].words;
+        let address = hex(address)
+            .filter(|a| *a < words)
+            .ok_or_else(|| fault(format!("`{address}` is no hexadecimal address below {words:#x}")))?;
+        if count != RECORD_COUNT {
+            return Err(fault(format!("the count is `{count}`; only {RECORD_COUNT} is known")));
+        }
+        let full = word.len() == LONG_BITS as usize / 4;
+        let word = hex(word).filter(|_| full).ok_or_else(|| fault(format!("`{word}` is not 16 hex digits")))?;
+        let units = [Some(group), None, None, None, None];
+        let location = Location { memory, words: WORDS_PER_LONG, address, units };
+        let kind = ItemKind::Set(Box::new(DebugSet { location, payload: vec![word] }));
+        self.items.push(Item { line: number, span, kind });
+        Ok(())
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) {
+        let same = self.found.iter().filter(|d| d.severity == diagnostic.severity).count();
+        match same < LIMIT {
+            true => self.found.push(diagnostic),
+            false => self.more += 1,
+        }
+    }
+
+    fn finish(mut self, text: &str, name: &str) -> Result<Program, AssembleError> {
+        let statements = std::mem::take(&mut self.statements);
+        let mut items = match self.assembler.assemble(&statements, name, Policy::Run) {
+            Ok(program) => {
+                self.found.extend(program.warnings.into_iter().filter(|d| !d.code.id().starts_with(HAZARDS)));
+                program.items
+            }
+            Err(error) => {
+                self.found.extend(error.diagnostics.into_iter().filter(|d| !d.code.id().starts_with(HAZARDS)));
+                Vec::new()
+            }
+        };
+        for item in &items {
+            let mv = matches!(item.kind, ItemKind::Mv(_));
+            let wrong = |letter: char| (letter == FLAT_PE && mv) || (letter == FLAT_MV && !mv);
+            if let Some((letter, span)) = self.kinds.get(&item.line).filter(|(letter, _)| wrong(*letter)).copied() {
+                let what = if letter == FLAT_MV { "an MV" } else { "a PE line" };
+                let message = format!("a line with `{letter}` holds {what}");
+                self.found.push(Diagnostic::error(Code::BadLine, Some(span), message));
+            }
+        }
+        self.found.sort_by_key(|d| d.span.map(|s| s.start));
+        if self.more > 0 {
+            let last = self.found.last().and_then(|d| d.span);
+            let message = format!("and {} more", self.more);
+            let any = self.found.iter().any(|d| d.severity == Severity::Error);
+            let more = Diagnostic::warning(Code::TooMany, last, message);
+            self.found.push(Diagnostic { severity: if any { Severity::Error } else { Severity::Warning }, ..more });
+        }
+        let (name, text) = (name.to_string(), Arc::from(text));
+        if self.found.iter().any(|d| d.severity == Severity::Error) {
+            return Err(AssembleError { name, text, diagnostics: self.found });
+        }
+        items.append(&mut self.items);
+        items.sort_by_key(|item| item.line);
+        show(&mut items, &self.hidden, self.spec);
+        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found })
+    }
+}
+
+/// Adds what words do not show where the next step reads its result: no other step can have made that.
+fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, spec: &Spec) {
+    let reads = |step: &Step| {
+        let matrix = |kind: &SourceKind| matches!(kind, SourceKind::Forward(path) if spec.forwards[*path].unit == ForwardUnit::Matrix);
+        step.pe.iter().flat_map(|i| &i.sources).any(|s| matrix(&s.kind))
+    };
+    let mut last: Option<usize> = None;
+    for at in 0..items.len() {
+        let ItemKind::Step(step) = &items[at].kind else { continue };
+        let (wanted, forward) = (reads(step), step.forward);
+        if let Some(before) = last.filter(|_| wanted) {
+            let line = items[before].line;
+            if let (ItemKind::Step(earlier), Some(instruction)) = (&mut items[before].kind, hidden.get(&line)) {
+                earlier.pe.push(instruction.clone());
+            }
+        }
+        if forward {
+            last = Some(at);
+        }
+    }
+}
+
+/// The step with the word's place in every part.
+fn placed(mut step: Step, span: Span) -> Step {
+    for instruction in &mut step.pe {
+        instruction.span = span;
+        instruction.sources.iter_mut().for_each(|s| s.span = span);
+        instruction.destinations.iter_mut().for_each(|d| d.span = span);
+    }
+    step
+}
+
+fn bad_line(span: Span, code: &str, why: &str) -> Box<Diagnostic> {
+    const SHOWN: usize = 40;
+    let shown: String = code.chars().take(SHOWN).flat_map(char::escape_default).collect();
+    Box::new(Diagnostic::error(Code::BadLine, Some(span), format!("`{shown}`: {why}")))
+}

@@ -1,0 +1,100 @@
+//! What a line has used up so far, by the rules of parallel issue.
+
+use super::{Choices, Table};
+use emu2::asm::{Access, Mask, MaskEntry, PeInstruction, UpperTransfer};
+use emu2::spec::Ports;
+
+/// A PE line in the making.
+pub struct Line {
+    pub pe: Vec<PeInstruction>,
+    pub l2bm: Vec<UpperTransfer>,
+    /// One access per memory that is read.
+    pub reads: Vec<Access>,
+    /// Memories that are written, with the access where it is one.
+    pub writes: Vec<(usize, Option<Access>)>,
+    /// Memories that must not be read or written, and those that must not be written.
+    pub off_limits: Vec<usize>,
+    pub no_write: Vec<usize>,
+    /// Entry of `mau_precisions` that all MAU instructions share, and how many there are.
+    pub mau: Option<usize>,
+    pub mau_count: usize,
+    /// Matrix registers in use.
+    pub banks: Vec<usize>,
+    /// L1BM is written by the PEs.
+    pub stores: bool,
+    /// Length and register of all masks.
+    pub wide: bool,
+    register: u32,
+    pub flushed: bool,
+    /// Whether the paths are updated, if that matters.
+    pub forward: Option<bool>,
+}
+
+impl Line {
+    /// Nothing used.
+    pub fn new(table: &Table, choices: &mut Choices) -> Line {
+        let entries = u64::from(table.spec.mask.entries - 1);
+        Line {
+            pe: Vec::new(),
+            l2bm: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            off_limits: Vec::new(),
+            no_write: Vec::new(),
+            mau: None,
+            mau_count: 0,
+            banks: Vec::new(),
+            stores: false,
+            wide: choices.chance(40),
+            register: 1 + choices.below(entries) as u32,
+            flushed: false,
+            forward: None,
+        }
+    }
+
+    /// A mask of the line's length and register.
+    pub fn mask(&self, table: &Table, choices: &mut Choices) -> Mask {
+        let patterns = 1 << table.spec.counts.cycle;
+        let entry = if choices.chance(50) {
+            MaskEntry::Cycles(choices.below(patterns) as u32)
+        } else {
+            MaskEntry::Register(self.register)
+        };
+        Mask { wide: self.wide, entry }
+    }
+
+    /// A mask, now and then.
+    pub fn maybe_mask(&self, table: &Table, choices: &mut Choices) -> Option<Mask> {
+        choices.chance(35).then(|| self.mask(table, choices))
+    }
+
+    /// The access that a read of the memory must have, if the line binds it.
+    pub fn bound_read(&self, table: &Table, memory: usize) -> Option<Access> {
+        let read = self.reads.iter().find(|a| a.memory == memory);
+        read.cloned().or_else(|| {
+            let shared = table.spec.memories[memory].ports == Ports::Shared;
+            self.writes.iter().find(|(m, _)| *m == memory && shared).and_then(|(_, access)| access.clone())
+        })
+    }
+
+    /// The access that a write of the memory must have, if the line binds it.
+    pub fn bound_write(&self, table: &Table, memory: usize) -> Option<Access> {
+        let shared = table.spec.memories[memory].ports == Ports::Shared;
+        self.reads.iter().find(|a| a.memory == memory && shared).cloned()
+    }
+
+    /// Whether any instruction of the line touches the memory.
+    pub fn touches(&self, memory: usize) -> bool {
+        self.reads.iter().any(|a| a.memory == memory) || self.writes_to(memory)
+    }
+
+    /// Whether a destination of the line is in the memory.
+    pub fn writes_to(&self, memory: usize) -> bool {
+        self.writes.iter().any(|(m, _)| *m == memory)
+    }
+
+    /// Whether a destination in the memory is possible.
+    pub fn may_write(&self, memory: usize) -> bool {
+        !self.writes_to(memory) && !self.no_write.contains(&memory) && !self.off_limits.contains(&memory)
+    }
+}

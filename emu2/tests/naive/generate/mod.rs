@@ -1,0 +1,108 @@
+//! Random legal programs. Everything that a program may name comes from the lists of the spec; no mnemonic stands here.
+
+mod line;
+mod operand;
+mod pe;
+mod product;
+mod table;
+mod upper;
+
+pub use table::Table;
+
+use super::choices::Choices;
+use emu2::asm::{Item, ItemKind, Program, Step};
+use emu2::error::Span;
+use line::Line;
+use std::sync::Arc;
+
+/// Items of the longest program, not counting those that make matrix registers ready.
+const MOST_ITEMS: u64 = 14;
+
+/// A program in the making.
+pub struct Generator<'a> {
+    table: &'a Table,
+    choices: &'a mut Choices,
+    kinds: Vec<ItemKind>,
+}
+
+/// A random program for the machine of `table`.
+pub fn program(table: &Table, choices: &mut Choices) -> Program {
+    let count = 2 + choices.below(MOST_ITEMS);
+    let mut generator = Generator { table, choices, kinds: Vec::new() };
+    for _ in 0..count {
+        generator.item();
+    }
+    finish(table, generator.kinds)
+}
+
+/// A program of `steps` lines that stay inside the L1Bs: one region.
+pub fn region(table: &Table, choices: &mut Choices, steps: usize) -> Program {
+    let mut generator = Generator { table, choices, kinds: Vec::new() };
+    while generator.kinds.len() < steps {
+        if generator.choices.chance(10) {
+            generator.product();
+        } else {
+            generator.line(false);
+        }
+    }
+    finish(table, generator.kinds)
+}
+
+fn finish(table: &Table, kinds: Vec<ItemKind>) -> Program {
+    let item = |(at, kind)| Item { line: at as u32 + 1, span: Span::default(), kind };
+    let items = kinds.into_iter().enumerate().map(item).collect();
+    Program { spec: table.spec.clone(), name: "random".into(), text: Arc::from(""), items, warnings: Vec::new() }
+}
+
+impl Generator<'_> {
+    /// One statement, or the few that make a matrix-vector product.
+    fn item(&mut self) {
+        match self.choices.below(100) {
+            0..62 => self.line(true),
+            62..74 => self.product(),
+            74..78 => self.nop(),
+            78..87 => self.mv(),
+            87..95 => self.debug_set(),
+            _ => self.debug_get(),
+        }
+    }
+
+    fn nop(&mut self) {
+        let count = 1 + self.choices.below(3);
+        let wait = self.wait();
+        self.kinds.push(ItemKind::Nop { count, wait });
+    }
+
+    /// A tag to wait for, now and then.
+    fn wait(&mut self) -> Option<u32> {
+        let timing = &self.table.spec.timing;
+        let tags = u64::from(timing.tag_maximum - timing.tag_minimum + 1);
+        self.choices.chance(8).then(|| timing.tag_minimum + self.choices.below(tags) as u32)
+    }
+
+    /// A PE line of some instructions.
+    fn line(&mut self, l2bm: bool) {
+        let mut line = Line::new(self.table, self.choices);
+        loop {
+            self.fill(&mut line, [60, 45, 12, 12, 25]);
+            if l2bm && self.choices.chance(8) {
+                self.upper_transfer(&mut line);
+            }
+            if !line.pe.is_empty() || !line.l2bm.is_empty() {
+                break;
+            }
+        }
+        self.push(line);
+    }
+
+    /// Ends a line: instructions in any order.
+    fn push(&mut self, line: Line) {
+        let mut pe = line.pe;
+        for at in (1..pe.len()).rev() {
+            pe.swap(at, self.choices.below(at as u64 + 1) as usize);
+        }
+        let forward = line.forward.unwrap_or_else(|| !self.choices.chance(12));
+        let wait = self.wait();
+        self.kinds.push(ItemKind::Step(Box::new(Step { pe, l2bm: line.l2bm, wait, forward })));
+    }
+}

@@ -1,0 +1,136 @@
+//! Assembled text that the reader must refuse or warn of, and sources of which no words are known: each for one reason at
+//! one place. Every code of the family has a file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use emu2::asm::{assemble_bytes, records, Policy, Record};
+use emu2::error::Code;
+use emu2::spec::Spec;
+use emu2::word::{encode, pack, read, unpack, Form, Options, MAGIC};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn files() -> Vec<(String, Vec<u8>)> {
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "word", "must_fail"].iter().collect();
+    let mut all: Vec<_> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap()))
+        .collect();
+    all.sort();
+    assert!(!all.is_empty(), "{}", root.display());
+    all
+}
+
+fn findings(name: &str, bytes: &[u8], spec: &Arc<Spec>) -> Vec<Record> {
+    if name.ends_with(".asm") {
+        return match read(bytes, name, spec) {
+            Ok(program) => records(name, &program.text, &program.warnings),
+            Err(error) => records(name, &error.text, &error.diagnostics),
+        };
+    }
+    let program = assemble_bytes(bytes, name, spec, Policy::Run).unwrap_or_else(|e| panic!("{name}: {e}"));
+    match encode(&program, Options::default()) {
+        Ok(_) => Vec::new(),
+        Err(error) => records(name, &error.text, &error.diagnostics),
+    }
+}
+
+/// `# expect: [warning] <code> line <n> column <n> [among others]`
+fn check(name: &str, bytes: &[u8], found: &[Record]) -> Result<(), String> {
+    let first = String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_string();
+    let expected = first.strip_prefix("# expect: ").ok_or("no `# expect:` line")?;
+    let (expected, among) = match expected.strip_suffix(" among others") {
+        Some(rest) => (rest, true),
+        None => (expected, false),
+    };
+    let (expected, severity) = match expected.strip_prefix("warning ") {
+        Some(rest) => (rest, "warning"),
+        None => (expected, "error"),
+    };
+    if !name.starts_with(expected.split(' ').next().unwrap()) {
+        return Err("the file is named after another code".to_string());
+    }
+    let text = |r: &Record| format!("{} line {} column {}", r.code, r.line, r.column);
+    let right = |r: &Record| text(r) == expected && r.severity == severity && !r.help.is_empty();
+    if if among { found.iter().any(right) } else { found.len() == 1 && found.iter().all(right) } {
+        return Ok(());
+    }
+    let got: Vec<String> = found.iter().map(|r| format!("{} {}: {}", r.severity, text(r), r.message)).collect();
+    Err(format!("expected {severity} {expected}, found {got:#?}"))
+}
+
+#[test]
+fn must_fail() {
+    let spec = Arc::new(Spec::load("mncore2").unwrap());
+    let wrong: Vec<String> = files()
+        .iter()
+        .filter_map(|(name, bytes)| {
+            Some(format!("{name}: {}", check(name, bytes, &findings(name, bytes, &spec)).err()?))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_code_has_a_file() {
+    let named: HashSet<String> = files().into_iter().map(|(name, _)| name[..5].to_string()).collect();
+    let table = Code::ALL.iter().map(|c| c.id()).filter(|id| id.starts_with('W'));
+    let missing: Vec<_> = table.filter(|id| !named.contains(*id)).collect();
+    // The container's is below.
+    assert_eq!(missing, ["W0301"]);
+}
+
+/// What strict encoding refuses as inferred is written on demand, and what has no word becomes a statement.
+#[test]
+fn refusals_follow_the_options() {
+    let spec = Arc::new(Spec::load("mncore2").unwrap());
+    for (name, bytes) in files().iter().filter(|(name, _)| name.ends_with(".vsm")) {
+        let program = assemble_bytes(bytes, name, &spec, Policy::Run).unwrap();
+        let inferred = encode(&program, Options { inferred: true, form: Form::Words });
+        assert_eq!(inferred.is_ok(), name.starts_with("W0102"), "{name}");
+        let mixed = encode(&program, Options { inferred: false, form: Form::Mixed });
+        assert_eq!(mixed.is_ok(), !name.starts_with("W0104"), "{name}");
+    }
+}
+
+/// A machine without known words refuses everything but debug statements, and says so.
+#[test]
+fn a_machine_without_words() {
+    let mut spec = Spec::load("mini").unwrap();
+    spec.encoding = None;
+    let spec = Arc::new(spec);
+    let program = assemble_bytes(b"d get $lm0 1\nnop/2\n", "none.vsm", &spec, Policy::Run).unwrap();
+    let refused = encode(&program, Options::default()).unwrap_err();
+    assert_eq!(refused.diagnostics.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::NoWord]);
+    let mixed = encode(&program, Options { form: Form::Mixed, inferred: false }).unwrap();
+    let mut text = String::new();
+    emu2::word::write(&spec, &mixed, &mut |piece| {
+        text.push_str(piece);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(text, "d get $lm0 1\ns nop\ns nop\n");
+    assert_eq!(read(text.as_bytes(), "none.asm", &spec).unwrap().items.len(), 3);
+    assert_eq!(read(b"i 0\n", "none.asm", &spec).unwrap_err().diagnostics[0].code, Code::BadLine);
+}
+
+#[test]
+fn containers() {
+    let spec = Arc::new(Spec::load("mncore2").unwrap());
+    let program = assemble_bytes(b"ladd $lm0v $ln0v $lr0v # sum\nnop\n", "sum.vsm", &spec, Policy::Run).unwrap();
+    let packed = pack(&program).unwrap();
+    assert_eq!(unpack(&packed).unwrap(), "ladd $lm0v $ln0v $lr0v\nnop\n");
+    let mut table: Vec<(Vec<u8>, &str)> = (0..packed.len()).map(|n| (packed[..n].to_vec(), "")).collect();
+    table.push(([packed.clone(), vec![0]].concat(), "text"));
+    table.push(([&MAGIC[..], &[2, 0, 0, 0], &packed[12..]].concat(), "version 2"));
+    let mut broken = packed.clone();
+    *broken.last_mut().unwrap() = 0xff;
+    table.push((broken, "UTF-8"));
+    for (bytes, reason) in table {
+        let error = unpack(&bytes).unwrap_err();
+        assert_eq!(error.code(), Code::BadContainer);
+        assert!(error.0.message.contains(reason), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Whole programs: printed and read back, and run from assembled text, which must end in the same state.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod naive;
+mod word_support;
+
+use emu2::asm::{assemble, render, Assembler, Destination, Item, ItemKind, Policy, Program, Source};
+use emu2::error::{Code, Severity, Span};
+use emu2::machine::Machine;
+use emu2::spec::Spec;
+use emu2::word::{encode, print, read, write, Form, Options};
+use naive::check::{engine_lines, snapshot};
+use naive::chip::Chip;
+use naive::choices::Choices;
+use naive::data::Fill;
+use naive::generate::{program, Table};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use word_support::{covered_step, items, spec};
+
+/// A statement without its place in the text.
+fn bare(item: &Item) -> String {
+    let mut kind = item.kind.clone();
+    if let ItemKind::Step(step) = &mut kind {
+        for instruction in &mut step.pe {
+            instruction.span = Span::default();
+            instruction.sources.iter_mut().for_each(|Source { span, .. }| *span = Span::default());
+            instruction.destinations.iter_mut().for_each(|Destination { span, .. }| *span = Span::default());
+        }
+        step.l2bm.iter_mut().for_each(|transfer| transfer.span = Span::default());
+    }
+    format!("{kind:?}")
+}
+
+fn bare_items(program: &Program) -> Vec<String> {
+    program.items.iter().map(bare).collect()
+}
+
+/// Prints a program and assembles the text.
+fn reprint(assembler: &Assembler, program: &Program) -> Program {
+    let text = print(program);
+    let again = assembler.assemble(&text, "printed", Policy::Run).unwrap_or_else(|e| {
+        let errors: Vec<_> = e.diagnostics.into_iter().filter(|d| d.severity == Severity::Error).collect();
+        panic!("{}: {}\n{text}", program.name, render("printed", &text, &errors, false))
+    });
+    for ((before, after), line) in bare_items(program).iter().zip(bare_items(&again)).zip(text.lines()) {
+        assert_eq!(*before, after, "{}: {line}", program.name);
+    }
+    assert_eq!(program.items.len(), again.items.len(), "{}\n{text}", program.name);
+    again
+}
+
+fn folder(name: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/emu2").join(name);
+    let mut all: Vec<_> = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+/// Every program of the tests and every example of the spec.
+fn corpus(spec: &Arc<Spec>) -> Vec<Program> {
+    let files = ["vectors", "asm/must_pass"].into_iter().flat_map(folder);
+    let mut texts: Vec<(String, String)> =
+        files.map(|p| (p.display().to_string(), std::fs::read_to_string(&p).unwrap())).collect();
+    let entries = spec.entries();
+    texts.extend(entries.iter().flat_map(|e| e.examples.iter().map(|x| (e.name.to_string(), x.text.clone()))));
+    texts.iter().filter_map(|(name, text)| assemble(text, name, spec, Policy::Run).ok()).collect()
+}
+
+#[test]
+fn the_corpus_reads_back() {
+    for name in ["mncore2", "mini"] {
+        let spec = spec(name);
+        let (assembler, programs) = (Assembler::new(&spec), corpus(&spec));
+        assert!(programs.len() > 90, "{} programs on {name}", programs.len());
+        programs.iter().for_each(|p| drop(reprint(&assembler, p)));
+    }
+}
+
+#[test]
+fn random_programs_read_back() {
+    let tables: Vec<Table> = ["mini", "mncore2"].iter().map(|n| Table::new(&spec(n))).collect();
+    let assemblers: Vec<Assembler> = tables.iter().map(|t| Assembler::new(&t.spec)).collect();
+    for seed in 0..600u64 {
+        let at = (seed % 2) as usize;
+        let program = program(&tables[at], &mut Choices::seeded(seed));
+        reprint(&assemblers[at], &Program { name: format!("seed {seed}"), ..program });
+    }
+}
+
+/// The state and the dump lines after a program, from memories filled by `seed`.
+fn run(seed: u64, program: &Program) -> (Vec<Vec<u64>>, Vec<String>) {
+    let mut machine = Machine::new(program.spec.clone());
+    let mut chip = Chip::new(&program.spec);
+    Fill::all(&chip, seed).apply(&mut machine, &mut chip);
+    let lines = engine_lines(&mut machine, program).unwrap_or_else(|e| panic!("{}: {e}", program.name));
+    (snapshot(&machine), lines)
+}
+
+/// The program of the assembled text of a program.
+fn through_text(program: &Program, options: Options) -> Program {
+    let lines = encode(program, options).unwrap_or_else(|e| panic!("{e}"));
+    let mut text = String::new();
+    write(&program.spec, &lines, &mut |piece| {
+        text.push_str(piece);
+        Ok(())
+    })
+    .unwrap();
+    read(text.as_bytes(), &program.name, &program.spec).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs a program from its source and from both kinds of assembled text.
+fn compare(seed: u64, program: &Program, inferred: bool) {
+    let expected = run(seed, program);
+    for options in [Options { form: Form::Mixed, inferred }, Options { form: Form::Flat, inferred }] {
+        let other = through_text(program, options);
+        assert!(
+            run(seed, &other) == expected,
+            "{}: {:?}\n{}\n{}",
+            program.name,
+            options,
+            print(program),
+            print(&other)
+        );
+    }
+}
+
+/// The matrix path of an idle unit holds what nobody defines, and a word cannot say that its matrix read is not there.
+fn defined(assembler: &Assembler, program: &Program) -> bool {
+    let again = assembler.assemble(&print(program), "", Policy::Run).unwrap();
+    let matrix = |span: Span| again.text[span.start as usize..span.end as usize].contains("$mreadf");
+    !again.warnings.iter().any(|w| w.code == Code::IdleUnit && w.span.is_none_or(matrix))
+}
+
+#[test]
+fn the_corpus_runs_from_assembled_text() {
+    for name in ["mini", "mncore2"] {
+        let spec = spec(name);
+        let assembler = Assembler::new(&spec);
+        // The full chip is large: a few programs of each kind show enough.
+        let every = if name == "mini" { 1 } else { 40 };
+        for program in corpus(&spec).iter().step_by(every).filter(|p| defined(&assembler, p)) {
+            compare(1, program, true);
+        }
+    }
+}
+
+#[test]
+fn random_programs_run_from_assembled_text() {
+    let table = Table::new(&spec("mini"));
+    let assembler = Assembler::new(&table.spec);
+    let mut compared = 0;
+    for seed in 0..120u64 {
+        let program = Program { name: format!("seed {seed}"), ..program(&table, &mut Choices::seeded(seed)) };
+        if defined(&assembler, &program) {
+            compare(seed, &program, seed % 2 == 0);
+            compared += 1;
+        }
+    }
+    assert!(compared > 60, "{compared}");
+}
+
+/// Programs all of whose steps have words.
+#[test]
+fn words_run_as_their_source_does() {
+    for (name, programs) in [("mini", 60u64), ("mncore2", 6)] {
+        let spec = spec(name);
+        let assembler = Assembler::new(&spec);
+        let mut steps_with_words = 0;
+        for seed in 0..programs {
+            let mut choices = Choices::seeded(seed);
+            let mut steps = Vec::new();
+            while steps.len() < 12 {
+                let row: Vec<u32> = (0..64).map(|_| choices.bits() as u32).collect();
+                let step = covered_step(&spec, &row);
+                let alone = word_support::program(&spec, items(vec![step.clone()]));
+                let options = Options { form: Form::Words, inferred: true };
+                // Lines that the assembler refuses, and those whose parts disagree on a field, are left out.
+                let Ok(legal) = assembler.assemble(&print(&alone), "step", Policy::Run) else { continue };
+                if encode(&legal, options).is_ok() {
+                    steps.push(step);
+                }
+            }
+            let text = print(&word_support::program(&spec, items(steps)));
+            let program = assembler.assemble(&text, &format!("seed {seed}"), Policy::Run).unwrap();
+            if defined(&assembler, &program) {
+                let other = through_text(&program, Options { form: Form::Words, inferred: true });
+                assert!(run(seed, &program) == run(seed, &other), "{text}\n{}", print(&other));
+                steps_with_words += program.items.len();
+            }
+        }
+        assert!(steps_with_words > 0, "{name}");
+    }
+}
+
+/// A matrix read that its word does not show comes back where the next step needs it.
+#[test]
+fn hidden_matrix_reads() {
+    let spec = spec("mini");
+    let table = [
+        (
+            "fvadd $lr64v $ls64v $ln0v; fmread $ly0 $nowrite\nnop\ndbfn $mreadf $ls8v\n",
+            "fvadd $lr64v $ls64v $ln0v; fmread $ly0 $nowrite",
+        ),
+        ("lpassa $lm0v $ls0v; dmread $ly0 $nowrite\ndbfn $mreadf $ls8v\n", "lpassa $lm0v $ls0v; dmread $ly0 $nowrite"),
+        ("lpassa $lm0v $ls0v; dmread $ly0 $nowrite\nlpassa $aluf $ls8v\n", "lpassa $lm0v $ls0v"),
+        ("lpassa $lm0v $ls0v\nnop\ngmread $ly4 $nowrite\ndbfn $mreadf $ls8v\n", "lpassa $lm0v $ls0v"),
+        ("dmread $ly0 $nowrite\nnop/3\nlpassa $mreadf $ls8v\n", "dmread $ly0 $nowrite"),
+    ];
+    for (source, first) in table {
+        let program = assemble(source, "hidden", &spec, Policy::Run).unwrap();
+        let other = through_text(&program, Options { form: Form::Words, inferred: true });
+        assert_eq!(print(&other).lines().next(), Some(first));
+        assert!(run(3, &program) == run(3, &other), "{source}");
+    }
+}

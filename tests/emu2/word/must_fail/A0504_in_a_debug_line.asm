@@ -1,0 +1,2 @@
+# expect: A0504 line 2 column 14
+d set $lm0 1 zz

@@ -1,0 +1,2 @@
+# expect: W0208 line 2 column 1
+c 0 1 2
