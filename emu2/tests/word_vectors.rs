@@ -135,3 +135,19 @@ fn forms_of_text() {
     assert_eq!(texts[0], mixed);
     assert_eq!(texts[1], flat);
 }
+
+/// Comments, blank lines, indentation, carriage returns and a byte order mark stand beside the lines.
+#[test]
+fn loose_text_is_read() {
+    let spec = spec("mini");
+    let add = word("fvadd $lr64v $ls64v $ln0v", &spec);
+    let text = format!("\u{feff}# a comment\r\n\r\n  i {add}  # a word\r\n\td set $lr0 1 0000000000000001\r\n s\tnop/2 # idle\n\ni {add}");
+    let program = emu2::word::read(text.as_bytes(), "loose.asm", &spec).unwrap_or_else(|e| panic!("{e}"));
+    let line = "fvadd $lr64v $ls64v $ln0v";
+    assert_eq!(print(&program), format!("{line}\nd set $lr0 1 0000000000000001\nnop/2\n{line}\n"));
+    assert_eq!(program.items.iter().map(|i| i.line).collect::<Vec<_>>(), [3, 4, 5, 7]);
+    let shown = |i: &emu2::asm::Item| text[i.span.start as usize..i.span.end as usize].to_string();
+    assert_eq!(shown(&program.items[0]), add.to_string());
+    assert_eq!(shown(&program.items[1]), "d set $lr0 1 0000000000000001");
+    assert_eq!(shown(&program.items[2]), "nop/2");
+}

@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
         if indirect || !self.takes(token, Addressing::Modify) {
             let why = if indirect { "an indirect address" } else { "this memory's address" };
             let message = format!("{why} takes no `j`");
-            return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), message));
+            return Err(fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, "remove it"));
         }
         self.cursor.eat(MODIFY);
         let last = self.cursor.number32("the number of the PE")?;

@@ -132,6 +132,10 @@ impl Parser<'_> {
             let message = format!("a blank is missing before `{}`", self.cursor.word());
             return fault(Code::UnexpectedText, self.cursor.word_span(), message);
         }
+        if self.cursor.peek() == Some(b'v') {
+            let message = format!("`{}` takes no stride", shorten(read));
+            return fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, "remove it");
+        }
         let message = format!("`{}` cannot follow `{}`", self.cursor.word(), shorten(read));
         let help =
             "separate operands by blanks; after an address may stand a stride, `j` and a PE, `e` or `r`, and `/` \

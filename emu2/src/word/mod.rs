@@ -173,7 +173,8 @@ impl Writer<'_> {
     }
 
     fn step(&self, encoding: &Encoding, step: &Step, span: Span) -> Result<Word, Vec<Diagnostic>> {
-        let StepWord { word, inferred } = encode_step(&self.program.spec, encoding, step, span)?;
+        let StepWord { word, mut inferred } = encode_step(&self.program.spec, encoding, step, span)?;
+        inferred.extend(self.masked_by_a_statement(step));
         match inferred.first().filter(|_| !self.options.inferred) {
             None => Ok(word),
             Some(reason) => {
@@ -181,6 +182,15 @@ impl Writer<'_> {
                 Err(vec![Diagnostic { span: Some(span), ..*refuse(Code::InferredWord, message) }])
             }
         }
+    }
+
+    /// The first destination whose mask stands in a statement before the line: that this makes the same word as a mask
+    /// behind the destination is an inference. Programs that were not read from a text have no such statements.
+    fn masked_by_a_statement(&self, step: &Step) -> Option<String> {
+        let after = |span: Span| self.program.text.get(span.end as usize..).filter(|_| span.end > span.start);
+        let masked = step.pe.iter().flat_map(|i| &i.destinations).filter(|d| d.mask.is_some());
+        let found = masked.into_iter().find(|d| after(d.span).is_some_and(|rest| !rest.starts_with('/')))?;
+        Some(format!("`{}`, whose mask is that of a statement", print::destination(&self.program.spec, found)))
     }
 
     fn debug(&mut self, kind: &ItemKind) {

@@ -18,6 +18,7 @@ const RECORD: char = 'r';
 /// The first letter of a host command.
 const HOST: char = 'c';
 const COMMENT: char = '#';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The count of a DRAM line: one long word.
 const RECORD_COUNT: &str = "001";
 /// Hazards are the assembler's business: its finding codes begin so.
@@ -73,8 +74,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&mut self, text: &str) {
-        let mut at = 0;
-        for (number, line) in text.split_inclusive('\n').enumerate() {
+        let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+        let mut at = text.len() - body.len();
+        self.statements.extend(std::iter::repeat_n(' ', at));
+        for (number, line) in body.split_inclusive('\n').enumerate() {
             let code = line.split([COMMENT, '\n']).next().unwrap_or("").trim_end();
             let kept = match self.line(code, at, number as u32 + 1) {
                 Ok(kept) => kept,
@@ -94,7 +97,10 @@ impl Reader<'_> {
     }
 
     /// One line at byte `at`. Gives the byte from which the assembler shall read it.
-    fn line(&mut self, code: &str, at: usize, number: u32) -> Result<Option<usize>, Box<Diagnostic>> {
+    fn line(&mut self, line: &str, at: usize, number: u32) -> Result<Option<usize>, Box<Diagnostic>> {
+        let code = line.trim_start_matches([' ', '\t']);
+        let indent = line.len() - code.len();
+        let at = at + indent;
         let Some(letter) = code.chars().next() else { return Ok(None) };
         let rest = &code[letter.len_utf8()..];
         let whole = Span::new(at, at + code.len());
@@ -122,7 +128,7 @@ impl Reader<'_> {
                     return Err(bad_line(whole, code, "the statement is missing"));
                 }
                 self.kinds.insert(number, (letter, whole));
-                Ok(Some(letter.len_utf8()))
+                Ok(Some(indent + letter.len_utf8()))
             }
             RECORD => self.record(operands, start, number).map(|()| None),
             HOST => {
