@@ -1,0 +1,176 @@
+//! Checks of what a machine is made of: counts, formats, memories and operands.
+
+use super::{bad, constants, unknown};
+use crate::error::{Code, Error};
+use crate::num::format::FloatFormat;
+use crate::spec::expr::Expr;
+use crate::spec::model::*;
+use crate::spec::{Spec, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BITS};
+use indexmap::IndexMap;
+use std::collections::HashSet;
+
+/// Larger trees than this are a slip of the pen.
+const MAX_COUNT: u32 = 1024;
+
+pub(super) fn check_counts(spec: &Spec) -> Result<(), Error> {
+    let c = &spec.counts;
+    for (name, n) in
+        [("group", c.group), ("l2b", c.l2b), ("l1b", c.l1b), ("mab", c.mab), ("pe", c.pe), ("cycle", c.cycle)]
+    {
+        if !(1..=MAX_COUNT).contains(&n) {
+            return Err(bad(format!("[counts] {name} = {n}; it must be 1 to {MAX_COUNT}")));
+        }
+    }
+    for (name, width) in &spec.ports {
+        if constants(c, &IndexMap::new()).contains_key(name) {
+            return Err(Error::new(Code::SpecDuplicate, format!("[ports] `{name}` is a count too")));
+        }
+        if !(1..=i64::from(MAX_COUNT)).contains(width) {
+            return Err(bad(format!("[ports] {name} = {width}; it must be 1 to {MAX_COUNT}")));
+        }
+    }
+    let tree = [LevelName::Group, LevelName::L2b, LevelName::L1b, LevelName::Mab, LevelName::Pe];
+    if spec.levels.iter().map(|l| l.name).collect::<Vec<_>>() != tree {
+        return Err(bad("[[level]] must be group, l2b, l1b, mab, pe in this order".into()));
+    }
+    let mut letters = HashSet::new();
+    match spec.levels.iter().find(|l| !letters.insert(l.selector)) {
+        Some(level) => {
+            Err(Error::new(Code::SpecDuplicate, format!("two levels have the selector `{}`", level.selector)))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn check_formats(spec: &Spec) -> Result<(), Error> {
+    for f in &spec.formats {
+        let bits = 1 + f.exponent + f.fraction;
+        if FloatFormat::supported(f.exponent, f.fraction).is_none() || bits > LONG_BITS {
+            let (e, m) = (f.exponent, f.fraction);
+            return Err(bad(format!("[[format]] `{}`: the engine has no kernels for 1+{e}+{m} bits", f.name)));
+        }
+    }
+    for p in &spec.precisions {
+        if p.lanes == 0 || !LONG_BITS.is_multiple_of(p.lanes) {
+            return Err(bad(format!("[[precision]] `{}`: {} lanes do not fill a long word", p.name, p.lanes)));
+        }
+        let format = p.format.as_deref().map(|name| {
+            spec.format(name).ok_or_else(|| unknown(format!("[[precision]] `{}`: no format `{name}`", p.name)))
+        });
+        if p.lane().is_none() {
+            return Err(unknown(format!("[[precision]] `{}`: the engine has no lanes of this letter", p.name)));
+        }
+        match (p.kind, format.transpose()?) {
+            (LaneKind::Int, None) => {}
+            (LaneKind::Float, Some(f)) if (1 + f.exponent + f.fraction) * p.lanes == LONG_BITS => {}
+            _ => return Err(bad(format!("[[precision]] `{}`: kind, format and lanes do not fit", p.name))),
+        }
+    }
+    for l in &spec.literals {
+        let bits = match (l.kind, l.format.as_deref(), l.bits) {
+            (LiteralKind::Float, Some(name), None) => {
+                let f = spec
+                    .format(name)
+                    .ok_or_else(|| unknown(format!("[[literal]] `{}`: no format `{name}`", l.name)))?;
+                1 + f.exponent + f.fraction
+            }
+            (LiteralKind::Signed | LiteralKind::Unsigned, None, Some(bits)) => bits,
+            _ => return Err(bad(format!("[[literal]] `{}`: a float has a format, an integer has bits", l.name))),
+        };
+        if bits * l.repeat != WORD_BITS {
+            return Err(bad(format!("[[literal]] `{}`: {bits} bits x {} do not fill a word", l.name, l.repeat)));
+        }
+    }
+    Ok(())
+}
+
+/// Rows of a matrix register in the precision that has most.
+fn matrix_rows(spec: &Spec) -> u64 {
+    spec.mau_precisions.iter().map(|p| u64::from(p.rows)).max().unwrap_or(0)
+}
+
+pub(super) fn check_memories(spec: &Spec) -> Result<(), Error> {
+    let mut names = HashSet::new();
+    for m in &spec.memories {
+        if !names.insert(&m.dump) {
+            return Err(Error::new(Code::SpecDuplicate, format!("two memories dump as `{}`", m.dump)));
+        }
+        let dense_limit = 1 << 24;
+        if m.words == 0 || (!m.sparse && m.words > dense_limit) {
+            return Err(bad(format!("[[memory]] `{}`: {} long words", m.name, m.words)));
+        }
+        let fits = match (m.level, m.unit) {
+            (LevelName::Pe, Unit::Word) => !m.sparse,
+            (LevelName::Pe, Unit::Mask) => m.words == u64::from(spec.mask.entries * spec.counts.cycle),
+            (LevelName::Pe, Unit::Base) => m.words == 1,
+            (LevelName::Pe, Unit::Matrix) => m.words == matrix_rows(spec),
+            (LevelName::Pe, Unit::Cycle) => m.words == u64::from(spec.counts.cycle * HALVES),
+            (LevelName::L1b | LevelName::L2b, Unit::Long) => !m.sparse,
+            (LevelName::Group, Unit::Long) => m.sparse,
+            _ => false,
+        };
+        if !fits {
+            return Err(bad(format!("[[memory]] `{}`: level, unit, words and sparse do not fit together", m.name)));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_operands(spec: &Spec) -> Result<(), Error> {
+    let mut tokens = HashSet::new();
+    for o in &spec.operands {
+        if spec.memory(&o.memory).is_none() {
+            return Err(unknown(format!("[[operand]] `{}`: no memory `{}`", o.name, o.memory)));
+        }
+        for prefix in &o.widths {
+            if !spec.widths.iter().any(|w| w.prefix == *prefix) {
+                return Err(unknown(format!("[[operand]] `{}`: no width has the prefix `{prefix}`", o.name)));
+            }
+            if !tokens.insert(format!("{prefix}{}", o.letter)) {
+                let message = format!("[[operand]] `{}`: `${prefix}{}` is taken", o.name, o.letter);
+                return Err(Error::new(Code::SpecDuplicate, message));
+            }
+        }
+    }
+    check_registers(spec)?;
+    for w in &spec.widths {
+        if !w.words.is_power_of_two() || w.words > WORDS_PER_LONG * HALVES {
+            return Err(bad(format!("[[width]] `{}`: {} words", w.name, w.words)));
+        }
+    }
+    let constants = spec.constants();
+    for f in spec.fixed.iter().filter(|f| f.value != "msb") {
+        let known = |n: &str| ["g", "q", "b", "m", "p"].contains(&n).then_some(0).or_else(|| constants.get(n).copied());
+        Expr::parse(&f.value)
+            .and_then(|e| e.eval(&known))
+            .map_err(|e| Error::new(Code::SpecExpression, format!("[[fixed]] `{}`: {e}", f.name)))?;
+    }
+    Ok(())
+}
+
+/// Base address, matrix and mask registers lie in memories made for them.
+fn check_registers(spec: &Spec) -> Result<(), Error> {
+    let made_for = |name: &str, unit: Unit, place: String| match spec.memory(name) {
+        Some(m) if spec.memories[m].unit == unit => Ok(()),
+        Some(_) => Err(bad(format!("{place}: the memory `{name}` is of another kind"))),
+        None => Err(unknown(format!("{place}: no memory `{name}`"))),
+    };
+    for base in &spec.bases {
+        made_for(&base.memory, Unit::Base, format!("[[base]] `{}`", base.name))?;
+        if !(1..WORD_BITS).contains(&base.bits) {
+            return Err(bad(format!("[[base]] `{}`: {} bits", base.name, base.bits)));
+        }
+    }
+    for bank in &spec.banks {
+        made_for(&bank.memory, Unit::Matrix, format!("[[bank]] `{}`", bank.name))?;
+    }
+    for o in spec.operands.iter().filter(|o| o.base.is_some()) {
+        made_for(o.base.as_deref().unwrap_or_default(), Unit::Base, format!("[[operand]] `{}`", o.name))?;
+    }
+    made_for(&spec.mask.memory, Unit::Mask, "[mask]".into())?;
+    // Flags of the lanes of a long word, and the write enables of its halves or of the path's words.
+    if spec.mask.bits != 4 || spec.mask.entries < 2 {
+        return Err(bad(format!("[mask]: the engine has masks of 4 bits, not {}", spec.mask.bits)));
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Transfers: reductions expanded, forms resolved, index maps checked.
+
+use super::{bad, unknown};
+use crate::error::{Code, Error};
+use crate::num::reduce::reduce_kernel;
+use crate::spec::expr::Expr;
+use crate::spec::map::{End, ResolvedForm};
+use crate::spec::model::*;
+use crate::spec::{ResolvedParameter, Spec};
+
+/// A transfer of its own for every reduction that one names.
+pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
+    for r in &spec.reductions {
+        let lane = spec.precisions.iter().find(|p| p.name == r.precision).and_then(Precision::lane);
+        if lane.and_then(|lane| reduce_kernel(&r.kernel, lane, false)).is_none() {
+            return Err(unknown(format!("[[reduction]] `{}`: no kernel `{}` for `{}`", r.name, r.kernel, r.precision)));
+        }
+    }
+    let mut all = Vec::new();
+    for transfer in &spec.transfers {
+        if transfer.reductions.is_empty() {
+            all.push(transfer.clone());
+        }
+        for name in &transfer.reductions {
+            let reduction = spec.reductions.iter().position(|r| r.name == *name);
+            let Some(at) = reduction else {
+                return Err(unknown(format!("[[transfer]] `{}`: no reduction `{name}`", transfer.name)));
+            };
+            all.push(Transfer { name: format!("{}{name}", transfer.name), reduction: Some(at), ..transfer.clone() });
+        }
+    }
+    Ok(all)
+}
+
+type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);
+
+pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resolved, Error> {
+    let place = format!("[[transfer]] `{}`", transfer.name);
+    let constants = spec.constants();
+    if !spec.slots.iter().any(|s| s.name == transfer.slot) {
+        return Err(unknown(format!("{place}: no slot `{}`", transfer.slot)));
+    }
+    let value = |text: &str| {
+        Expr::parse(text)
+            .and_then(|e| e.eval(&|n| constants.get(n).copied()))
+            .map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))
+    };
+    let parameter = match &transfer.parameter {
+        Some(p) => {
+            let (minimum, maximum) = (value(&p.minimum)?, value(&p.maximum)?);
+            let names_form = |n: &String| transfer.form.iter().any(|f| f.name == *n);
+            if minimum > maximum || !p.forms.iter().all(names_form) {
+                return Err(bad(format!("{place}: the parameter's range or forms are wrong")));
+            }
+            let (name, style, default, forms) = (p.name.clone(), p.style, p.default, p.forms.clone());
+            Some(ResolvedParameter { name, style, minimum, maximum, default, forms })
+        }
+        None => None,
+    };
+    let mut forms: Vec<ResolvedForm> = Vec::new();
+    for form in &transfer.form {
+        let place = format!("{place} form `{}`", form.name);
+        if forms.iter().any(|f| f.name == form.name) {
+            return Err(Error::new(Code::SpecDuplicate, format!("{place} stands there twice")));
+        }
+        let end = |side: &Side| resolve_end(spec, side, &place, &value);
+        let (source, destination) = (end(&form.source)?, end(&form.destination)?);
+        let resolved = ResolvedForm::resolve(form, source, destination, &constants, &place)?;
+        if resolved.unit.is_some() != (transfer.level == LevelName::Chip) {
+            return Err(bad(format!("{place}: `unit` belongs to transfers of the chip, and they need it")));
+        }
+        if resolved.tree.is_empty() == transfer.reduction.is_some() {
+            return Err(bad(format!("{place}: `tree` and `reductions` go together")));
+        }
+        check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
+        forms.push(resolved);
+    }
+    if forms.is_empty() {
+        return Err(Error::new(Code::SpecMissingKey, format!("{place}: no form")));
+    }
+    Ok((forms, parameter))
+}
+
+fn resolve_end(
+    spec: &Spec,
+    side: &Side,
+    place: &str,
+    value: &dyn Fn(&str) -> Result<i64, Error>,
+) -> Result<End, Error> {
+    if side.operand == "pe" {
+        let plain = side.width.is_none() && side.selectors.is_empty() && side.align.is_none();
+        return if plain {
+            Ok(End::Pe)
+        } else {
+            Err(bad(format!("{place}: the PE side has the PE operands' grammar")))
+        };
+    }
+    let operand = spec
+        .operands
+        .iter()
+        .position(|o| o.name == side.operand)
+        .ok_or_else(|| unknown(format!("{place}: no operand `{}`", side.operand)))?;
+    let width = match &side.width {
+        Some(prefix) if spec.operands[operand].widths.contains(prefix) => {
+            spec.widths.iter().find(|w| w.prefix == *prefix).map(|w| w.words)
+        }
+        Some(prefix) => return Err(unknown(format!("{place}: `{}` has no width `{prefix}`", side.operand))),
+        None => None,
+    };
+    if let Some(level) = side.selectors.iter().find(|s| !spec.operands[operand].selectors.contains(s)) {
+        return Err(bad(format!("{place}: `{}` cannot select a {level:?}", side.operand)));
+    }
+    let align = side.align.as_deref().map(value).transpose()?.unwrap_or(1);
+    let align =
+        u64::try_from(align).ok().filter(|a| *a > 0).ok_or_else(|| bad(format!("{place}: align is {align}")))?;
+    Ok(End::Memory { operand, width, selectors: side.selectors.clone(), align })
+}
+
+/// Checks the index map at the ends of every parameter's range.
+fn check_form(
+    spec: &Spec,
+    transfer: &Transfer,
+    form: &ResolvedForm,
+    parameter: Option<&ResolvedParameter>,
+    place: &str,
+) -> Result<(), Error> {
+    let size = |end: &End| match end {
+        End::Pe => 1,
+        End::Memory { operand, .. } => {
+            spec.memory(&spec.operands[*operand].memory).map_or(0, |m| spec.memories[m].words)
+        }
+    };
+    let sizes = (size(&form.source), size(&form.destination));
+    let selected = |last: bool| {
+        let mut values = Vec::new();
+        for (side, end) in [("src", &form.source), ("dst", &form.destination)] {
+            if let End::Memory { selectors, .. } = end {
+                for level in selectors {
+                    let value = if last { spec.count(*level) - 1 } else { 0 };
+                    values.push((selector_name(side, *level), i64::from(value)));
+                }
+            }
+        }
+        values
+    };
+    let parameter = parameter.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
+    for last in [false, true] {
+        let names = selected(last);
+        let mut values: Vec<(&str, i64)> = names.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        if let Some(p) = parameter {
+            values.push((&p.name, if last { p.maximum } else { p.minimum }));
+        }
+        if transfer.level == LevelName::Chip {
+            let (source, destination) =
+                form.block_strides(&values).map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
+            if source == 0 || destination == 0 {
+                return Err(bad(format!("{place}: blocks of an MV must advance")));
+            }
+            values.push(("i", 0));
+        }
+        form.check(&values, &spec.counts, sizes, place)?;
+    }
+    Ok(())
+}
+
+/// The name under which an index map sees a selector: `src_group`, `dst_l2b`.
+pub fn selector_name(side: &str, level: LevelName) -> String {
+    format!("{side}_{}", format!("{level:?}").to_lowercase())
+}
