@@ -1,6 +1,6 @@
 //! Facts of the full chip, typed from the manual: what the spec must say whatever the tests of behaviour see of it.
 
-use emu2::spec::{Addressing, DataWidth, MatrixKernel, MauPort, Ports, Spec, Unit};
+use emu2::spec::{Addressing, DataWidth, MatrixKernel, MauPort, Ports, Spec, Status, Unit};
 
 fn spec() -> Spec {
     Spec::load("mncore2").unwrap()
@@ -254,4 +254,19 @@ fn mv_rates() {
         }
     }
     assert_eq!(seen, table.len());
+}
+
+/// Strides of machine words are probably signed: the upper half of a field's values is not even inferred.
+#[test]
+fn strides_of_machine_words() {
+    let spec = spec();
+    let encoding = spec.encoding.as_ref().unwrap();
+    let strides: Vec<_> = encoding.fields.iter().filter(|f| f.name.ends_with("stride") && f.seen.is_some()).collect();
+    assert!(!strides.is_empty());
+    for field in strides {
+        let half = field.maximum() / 2;
+        let found = [1, half, half + 1, field.maximum()].map(|value| field.status_of(value));
+        let expected = [Status::Seen, Status::Inferred, Status::Unknown, Status::Unknown];
+        assert_eq!(found, expected, "{}", field.name);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod page;
 mod syntax;
+mod words;
 
 pub use page::{pages, Page};
 

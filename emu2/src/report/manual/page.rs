@@ -1,6 +1,6 @@
 //! The manual as Markdown: one page per family, and an index that counts entries by evidence.
 
-use super::{example_text, facts, first_sentence, syntax};
+use super::{example_text, facts, first_sentence, syntax, words};
 use crate::spec::{Entry, Evidence, Spec};
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
     ("control", "control.md", "Control statements", "What a line may hold besides instructions."),
 ];
 
-const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";
+pub(super) const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";
 
 const EVIDENCE: [Evidence; 4] = [Evidence::VendorOutput, Evidence::Manual, Evidence::Derived, Evidence::Guess];
 
@@ -56,6 +56,7 @@ pub fn pages(spec: &Spec) -> Vec<Page> {
         }
         pages.push(Page { name: (*file).to_string(), text });
     }
+    pages.extend(words::page(spec));
     pages
 }
 
@@ -83,7 +84,8 @@ fn entry_section(spec: &Spec, entry: &Entry<'_>) -> String {
 
 fn index(spec: &Spec) -> Page {
     let mut text = format!("{NOTE}# Instruction set of {}\n\n{}\n", spec.machine.name, spec.machine.doc.trim());
-    let _ = write!(text, "\nMore: [operands and memories](operands.md), [timing and parallel issue](timing.md).\n");
+    let _ = write!(text, "\nMore: [operands and memories](operands.md), [timing and parallel issue](timing.md)");
+    text.push_str(if spec.encoding.is_some() { ", [machine words](words.md).\n" } else { ".\n" });
     for (family, file, title, _) in FAMILIES {
         let _ = write!(text, "\n## [{title}]({file})\n\n| name | evidence | |\n|---|---|---|\n");
         for entry in spec.entries().iter().filter(|e| e.family == *family) {
