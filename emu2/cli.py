@@ -12,7 +12,17 @@ from typing import NoReturn
 import click
 
 import emu2
-from emu2.console import EXIT_FILE, Output, diagnostic, fail, guarded, read_bytes
+from emu2.console import (
+    EXIT_FILE,
+    Form,
+    Output,
+    diagnostic,
+    fail,
+    form_option,
+    guarded,
+    reporting,
+    warned,
+)
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program
 
 spec_option = click.option(
@@ -39,6 +49,7 @@ def cli() -> None:
 @click.option("-c", "--load-memory-file", "load_path", help="JSON of regions to load first.")
 @click.option("--save-memory-file", "save_path", help="JSON of regions to save afterwards.")
 @strict_option
+@form_option
 def run(
     file: str,
     dump_path: str | None,
@@ -47,10 +58,12 @@ def run(
     load_path: str | None,
     save_path: str | None,
     strict: bool,
+    form: Form,
 ) -> None:
     """Assemble FILE (.vsm), or load it (.asm), and run it on a machine whose memories are zero."""
     spec = emu2.Spec.load(spec_name)
-    program = load_program(file, spec, "strict" if strict else "run")
+    with reporting(form):
+        program = warned(load_program(file, spec, "strict" if strict else "run"), form)
     tags = program.report()["host_tags"]
     if tags and strict:
         shown = ", ".join(f"{tag:02x}" for tag in tags)
@@ -74,24 +87,16 @@ def run(
 @click.argument("file")
 @spec_option
 @strict_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print diagnostics; JSON goes to stdout.",
-)
-def check(file: str, spec_name: str, strict: bool, form: str) -> None:
-    """Check FILE (.vsm) without running it."""
+@form_option
+def check(file: str, spec_name: str, strict: bool, form: Form) -> None:
+    """Check FILE (.vsm, .asm) without running it; JSON goes to stdout."""
     spec = emu2.Spec.load(spec_name)
     policy: Policy = "strict" if strict else "check"
     if form == "text":
-        load_program(file, spec, policy)
+        warned(load_program(file, spec, policy))
         return
-    text = read_bytes(file)
     try:
-        found = emu2.assemble(text, spec, filename=file, policy=policy).warnings
+        found = load_program(file, spec, policy).warnings
     except emu2.AssembleError as error:
         click.echo(json.dumps(error.diagnostics, indent=2))
         sys.exit(EXIT_FILE)

@@ -5,11 +5,13 @@ Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagno
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, TextIO
+from typing import Literal, NoReturn, TextIO
 
 import click
 
@@ -18,6 +20,18 @@ import emu2
 EXIT_FILE = 1
 EXIT_OURS = 3
 EXIT_INTERRUPTED = 130
+
+Form = Literal["text", "json"]
+"""How diagnostics are printed."""
+
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print diagnostics.",
+)
 
 
 def fail(text: str) -> NoReturn:
@@ -29,6 +43,26 @@ def fail(text: str) -> NoReturn:
 def diagnostic(code: str, message: str, remedy: str) -> str:
     """Return the text of a diagnostic that has no place in a source."""
     return f"error[{code}]: {message}\n  help: {remedy}"
+
+
+def warned(program: emu2.Program, form: Form = "text") -> emu2.Program:
+    """Print the program's warnings to stderr and return it."""
+    if program.warnings:
+        as_json = json.dumps(program.warnings, indent=2)
+        click.echo(as_json if form == "json" else program.render_warnings().rstrip(), err=True)
+    return program
+
+
+@contextmanager
+def reporting(form: Form) -> Iterator[None]:
+    """Print the diagnostics of a source that is refused as JSON to stderr if `form` says so."""
+    try:
+        yield
+    except emu2.AssembleError as error:
+        if form == "text":
+            raise
+        click.echo(json.dumps(error.diagnostics, indent=2), err=True)
+        sys.exit(EXIT_FILE)
 
 
 def read_bytes(path: str | None) -> bytes:

@@ -15,7 +15,16 @@ from typing import Any, Literal, NoReturn
 import click
 
 import emu2
-from emu2.console import Output, cannot_write, guarded, read_bytes
+from emu2.console import (
+    Form,
+    Output,
+    cannot_write,
+    form_option,
+    guarded,
+    read_bytes,
+    reporting,
+    warned,
+)
 
 Policy = Literal["run", "check", "strict"]
 
@@ -36,29 +45,22 @@ inferred_option = click.option(
 )
 
 
-def warned(program: emu2.Program) -> emu2.Program:
-    """Print the program's warnings to stderr and return it."""
-    if program.warnings:
-        click.echo(program.render_warnings().rstrip(), err=True)
-    return program
-
-
 def assembled(data: bytes, name: str, spec: emu2.Spec) -> emu2.Program:
     """Return the program of assembled text or of a container."""
     if data.startswith(CONTAINER_MAGIC):
-        return warned(emu2.assemble(emu2.unpack(data), spec, filename=name, policy="run"))
-    return warned(emu2.read_asm(data, spec, filename=name))
+        return emu2.assemble(emu2.unpack(data), spec, filename=name, policy="run")
+    return emu2.read_asm(data, spec, filename=name)
 
 
 def load_program(path: str, spec: emu2.Spec, policy: Policy) -> emu2.Program:
     """Return the program of a source (.vsm), of assembled text (.asm), or of a container.
 
-    `policy` decides which findings in a source are errors; warnings go to stderr.
+    `policy` decides which findings in a source are errors.
     """
     data = read_bytes(path)
     if Path(path).suffix == ".asm" or data.startswith(CONTAINER_MAGIC):
         return assembled(data, path, spec)
-    return warned(emu2.assemble(data, spec, filename=path, policy=policy))
+    return emu2.assemble(data, spec, filename=path, policy=policy)
 
 
 @click.command()
@@ -66,15 +68,18 @@ def load_program(path: str, spec: emu2.Spec, policy: Policy) -> emu2.Program:
 @click.option("-o", "--output-file", "out", help="Write here instead of to stdout.")
 @inferred_option
 @spec_option
-def asm(file: str, out: str | None, allow_inferred: bool, spec_name: str) -> None:
+@form_option
+def asm(file: str, out: str | None, allow_inferred: bool, spec_name: str, form: Form) -> None:
     """Write the machine words of FILE (.vsm), one line per step.
 
     Statements of which no machine word is known are refused.
     """
     spec = emu2.Spec.load(spec_name)
-    program = warned(emu2.assemble(read_bytes(file), spec, filename=file, policy="check"))
-    with Output(out, sys.stdout) as sink:
-        emu2.write_asm(program, sink, form="words", allow_inferred=allow_inferred)
+    with reporting(form):
+        program = emu2.assemble(read_bytes(file), spec, filename=file, policy="check")
+        warned(program, form)
+        with Output(out, sys.stdout) as sink:
+            emu2.write_asm(program, sink, form="words", allow_inferred=allow_inferred)
 
 
 @click.command()
@@ -83,7 +88,7 @@ def asm(file: str, out: str | None, allow_inferred: bool, spec_name: str) -> Non
 @spec_option
 def disasm(file: str, out: str | None, spec_name: str) -> None:
     """Write the assembly of FILE (.asm, or a container of `assemble3 --loader`)."""
-    text = emu2.to_text(assembled(read_bytes(file), file, emu2.Spec.load(spec_name)))
+    text = emu2.to_text(warned(assembled(read_bytes(file), file, emu2.Spec.load(spec_name))))
     with Output(out, sys.stdout) as sink:
         sink.write(text)
 
@@ -159,7 +164,7 @@ def gpfn3_package_main(
 ) -> None:
     """Run assembled text on a machine whose memories are zero."""
     spec = emu2.Spec.load(spec_name)
-    program = assembled(read_bytes(source), source or "<stdin>", spec)
+    program = warned(assembled(read_bytes(source), source or "<stdin>", spec))
     if dirty:
         click.echo("note: --dirty changes nothing here: all memories begin with zeros", err=True)
     machine = emu2.Machine(spec)

@@ -187,6 +187,23 @@ def test_check_as_json(tmp_path: Path) -> None:
     }
 
 
+def test_every_command_reports_as_json(tmp_path: Path) -> None:
+    path = source(tmp_path, "linc $lr0 $ln0\nlpassa $ln0 $lr0\n")
+    done = emu2("run", path, "--format", "json")
+    assert (done.returncode, done.stdout) == (0, "")
+    (found,) = json.loads(done.stderr)
+    assert (found["line"], found["severity"]) == (2, "warning")
+    done = emu2("asm", path, "--format", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    (found,) = json.loads(done.stderr)
+    assert (found["line"], found["severity"]) == (2, "error")
+    assembled = tmp_path / "broken.asm"
+    assembled.write_text("i 01\n")
+    done = emu2("check", str(assembled), "--format", "json")
+    assert done.returncode == 1
+    assert [f["severity"] for f in json.loads(done.stdout)] == ["error"]
+
+
 def test_manual_pages() -> None:
     listing = emu2("spec").stdout
     assert len(listing.splitlines()) > 20
