@@ -9,10 +9,11 @@ from ..graph.verify import Rule
 from ..machine import Target
 from . import elementwise, transfer
 from .base import Layer
+from .switch import layer as switch
 
 #: Operator name to layer. An operator family adds its table here.
 LAYERS: dict[str, Layer] = {
-    layer.op: layer for family in (elementwise, transfer) for layer in family.LAYERS
+    layer.op: layer for family in (elementwise, transfer, switch) for layer in family.LAYERS
 }
 
 

@@ -1,0 +1,55 @@
+"""Mask registers that choose units by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
+
+_WORD_BITS = 32
+_REGISTERS = range(1, 16)
+
+
+class UnitMasks:
+    """Makes masks of sets of units (bit u of a number stands for unit u), and keeps them.
+
+    ``unit`` is the fixed input with the unit's number (``mabid``, ``subpeid``). The long word
+    ``at`` of register file ``memory`` is taken for it.
+    """
+
+    def __init__(self, unit: str, memory: str, at: int, cycles: int):
+        self._number = PeOperand(memory, (at,) * cycles)
+        self._unit = unit
+        self._made: dict[int, int] = {}
+        self._ready = False
+
+    def use(self, units: int, into: list[Step]) -> str:
+        """Return the mask of ``units`` as text; the steps that make it go to ``into``."""
+        if units not in self._made:
+            if not self._ready:
+                into.append(_alu("ipassa", (Special(self._unit),), self._number))
+                self._ready = True
+            if len(self._made) == len(_REGISTERS):
+                oldest = next(iter(self._made))
+                register = self._made.pop(oldest)
+            else:
+                register = _REGISTERS[len(self._made)]
+            self._made[units] = register
+            into.extend(self._make(units, register))
+        return f"$imr{self._made[units]}"
+
+    def _make(self, units: int, register: int) -> Iterator[Step]:
+        """Shift the bit of the own unit to the top; the flag says that the top bit is 0."""
+        bits = sum(
+            1 << (_WORD_BITS - 1 - unit)
+            for unit in range(_WORD_BITS)
+            if not units >> unit & 1
+        )
+        forward = Special("aluf")
+        yield _alu("imm", (Literal(bits),), Special("nowrite"))
+        yield _alu("ilsl", (forward, self._number), Special("nowrite"))
+        yield _alu("frelu", (forward, forward), Special(f"omr{register}"))
+
+
+def _alu(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
+    return Step((Instruction("alu", mnemonic, sources, (destination,)),))
