@@ -66,7 +66,7 @@ def compile_onnx(
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
         ("dtype", lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype)),
         ("location", plan_locations),
-        ("layout", lambda graph: plan_layouts(graph, target)),
+        ("layout", lambda graph: plan_locations(plan_layouts(graph, target))),
         ("always_from_dram", lambda graph: schedule(graph, target)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
@@ -239,15 +239,17 @@ def _host_model(
         elem = onnx.TensorProto.DataType.Value(type.elem.upper())
         return onnx.helper.make_tensor_value_info(name, elem, type.shape)
 
-    constants = dict.fromkeys(
-        name for node in nodes for name in node.inputs if name in imported.constants
-    )
+    data = {**imported.parameters, **imported.constants}
+    protos = [imported.protos[node.name] for node in nodes]
+    constants = dict.fromkeys(name for proto in protos for name in proto.input if name in data)
+    # Bodies of control flow read outer values too.
+    constants |= dict.fromkeys(n for node in nodes for n in node.inputs if n in data)
     graph = onnx.helper.make_graph(
-        [imported.protos[node.name] for node in nodes],
+        protos,
         "host",
         [info(name) for name in inputs],
         [info(name) for name in outputs],
-        [onnx.numpy_helper.from_array(imported.constants[name], name) for name in constants],
+        [onnx.numpy_helper.from_array(data[name], name) for name in constants],
     )
     model = onnx.helper.make_model(graph, opset_imports=imported.opsets)
     model.ir_version = imported.ir_version

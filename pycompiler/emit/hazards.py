@@ -60,10 +60,12 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
         if isinstance(operand, PeOperand):
             start = base(operand.value, addresses)
             cycles = tuple(start + offset for offset in operand.offsets)
-            low, high = min(cycles), max(cycles) + max(1, operand.words // WORDS_PER_LONG)
-            if operand.indirect:
-                low, high = 0, 1 << 32
-            into.append(Access(operand.memory, _ALL, low, high, slot, cycles))
+            for extra in range(max(1, operand.words // WORDS_PER_LONG)):
+                touched = tuple(word + extra for word in cycles)
+                low, high = min(touched), max(touched) + 1
+                if operand.indirect:
+                    low, high = 0, 1 << 32
+                into.append(Access(operand.memory, _ALL, low, high, slot, touched))
         elif isinstance(operand, BlockOperand):
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from ..graph.graph import MNGraph, Stage
 from ..graph.verify import Rule
 from ..machine import Target
-from . import elementwise, transfer
+from . import elementwise, matmul, reduce, transfer, view
 from .base import Layer
 from .switch import layer as switch
 
 #: Operator name to layer. An operator family adds its table here.
 LAYERS: dict[str, Layer] = {
-    layer.op: layer for family in (elementwise, transfer, switch) for layer in family.LAYERS
+    layer.op: layer for family in (elementwise, matmul, reduce, view, transfer, switch) for layer in family.LAYERS
 }
 
 

@@ -1,7 +1,7 @@
 """The dtype planner: which device dtype each value has.
 
-``float`` keeps every element type. ``mixed`` puts values around matrix products into Half; the
-operators there are none of yet, so that it decides the same.
+``float`` keeps every element type and makes matrix products in single precision. ``mixed`` makes
+them of half words, rounded on the way into the MAU, and adds up singles.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, Stage
+from ..graph.graph import MNGraph, Side, Stage
+from ..layers.matmul import PRECISION, PRODUCTS
 
 _DEVICE = {
     "float16": MNDtype.HALF,
@@ -38,4 +39,11 @@ def plan_dtypes(graph: MNGraph, *, float_dtype: str) -> MNGraph:
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
     }
-    return graph.with_values(values, stage=Stage.DTYPE)
+    chosen = "half" if float_dtype == "mixed" else "single"
+    nodes = tuple(
+        replace(node, attributes=(*node.attributes, (PRECISION, chosen)))
+        if node.side is Side.DEVICE and node.op in PRODUCTS
+        else node
+        for node in graph.nodes
+    )
+    return graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)

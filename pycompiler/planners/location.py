@@ -12,7 +12,7 @@ from ..graph.graph import Location, MNGraph, Side, Stage
 
 
 def plan_locations(graph: MNGraph) -> MNGraph:
-    """Set the location of every value."""
+    """Set the location of every value; again after layouts, which add values."""
     on_device = graph.device_values()
     outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for node in graph.nodes:
@@ -30,4 +30,5 @@ def plan_locations(graph: MNGraph) -> MNGraph:
         return Location.DRAM if crosses else Location.LM
 
     values = {n: replace(value, location=home(n)) for n, value in graph.values.items()}
-    return graph.with_values(values, stage=Stage.LOCATION)
+    stage = max(graph.stage, Stage.LOCATION, key=lambda stage: stage.value)
+    return graph.with_values(values, stage=stage)

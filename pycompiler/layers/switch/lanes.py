@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...graph.graph import MNValue
 from ...machine import Target
 from ..fragment import BlockOperand, Instruction, Operand, PeOperand, Special, Step
+from ..scratch import Words, vector
 from .masks import UnitMasks
 from .passes import Moves
 
@@ -112,18 +112,18 @@ def chunks(items: Sequence[Pair], size: int) -> Iterator[tuple[Pair, ...]]:
 # -- PEs -------------------------------------------------------------------------------------
 
 
-def pe_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Step]:
+def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the PEs of a MAB."""
     count = target.counts["pe"]
-    masks = UnitMasks("subpeid", "grf0", 0, target.cycles)
+    masks = UnitMasks("subpeid", target)
     out: list[Step] = []
     for turn in turns(found, count):
         mask = "" if turn.units is None else masks.use(turn.units, out)
         up = turn.by <= count - turn.by
         rounds = turn.by if up else count - turn.by
         for part in chunks(turn.pairs, target.cycles):
-            here: Operand = _vector(source, [a for a, _ in part])
-            there = _vector(result, [b for _, b in part], mask)
+            here: Operand = vector(source, tuple(a for a, _ in part))
+            there = vector(result, tuple(b for _, b in part), mask)
             for number in range(max(1, rounds)):
                 name = ("msl" if up else "msr") if rounds else "lpassa"
                 last = number >= rounds - 1
@@ -160,11 +160,11 @@ def l1bm_room(target: Target) -> L1bmRoom:
     return L1bmRoom(target.words("l1bm") // words - 1, words, words // target.cycles)
 
 
-def mab_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Step]:
+def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the MABs of an L1B: by turns or by casts."""
     count = target.counts["mab"]
     found_turns, found_casts = turns(found, count), casts(found, count, target.cycles)
-    masks = UnitMasks("mabid", "grf0", 0, target.cycles)
+    masks = UnitMasks("mabid", target)
     if _turn_cost(found_turns, target) <= _cast_cost(found_casts, target):
         return list(_turn_steps(found_turns, masks, source, result, target))
     return list(_cast_steps(found_casts, masks, source, result, target))
@@ -189,7 +189,7 @@ def _cast_cost(found: Sequence[Cast], target: Target) -> int:
 
 
 def _turn_steps(
-    found: Sequence[Turn], masks: UnitMasks, source: MNValue, result: MNValue, target: Target
+    found: Sequence[Turn], masks: UnitMasks, source: Words, result: Words, target: Target
 ) -> Iterator[Step]:
     room = l1bm_room(target)
     shift = _shifts(target)
@@ -209,12 +209,12 @@ def _turn_steps(
             mask = "" if turn.units is None else masks.use(turn.units, steps)
             yield from steps
             at = BlockOperand("l1bm", slots[tuple(a for a, _ in part)], room.words)
-            there = _vector(result, [b for _, b in part], mask)
+            there = vector(result, tuple(b for _, b in part), mask)
             yield _step("l1bm", f"l1bmd{shift[turn.by]}", at, there)
 
 
 def _cast_steps(
-    found: Sequence[Cast], masks: UnitMasks, source: MNValue, result: MNValue, target: Target
+    found: Sequence[Cast], masks: UnitMasks, source: Words, result: Words, target: Target
 ) -> Iterator[Step]:
     room = l1bm_room(target)
     one = target.transfer("l1bmm", "to_pe").source_words
@@ -246,7 +246,7 @@ def _cast_steps(
             first = slots[cast.at] + (cast.first - spare) * pes
             written = (cast.results[0],) * spare + cast.results
             yield _step(
-                "l1bm", "l1bmm", BlockOperand("l1bm", first, one), _vector(result, written, mask)
+                "l1bm", "l1bmm", BlockOperand("l1bm", first, one), vector(result, written, mask)
             )
 
 
@@ -263,13 +263,9 @@ def _shifts(target: Target) -> dict[int, str]:
 
 
 def _up(
-    source: MNValue, read: Sequence[int], at: int, room: L1bmRoom, target: Target
+    source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target
 ) -> Step:
-    return _step("l1bm", "l1bmd", _vector(source, read), BlockOperand("l1bm", at, room.words))
-
-
-def _vector(value: MNValue, words: Sequence[int], mask: str = "") -> PeOperand:
-    return PeOperand(value.location.memory, tuple(words), value.name, mask=mask)
+    return _step("l1bm", "l1bmd", vector(source, tuple(read)), BlockOperand("l1bm", at, room.words))
 
 
 def _step(slot: str, mnemonic: str, source: Operand, destination: Operand) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...machine import Target
 from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
 
 _WORD_BITS = 32
@@ -13,12 +14,12 @@ _REGISTERS = range(1, 16)
 class UnitMasks:
     """Makes masks of sets of units (bit u of a number stands for unit u), and keeps them.
 
-    ``unit`` is the fixed input with the unit's number (``mabid``, ``subpeid``). The long word
-    ``at`` of register file ``memory`` is taken for it.
+    ``unit`` is the fixed input with the unit's number (``mabid``, ``subpeid``). The last long word
+    of the second register file is taken for it.
     """
 
-    def __init__(self, unit: str, memory: str, at: int, cycles: int):
-        self._number = PeOperand(memory, (at,) * cycles)
+    def __init__(self, unit: str, target: Target):
+        self._number = PeOperand("grf1", (target.words("grf1") - 1,) * target.cycles)
         self._unit = unit
         self._made: dict[int, int] = {}
         self._ready = False

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...graph.graph import MNValue
 from ...machine import Target
-from ..fragment import BlockOperand, Instruction, Line, Move, Operand, PeOperand, Step
+from ..fragment import BlockOperand, Instruction, Line, Move, Operand, Step
+from ..scratch import Words, vector
 from .lanes import l1bm_room
 from .passes import Moves
 
@@ -81,7 +81,7 @@ def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_B
 # -- L1Bs ------------------------------------------------------------------------------------
 
 
-def l1b_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Step]:
+def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the L1Bs of an L2B."""
     count, room = target.counts["l1b"], _l1b_room(target)
     blocks = _blocks(_origins(found, count), room.block)
@@ -111,7 +111,7 @@ def _batch(blocks: Sequence[_Block], start: int, room: _Room) -> list[_Block]:
 
 
 def _l1b_batch(
-    batch: Sequence[_Block], room: _Room, source: MNValue, result: MNValue, target: Target
+    batch: Sequence[_Block], room: _Room, source: Words, result: Words, target: Target
 ) -> Iterator[Step]:
     size = room.row * room.block
     reads = list(dict.fromkeys(o[1] for b in batch for o in b.origins if o is not None))
@@ -187,7 +187,7 @@ def l1b_cost(found: Moves, target: Target) -> int:
 # -- L2Bs ------------------------------------------------------------------------------------
 
 
-def l2b_lines(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Line]:
+def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> list[Line]:
     """Return the code of a pass over the L2Bs of the chip."""
     count = target.level_range["L2B"]
     origins = _origins(found, count)
@@ -218,8 +218,8 @@ def _l2b_batch(
     read: Sequence[int],
     origins: dict[int, tuple[Origin | None, ...]],
     row: int,
-    source: MNValue,
-    result: MNValue,
+    source: Words,
+    result: Words,
     target: Target,
 ) -> Iterator[Line]:
     room = _l1b_room(target)
@@ -288,7 +288,7 @@ def _runs(
 
 
 def _whole_rows(
-    value: MNValue,
+    value: Words,
     rows: Sequence[int],
     l2: int,
     l1: int,
@@ -326,9 +326,9 @@ def l2b_cost(found: Moves, target: Target) -> int:
 
 
 def _pe_step(
-    value: MNValue, rows: Sequence[int], at: int, words: int, *, up: bool
+    value: Words, rows: Sequence[int], at: int, words: int, *, up: bool
 ) -> Step:
-    local: Operand = PeOperand(value.location.memory, tuple(rows), value.name)
+    local: Operand = vector(value, tuple(rows))
     above: Operand = BlockOperand("l1bm", at, words)
     source, destination = (local, above) if up else (above, local)
     return Step((Instruction("l1bm", "l1bmd", (source,), (destination,)),))
