@@ -15,6 +15,7 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
+from ..pfvm.decompose import decompose
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.session import Array
@@ -55,6 +56,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     model = prepare(model)
+    model = prepare(decompose(model, static_types(model)))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}

@@ -1,0 +1,236 @@
+"""Operators that are made of others: Softmax, LayerNormalization and their kin.
+
+A table of operator names and how each is written with operators that the device has layers for.
+Bodies of control flow and functions are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..graph.graph import TensorType
+from .names import all_names, fresh
+from .session import Array
+
+
+@dataclass
+class Writer:
+    """Collects the nodes that replace one node."""
+
+    node: onnx.NodeProto
+    types: dict[str, TensorType]
+    taken: set[str]
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def type(self, index: int) -> TensorType:
+        """Return the type of an input."""
+        return self.types[self.node.input[index]]
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """Return an attribute of the node."""
+        for found in self.node.attribute:
+            if found.name == name:
+                return helper.get_attribute_value(found)
+        return default
+
+    def constant(self, array: Array, what: str) -> str:
+        """Return the name of a constant."""
+        name = self._name(what)
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def number(self, value: float) -> str:
+        """Return the name of a constant of the node's own element type."""
+        dtype = helper.tensor_dtype_to_np_dtype(
+            onnx.TensorProto.DataType.Value(self.type(0).elem.upper())
+        )
+        return self.constant(np.asarray(value, dtype=dtype), "number")
+
+    def ints(self, values: Sequence[int]) -> str:
+        """Return the name of a constant of axes."""
+        return self.constant(np.asarray(values, dtype=np.int64), "axes")
+
+    def op(self, op: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
+        """Append a node; return its result."""
+        name = result or self._name(op)
+        made = helper.make_node(op, list(inputs), [name], **attributes)
+        made.name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
+        made.metadata_props.extend(self.node.metadata_props)
+        self.nodes.append(made)
+        return name
+
+    def _name(self, what: str) -> str:
+        name = fresh(f"{self.node.output[0]}.{what}", self.taken)
+        self.taken.add(name)
+        return name
+
+    def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
+        """Append the mean over axes, which stay with size 1."""
+        total = self.op("ReduceSum", value, self.ints(axes), keepdims=1)
+        return self.op("Mul", total, self.number(1.0 / count), result=result)
+
+
+def _axis(write: Writer, default: int) -> int:
+    rank = len(write.type(0).shape)
+    return int(write.attribute("axis", default)) % rank if rank else 0
+
+
+def _softmax(write: Writer) -> bool:
+    axes = [_axis(write, -1)] if write.type(0).shape else []
+    if not axes:
+        return False
+    shifted, total = _shifted(write, axes)
+    write.op("Mul", shifted, write.op("Reciprocal", total), result=write.node.output[0])
+    return True
+
+
+def _shifted(write: Writer, axes: list[int]) -> tuple[str, str]:
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    powers = write.op("Exp", write.op("Sub", value, largest))
+    return powers, write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
+
+
+def _log_softmax(write: Writer) -> bool:
+    if not write.type(0).shape:
+        return False
+    axes = [_axis(write, -1)]
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    moved = write.op("Sub", value, largest)
+    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
+    write.op("Sub", moved, write.op("Log", total), result=write.node.output[0])
+    return True
+
+
+def _layer_norm(write: Writer) -> bool:
+    if len(write.node.output) > 1 and any(write.node.output[1:]):
+        return False
+    shape = write.type(0).shape
+    axes = list(range(_axis(write, -1), len(shape)))
+    count = prod(shape[axis] for axis in axes)
+    value = write.node.input[0]
+    moved = write.op("Sub", value, write.mean(value, axes, count))
+    normal = _normalised(write, moved, axes, count)
+    return _scaled(write, normal)
+
+
+def _rms_norm(write: Writer) -> bool:
+    shape = write.type(0).shape
+    axes = list(range(_axis(write, -1), len(shape)))
+    normal = _normalised(write, write.node.input[0], axes, prod(shape[a] for a in axes))
+    return _scaled(write, normal)
+
+
+def _normalised(write: Writer, value: str, axes: Sequence[int], count: int) -> str:
+    variance = write.mean(write.op("Mul", value, value), axes, count)
+    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
+    return write.op("Mul", value, write.op("Reciprocal", deviation))
+
+
+def _scaled(write: Writer, normal: str) -> bool:
+    scale, shift = (*write.node.input[1:], "", "")[:2]
+    for op, operand in (("Mul", scale), ("Add", shift)):
+        if operand:
+            normal = write.op(op, normal, operand)
+    write.op("Identity", normal, result=write.node.output[0])
+    return True
+
+
+def _batch_norm(write: Writer) -> bool:
+    if int(write.attribute("training_mode", 0)) or len(write.node.output) > 1:
+        return False
+    shape = write.type(0).shape
+    wide = write.ints([-1] + [1] * (len(shape) - 2))
+    value, *facts = write.node.input
+    scale, shift, mean, variance = (write.op("Reshape", name, wide) for name in facts)
+    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
+    factor = write.op("Mul", scale, write.op("Reciprocal", deviation))
+    moved = write.op("Mul", write.op("Sub", value, mean), factor)
+    write.op("Add", moved, shift, result=write.node.output[0])
+    return True
+
+
+def _mean(write: Writer) -> bool:
+    shape = write.type(0).shape
+    if len(write.node.input) > 1 and write.node.input[1]:
+        return False
+    axes = list(range(len(shape)))
+    keep = int(write.attribute("keepdims", 1))
+    return _mean_over(write, axes, keep)
+
+
+def _mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
+    shape = write.type(0).shape
+    count = prod(shape[axis] for axis in axes)
+    total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)
+    write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
+    return True
+
+
+_RULES: dict[str, Callable[[Writer], bool]] = {
+    "Softmax": _softmax,
+    "LogSoftmax": _log_softmax,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "BatchNormalization": _batch_norm,
+    "ReduceMean": _mean,
+}
+
+#: Element types the rules are for.
+_FLOATS = frozenset({"float"})
+
+
+def decompose(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
+    """Return ``model`` with what the table names written out; ``types`` are those of its values."""
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+    if opset < 18:  # before, axes of reductions were attributes
+        return model
+    data = {t.name: t for t in model.graph.initializer}
+    taken = all_names(model.graph)
+    nodes: list[onnx.NodeProto] = []
+    constants: list[onnx.TensorProto] = []
+    for node in model.graph.node:
+        written = _write(node, types, taken, data)
+        if written is None:
+            nodes.append(node)
+        else:
+            nodes += written.nodes
+            constants += written.constants
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    out.graph.node.extend(nodes)
+    out.graph.initializer.extend(constants)
+    return out
+
+
+def _write(
+    node: onnx.NodeProto,
+    types: dict[str, TensorType],
+    taken: set[str],
+    data: dict[str, onnx.TensorProto],
+) -> Writer | None:
+    rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if rule is None or types[node.input[0]].elem not in _FLOATS:
+        return None
+    write = Writer(node, types, taken)
+    if node.op_type == "ReduceMean" and len(node.input) > 1 and node.input[1]:
+        if node.input[1] not in data:
+            return None
+        rank = len(types[node.input[0]].shape)
+        axes = [int(a) % rank for a in numpy_helper.to_array(data[node.input[1]]).reshape(-1)]
+        if not axes:
+            axes = [] if write.attribute("noop_with_empty_axes", 0) else list(range(rank))
+        return write if _mean_over(write, axes, int(write.attribute("keepdims", 1))) else None
+    return write if rule(write) else None
