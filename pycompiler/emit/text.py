@@ -40,17 +40,22 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     mask = f"/{operand.mask}" if operand.mask else ""
     sign = "-" if operand.negate else ""
     if isinstance(operand, Special):
-        return f"{sign}${operand.name}{operand.option}{mask}"
+        return f"{sign}${operand.name}{mask}"
+    if operand.memory == "omr":
+        return f"$omr{operand.offsets[0] // target.cycles}{mask}"
+    if operand.memory == "t":
+        return f"{sign}$lt{mask}"
     start = base(operand.value, addresses)
-    chosen = operand.word
-    within = (chosen,) * len(operand.offsets) if isinstance(chosen, int) else chosen
-    words = tuple(
-        (start + offset) * WORDS_PER_LONG + word
-        for offset, word in zip(operand.offsets, within, strict=True)
-    )
+    words = tuple((start + offset) * WORDS_PER_LONG for offset in operand.offsets)
+    width = operand.words
+    if operand.word is not None:
+        width = 1
+        chosen = operand.word
+        within = (chosen,) * len(words) if isinstance(chosen, int) else chosen
+        words = tuple(at + word for at, word in zip(words, within, strict=True))
     letter = target.letter(operand.memory) + ("t" if operand.indirect else "")
-    at = _address(words, operand.words)
-    return f"{sign}${_WIDTHS[operand.words]}{letter}{at}{operand.option}{mask}"
+    option = "e" if operand.extend else "r" if operand.reduce else ""
+    return f"{sign}${_WIDTHS[width]}{letter}{_address(words, width)}{option}{mask}"
 
 
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
@@ -67,7 +72,10 @@ def instruction_text(instruction: Instruction, addresses: Addresses, target: Tar
     """One instruction of a PE line."""
     operands: tuple[Operand, ...] = (*instruction.sources, *instruction.destinations)
     shown = (operand_text(operand, addresses, target) for operand in operands)
-    return " ".join((instruction.mnemonic, *shown))
+    mnemonic = instruction.mnemonic
+    if instruction.flush is not None:
+        mnemonic += f"/$imr{instruction.flush.offsets[0] // target.cycles}"
+    return " ".join((mnemonic, *shown))
 
 
 def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str:

@@ -14,19 +14,21 @@ class PeOperand:
     """Long words of a PE memory, one per cycle, at ``offsets`` from the base of ``value``.
 
     ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
-    ``words`` are the 32-bit words of one access; a single one is word ``word`` of the long word.
-    ``mask`` is the mask of a destination as text (``$imr1``), ``option`` the ``e`` or ``r`` of a
-    source. ``indirect`` adds the T register to every address (LM0 only).
+    ``words`` are the 32-bit words of one access; ``word`` accesses only that word of each long
+    word. ``extend`` reads it as the next lower format (MAU sources), ``reduce`` as the next higher
+    one. ``mask`` is the mask of a destination as text (``$imr1``). ``indirect`` adds the T register
+    to every address (LM0 only).
     """
 
     memory: str
     offsets: tuple[int, ...]
     value: str | None = None
     negate: bool = False
+    word: int | tuple[int, ...] | None = None
+    extend: bool = False
     words: int = 2
-    word: int | tuple[int, ...] = 0
     mask: str = ""
-    option: str = ""
+    reduce: bool = False
     indirect: bool = False
 
 
@@ -34,13 +36,12 @@ class PeOperand:
 class Special:
     """An operand without an address: a forwarding path (``aluf``), ``nowrite``, ``mabid``, ``lx``.
 
-    ``mask``, ``option`` and ``negate`` are those of :class:`PeOperand`.
+    ``negate`` and ``mask`` are those of :class:`PeOperand`.
     """
 
     name: str
-    mask: str = ""
-    option: str = ""
     negate: bool = False
+    mask: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,16 @@ Operand = PeOperand | Special | BlockOperand | Literal
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...)."""
+    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...).
+
+    ``flush`` is the mask register whose zeros clear the result.
+    """
 
     slot: str
     mnemonic: str
     sources: tuple[Operand, ...]
     destinations: tuple[Operand, ...]
+    flush: PeOperand | None = None
 
 
 @dataclass(frozen=True)

@@ -572,8 +572,8 @@ def _tile(
 def _operand(kind: Precision, value: MNValue, words: tuple[int, ...], word: int) -> PeOperand:
     memory = value.location.memory
     if kind.words >= WORDS_PER_LONG:
-        return PeOperand(memory, words, value.name, words=kind.words, option="r")
-    return PeOperand(memory, words, value.name, words=1, word=word)
+        return PeOperand(memory, words, value.name, words=kind.words, reduce=True)
+    return PeOperand(memory, words, value.name, word=word)
 
 
 def _pipelined(
@@ -634,18 +634,16 @@ def _half_tail(
                 source.memory,
                 tuple(at + word // WORDS_PER_LONG for at in source.offsets),
                 source.value,
-                words=1,
                 word=word % WORDS_PER_LONG,
             )
             there = PeOperand(
                 "grf1",
                 tuple(at + word // WORDS_PER_LONG for at in total.offsets),
-                words=1,
                 word=word % WORDS_PER_LONG,
                 mask=mask,
             )
             yield Step((Instruction("alu", "ipassa", (here,), (there,)),))
-        cleared = PeOperand("grf1", total.offsets, words=4, option="r")
+        cleared = PeOperand("grf1", total.offsets, words=4, reduce=True)
         yield Step((Instruction("alu", kind.convert, (cleared,), nowhere),))
         yield Step((instruction,))
 

@@ -245,7 +245,7 @@ _COST = {Level.PE: pe_cost, Level.MAB: mab_cost, Level.L1B: l1b_cost, Level.L2B:
 
 def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
     assert word < WORDS_PER_LONG
-    return PeOperand(memory, (at,) * target.cycles, words=1, word=word)
+    return PeOperand(memory, (at,) * target.cycles, word=word)
 
 
 def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:

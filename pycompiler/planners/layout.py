@@ -181,6 +181,9 @@ class _Plan:
                         self._join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
+        # Elements per long word of the values of each class. Where they differ, words of one
+        # value do not lie beside words of another: such classes stay off the W level.
+        self.widths: dict[AxisClass, set[int]] = {}
         # Larger operators first; the order of the graph decides between equals.
         for node, frame in self._by_size():
             self._classes_of(node, frame)
@@ -217,6 +220,8 @@ class _Plan:
                 return False
             if one.exact and held != one.size:
                 return False
+            if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
+                return False
             wanted.append((one, found))
         for one, digits in wanted:
             one.digits, one.placed = digits, True
@@ -245,8 +250,10 @@ class _Plan:
                 root = self._find((f"{node.name}\n", axis))
                 found.append(self.classes.setdefault(root, AxisClass(size, size)))
                 found[-1].exact |= axis in frame.exact
+        widths = {self.graph.values[name].dtype.words_per_long for name, _ in frame.values}
         for one in found:
             self.meets.setdefault(one, set()).update(other for other in found if other is not one)
+            self.widths.setdefault(one, set()).update(widths)
         return found
 
     # -- digits ------------------------------------------------------------------------------
@@ -254,8 +261,9 @@ class _Plan:
     def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
         """Give digits to the classes of one operator that have none yet."""
         new = [one for one in classes if not one.placed]
-        dtype = self.graph.values[node.outputs[0]].dtype
-        for digit in machine_digits(self.target, dtype.words_per_long):
+        widths = set().union(*(self.widths[one] for one in classes))
+        packed = widths.pop() if len(widths) == 1 else 1
+        for digit in machine_digits(self.target, packed):
             share = prod(one.rest for one in classes)
             # One vector per PE is the least a PE works on: more PEs would only make copies.
             if digit.level is not Level.W and share <= self.target.cycles:

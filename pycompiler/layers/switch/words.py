@@ -61,7 +61,7 @@ def _by_address(
 
 def _word(value: MNValue, at: Sequence[int], word: Sequence[int]) -> PeOperand:
     memory = value.location.memory
-    return PeOperand(memory, tuple(at), value.name, words=1, word=tuple(word))
+    return PeOperand(memory, tuple(at), value.name, word=tuple(word))
 
 
 def _groups(
@@ -96,7 +96,7 @@ def _by_rotation(
         constants[number] = PeOperand(_CONSTANTS, at)
         for word in range(WORDS_PER_LONG):
             bits = number >> (WORDS_PER_LONG - 1 - word) * _ADDRESSED & ((1 << _ADDRESSED) - 1)
-            place = PeOperand(_CONSTANTS, at, words=1, word=word)
+            place = PeOperand(_CONSTANTS, at, word=word)
             yield _step("imm", (Literal(bits),), place)
     total = PeOperand(_SUM, tuple(range(target.cycles)))
     forward = Special("aluf")
