@@ -104,7 +104,12 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
     facts = {
         "software": _software(),
         "machine": [target.name, target.digest],
-        "options": [options.float_dtype, options.strict],
+        "options": [
+            options.float_dtype,
+            options.strict,
+            options.scheduler,
+            options.sram_budget,
+        ],
     }
     digest = hashlib.sha256(json.dumps(facts).encode())
     digest.update(_canonical(model))

@@ -52,13 +52,14 @@ OPTIONS: dict[str, Option] = {
     "envs": Option("a dict of environment variables", _is_environment, None),
     "scheduler": Option(
         *_one_of("always_from_dram", "reuse_consecutive", "spill_opt", "auto_recompute_sa"),
-        "always_from_dram",
+        "reuse_consecutive",
+        True,
     ),
     "simulation_mode": Option(*_one_of("fake", "default", "fast", "best", "full"), "default"),
     "layout_planner": Option("a name", lambda value: isinstance(value, str), None),
     "layout_spec": Option("a path", _is_path, None),
     "gemm_layout_spec": Option("a path", _is_path, None),
-    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0),
+    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
     "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
     "out_onnx": Option("a path", _is_path, None),
     "num_threads": Option("a count of at least 1", _is_count, None),
@@ -71,6 +72,8 @@ class Options:
 
     float_dtype: str = "float"
     strict: bool = False
+    scheduler: str = "reuse_consecutive"
+    sram_budget: float = 1.0
     given: tuple[tuple[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -92,4 +95,15 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     def chosen(key: str) -> Any:
         return given.get(key, OPTIONS[key].default)
 
-    return Options(chosen("float_dtype"), chosen("strict"), tuple(given.items()), tuple(notes))
+    scheduler = chosen("scheduler")
+    if scheduler == "auto_recompute_sa":
+        notes.append("scheduler `auto_recompute_sa` is not there yet: `spill_opt` takes its place")
+        scheduler = "spill_opt"
+    return Options(
+        chosen("float_dtype"),
+        chosen("strict"),
+        scheduler,
+        float(chosen("sram_budget")),
+        tuple(given.items()),
+        tuple(notes),
+    )

@@ -33,6 +33,7 @@ from .planners.side import plan_sides
 from .report.report import Report
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
+from .scheduler.resident import schedule_resident
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -67,7 +68,7 @@ def compile_onnx(
         ("dtype", lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype)),
         ("location", plan_locations),
         ("layout", lambda graph: plan_locations(plan_layouts(graph, target))),
-        ("always_from_dram", lambda graph: schedule(graph, target)),
+        (options.scheduler, lambda graph: _schedule(graph, target, options)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
     rules = (*STRUCTURE, *RULES)
@@ -90,6 +91,13 @@ def compile_onnx(
         app = _make_app(graph, imported, segments, codes, target, report)
     vsm = _program_text(app)
     return Compiled(app, vsm, graph)
+
+
+def _schedule(graph: MNGraph, target: Target, options: Options) -> MNGraph:
+    if options.scheduler == "always_from_dram":
+        return schedule(graph, target)
+    consecutive = options.scheduler == "reuse_consecutive"
+    return schedule_resident(graph, target, consecutive=consecutive, share=options.sram_budget)
 
 
 def _report_fallback(graph: MNGraph, report: Report) -> None:
