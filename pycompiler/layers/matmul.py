@@ -453,18 +453,19 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
         return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
 
     batch: list[list[tuple[int, int, int]]] = []
+    # Where the matrix is the same for all of a batch axis, that axis is more vectors.
+    more: list[list[tuple[int, int, int]]] = []
     for index, axis in enumerate(roles.c[0]):
         own = along(c, axis)
         one, other = (
             along(x, side[index]) if side[index] is not None else (0,) * len(own)
             for x, side in ((a, roles.a[0]), (b, roles.b[0]))
         )
-        batch.append(list(zip(one, other, own, strict=True)))
-    batches = [
-        tuple(sum(column) for column in zip((0, 0, 0), *chosen, strict=True))
-        for chosen in product(*batch)
-    ]
+        shared = roles.b[0][index] is None
+        (more if shared else batch).append(list(zip(one, other, own, strict=True)))
     m_a, m_c = along(a, roles.a[1]), along(c, roles.c[1])
+    more.append([(one, 0, own) for one, own in zip(m_a, m_c, strict=True)])
+    batches = _sums_of(batch)
     n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
     bias = (0,) * len(n_c)
     if len(node.inputs) > 2 and node.inputs[2]:
@@ -474,12 +475,20 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
             bias = _axis_addresses(found.axes[-1], rows)
     first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(
-        tuple(batches),  # type: ignore[arg-type]
-        tuple(zip(m_a, m_c, strict=True)),
+        tuple(batches),
+        tuple((one, own) for one, _, own in _sums_of(more)),
         tuple(zip(n_b, n_c, bias, strict=True)),
         tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k, kind, target)),
         first[1] - first[0] if len(first) > 1 else 0,
     )
+
+
+def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, int, int]]:
+    """Return the addresses of all combinations of indices."""
+    return [
+        (sum(c[0] for c in chosen), sum(c[1] for c in chosen), sum(c[2] for c in chosen))
+        for chosen in product(*axes)
+    ]
 
 
 def _sums(

@@ -27,6 +27,8 @@ class Writer:
     node: onnx.NodeProto
     types: dict[str, TensorType]
     taken: set[str]
+    #: inputs that are constants
+    data: dict[str, Array]
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
@@ -178,6 +180,165 @@ def _mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
     return True
 
 
+# -- indices -----------------------------------------------------------------------------------
+
+
+def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
+    """Append the sum over ``axis`` of ``table`` where the position on it is ``index``.
+
+    Both have ``rank`` axes, ``index`` size 1 on ``axis``; ``size`` is that of ``table`` there.
+    """
+    elem = write.type(1).elem
+    dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
+    wide = [size if place == axis else 1 for place in range(rank)]
+    places = write.constant(np.arange(size, dtype=dtype).reshape(wide), "places")
+    zero = write.constant(np.zeros((), dtype=dtype), "zero")
+    whole = write.constant(np.asarray(size, dtype=dtype), "size")
+    index = write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
+    chosen = write.op("Where", write.op("Equal", index, places), table, write.number(0.0))
+    return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
+
+
+def _unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
+    return write.op("Unsqueeze", value, write.ints(axes)) if axes else value
+
+
+def _gather(write: Writer) -> bool:
+    table, index = write.type(0), write.type(1)
+    axis = _axis(write, 0)
+    name = write.node.input[1]
+    given = write.data.get(name)
+    if given is not None and given.size == 1:
+        size = table.shape[axis]
+        at = int(given.reshape(-1)[0]) % size
+        ends = [write.ints([v]) for v in (at, at + 1, axis)]
+        part = write.op("Slice", write.node.input[0], *ends)
+        if index.shape:
+            shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
+            write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
+        else:
+            write.op("Squeeze", part, write.ints([axis]), result=write.node.output[0])
+        return True
+    if table.elem not in _FLOATS:
+        return False
+    inner = len(index.shape)
+    rank = len(table.shape) + inner
+    after = len(table.shape) - axis - 1
+    # Axes: those before, the index's, the one it picks from, those behind.
+    wide = _unsqueezed(write, write.node.input[0], range(axis, axis + inner))
+    places = [*range(axis), axis + inner, *range(rank - after, rank)]
+    wide_index = _unsqueezed(write, name, places)
+    found = _picked(write, wide, wide_index, axis + inner, rank, table.shape[axis])
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def _gather_elements(write: Writer) -> bool:
+    table, index = write.type(0), write.type(1)
+    axis = _axis(write, 0)
+    value = write.node.input[0]
+    for place, (own, wanted) in enumerate(zip(table.shape, index.shape, strict=True)):
+        if place != axis and own != wanted:
+            value = write.op("Slice", value, *(write.ints([v]) for v in (0, wanted, place)))
+    wide = _unsqueezed(write, value, [axis])
+    wide_index = _unsqueezed(write, write.node.input[1], [axis + 1])
+    rank = len(table.shape) + 1
+    found = _picked(write, wide, wide_index, axis + 1, rank, table.shape[axis])
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def _one_hot(write: Writer) -> bool:
+    index, values = write.type(0), write.data.get(write.node.input[2])
+    depth = write.data.get(write.node.input[1])
+    if values is None or depth is None or index.elem not in ("int64", "int32"):
+        return False
+    size, rank = int(depth.reshape(-1)[0]), len(index.shape) + 1
+    axis = int(write.attribute("axis", -1)) % rank
+    wide = [size if place == axis else 1 for place in range(rank)]
+    places = write.constant(np.arange(size).reshape(wide).astype(index.elem), "places")
+    own = write.node.input[0]
+    zero = write.constant(np.zeros((), dtype=index.elem), "zero")
+    whole = write.constant(np.asarray(size, dtype=index.elem), "size")
+    own = write.op("Where", write.op("Less", own, zero), write.op("Add", own, whole), own)
+    same = write.op("Equal", _unsqueezed(write, own, [axis]), places)
+    off, on = (write.constant(v, "value") for v in values.reshape(-1))
+    write.op("Where", same, on, off, result=write.node.output[0])
+    return True
+
+
+def _extreme_index(write: Writer) -> bool:
+    """The first place of the largest or smallest element, found among places as floats."""
+    shape = write.type(0).shape
+    if not shape or int(write.attribute("select_last_index", 0)):
+        return False
+    axis = _axis(write, 0)
+    size = shape[axis]
+    reduce = "ReduceMax" if write.node.op_type == "ArgMax" else "ReduceMin"
+    value = write.node.input[0]
+    best = write.op(reduce, value, write.ints([axis]), keepdims=1)
+    wide = [size if place == axis else 1 for place in range(len(shape))]
+    places = write.constant(np.arange(size, dtype=np.float32).reshape(wide), "places")
+    where = write.op("Where", write.op("Equal", value, best), places, write.number(float(size)))
+    keep = int(write.attribute("keepdims", 1))
+    found = write.op("ReduceMin", where, write.ints([axis]), keepdims=keep)
+    write.op("Cast", found, result=write.node.output[0], to=onnx.TensorProto.INT64)
+    return True
+
+
+# -- losses ------------------------------------------------------------------------------------
+
+
+def _cross_entropy(write: Writer) -> bool:
+    shape = write.type(0).shape
+    axes = [1]
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    moved = write.op("Sub", value, largest)
+    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
+    chances = write.op("Sub", moved, write.op("Log", total))
+    if len(write.node.output) > 1 and write.node.output[1]:
+        write.op("Identity", chances, result=write.node.output[1])
+    return _likelihood(write, chances, shape)
+
+
+def _nll(write: Writer) -> bool:
+    return _likelihood(write, write.node.input[0], write.type(0).shape)
+
+
+def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
+    """Append the negative likelihood of the targets, weighted and reduced."""
+    target = write.node.input[1]
+    elem = write.type(1).elem
+    size, rank = shape[1], len(shape)
+    wide = [size if place == 1 else 1 for place in range(rank)]
+    places = write.constant(np.arange(size).reshape(wide).astype(elem), "places")
+    # Targets outside of the classes, ignored ones among them, meet no place.
+    same = write.op("Equal", _unsqueezed(write, target, [1]), places)
+    ignored = write.attribute("ignore_index", None)
+    if ignored is not None and 0 <= int(ignored) < size:
+        number = write.constant(np.asarray(int(ignored), dtype=elem), "ignored")
+        same = write.op("And", same, write.op("Not", write.op("Equal", places, number)))
+    zero = write.number(0.0)
+    weights = write.number(-1.0)
+    if len(write.node.input) > 2 and write.node.input[2]:
+        weight = write.op("Reshape", write.node.input[2], write.ints(wide))
+        weights = write.op("Neg", weight)
+    each = write.op("Where", same, write.op("Mul", chances, weights), zero)
+    reduction = bytes(write.attribute("reduction", b"mean")).decode()
+    goal = write.node.output[0]
+    if reduction == "none":
+        write.op("ReduceSum", each, write.ints([1]), keepdims=0, result=goal)
+        return True
+    total = write.op("ReduceSum", each, keepdims=0, result=goal if reduction == "sum" else None)
+    if reduction == "sum":
+        return True
+    counted = write.op("Where", same, write.op("Neg", weights), zero)
+    count = write.op("ReduceSum", counted, keepdims=0)
+    write.op("Mul", total, write.op("Reciprocal", count), result=goal)
+    return True
+
+
 _RULES: dict[str, Callable[[Writer], bool]] = {
     "Softmax": _softmax,
     "LogSoftmax": _log_softmax,
@@ -185,7 +346,17 @@ _RULES: dict[str, Callable[[Writer], bool]] = {
     "RMSNormalization": _rms_norm,
     "BatchNormalization": _batch_norm,
     "ReduceMean": _mean,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "OneHot": _one_hot,
+    "ArgMax": _extreme_index,
+    "ArgMin": _extreme_index,
+    "SoftmaxCrossEntropyLoss": _cross_entropy,
+    "NegativeLogLikelihoodLoss": _nll,
 }
+
+#: Rules for which the first input need be no float.
+_ANY = frozenset({"Gather", "OneHot"})
 
 #: Element types the rules are for.
 _FLOATS = frozenset({"float"})
@@ -197,6 +368,10 @@ def decompose(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.Mode
     if opset < 18:  # before, axes of reductions were attributes
         return model
     data = {t.name: t for t in model.graph.initializer}
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value":
+                data[node.output[0]] = attribute.t
     taken = all_names(model.graph)
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
@@ -222,9 +397,12 @@ def _write(
     data: dict[str, onnx.TensorProto],
 ) -> Writer | None:
     rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-    if rule is None or types[node.input[0]].elem not in _FLOATS:
+    if rule is None or (
+        types[node.input[0]].elem not in _FLOATS and node.op_type not in _ANY
+    ):
         return None
-    write = Writer(node, types, taken)
+    read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
+    write = Writer(node, types, taken, read)
     if node.op_type == "ReduceMean" and len(node.input) > 1 and node.input[1]:
         if node.input[1] not in data:
             return None
