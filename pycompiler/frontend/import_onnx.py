@@ -16,6 +16,7 @@ from onnx import numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
 from ..pfvm.decompose import decompose
+from ..pfvm.fold import fold_constants
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.session import Array
@@ -57,6 +58,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     """
     model = prepare(model)
     model = prepare(decompose(model, static_types(model)))
+    model = fold_constants(model, static_types(model))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}

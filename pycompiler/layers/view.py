@@ -53,8 +53,21 @@ class _Moving(Layer):
 # -- layouts ---------------------------------------------------------------------------------
 
 
-def whole_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
-    """Return a layout without padding: digits of the machine go to axes they divide."""
+def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
+    """Return a layout for a value nobody has laid out: without padding if that is small enough."""
+    whole = whole_layout(shape, dtype, target)
+    if whole.num_lw(target.cycles) * 4 <= target.words("lm0"):
+        return whole
+    return whole_layout(shape, dtype, target, padded=True)
+
+
+def whole_layout(
+    shape: tuple[int, ...], dtype: MNDtype, target: Target, *, padded: bool = False
+) -> Layout:
+    """Return a layout in which digits of the machine go to axes they divide.
+
+    ``padded`` gives a digit that divides no axis to the longest.
+    """
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
     copies: dict[Level, set[tuple[int, int]]] = {}
@@ -63,15 +76,16 @@ def whole_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layo
         for digit in primes(ranges[level]):
             enough = level is not Level.W and prod(rest) <= target.cycles
             axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit[1] == 0), None)
+            if axis is None and padded and prod(rest) > 1:
+                axis = max(range(len(rest)), key=lambda a: rest[a])
             if axis is None or enough:
                 copies.setdefault(level, set()).add(digit)
                 continue
             chosen.append((axis, digit))
-            rest[axis] //= digit[1]
+            rest[axis] = -(-rest[axis] // digit[1])
         if level is Level.W and copies.get(level):
             # Words are packed wholly or not at all.
-            for axis, digit in chosen:
-                rest[axis] *= digit[1]
+            rest = list(shape)
             copies[level] = set(primes(ranges[level]))
             continue
         for axis, (stride, size) in chosen:
@@ -142,10 +156,14 @@ class View(_Moving):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
         tries = [hints[source.name]] if source.name in hints else []
-        tries.append(whole_layout(source.shape, dtype, target))
+        tries += [fresh_layout(source.shape, dtype, target)]
+        tries += [whole_layout(source.shape, dtype, target)]
         for hint in tries:
             if self.op == "Transpose":
                 return {source.name: hint, result.name: _transposed(node, hint)}
+            same = _same_axes_of(hint, source.shape, result.shape)
+            if same is not None:
+                return {source.name: hint, result.name: same}
             found = _reshaped(hint, source.shape, result.shape, dtype, target)
             if found is not None:
                 return {source.name: found[0], result.name: found[1]}
@@ -169,6 +187,8 @@ class View(_Moving):
         if (source.location, source.addr) != (result.location, result.addr):
             yield "operands that are not the same long words"
         ours, theirs = layout_of(source), layout_of(result)
+        if _same_axes_of(ours, source.shape, result.shape) == theirs and self.op != "Transpose":
+            return
         if self.op == "Transpose":
             if _transposed(node, ours) != theirs:
                 yield f"`{result.name}` in layout {theirs}"
@@ -195,6 +215,17 @@ def _transposed(node: MNNode, layout: Layout) -> Layout:
     if isinstance(order, tuple):
         axes = tuple(int(axis) for axis in order)
     return Layout(tuple(layout.axes[axis] for axis in axes), layout.broadcast)
+
+
+def _same_axes_of(
+    layout: Layout, shape: tuple[int, ...], result: tuple[int, ...]
+) -> Layout | None:
+    """Return the layout of ``result`` if it only has other axes of size 1 than ``shape``."""
+    if [size for size in shape if size > 1] != [size for size in result if size > 1]:
+        return None
+    kept = iter([axis for axis, size in zip(layout.axes, shape, strict=True) if size > 1])
+    axes = tuple(next(kept) if size > 1 else () for size in result)
+    return Layout(axes, layout.broadcast)
 
 
 def _flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:
@@ -424,7 +455,7 @@ class Copy(_Moving):
         main = max(known or names, key=lambda name: prod(graph.values[name].shape))
         value = graph.values[main]
         dtype = value.dtype
-        hint = hints.get(main) or whole_layout(value.shape, dtype, target)
+        hint = hints.get(main) or fresh_layout(value.shape, dtype, target)
         touched = {
             axis
             for number in range(len(node.outputs))
