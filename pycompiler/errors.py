@@ -275,6 +275,13 @@ TABLE: dict[str, Kind] = {
         "choose layouts that share more digits, or split the tensor in the model",
         {"source": "((4_PE:1))", "result": "((4:1))"},
     ),
+    "P0306": Kind(
+        PlanError,
+        "the override of `{value}` cannot be followed: {reason}",
+        "values, layouts and locations are those of the file layout.layout.txt of a compile; keys "
+        "are layout, location and dtype",
+        {"value": "x", "reason": "there is no such value"},
+    ),
     # P04: code generation
     "P0401": Kind(
         InternalError,

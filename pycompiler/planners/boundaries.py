@@ -7,9 +7,13 @@ becomes the passes that its plan says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ..errors import GraphError, error
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.layout import Layout
+from ..graph.verify import layout_ranges
 from ..layers.registry import LAYERS
 from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
@@ -76,6 +80,54 @@ def insert_switches(graph: MNGraph) -> MNGraph:
         for name, own in outputs.items():
             work.nodes.append(work.switch(own, name, node))
     return graph.with_values(work.values, nodes=tuple(work.nodes))
+
+
+def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:
+    """Put switches around the values whose layouts are given, so that nothing else is bound.
+
+    P0306 for a layout that is not legal for its value.
+    """
+    limits = layout_ranges(target)
+    on_device = graph.device_values()
+    for name, layout in wanted.items():
+        value = graph.values[name]
+        if name not in on_device:
+            raise error("P0306", value=name, reason="it is not on the device")
+        try:
+            layout.check(value.shape, value.dtype, limits, target.words("dram"))
+        except GraphError as problem:
+            raise error("P0306", value=name, reason=problem.message) from problem
+        graph = _around(graph, name)
+    return graph
+
+
+def _around(graph: MNGraph, name: str) -> MNGraph:
+    work = _Inserting(graph, set(graph.values), {})
+    inner, outer = work.private(name), work.private(name)
+    made = graph.producers().get(name)
+    users = [
+        n
+        for n in graph.nodes
+        if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
+    ]
+    if made is not None and (made.side is Side.HOST or made.op == SWITCH):
+        made = None  # what comes from the host or a switch is bound to nothing
+    for node in graph.nodes:
+        changed = node
+        if node.side is Side.DEVICE and node.op != SWITCH and name in node.inputs:
+            if node is users[0]:
+                work.nodes.append(work.switch(name, outer, node))
+            changed = replace(
+                changed, inputs=tuple(outer if n == name else n for n in node.inputs)
+            )
+        if node is made:
+            outputs = tuple(inner if n == name else n for n in node.outputs)
+            work.nodes += [replace(changed, outputs=outputs), work.switch(inner, name, node)]
+        else:
+            work.nodes.append(changed)
+    used = {n for node in work.nodes for n in (*node.inputs, *node.outputs)}
+    values = {n: v for n, v in work.values.items() if n in used}
+    return graph.with_values(values, nodes=tuple(work.nodes))
 
 
 def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:

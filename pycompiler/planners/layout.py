@@ -11,7 +11,7 @@ minor axes first, else to the axis it wastes least on; what is left of an axis i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -21,7 +21,8 @@ from ..layers.base import Frame
 from ..layers.registry import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
-from .boundaries import insert_switches, is_anchored, resolve_switches
+from .boundaries import cut_out, insert_switches, is_anchored, resolve_switches
+from .overrides import Overrides, wanted_layouts
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,13 @@ def _primes(count: int) -> Iterator[tuple[int, int]]:
         stride, count = stride * factor, count // factor
 
 
-def plan_layouts(graph: MNGraph, target: Target) -> MNGraph:
+def plan_layouts(
+    graph: MNGraph, target: Target, overrides: Overrides | None = None
+) -> MNGraph:
     """Set layout and num_lw of every value that the device touches."""
-    graph = insert_switches(graph)
-    layouts = _Walk(graph, target).run()
+    wanted = wanted_layouts(overrides or {})
+    graph = cut_out(insert_switches(graph), wanted, target)
+    layouts = _Walk(graph, target, wanted).run()
     values = {
         name: replace(value, layout=layouts[name], num_lw=layouts[name].num_lw(target.cycles))
         for name, value in graph.values.items()
@@ -83,10 +87,10 @@ class _Walk:
     agree. It takes over the layout of the first value that reaches it, if that will do.
     """
 
-    def __init__(self, graph: MNGraph, target: Target):
+    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
         self.graph, self.target = graph, target
         self.plan = _Plan(graph, target)
-        self.layouts: dict[str, Layout] = {}
+        self.layouts: dict[str, Layout] = dict(wanted)
         self.region: dict[str, str] = {}
         self.members: dict[str, list[MNNode]] = {}
         joined: dict[str, str] = {}
@@ -110,7 +114,7 @@ class _Walk:
 
     def run(self) -> dict[str, Layout]:
         """Return the layout of every value on the device."""
-        if not any(is_anchored(node) for node in self.graph.device_nodes()):
+        if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
             self.plan.spread()
             names = sorted(self.graph.device_values())
             return {name: self.plan.lay_out(self.graph.values[name]) for name in names}

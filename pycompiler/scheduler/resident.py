@@ -8,7 +8,7 @@ is given up and has no copy in DRAM is written there first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import PycompilerError, error
@@ -27,7 +27,12 @@ _SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
 def schedule_resident(
-    graph: MNGraph, target: Target, *, consecutive: bool, share: float = 1.0
+    graph: MNGraph,
+    target: Target,
+    *,
+    consecutive: bool,
+    share: float = 1.0,
+    overrides: Mapping[str, Mapping[str, str]] | None = None,
 ) -> MNGraph:
     """Place moves between DRAM and LM. ``share`` of LM may be used. P0301, P0304 if it is small.
 
@@ -36,7 +41,7 @@ def schedule_resident(
     problem: PycompilerError | None = None
     for part in _SHARES:
         try:
-            scheduled = _Walk(graph, target, consecutive, part * share).run()
+            scheduled = _Walk(graph, target, consecutive, part * share, overrides or {}).run()
             plan_addresses(scheduled, target)
         except PycompilerError as found:
             if found.code not in ("P0304", "P0301"):
@@ -57,11 +62,24 @@ class _Copies:
 
 
 class _Walk:
-    def __init__(self, graph: MNGraph, target: Target, consecutive: bool, share: float):
+    def __init__(
+        self,
+        graph: MNGraph,
+        target: Target,
+        consecutive: bool,
+        share: float,
+        overrides: Mapping[str, Mapping[str, str]],
+    ):
+        self.banks = {
+            name: Location(facts["location"])
+            for name, facts in overrides.items()
+            if facts.get("location") in ("LM0", "LM1")
+        }
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
+        self.origin: dict[str, str] = {}
         self.where: dict[str, _Copies] = {}
         self.nodes: list[MNNode] = []
         self.uses: dict[str, list[int]] = {}
@@ -92,6 +110,7 @@ class _Walk:
                     self.where[name] = _Copies(dram=True)
                 continue
             self._run_node(index, node)
+        self._check_banks()
         made = {name for node in self.nodes for name in (*node.inputs, *node.outputs)}
         on_device = self.graph.device_values()
         values: dict[str, MNValue] = {}
@@ -106,6 +125,12 @@ class _Walk:
             nodes=tuple(self.nodes),
             stage=Stage.SCHEDULED,
         )
+
+    def _check_banks(self) -> None:
+        there = {(self.origin[name], value.location) for name, value in self.values.items()}
+        for name, bank in self.banks.items():
+            if (name, bank) not in there:
+                raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
 
     # -- one node ----------------------------------------------------------------------------
 
@@ -155,7 +180,11 @@ class _Walk:
                     total += self.graph.values[name].num_lw or 0
             return total
 
-        return min((wanted, mirrored), key=moved)
+        def astray(placement: Placement) -> int:
+            pairs = zip(node.outputs, placement.outputs, strict=True)
+            return sum(self.banks.get(name, bank) is not bank for name, bank in pairs)
+
+        return min((wanted, mirrored), key=lambda found: (astray(found), moved(found)))
 
     def _bring(self, name: str, bank: Location, node: MNNode) -> str:
         """Return a copy of ``name`` in ``bank``."""
@@ -203,6 +232,7 @@ class _Walk:
                 node=f"{node.op} `{node.name}`",
             )
         made = fresh(f"{name}.{bank.memory}", self.names)
+        self.origin[made] = name
         self.names.add(made)
         self.values[made] = replace(value, name=made, location=bank)
         return made
