@@ -18,14 +18,20 @@ from .layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 Digit = tuple[int, int]  # stride and size on a level; the size is prime
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Part:
-    """``size`` values of the index digit with weight ``lo`` lie ``stride`` apart on ``level``."""
+    """``size`` values of the index digit with weight ``lo`` lie ``stride`` apart on ``level``.
+
+    Parts sort by weight.
+    """
 
     lo: int
     size: int
     level: Level
     stride: int
+
+    def __lt__(self, other: Part) -> bool:
+        return (self.lo, self.size, self.stride) < (other.lo, other.size, other.stride)
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,8 @@ class Product(Layer):
                 return f"{self.op} with {name} {facts[name]}"
         if self.op == "Gemm" and len(node.inputs) > 2 and node.inputs[2]:
             shape = graph.values[node.inputs[2]].shape
-            if prod(shape[:-1]) != 1:
-                return "Gemm with a matrix as C"
+            if prod(shape[:-1]) != 1 or shape[-1] != graph.values[node.outputs[0]].shape[1]:
+                return "Gemm with a C that is no row"
         return super().unsupported(node, graph, dtypes)
 
     def roles(self, node: MNNode, graph: MNGraph) -> Roles:
@@ -327,8 +327,7 @@ def _operand_layouts(
     if len(node.inputs) > 2 and node.inputs[2]:
         bias = node.inputs[2]
         axis = len(graph.values[bias].shape) - 1
-        wide = graph.values[bias].shape and graph.values[bias].shape[-1] > 1
-        found[bias] = made(bias, {axis: n_c} if wide else {}, [axis] if wide else [])
+        found[bias] = made(bias, {axis: n_c}, [axis])
     return found
 
 
@@ -423,7 +422,8 @@ class _Work:
 
     ``batches`` pairs the addresses of a batch index in A, B, C. ``vectors``: of each m in A and C.
     ``tiles``: of each block of rows in B, C and the bias. ``sums``: of each group of the
-    contracted axis in A and B, which word, and how many PEs hold elements of it.
+    contracted axis in A and B, which word, and how many PEs hold elements of it. ``row`` is the
+    distance of rows in B, ``width`` how many words a result takes.
     """
 
     batches: tuple[tuple[int, int, int], ...]
@@ -431,6 +431,7 @@ class _Work:
     tiles: tuple[tuple[int, int, int], ...]
     sums: tuple[tuple[int, int, int, int], ...]
     row: int
+    width: int
 
 
 @lru_cache(maxsize=256)
@@ -438,8 +439,10 @@ def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
     """Return the addresses of the Addr digits of an axis from weight ``skip`` on, minor first."""
     out, weight = [0], 1
     for sub in reversed(subs):
-        if weight >= skip and sub.level is Level.ADDR:
-            out = [at + digit * sub.stride for digit in range(sub.size) for at in out]
+        below = max(1, min(sub.size, skip // weight))
+        if sub.level is Level.ADDR:
+            digits = range(0, sub.size, below)
+            out = [at + digit * sub.stride for digit in digits for at in out]
         weight *= sub.size
     return tuple(out)
 
@@ -470,9 +473,7 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
     bias = (0,) * len(n_c)
     if len(node.inputs) > 2 and node.inputs[2]:
         found = layout_of(graph.values[node.inputs[2]])
-        shape = graph.values[node.inputs[2]].shape
-        if shape and shape[-1] > 1:
-            bias = _axis_addresses(found.axes[-1], rows)
+        bias = _axis_addresses(found.axes[-1], rows)
     first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(
         tuple(batches),
@@ -480,6 +481,8 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
         tuple(zip(n_b, n_c, bias, strict=True)),
         tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k, kind, target)),
         first[1] - first[0] if len(first) > 1 else 0,
+        # Without an axis for the rows all of them are equal, and one long word holds them.
+        WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
     )
 
 
@@ -562,7 +565,7 @@ def _tile(
             goal_words = tuple(at_c + c + tile[1] for _, c in group)
             goal: Operand = register
             if last:
-                goal = PeOperand(out.location.memory, goal_words, out.name, words=width)
+                goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
             sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
             if not first:
                 sources += (register,)

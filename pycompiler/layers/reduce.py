@@ -20,11 +20,13 @@ from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Frame, Layer, Placement, digits, layout_of, misfits
 from .fragment import Fragment, Instruction, Line, Literal, Operand, PeOperand, Special, Step
+from .padding import fill_padding
 from .scratch import Scratch, vector
 from .switch.lanes import mab_cost, mab_steps, pe_cost, pe_steps
 from .switch.passes import Moves
 from .switch.rows import l1b_cost, l1b_steps, l2b_cost, l2b_lines
 
+_INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
 _FORWARD = {"alu": "aluf", "mau": "mauf"}
 _CHUNK = 64  # long words of the result that are made at once
 _CONSTANTS = 1  # long words of the second register file that hold constants
@@ -45,8 +47,8 @@ class Reduce(Layer):
     dtypes = frozenset({MNDtype.FLOAT})
     attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
 
-    def __init__(self, op: str, joining: _Joining, error: str):
-        self.op, self.joining, self.error = op, joining, error
+    def __init__(self, op: str, joining: _Joining, neutral: int, error: str):
+        self.op, self.joining, self.neutral, self.error = op, joining, neutral, error
 
     def unsupported(
         self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]
@@ -67,7 +69,7 @@ class Reduce(Layer):
         return tuple(sorted(int(axis) % rank for axis in axes))
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Work over the input; reduced axes take no padding."""
+        """Work over the input; reduced axes better have no padding."""
         shape = graph.values[node.inputs[0]].shape
         reduced = self.reduced(node, graph)
         whole: tuple[int | None, ...] = tuple(range(len(shape)))
@@ -82,7 +84,7 @@ class Reduce(Layer):
         return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield padding on reduced axes, and layouts that do not agree."""
+        """Yield operands outside of LM, and layouts that do not agree."""
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         banks = (Location.LM0, Location.LM1)
         if source.location not in banks or result.location not in banks:
@@ -92,9 +94,6 @@ class Reduce(Layer):
         problem = misfits(whole, layout_of(result), frame.values[1][1], target)
         if problem is not None:
             yield f"`{result.name}`: {problem}"
-        for axis in frame.exact:
-            if whole.padded_shape[axis] != source.shape[axis] and source.shape[axis] > 1:
-                yield f"padding on axis {axis}, which is reduced"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count about the steps."""
@@ -113,7 +112,8 @@ class Reduce(Layer):
         plan = _plan(self, node, graph, target)
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         here = PeOperand("grf1", (0,) * target.cycles)
-        lines: list[Line] = []
+        reduced = self.reduced(node, graph)
+        lines: list[Line] = list(fill_padding(source, reduced, self.neutral, target))
         if plan.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
@@ -253,7 +253,7 @@ def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand)
 
 
 LAYERS: tuple[Layer, ...] = (
-    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), SUM),
-    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), MOVE),
-    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), MOVE),
+    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), 0, SUM),
+    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), _MINUS_INFINITY, MOVE),
+    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), _INFINITY, MOVE),
 )

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -53,10 +53,15 @@ class _Moving(Layer):
 # -- layouts ---------------------------------------------------------------------------------
 
 
-def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
-    """Return a layout for a value nobody has laid out: without padding if that is small enough."""
+def fresh_layout(
+    shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1
+) -> Layout:
+    """Return a layout for a value nobody has laid out: without padding if that is small enough.
+
+    ``times`` is how many such values there will be in LM.
+    """
     whole = whole_layout(shape, dtype, target)
-    if whole.num_lw(target.cycles) * 4 <= target.words("lm0"):
+    if whole.num_lw(target.cycles) * times * 4 <= target.words("lm0"):
         return whole
     return whole_layout(shape, dtype, target, padded=True)
 
@@ -156,6 +161,7 @@ class View(_Moving):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
         tries = [hints[source.name]] if source.name in hints else []
+        tries += [_fitted(source.shape, result.shape, dtype, target)]
         tries += [fresh_layout(source.shape, dtype, target)]
         tries += [whole_layout(source.shape, dtype, target)]
         for hint in tries:
@@ -263,6 +269,24 @@ def _runs(found: Sequence[Part]) -> list[Part]:
     return [*out[:-1], Part(out[-1].lo, 0, out[-1].level, out[-1].stride)] if out else []
 
 
+def _fitted(
+    shape: tuple[int, ...], result: tuple[int, ...], dtype: MNDtype, target: Target
+) -> Layout:
+    """Return a layout of ``shape`` whose digits end where an axis of either shape begins."""
+    total = prod(shape)
+    marks = [*_common(_bounds(shape), _bounds(result), total), total]
+    sizes = tuple(b // a for a, b in pairwise(marks))[::-1]
+    flat = whole_layout(sizes, dtype, target)
+    pieces = [
+        Part(p.lo * prod(sizes[axis + 1 :]), p.size, p.level, p.stride)
+        for axis, found in enumerate(parts(flat, sizes))
+        for p in found
+    ]
+    cut = [piece for part in sorted(pieces) for piece in _cut(part, sorted(_bounds(shape)), total)]
+    made = _built(shape, _by_axis(cut, shape), flat, dtype, target)
+    return made if made is not None else whole_layout(shape, dtype, target)
+
+
 def _reshaped(
     hint: Layout,
     shape: tuple[int, ...],
@@ -285,7 +309,7 @@ def _reshaped(
     )
     total = prod(shape)
     ours, theirs = _bounds(shape), _bounds(result)
-    common = [*sorted({1} | (ours & theirs)), total]
+    common = [*_common(ours, theirs, total), total]
     pieces: list[Part] = []
     for low, high in pairwise(common):
         within = [p for p in flat if low <= p.lo < high]
@@ -360,6 +384,19 @@ def _pair(
     if made[0] is None or made[1] is None:
         return None
     return made[0], made[1]
+
+
+def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
+    """Return weights below which the index splits alike in both shapes."""
+    both = sorted({1} | (ours & theirs))
+    more = set(both)
+    for low, high in pairwise([*both, total]):
+        inner = sorted(_inner(ours | theirs, low, high)) + ([] if high == total else [high])
+        for index in range(len(inner)):
+            found = gcd(*inner[index:])
+            if found > low and all(c % found == 0 or found % c == 0 for c in (low, *inner)):
+                more.add(found)
+    return sorted(c for c in more if c < total)
 
 
 def _bounds(shape: tuple[int, ...]) -> set[int]:
@@ -455,13 +492,19 @@ class Copy(_Moving):
         main = max(known or names, key=lambda name: prod(graph.values[name].shape))
         value = graph.values[main]
         dtype = value.dtype
-        hint = hints.get(main) or fresh_layout(value.shape, dtype, target)
         touched = {
             axis
             for number in range(len(node.outputs))
             for axis in self.pick(node, graph, number)[1]
         }
         along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
+        # What changes will be in Addr: no unit should be given to it.
+        spread = tuple(
+            1 if where in touched else size
+            for where, size in zip(along, value.shape, strict=True)
+        )
+        times = prod(value.shape) // max(1, prod(spread))
+        hint = hints.get(main) or fresh_layout(spread, dtype, target, times)
         out = graph.values[node.outputs[0]]
         kept: dict[int, list[Part]] = {}
         for axis, where in enumerate(along):

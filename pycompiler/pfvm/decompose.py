@@ -180,6 +180,28 @@ def _mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
     return True
 
 
+def _gemm(write: Writer) -> bool:
+    """Take alpha, beta and a C that is no row out of a Gemm."""
+    alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
+    bias = write.node.input[2] if len(write.node.input) > 2 else ""
+    columns = write.types[write.node.output[0]].shape[1]
+    shape = write.types[bias].shape if bias else ()
+    row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
+    if alpha == 1.0 and (not bias or (beta == 1.0 and row)):
+        return False
+    flags = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
+    goal = write.node.output[0]
+    found = write.op("Gemm", *write.node.input[:2], **flags)
+    if alpha != 1.0:
+        found = write.op("Mul", found, write.number(alpha))
+    if bias:
+        if beta != 1.0:
+            bias = write.op("Mul", bias, write.number(beta))
+        found = write.op("Add", found, bias)
+    write.op("Identity", found, result=goal)
+    return True
+
+
 # -- indices -----------------------------------------------------------------------------------
 
 
@@ -346,6 +368,7 @@ _RULES: dict[str, Callable[[Writer], bool]] = {
     "RMSNormalization": _rms_norm,
     "BatchNormalization": _batch_norm,
     "ReduceMean": _mean,
+    "Gemm": _gemm,
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "OneHot": _one_hot,

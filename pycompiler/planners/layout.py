@@ -219,10 +219,7 @@ class _Plan:
                     continue
                 for size, stride in _primes(sub.size):
                     found.append(Digit(sub.level, size, sub.stride * stride))
-            held = prod(digit.size for digit in found)
             if any(d.level is not Level.ADDR and d not in known for d in found):
-                return False
-            if one.exact and held != one.size:
                 return False
             if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
                 return False
@@ -276,9 +273,8 @@ class _Plan:
             even = [one for one in free if one.rest % digit.size == 0]
             if not free:
                 continue
-            padded = [one for one in free if not one.exact]
-            if not even and not padded:
-                continue
+            # Padding of an axis that is reduced must be filled: others come first.
+            padded = [one for one in free if not one.exact] or free
             chosen = even[0] if even else max(padded, key=lambda one: one.rest)
             chosen.digits.append(digit)
             chosen.rest = -(-chosen.rest // digit.size)

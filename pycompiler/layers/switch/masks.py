@@ -8,7 +8,6 @@ from ...machine import Target
 from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
 
 _WORD_BITS = 32
-_REGISTERS = range(1, 16)
 
 
 class UnitMasks:
@@ -21,6 +20,8 @@ class UnitMasks:
     def __init__(self, unit: str, target: Target):
         self._number = PeOperand("grf1", (target.words("grf1") - 1,) * target.cycles)
         self._unit = unit
+        # Entry 0 is no register: it masks nothing.
+        self._registers = range(1, target.words("omr") // target.cycles)
         self._made: dict[int, int] = {}
         self._ready = False
 
@@ -30,11 +31,11 @@ class UnitMasks:
             if not self._ready:
                 into.append(_alu("ipassa", (Special(self._unit),), self._number))
                 self._ready = True
-            if len(self._made) == len(_REGISTERS):
+            if len(self._made) == len(self._registers):
                 oldest = next(iter(self._made))
                 register = self._made.pop(oldest)
             else:
-                register = _REGISTERS[len(self._made)]
+                register = self._registers[len(self._made)]
             self._made[units] = register
             into.extend(self._make(units, register))
         return f"$imr{self._made[units]}"
