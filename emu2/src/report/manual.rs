@@ -87,12 +87,13 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
         "transfer" => {
             let of_entry = |t: &&crate::spec::Transfer| spec.entry_name(t) == entry.name;
             let operations = spec.transfers.iter().filter(of_entry).filter_map(|t| t.reduction);
-            let operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            let mut operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            operations.dedup();
             if !operations.is_empty() {
                 facts.push(("Operations <op>", operations.join(" ")));
             }
-            if let Some(transfer) = spec.transfers.iter().find(of_entry) {
-                let maps: Vec<String> = transfer.form.iter().map(map).collect();
+            if spec.transfers.iter().any(|t| of_entry(&t)) {
+                let maps: Vec<String> = spec.entry_forms(entry.name).into_iter().map(map).collect();
                 facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
             }
         }

@@ -1,6 +1,6 @@
 //! How an instruction is written, from its entry.
 
-use crate::spec::{Entry, Form, LevelName, MatrixKernel, ParameterStyle, Side, Spec};
+use crate::spec::{Entry, Form, LevelName, MatrixKernel, ParameterStyle, Side, Spec, Widen};
 use std::fmt::Write;
 
 /// One line per way to write the instruction.
@@ -73,10 +73,15 @@ fn transfer(spec: &Spec, name: &str) -> String {
         });
         let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
         let (source, destination) = (side(spec, &form.source, false), side(spec, &form.destination, true));
+        let extend = if form.widen == Some(Widen::Written) { "[e]" } else { "" };
         let operation = if transfer.reduction.is_some() { "<op>" } else { "" };
-        format!("{name}{operation}{parameter}{size} {source} {destination}\n")
+        let operations = match (form.reductions.len(), transfer.reduction) {
+            (0, _) | (_, None) => String::new(),
+            _ => format!("    # {}", form.reductions.join(" ")),
+        };
+        format!("{name}{operation}{}{parameter}{size} {source}{extend} {destination}{operations}\n", form.suffix)
     };
-    transfer.form.iter().map(line).collect()
+    spec.entry_forms(name).into_iter().map(line).collect()
 }
 
 fn side(spec: &Spec, side: &Side, destination: bool) -> String {
