@@ -6,7 +6,7 @@ mod words;
 
 pub use page::{pages, Page};
 
-use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec};
+use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec, Widen};
 use std::fmt::Write;
 
 /// One line per instruction entry: its family, name, evidence and the first sentence of its text.
@@ -148,5 +148,8 @@ fn map(form: &Form) -> String {
     let unit = form.unit.as_ref().map(|u| format!(", i < size / ({u})")).unwrap_or_default();
     let (to, from) = (place(&form.destination, &form.to), place(&form.source, &form.from));
     let evidence = form.evidence.map(|e| format!(" [{}]", e.name())).unwrap_or_default();
-    format!("{}{evidence}: for {}{unit}\n    {to}\n    := {from}", form.name, loops.join(", "))
+    let widened = if form.widen == Some(Widen::Always) { ", halves of the source widened" } else { "" };
+    let narrow = if form.narrow { ", result narrowed: half = word of the long word" } else { "" };
+    let counted = loops.join(", ");
+    format!("{}{evidence}: for {counted}{unit}{widened}{narrow}\n    {to}\n    := {from}", form.name)
 }
