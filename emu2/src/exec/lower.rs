@@ -1,9 +1,11 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
-use super::compute::{BlockKernel, Compute, MauForm, MauOp, OwnPlace, Sent};
+mod l1bm;
+
+use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
+use super::maps::{moves, upper_runs, Meeting, PeRun, UpperRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
@@ -14,10 +16,9 @@ use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
-use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED,
-    HALVES, IMM, IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
+    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -170,32 +171,7 @@ impl Lowering {
                     MatrixKernel::Read => (Compute::MatrixRead(access), Some(ForwardUnit::Matrix)),
                 }
             }
-            PeKind::L1bm { form, address } => {
-                let resolved = &spec.forms[form.transfer][form.form];
-                let to_pe = matches!(resolved.destination, End::Pe);
-                let end = if to_pe { &resolved.source } else { &resolved.destination };
-                let kept = spec.memory(&spec.turnaround.memory).map(|m| layout.slot(m).index).unwrap_or_default();
-                let kept = OwnPlace { slot: kept, address: 0 };
-                let written = match address {
-                    Some(address) => Some(OwnPlace { slot: memory_slot(&spec, layout, end)?.index, address }),
-                    None => None,
-                };
-                if let Some(at) = spec.transfers[form.transfer].reduction {
-                    let sent = Sent { written: written.map(|place| (place, ())), kept: (kept, ()) };
-                    return Ok((self.reduction(form, at, sent)?, None));
-                }
-                let runs = self.pe_map(form, to_pe)?;
-                if to_pe {
-                    let OwnPlace { slot, address } = written.unwrap_or(kept);
-                    (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
-                } else {
-                    // What is kept is shifted when it returns.
-                    let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);
-                    let unshifted = FormRef { parameter: parameter.unwrap_or(form.parameter), ..form };
-                    let kept = (kept, self.pe_map(unshifted, false)?);
-                    (Compute::Store(Sent { written: written.map(|place| (place, runs)), kept }), None)
-                }
-            }
+            PeKind::L1bm { form, address } => self.l1bm(layout, form, address)?,
         })
     }
 
@@ -234,33 +210,6 @@ impl Lowering {
             (Some(convert), _) => return Err(no_kernel(&format!("{convert:?} of this operand"))),
         };
         Ok(Source { origin, conversion })
-    }
-
-    fn pe_map(&mut self, form: FormRef, to_pe: bool) -> Result<Arc<[PeRun]>, Error> {
-        if let Some(runs) = self.pe_maps.get(&form) {
-            return Ok(runs.clone());
-        }
-        let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
-        self.pe_maps.insert(form, runs.clone());
-        Ok(runs)
-    }
-
-    fn reduction(&mut self, form: FormRef, reduction: usize, sent: Sent<()>) -> Result<Compute, Error> {
-        let spec = self.spec.clone();
-        let (entry, resolved) = (&spec.reductions[reduction], &spec.forms[form.transfer][form.form]);
-        let lane = reduction_lane(&spec, entry, resolved.widen == Some(Widen::Always));
-        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, resolved.narrow));
-        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
-        let meeting = match self.meetings.get(&form) {
-            Some(meeting) => meeting.clone(),
-            None => {
-                let meeting = meeting(&spec, &self.moves(form)?, &resolved.tree, resolved.narrow);
-                let meeting = Arc::new(meeting);
-                self.meetings.insert(form, meeting.clone());
-                meeting
-            }
-        };
-        Ok(Compute::Reduce { sent, kernel, meeting })
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
