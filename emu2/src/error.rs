@@ -46,7 +46,6 @@ codes! {
     UnknownMnemonic = "A0102", "no instruction has this mnemonic", "use a mnemonic of the spec; mnemonics are lower case";
     NumberExpected = "A0103", "a number is missing or malformed", "write a decimal number";
     TooLarge = "A0104", "the number or the source is too large", "use a smaller one";
-    Unsupported = "A0105", "this form of the language is not supported", "write the program without it";
 
     UnknownOperand = "A0201", "no operand has this name", "use an operand of the spec";
     BadOperandAddress = "A0202", "the address of the operand is malformed", "write a number, a stride such as `0v` or a list such as `[0,2,4,6]`, as the operand allows";
@@ -82,7 +81,7 @@ codes! {
     UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
     BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";
     DebugRange = "A0503", "the debug statement reaches past the end of the memory", "use a smaller address or count";
-    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items `l` and 16 hex digits";
+    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items such as `l` and 16, `i` and 8, `s` and 4 hex digits";
     PayloadCount = "A0505", "the payload does not have as many long words as the count says", "correct the count or the payload";
 
     SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
