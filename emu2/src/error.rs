@@ -4,7 +4,8 @@ use std::fmt;
 
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
-        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time, `F` files.
+        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time,
+        /// `H` host interface, `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -136,7 +137,14 @@ codes! {
     NoKernel = "R0006", "the engine has no kernel for this entry of the spec", "use a precision and kernel that the engine has";
     BadShape = "R0007", "the array has the wrong shape", "give one axis per level that is not selected, then the addresses";
     BadOption = "R0009", "the option has no such value", "use one of the values named";
-    UnsignalledTag = "R0008", "the wait is for a tag that no MV before it carries", "tag the MV, or correct the tag";
+    UnsignalledTag = "R0008", "the wait is for a tag that nothing signals", "tag the MV, or correct the tag";
+
+    TransferRange = "H0001", "the transfer reaches past the memory that the host reaches", "use a smaller offset or fewer bytes; an MV reaches the rest";
+    TransferUnit = "H0002", "the offset or length of the transfer is not a whole number of units", "use multiples of 8 bytes";
+    TagRange = "H0003", "the tag is outside the range of transfers", "use a tag of MVs, or 0 for none";
+    NothingToReceive = "H0004", "no MV has signalled the tag since something was received under it", "give the tag to the kernel's last MV and receive once per run, or use tag 0";
+    TagInFlight = "H0005", "the tag belongs to a transfer that has not been received", "receive it first, or use another tag";
+    Closed = "H0006", "the device is closed", "open another one";
 }
 
 impl fmt::Display for Code {
