@@ -93,7 +93,9 @@ impl MemoryFiles {
         save: Option<&Path>,
     ) -> Result<MemoryFiles, Error> {
         let mut files = MemoryFiles::default();
-        let (mut load, mut save) = (load, save);
+        // A file that counts for both directions need not be named again for one.
+        let other = |path: &&Path| Some(*path) != config_path;
+        let (mut load, mut save) = (load.filter(other), save.filter(other));
         if let Some(path) = config_path {
             let config = config(path)?;
             let data = |entries: &[Entry], given: &mut Option<&Path>| {
