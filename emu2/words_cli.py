@@ -52,12 +52,12 @@ def memory_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--load-memory-file",
             "load",
-            help="JSON of regions to load first; or the data of those that -c names without `file`.",
+            help="JSON of regions to load first; or the data of those in -c without `file`.",
         ),
         click.option(
             "--save-memory-file",
             "save",
-            help="JSON of regions to save afterwards; or where those go that -c names so.",
+            help="JSON of regions to save afterwards; or where those in -c without `file` go.",
         ),
         click.option(
             "--offchip-memory-init",

@@ -13,6 +13,7 @@ use super::{Machine, Region};
 use crate::error::{Code, Error};
 use crate::spec::{LevelName, Spec};
 use serde::Deserialize;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -70,7 +71,15 @@ fn io(code: Code, path: &Path, error: &std::io::Error) -> Error {
 
 fn config(path: &Path) -> Result<Config, Error> {
     let text = std::fs::read(path).map_err(|e| io(Code::Unreadable, path, &e))?;
-    serde_json::from_slice(&text).map_err(|e| Error::new(Code::MemoryFile, format!("{}: {e}", path.display())))
+    let bad = |what: String| Error::new(Code::MemoryFile, format!("{}: {what}", path.display()));
+    let config = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    // Arrays would pass for objects with their keys left out.
+    let value: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let lists = value.as_object().map(|keys| keys.values().filter_map(Value::as_array).flatten());
+    match lists.map(|mut entries| entries.all(Value::is_object)) {
+        Some(true) => Ok(config),
+        _ => Err(bad("an array stands where an object belongs".to_string())),
+    }
 }
 
 /// What a list of regions is for.
