@@ -3,6 +3,21 @@
 //! The host reaches one memory of one group (PDM of group 0 on MN-Core 2); all else travels by MV. Offsets and lengths
 //! count bytes, tags are those of MVs and `wait`, and everything completes before a call returns. State stays from kernel
 //! to kernel.
+//!
+//! ```
+//! use emu2::host::{Device, NO_TAG};
+//! use std::sync::Arc;
+//!
+//! let spec = Arc::new(emu2::spec::Spec::load("mini")?);
+//! let mut device = Device::open(spec)?;
+//! let kernel = device.load_kernel(b"nop; wait i10\nmvp/n64i1e $p0@0 $p64@0\n", "copy.vsm")?;
+//! device.send(&[7; 512], 0, 0x10)?;
+//! let report = device.exec(&kernel, &mut |_line| Ok(())).map_err(|e| e.diagnostic.message)?;
+//! let mut out = device.alloc(512)?;
+//! device.recv(&mut out, 512, 0x1e)?;
+//! assert_eq!((out, report.mvs), (vec![7; 512], 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod endian;
 mod kernel;
