@@ -221,7 +221,7 @@ impl Device {
     /// What a transfer of `bytes` bytes at `offset` covers.
     fn region(&self, offset: u64, bytes: usize) -> Result<Region, Error> {
         let granule = self.endian.granule();
-        if bytes == 0 || bytes % granule != 0 || offset % granule as u64 != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(granule) || !offset.is_multiple_of(granule as u64) {
             let message = format!("{bytes} bytes at {offset} are no transfer in endian mode {}", self.endian.mode());
             let help = format!("use an offset and a length that are multiples of {granule} bytes, at least {granule}");
             return Err(Error::new(Code::TransferUnit, message).help(help));
