@@ -40,6 +40,8 @@ fn memories() {
         ("mx", 16, Unit::Matrix, Ports::Shared, "MATX"),
         ("my", 16, Unit::Matrix, Ports::Shared, "MATY"),
     ];
+    let reached: Vec<_> = spec.memories.iter().filter_map(|m| Some((m.name.as_str(), m.host?))).collect();
+    assert_eq!(reached, [("pdm", 0)]);
     assert_eq!(spec.memories.len(), table.len());
     for (m, (name, words, unit, ports, dump)) in spec.memories.iter().zip(table) {
         assert_eq!((m.name.as_str(), m.words, m.unit, m.ports, m.dump.as_str()), (*name, *words, *unit, *ports, *dump));

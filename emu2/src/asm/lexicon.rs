@@ -1,5 +1,6 @@
 //! What the parser looks up often, laid out once per spec.
 
+use super::location::{self, Named};
 use super::program::{PeKind, Target};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
@@ -69,6 +70,8 @@ pub(super) struct Reach {
 pub(super) struct Lexicon {
     pub(super) tokens: Vec<Token>,
     pub(super) names: Vec<(String, Name)>,
+    /// Memories as debug statements name them.
+    pub(super) places: Vec<Named>,
     /// Width prefixes of masks, longest first, and whether they make the bits control words of the path.
     pub(super) mask_lengths: Vec<(String, bool)>,
     /// Memories that a letter of a mask statement stands for.
@@ -122,6 +125,7 @@ impl Lexicon {
         Lexicon {
             tokens: tokens(spec).collect(),
             names: names(spec),
+            places: location::memories(spec),
             mask_lengths: mask_lengths(spec),
             mask_letters: mask_letters(spec),
             alu_slot: slot(ALU_SLOT),

@@ -351,6 +351,8 @@ pub struct DebugGet {
     pub location: Location,
     /// Entry of `precisions`; None: untyped.
     pub precision: Option<usize>,
+    /// Values are block float.
+    pub block: bool,
     /// Long words.
     pub count: u64,
     /// The statement as dump lines echo it.

@@ -62,6 +62,11 @@ impl Lowering {
         }
     }
 
+    /// The spec it lowers for.
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
     /// The PE part of a step.
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let ops = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;

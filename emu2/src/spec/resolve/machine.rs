@@ -112,6 +112,12 @@ pub(super) fn check_memories(spec: &Spec) -> Result<(), Error> {
         if !fits {
             return Err(bad(format!("[[memory]] `{}`: level, unit, words and sparse do not fit together", m.name)));
         }
+        if m.host.is_some_and(|group| m.level != LevelName::Group || group >= spec.counts.group) {
+            return Err(bad(format!("[[memory]] `{}`: `host` is no group of its instances", m.name)));
+        }
+    }
+    if spec.memories.iter().filter(|m| m.host.is_some()).count() > 1 {
+        return Err(Error::new(Code::SpecDuplicate, "two memories have the key `host`".to_string()));
     }
     Ok(())
 }
