@@ -46,6 +46,7 @@ def cli() -> None:
 @click.option("-d", "--dump", "dump_path", help="Write dump lines here instead of to stdout.")
 @spec_option
 @click.option("--report", "report_path", help="Write steps, cycles and counters as JSON.")
+@click.option("--trace", "trace_path", help="Write the time line as JSON that Perfetto opens.")
 @click.option("-c", "--load-memory-file", "load_path", help="JSON of regions to load first.")
 @click.option("--save-memory-file", "save_path", help="JSON of regions to save afterwards.")
 @strict_option
@@ -55,6 +56,7 @@ def run(
     dump_path: str | None,
     spec_name: str,
     report_path: str | None,
+    trace_path: str | None,
     load_path: str | None,
     save_path: str | None,
     strict: bool,
@@ -81,6 +83,9 @@ def run(
     if report_path is not None:
         with Output(report_path, sys.stdout) as sink:
             sink.write(json.dumps(report.counters, indent=2) + "\n")
+    if trace_path is not None:
+        with Output(trace_path, sys.stdout) as sink:
+            program.trace(sink)
 
 
 @cli.command()
