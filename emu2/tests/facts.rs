@@ -251,7 +251,7 @@ fn mv_rates() {
     for (at, transfer) in spec.transfers.iter().enumerate().filter(|(_, t)| t.slot == "mv") {
         for form in &spec.forms[at] {
             let expected = table.iter().find(|(t, f, _)| *t == transfer.name && *f == form.name);
-            let rate = form.throughput.as_ref().map(|t| (t.same_group, t.across));
+            let rate = form.throughput.as_ref().and_then(|t| Some((t.same_group?, t.across?)));
             assert_eq!(Some(rate), expected.map(|e| e.2), "{} {}", transfer.name, form.name);
             seen += 1;
         }
