@@ -1,13 +1,14 @@
 """Sum an array of doubles over all PEs: from PDM to every PE, added up there, to one number in PDM.
 
     every PE adds its own words                     4 sums, one per cycle
-    l1bmrdfadd                                      over the MABs of an L1B: 16 sums, cycle x PE of the MAB
+    l1bmrdfadd                                      over the MABs: 16 sums, cycle x PE
     L1BM -> L2BM -> PDM -> all L2BMs -> all L1BMs   the sums of all L1Bs, everywhere
     every PE adds the sums of its cycle and number  over the L1Bs
     every PE adds four cycles, then its MAB does four PEs
 
-Error: a word passes through less than D = rows + L1Bs + 8 roundings (two in each stage of the reduction, which rounds inputs with
-three bits to spare: counted as one more), so the sum is within D 2^-53 of the sum of magnitudes.
+Error: a word passes through less than D = rows + L1Bs + 8 roundings (two in each stage of the
+reduction, which rounds inputs with three bits to spare: counted as one more), so the sum is
+within D 2^-53 of the sum of magnitudes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-
 from chip import Chip, Outcome, arguments, down, run
+from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
@@ -51,7 +51,8 @@ def steps(chip: Chip, layout: Layout, rows: int) -> Iterator[str]:
         yield f"nop; wait i{1 + q:02x}"
     yield from down(chip, layout.share, 0, 0)
     yield "nop"
-    yield "# A row per step to the PEs, added from the forwarding paths: $lbf is the row before, $mauf the sum so far."
+    yield "# A row per step to the PEs, added from the forwarding paths: $lbf is the row before,"
+    yield "# $mauf the sum so far."
     dealt = chip.lanes * chip.cycles
     yield "l1bmd $lb0 $nowrite"
     yield f"l1bmd $lb{dealt} $nowrite; dvpassa $lbf $nowrite" if rows > 1 else "dvpassa $lbf $lr0v"
@@ -102,7 +103,7 @@ def steps(chip: Chip, layout: Layout, rows: int) -> Iterator[str]:
 
 
 def total(chip: Chip, array: Doubles) -> tuple[float, Outcome]:
-    """Return the sum of `array`, whose length must be a multiple of four times the number of PEs."""
+    """Return the sum of `array`, a multiple of four times the number of PEs long."""
     rows, rest = divmod(len(array), chip.pes * chip.cycles)
     if rest or not rows:
         raise SystemExit(f"{len(array)} words are no multiple of {chip.pes * chip.cycles}")
@@ -120,7 +121,9 @@ def bound(chip: Chip, array: Doubles) -> float:
 def main() -> None:
     """Run it on random numbers."""
     parser = arguments(__doc__ or "")
-    parser.add_argument("--rows", type=int, default=ROWS, help="four words of every PE (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=int, default=ROWS, help="four words of every PE (default: %(default)s)"
+    )
     options = parser.parse_args()
     chip = Chip(options.spec)
     if options.print:

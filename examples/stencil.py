@@ -1,13 +1,18 @@
-"""Heat along a rod: x_i <- x_i + k (x_(i-1) - 2 x_i + x_(i+1)), in double precision, with fixed ends.
+"""Heat along a rod with fixed ends, in double precision.
 
-PE n of the chip holds points n D .. n D + D - 1. What lies at the borders of a PE comes from its neighbours:
+    x_i <- x_i + k (x_(i-1) - 2 x_i + x_(i+1))
+
+PE n of the chip holds points n D .. n D + D - 1. What lies at the borders of a PE comes from its
+neighbours:
 
     inside a MAB      `msl` and `msr` turn the four PEs of a MAB
     MAB to MAB        `l1bmd+1` and `l1bmd-1` turn the MABs of an L1B
-    L1B to L1B        rows of edge points go to PDM side by side and come back one row further, which also
-    L2B to L2B        leads from one L2B (and group) to the next; a row more at either end holds the fixed ends
+    L1B to L1B        rows of edge points go to PDM side by side and come back one row further,
+    L2B to L2B        which also leads from one L2B and group to the next; a row more at either
+                      end holds the fixed ends
 
-Error: an update has at most four roundings of 2^-53 of the largest value, and does not enlarge older errors (0 <= k <= 1/2).
+Error: an update has at most four roundings of 2^-53 of the largest value, and does not enlarge
+older errors (0 <= k <= 1/2).
 """
 
 from __future__ import annotations
@@ -15,16 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-
 from chip import Chip, Outcome, Words, arguments, down, run, up
+from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
 D = 16  # points of a PE
 K = 0.1875
 
-# LM0 and LM1, in words: point -1, points 0 .. D-1, point D; behind them (LM0) edge points of other L1Bs.
+# LM0 and LM1, in words: point -1, points 0 .. D-1, point D; behind them (LM0) edge points of other
+# L1Bs.
 LEFT, FIRST, LAST, RIGHT = 0, 2, 2 * D, 2 * D + 2
 FAR = 4 * D
 
@@ -43,7 +48,8 @@ class Layout:
         self.points = chip.pes * D
         self.row = chip.cycles * chip.spec.ports["l2bm_narrow"]  # one l2bm@, one l2bmb
         self.rows = chip.l2bs * chip.l1bs
-        # Last points, behind a row with the left end; first points, before a row with the right end.
+        # Last points, behind a row with the left end; first points, before a row with the right
+        # end.
         self.lasts = 2 * self.points + self.row
         self.firsts = self.lasts + self.rows * self.row
         # The input's ends: word 0 of the last row, the last lane of the first one.
@@ -52,7 +58,7 @@ class Layout:
 
 
 def deal(chip: Chip, points: Doubles) -> Words:
-    """Return points in the order in which `down` and `l1bmd` deal them out: PE n gets points n D .. n D + D - 1."""
+    """Return points in the order in which `down` and `l1bmd` deal them out, D to each PE."""
     split = (chip.l2bs, chip.l1bs, chip.lanes // chip.l1b_lane, chip.l1b_lane, D)
     return points.reshape(split).transpose(0, 4, 2, 1, 3).reshape(-1).view(np.uint64)
 
@@ -93,8 +99,15 @@ def prologue(chip: Chip) -> Iterator[str]:
     yield "nop/2"
     yield f"lpackbit $l1bid $ls{ZERO} $t"
     yield "# Masks: the last PE of a MAB and of an L1B, then the first of a MAB and of an L1B"
-    numbers = [(chip.pe_per_mab - 1, "$subpeid"), (chip.lanes - 1, "$peid"), (0, "$subpeid"), (0, "$peid")]
-    for mask, (number, name) in zip([MAB_EDGE, L1B_EDGE, MAB_EDGE + 1, L1B_EDGE + 1], numbers, strict=True):
+    numbers = [
+        (chip.pe_per_mab - 1, "$subpeid"),
+        (chip.lanes - 1, "$peid"),
+        (0, "$subpeid"),
+        (0, "$peid"),
+    ]
+    for mask, (number, name) in zip(
+        [MAB_EDGE, L1B_EDGE, MAB_EDGE + 1, L1B_EDGE + 1], numbers, strict=True
+    ):
         yield f'imm i"{number}" $ls{NUMBER}'
         yield "nop/2"
         yield f"ixor {name} $ls{NUMBER} $omr{mask}"
@@ -109,7 +122,7 @@ def prologue(chip: Chip) -> Iterator[str]:
 
 
 def halo(chip: Chip, layout: Layout, side: int) -> Iterator[str]:
-    """Yield the exchange that fills the right (0) or left (1) halo with the first (last) point of the next PE."""
+    """Yield the exchange that brings the next PE's first (0) or the last one's last (1) point."""
     edge, turn, shift = (FIRST, "msr", -1) if side == 0 else (LAST, "msl", +1)
     area = layout.firsts if side == 0 else layout.lasts
     lane = 0 if side == 0 else chip.lanes - 1
@@ -172,7 +185,9 @@ def build(chip: Chip, times: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def advance(chip: Chip, points: Doubles, ends: tuple[float, float], times: int) -> tuple[Doubles, Outcome]:
+def advance(
+    chip: Chip, points: Doubles, ends: tuple[float, float], times: int
+) -> tuple[Doubles, Outcome]:
     """Return `points`, as many as the chip holds, after `times` updates."""
     layout = Layout(chip)
     inputs = {0: deal(chip, points)}

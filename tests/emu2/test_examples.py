@@ -22,12 +22,14 @@ def example(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return importlib.import_module(request.param)
 
 
-def chip_of(name: str):  # noqa: ANN201 - a type of the examples
+def chip_of(name: str):
     return importlib.import_module("chip").Chip(name)
 
 
 @pytest.mark.parametrize("example", ["chip_sum"], indirect=True)
-@pytest.mark.parametrize(("machine", "rows"), [("mini", 1), ("mini", 2), ("mini", 7), ("mncore2", 3)])
+@pytest.mark.parametrize(
+    ("machine", "rows"), [("mini", 1), ("mini", 2), ("mini", 7), ("mncore2", 3)]
+)
 def test_sum(example: ModuleType, machine: str, rows: int) -> None:
     chip = chip_of(machine)
     array = np.random.default_rng(rows).normal(size=example.Layout(chip, rows).words)
