@@ -247,7 +247,7 @@ impl Reader<'_> {
         if let Some(tag) = line.wait {
             self.hazards.wait(tag);
         }
-        if line.quit || line.mask {
+        if line.quit || line.mask || line.idle_mv {
             return None;
         }
         if let Some(mv) = line.mv.take() {

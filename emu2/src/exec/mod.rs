@@ -13,13 +13,15 @@ mod mask;
 mod matrix;
 mod mv;
 mod operand;
+mod piece;
 mod step;
+mod table;
 mod upper;
 
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Machine, Region};
-use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
+use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
 
 use lower::Lowering;
@@ -69,6 +71,8 @@ pub fn run(
 
 struct Engine {
     lowering: Lowering,
+    uppers: upper::Uppers,
+    mvs: mv::Mvs,
     region: Vec<Step>,
     scratch: Scratch,
 }
@@ -76,7 +80,8 @@ struct Engine {
 impl Engine {
     fn new(spec: std::sync::Arc<Spec>) -> Result<Engine, RunError> {
         let scratch = Scratch::new(&spec);
-        Ok(Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch })
+        let (uppers, mvs) = Default::default();
+        Ok(Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch })
     }
 
     fn item(
@@ -99,7 +104,7 @@ impl Engine {
                 }
                 self.flush(machine);
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
-                let moved = upper::read(machine, &mut self.lowering, &step.l2bm)?;
+                let moved = self.uppers.read(machine, &step.l2bm)?;
                 self.region.push(lowered);
                 self.flush(machine);
                 upper::write(machine, moved);
@@ -107,7 +112,7 @@ impl Engine {
             }
             ItemKind::Mv(instruction) => {
                 self.flush(machine);
-                mv::run(machine, instruction)
+                self.mvs.run(machine, instruction)
             }
             ItemKind::Set(set) => {
                 self.flush(machine);
@@ -185,9 +190,4 @@ fn debug_set(machine: &mut Machine, set: &DebugSet) -> Result<(), Error> {
         machine.write(&region, &old)?;
     }
     Ok(())
-}
-
-/// Units of `level` inside the chip, as the engine counts L1Bs.
-fn l1bs_of_l2b(spec: &Spec) -> usize {
-    spec.count(LevelName::L1b) as usize
 }

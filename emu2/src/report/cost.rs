@@ -124,8 +124,7 @@ impl<'a> Model<'a> {
         self.busy(&slot);
         let level = self.spec.transfers[form.transfer].level;
         let units = self.spec.units(level);
-        let parameter = self.spec.parameters[form.transfer].as_ref();
-        let named: Vec<_> = parameter.iter().map(|p| (p.name.clone(), form.parameter)).collect();
+        let named = self.spec.form_values(form.transfer, form.parameter);
         let cost = self.cost(form, Selected::default(), Selected::default(), &named);
         self.count(&cost, units);
     }

@@ -70,8 +70,13 @@ fn transfer(spec: &Spec, name: &str) -> String {
         let parameter = parameter.map_or(String::new(), |p| match p.style {
             ParameterStyle::At => format!("@<{}>", p.name),
             ParameterStyle::Signed => format!("[+|-<{}>]", p.name),
+            ParameterStyle::Set if p.default.is_some() => format!("[@<{}>]", p.name),
+            ParameterStyle::Set => format!("@<{}>", p.name),
         });
-        let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
+        let size = if form.unit.is_some() { "/n<size>[i<tag>][nd<blocks>][p<priority>]" } else { "" };
+        if form.source.implied && form.destination.implied {
+            return format!("{name}\n");
+        }
         let (source, destination) = (side(spec, &form.source, false), side(spec, &form.destination, true));
         let operation = if transfer.reduction.is_some() { "<op>" } else { "" };
         format!("{name}{operation}{parameter}{size} {source} {destination}\n")
@@ -91,5 +96,5 @@ fn side(spec: &Spec, side: &Side, destination: bool) -> String {
         let written: Vec<String> = operand.selectors.iter().map(level).collect();
         selectors = format!("@{}", written.join("."));
     }
-    format!("${prefix}{}<a>{selectors}", operand.letter)
+    format!("${prefix}{}{}<a>{selectors}", operand.letter, operand.suffix)
 }
