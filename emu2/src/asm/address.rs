@@ -193,7 +193,8 @@ impl<'a> Parser<'a> {
         let address = self.cursor.number("the address")?;
         if address >= token.size {
             let (span, name) = (self.cursor.span_from(start), self.memory_name(token));
-            let what = if token.table { format!("entries of `${}`", token.text) } else { format!("long words of {name}") };
+            let what =
+                if token.table { format!("entries of `${}`", token.text) } else { format!("long words of {name}") };
             let message = format!("address {address} is past the {} {what}", token.size);
             return Err(fault(Code::OperandRange, span, message));
         }

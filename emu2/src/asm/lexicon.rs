@@ -193,7 +193,8 @@ pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
             let words = spec.widths.iter().find(|w| w.prefix == *prefix)?.words;
             let pe = m.level == LevelName::Pe;
             let text = format!("{prefix}{}{}", o.letter, o.suffix);
-            let token = Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
+            let token =
+                Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
             if let Some(table) = &o.table {
                 let operand = spec.operands.iter().position(|of| of.name == table.operand)?;
                 let size = spec.memory(&table.memory).map(|t| spec.memories[t].words)?;

@@ -23,7 +23,8 @@ impl Parser<'_> {
         let flush_span = self.cursor.span_from(flush_at);
         self.read_operands()?;
         let span = self.span(head.start);
-        if let Some(form) = self.spec.forms[transfer].iter().position(|f| implied(&f.source) && implied(&f.destination)) {
+        if let Some(form) = self.spec.forms[transfer].iter().position(|f| implied(&f.source) && implied(&f.destination))
+        {
             if let Some(extra) = self.operands.first() {
                 return Err(fault(Code::ExtraOperand, extra.span, format!("`{}` takes no operand", head.text)));
             }
@@ -161,7 +162,10 @@ impl Parser<'_> {
             })?,
         };
         if parameter.partial && set.members(count).count() as u32 == count {
-            return Err(wrong(format!("`{text}` is all units, and `{}` needs some that send to the others", head.text)));
+            return Err(wrong(format!(
+                "`{text}` is all units, and `{}` needs some that send to the others",
+                head.text
+            )));
         }
         Ok((set.code(), span))
     }

@@ -32,12 +32,7 @@ pub(super) struct Lowering {
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering {
-            spec,
-            fixed: HashMap::new(),
-            pe_maps: HashMap::new(),
-            meetings: HashMap::new(),
-        }
+        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), meetings: HashMap::new() }
     }
 
     /// The PE part of a step.

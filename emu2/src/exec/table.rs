@@ -115,7 +115,9 @@ impl Indirect {
         let table = spec.operands.iter().filter_map(|o| o.table.as_ref()).find(|t| t.operand == *name);
         let slot = table.and_then(|t| spec.memory(&t.memory)).map(|m| machine.layout().slot(m));
         match (table, slot) {
-            (Some(of), Some(table)) => Ok(Indirect { table, block: spec.table_block(of), entry, per_entry: per_entry.max(1) }),
+            (Some(of), Some(table)) => {
+                Ok(Indirect { table, block: spec.table_block(of), entry, per_entry: per_entry.max(1) })
+            }
             _ => Err(no_kernel("an operand without a table")),
         }
     }

@@ -1,6 +1,7 @@
 //! Manual pages, generated from the spec: for the terminal and as Markdown.
 
 mod page;
+mod picture;
 mod syntax;
 mod words;
 
@@ -94,6 +95,10 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
             if let Some(transfer) = spec.transfers.iter().find(of_entry) {
                 let maps: Vec<String> = transfer.form.iter().map(map).collect();
                 facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
+            }
+            if let Some(at) = spec.transfers.iter().position(|t| of_entry(&t)) {
+                let pictures: Vec<String> = spec.forms[at].iter().map(|form| picture::of(spec, at, form)).collect();
+                facts.push(("Moves", pictures.concat()));
             }
         }
         _ => {}

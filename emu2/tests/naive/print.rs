@@ -5,8 +5,8 @@ use emu2::asm::{
     PeInstruction, PeKind, Program, Selected, Source, SourceKind, Step, Target, UpperTransfer,
 };
 use emu2::spec::{
-    ControlKernel, End, LiteralKind, MatrixKernel, Mnemonic, ParameterStyle, Spec, Unit, UnitSet, HALVES, WORDS_PER_LONG,
-    WORD_BITS,
+    ControlKernel, End, LiteralKind, MatrixKernel, Mnemonic, ParameterStyle, Spec, Unit, UnitSet, HALVES,
+    WORDS_PER_LONG, WORD_BITS,
 };
 
 /// The whole program, one statement a line.

@@ -54,8 +54,7 @@ impl Table {
             let name = |(t, _): &(usize, usize)| spec.entry_name(&spec.transfers[*t]);
             forms.chunk_by(|a, b| name(a) == name(b)).map(<[_]>::to_vec).collect()
         };
-        let (l2bm, mv) =
-            (forms(&|l| matches!(l, LevelName::Group | LevelName::L2b)), forms(&|l| l == LevelName::Chip));
+        let (l2bm, mv) = (forms(&|l| matches!(l, LevelName::Group | LevelName::L2b)), forms(&|l| l == LevelName::Chip));
         Table {
             spec: spec.clone(),
             l2bm_families: families(&l2bm),

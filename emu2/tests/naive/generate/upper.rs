@@ -36,7 +36,7 @@ impl Generator<'_> {
 
     /// An address that an end of a form may have: near the start, now and then near the end.
     pub fn upper_address(&mut self, end: &End) -> u64 {
-        let End::Memory { align, .. } = end else { return 0 };
+        let End::Memory { align, implied: false, .. } = end else { return 0 };
         let size = self.table.end(end).map_or(1, |m| self.table.spec.memories[m].words);
         let places = (size / align).max(1);
         let at = match self.choices.below(10) {
