@@ -1,6 +1,6 @@
 //! What an index map moves, as a small table made from the map itself.
 
-use crate::spec::{selector_name, End, Place, ResolvedForm, Spec};
+use crate::spec::{selector_name, End, LevelName, Place, ResolvedForm, Spec};
 use std::fmt::Write;
 
 /// Rows before the rest is left out; the last one is always shown.
@@ -32,23 +32,40 @@ pub(super) fn of(spec: &Spec, transfer: usize, form: &ResolvedForm) -> String {
     let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
     values.push(("i", 0));
     // A map that cannot be evaluated has been refused when the spec was loaded.
-    let words = form.meetings(&values).unwrap_or_default();
-    let rows = rows(words.into_iter().map(|(to, from)| (to, from.into_iter().flatten().collect())));
+    let mut words = form.meetings(&values).unwrap_or_default();
+    // PEs that follow each other lie side by side.
+    words.sort_by_key(|(to, _)| (to.group, to.l2b, to.l1b, to.cycle, to.half, to.mab, to.pe, to.addr));
+    let mut rows = rows(words.into_iter().map(|(to, from)| (to, from.into_iter().flatten().collect())));
+    rows.sort_by_key(|row| (row.to.cycle, row.to.addr, row.to));
+    // Units that take the same words stand together.
+    let mut cells: Vec<(Vec<String>, String, String)> = Vec::new();
+    for row in &rows {
+        let step = row.step.as_ref().map(|s| s.0).unwrap_or_default();
+        let (unit, range) = side(spec, &form.destination, row.to, step, row.length);
+        let from = sources(spec, form, row);
+        match cells.iter_mut().find(|(_, r, f)| *r == range && *f == from) {
+            Some((units, ..)) => units.push(unit),
+            None => cells.push((vec![unit], range, from)),
+        }
+    }
+    let name = unit_name(spec, &form.destination);
+    let cells: Vec<(String, String)> = cells
+        .into_iter()
+        .map(|(units, range, from)| match (&units[..], units.last()) {
+            ([first, _, _, ..], Some(last)) => (format!("{name} {first} to {last} {range}"), from),
+            (all, _) => (format!("{name} {} {range}", all.join(", ")), from),
+        })
+        .collect();
     let mut out = match form.unit {
         Some(unit) => format!("{}, the first {unit} long words\n", form.name),
         None => format!("{}\n", form.name),
     };
-    let shown = if rows.len() > MOST_ROWS { MOST_ROWS - 1 } else { rows.len() };
-    let cells: Vec<(String, String)> = rows
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| *at < shown || at + 1 == rows.len())
-        .map(|(_, row)| (destination(spec, form, row), sources(spec, form, row)))
-        .collect();
+    let count = cells.len();
+    let shown = if count > MOST_ROWS { MOST_ROWS - 1 } else { count };
     let width = cells.iter().map(|(to, _)| to.len()).max().unwrap_or(0);
-    for (at, (to, from)) in cells.iter().enumerate() {
-        if at == shown && rows.len() > MOST_ROWS {
-            let _ = writeln!(out, "  ({} more)", rows.len() - MOST_ROWS);
+    for (at, (to, from)) in cells.iter().enumerate().filter(|(at, _)| *at < shown || at + 1 == count) {
+        if at + 1 == count && count > MOST_ROWS {
+            let _ = writeln!(out, "  ({} more)", count - MOST_ROWS);
         }
         let _ = writeln!(out, "  {to:width$} <- {from}");
     }
@@ -87,15 +104,11 @@ fn difference(start: &Place, at: &Place, length: u64) -> Option<Place> {
     })
 }
 
-fn destination(spec: &Spec, form: &ResolvedForm, row: &Row) -> String {
-    let step = row.step.as_ref().map(|s| s.0).unwrap_or_default();
-    side(spec, &form.destination, row.to, step, row.length)
-}
-
 fn sources(spec: &Spec, form: &ResolvedForm, row: &Row) -> String {
     let one = |at: usize| {
         let step = row.step.as_ref().and_then(|s| s.1.get(at)).copied().unwrap_or_default();
-        side(spec, &form.source, row.from[at], step, row.length)
+        let (unit, range) = side(spec, &form.source, row.from[at], step, row.length);
+        format!("{} {unit} {range}", unit_name(spec, &form.source))
     };
     let count = row.from.len();
     if count <= MOST_ELEMENTS {
@@ -104,8 +117,13 @@ fn sources(spec: &Spec, form: &ResolvedForm, row: &Row) -> String {
     format!("{} with {} with .. {} ({count} elements)", one(0), one(1), one(count - 1))
 }
 
-/// Units that the side's memory or the PEs have, and a range of offsets or PEs.
-fn side(spec: &Spec, end: &End, at: Place, step: Place, length: u64) -> String {
+/// What has the unit's number: a memory, or a MAB.
+fn unit_name<'s>(spec: &'s Spec, end: &End) -> &'s str {
+    spec.end_memory(end).map_or("MAB", |m| spec.memories[m].dump.as_str())
+}
+
+/// The unit that the side's memory or the PEs have, and a range of offsets or PEs.
+fn side(spec: &Spec, end: &End, at: Place, step: Place, length: u64) -> (String, String) {
     let range = |first: u64, step: u64| match step {
         0 => first.to_string(),
         _ => format!("{first}..{}", first + step * (length - 1)),
@@ -113,13 +131,12 @@ fn side(spec: &Spec, end: &End, at: Place, step: Place, length: u64) -> String {
     let Some(memory) = spec.end_memory(end) else {
         let half = if at.half > 0 { " second long word" } else { "" };
         let pe = range(at.pe.into(), step.pe.into());
-        return format!("cycle {} MAB {} PE {pe}{half}", at.cycle, at.mab);
+        return (at.mab.to_string(), format!("PE {pe} cycle {}{half}", at.cycle));
     };
-    let memory = &spec.memories[memory];
-    let unit = match memory.level {
-        crate::spec::LevelName::Group => at.group.to_string(),
-        crate::spec::LevelName::L2b => format!("{}.{}", at.group, at.l2b),
+    let unit = match spec.memories[memory].level {
+        LevelName::Group => at.group.to_string(),
+        LevelName::L2b => format!("{}.{}", at.group, at.l2b),
         _ => at.l1b.to_string(),
     };
-    format!("{} {unit} [{}]", memory.dump, range(at.addr, step.addr))
+    (unit, format!("[{}]", range(at.addr, step.addr)))
 }
