@@ -244,7 +244,7 @@ fn location(spec: &Spec, location: &Location) -> String {
     let register = spec.bases.iter().map(|b| (&b.name, &b.memory, &b.widths));
     let mut registers = register.chain(spec.banks.iter().map(|b| (&b.name, &b.memory, &b.widths)));
     let token = match (operand, registers.find(|(_, name, _)| **name == memory.name)) {
-        (Some(o), _) => format!("{}{}", prefix(&o.widths, location.words), o.letter),
+        (Some(o), _) => format!("{}{}{}", prefix(&o.widths, location.words), o.letter, o.suffix),
         (None, Some((name, _, widths))) => format!("{}{name}", prefix(widths, WORDS_PER_LONG)),
         (None, None) => spec.mask.destination.clone(),
     };
