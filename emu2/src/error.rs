@@ -4,7 +4,8 @@ use std::fmt;
 
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
-        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time, `F` files.
+        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time,
+        /// `H` host interface, `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -46,7 +47,6 @@ codes! {
     UnknownMnemonic = "A0102", "no instruction has this mnemonic", "use a mnemonic of the spec; mnemonics are lower case";
     NumberExpected = "A0103", "a number is missing or malformed", "write a decimal number";
     TooLarge = "A0104", "the number or the source is too large", "use a smaller one";
-    Unsupported = "A0105", "this form of the language is not supported", "write the program without it";
 
     UnknownOperand = "A0201", "no operand has this name", "use an operand of the spec";
     BadOperandAddress = "A0202", "the address of the operand is malformed", "write a number, a stride such as `0v` or a list such as `[0,2,4,6]`, as the operand allows";
@@ -80,10 +80,12 @@ codes! {
     BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
     AssumedUnit = "A0410", "a selector is left out", "write the unit that is meant, such as `@.0`";
 
+    TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "send something first, and read it with the counterpart of the instruction that sent it";
+
     UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
     BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";
     DebugRange = "A0503", "the debug statement reaches past the end of the memory", "use a smaller address or count";
-    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items `l` and 16 hex digits";
+    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items such as `l` and 16, `i` and 8, `s` and 4 hex digits";
     PayloadCount = "A0505", "the payload does not have as many long words as the count says", "correct the count or the payload";
 
     SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
@@ -106,6 +108,8 @@ codes! {
     DataHazard = "A0702", "words are read too soon after they are written", "put more steps in between";
     WaitHazard = "A0703", "words that an MV writes are read without a `wait` for it", "tag the MV and `wait` for the tag before this line";
     IdleUnit = "A0704", "the forwarding path's unit was idle in the step before", "read the path in the step after the unit's instruction, only `nop`s in between";
+    TurnaroundLate = "A0705", "the turnaround register is read later than in the step after it was written", "read it in the next step";
+    TurnaroundLost = "A0706", "the step leaves the turnaround register as it is", "remove `noforward`, or send to L1BM";
 
     NoWord = "W0101", "no machine word of this is known", "run the source itself, or assemble with `assemble3`, which writes the statement instead";
     InferredWord = "W0102", "the machine word was never seen", "`--allow-inferred` writes it all the same";
@@ -138,7 +142,14 @@ codes! {
     NoKernel = "R0006", "the engine has no kernel for this entry of the spec", "use a precision and kernel that the engine has";
     BadShape = "R0007", "the array has the wrong shape", "give one axis per level that is not selected, then the addresses";
     BadOption = "R0009", "the option has no such value", "use one of the values named";
-    UnsignalledTag = "R0008", "the wait is for a tag that no MV before it carries", "tag the MV, or correct the tag";
+    UnsignalledTag = "R0008", "the wait is for a tag that nothing signals", "tag the MV, or correct the tag";
+
+    TransferRange = "H0001", "the transfer reaches past the memory that the host reaches", "use a smaller offset or fewer bytes; an MV reaches the rest";
+    TransferUnit = "H0002", "the offset or length of the transfer is not a whole number of units", "use multiples of 8 bytes";
+    TagRange = "H0003", "the tag is outside the range of transfers", "use a tag of MVs, or 0 for none";
+    NothingToReceive = "H0004", "no MV has signalled the tag since something was received under it", "give the tag to the kernel's last MV and receive once per run, or use tag 0";
+    TagInFlight = "H0005", "the tag belongs to a transfer that has not been received", "receive it first, or use another tag";
+    Closed = "H0006", "the device is closed", "open another one";
 }
 
 impl fmt::Display for Code {

@@ -29,8 +29,8 @@ fn op_of(spec: &Spec, mnemonic: &Mnemonic) -> Option<String> {
         Mnemonic::Mau { op, .. } => Some(spec.mau[*op].name.clone()),
         Mnemonic::Matrix { op, .. } => Some(spec.matrix_ops[*op].name.clone()),
         Mnemonic::Transfer(at) => {
-            let transfer = &spec.transfers[*at];
-            (transfer.level != LevelName::L1b).then(|| spec.entry_name(transfer).to_string())
+            // Without its reduction, but with what is glued behind it.
+            Some(spec.transfers[*at].entry.clone())
         }
         Mnemonic::Control(_) => None,
     }
@@ -79,7 +79,8 @@ fn every_mnemonic_assembles_and_runs() {
     let mut machine = emu2::machine::Machine::new(spec.clone());
     let typed = typed();
     for (op, text) in typed.iter().flat_map(|(op, all)| all.iter().map(move |text| (op, text.clone()))) {
-        if let Mnemonic::Transfer(_) = spec.mnemonics[&text] {
+        let above = |at: usize| spec.transfers[at].level != LevelName::L1b;
+        if matches!(spec.mnemonics[&text], Mnemonic::Transfer(at) if above(at)) {
             let operands = operands(op).replace("$p0@0 $d0", if op == "mvp" { "$p0@0 $d0@0" } else { "$p0@0 $d0" });
             let program =
                 assemble(&format!("{text}{operands}\n"), &text, &spec, Policy::Check).unwrap_or_else(|e| panic!("{e}"));
@@ -112,9 +113,11 @@ fn every_mnemonic_assembles_and_runs() {
                 let shape = if entry.kernel == MatrixKernel::Write { vec!["$lm0v", bank] } else { vec![bank] };
                 (text.clone(), shape)
             }
-            Mnemonic::Transfer(_) | Mnemonic::Control(_) => panic!("{text}"),
+            Mnemonic::Transfer(at) if spec.transfers[at].reduction.is_some() => (text.clone(), vec!["$lm0v", "$lb64"]),
+            Mnemonic::Transfer(_) => (text.clone(), vec!["$lb64"]),
+            Mnemonic::Control(_) => panic!("{text}"),
         };
-        let written = matches!(mnemonic, Mnemonic::Matrix { .. }) && shape.len() == 2;
+        let written = matches!(mnemonic, Mnemonic::Matrix { .. } | Mnemonic::Transfer(_)) && shape.len() == 2;
         let destinations = if written { "" } else { "$ls0v" };
         let line = |shape: &[&str]| format!("{head} {} {destinations}\n", shape.join(" "));
         let program = assemble(&line(&shape), &text, &spec, Policy::Check).unwrap_or_else(|e| panic!("{e}"));

@@ -38,6 +38,7 @@ fn memories() {
         ("dar_buffer", 258, Unit::Long, Ports::Shared, "DARBUF"),
         ("l2bm", 32_768, Unit::Long, Ports::Shared, "L2BM"),
         ("l1bm", 8_192, Unit::Long, Ports::Shared, "L1BM"),
+        ("turnaround", 256, Unit::Long, Ports::Split, "TURN"),
         ("lm0", 2_048, Unit::Word, Ports::Shared, "LM0"),
         ("lm1", 2_048, Unit::Word, Ports::Shared, "LM1"),
         ("grf0", 256, Unit::Word, Ports::Split, "GREG0"),
@@ -49,6 +50,8 @@ fn memories() {
         ("mx", 16, Unit::Matrix, Ports::Shared, "MATX"),
         ("my", 16, Unit::Matrix, Ports::Shared, "MATY"),
     ];
+    let reached: Vec<_> = spec.memories.iter().filter_map(|m| Some((m.name.as_str(), m.host?))).collect();
+    assert_eq!(reached, [("pdm", 0)]);
     assert_eq!(spec.memories.len(), table.len());
     for (m, (name, words, unit, ports, dump)) in spec.memories.iter().zip(table) {
         assert_eq!((m.name.as_str(), m.words, m.unit, m.ports, m.dump.as_str()), (*name, *words, *unit, *ports, *dump));

@@ -38,7 +38,7 @@ pub(crate) fn built_in_specs() -> Vec<String> {
 impl PySpec {
     /// A built-in spec by name, or a folder of TOML files, or one TOML file.
     #[staticmethod]
-    fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
+    pub(crate) fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
         let inner = Spec::load(name).map_err(|e| error::core(py, &e))?;
         Ok(PySpec { inner: Arc::new(inner) })
     }

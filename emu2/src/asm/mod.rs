@@ -20,7 +20,9 @@ mod matrix;
 mod mv;
 mod operand;
 mod parser;
+mod payload;
 mod program;
+pub(crate) mod record;
 mod render;
 mod sink;
 mod suggest;
@@ -152,7 +154,7 @@ struct Reader<'a> {
     quit: bool,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn read(&mut self) {
         let bytes = self.text.as_bytes();
         let mut at = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
@@ -183,16 +185,22 @@ impl Reader<'_> {
         let span = Span::new(at + first, at + last + 1);
         self.parser.cursor = Cursor::new(self.text, at + first, at + last + 1);
         let code = &code[first..=last];
-        let debug = code[0] == debug::DEBUG && code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'));
-        let kind = if debug { self.debug() } else { self.instructions() };
+        let letter = Some(code[0]).filter(|_| code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'))).map(char::from);
+        let kind = match letter {
+            Some(debug::DEBUG) => self.lettered(Parser::debug),
+            Some(record::RECORD) => self.lettered(Parser::record),
+            Some(record::HOST) => self.lettered(|_| Err(record::host_command(span))),
+            _ => self.instructions(),
+        };
         if let Some(kind) = kind {
             self.items.push(Item { line: self.number, span, kind });
         }
     }
 
-    fn debug(&mut self) -> Option<ItemKind> {
-        self.parser.cursor.eat(debug::DEBUG);
-        match self.parser.debug() {
+    /// A statement that begins with a letter of its own.
+    fn lettered(&mut self, read: impl FnOnce(&mut Parser<'a>) -> cursor::Parse<ItemKind>) -> Option<ItemKind> {
+        self.parser.cursor.move_to(self.parser.cursor.at() + 1);
+        match read(&mut self.parser) {
             Ok(kind) => Some(kind),
             Err(fault) => {
                 self.parser.sink.push(*fault);

@@ -130,8 +130,8 @@ pub enum PeKind {
     L1bm {
         /// Which transfer and form.
         form: FormRef,
-        /// L1BM address in long words.
-        address: u64,
+        /// L1BM address in long words; None: the turnaround register.
+        address: Option<u64>,
     },
 }
 
@@ -368,6 +368,8 @@ pub struct DebugGet {
     pub location: Location,
     /// Entry of `precisions`; None: untyped.
     pub precision: Option<usize>,
+    /// Values are block float.
+    pub block: bool,
     /// Long words.
     pub count: u64,
     /// The statement as dump lines echo it.

@@ -1,9 +1,11 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
+mod l1bm;
+
 use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{meeting, moves, pe_runs, Meeting, PeRun};
+use super::maps::{moves, Meeting, PeRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
@@ -14,10 +16,9 @@ use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
-use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM,
-    IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
+    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,6 +34,11 @@ pub(super) struct Lowering {
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
         Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), meetings: HashMap::new() }
+    }
+
+    /// The spec it lowers for.
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     /// The PE part of a step.
@@ -55,9 +61,15 @@ impl Lowering {
                 PeKind::Mau { op, .. } => spec.mau[op].sources.get(at) == Some(&MauPort::Z),
                 _ => false,
             };
-            self.source(layout, source, lane, addend)
+            let widened = matches!(instruction.kind, PeKind::L1bm { .. });
+            self.source(layout, source, lane, addend, widened)
         });
-        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        if let PeKind::L1bm { form, .. } = instruction.kind {
+            if spec.forms[form.transfer][form.form].widen == Some(Widen::Always) {
+                sources.iter_mut().for_each(|s| s.conversion = Some(Conversion::ExtendHalves));
+            }
+        }
         let (compute, unit) = self.compute(layout, instruction, lane)?;
         let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
         let masks = spec.memory(&spec.mask.memory).map(|m| layout.slot(m).index).unwrap_or_default();
@@ -138,21 +150,7 @@ impl Lowering {
                     MatrixKernel::Read => (Compute::MatrixRead(access), Some(ForwardUnit::Matrix)),
                 }
             }
-            PeKind::L1bm { form, address } => {
-                let resolved = &spec.forms[form.transfer][form.form];
-                let to_pe = matches!(resolved.destination, End::Pe);
-                let end = if to_pe { &resolved.source } else { &resolved.destination };
-                let slot = memory_slot(&spec, layout, end)?.index;
-                if let Some(at) = spec.transfers[form.transfer].reduction {
-                    return Ok((self.reduction(form, at, slot, address)?, None));
-                }
-                let runs = self.pe_map(form, to_pe)?;
-                if to_pe {
-                    (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
-                } else {
-                    (Compute::Store { slot, address, runs }, None)
-                }
-            }
+            PeKind::L1bm { form, address } => self.l1bm(layout, form, address)?,
         })
     }
 
@@ -162,6 +160,7 @@ impl Lowering {
         source: &asm::Source,
         lane: Option<Lane>,
         addend: bool,
+        widened: bool,
     ) -> Result<Source, Error> {
         let spec = self.spec.clone();
         let origin = match &source.kind {
@@ -182,6 +181,7 @@ impl Lowering {
         // The addend port of half products takes singles.
         let conversion = match (source.convert, lane) {
             (None, _) => None,
+            (Some(Convert::Extend), None) if widened => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::H)) if addend => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::F)) => Some(Conversion::ExtendHalfPair),
             (Some(Convert::Extend), Some(Lane::D)) => Some(Conversion::ExtendSingle),
@@ -189,33 +189,6 @@ impl Lowering {
             (Some(convert), _) => return Err(no_kernel(&format!("{convert:?} of this operand"))),
         };
         Ok(Source { origin, conversion })
-    }
-
-    fn pe_map(&mut self, form: FormRef, to_pe: bool) -> Result<Arc<[PeRun]>, Error> {
-        if let Some(runs) = self.pe_maps.get(&form) {
-            return Ok(runs.clone());
-        }
-        let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
-        self.pe_maps.insert(form, runs.clone());
-        Ok(runs)
-    }
-
-    fn reduction(&mut self, form: FormRef, reduction: usize, slot: usize, address: u64) -> Result<Compute, Error> {
-        let spec = self.spec.clone();
-        let entry = &spec.reductions[reduction];
-        let lane = spec.precisions.iter().find(|p| p.name == entry.precision).and_then(Precision::lane);
-        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, false));
-        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
-        let meeting = match self.meetings.get(&form) {
-            Some(meeting) => meeting.clone(),
-            None => {
-                let tree = &spec.forms[form.transfer][form.form].tree;
-                let meeting = Arc::new(meeting(&spec, &self.moves(form)?, tree));
-                self.meetings.insert(form, meeting.clone());
-                meeting
-            }
-        };
-        Ok(Compute::Reduce { slot, address, kernel, meeting })
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {

@@ -54,8 +54,13 @@ impl Pages {
             if page >= self.pages.len() {
                 self.pages.resize(page + 1, None);
             }
-            let target = self.pages[page].get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
-            target[offset..offset + length].copy_from_slice(&words[done..done + length]);
+            let source = &words[done..done + length];
+            let held = &mut self.pages[page];
+            // Zeros over what was never written change nothing.
+            if held.is_some() || source.iter().any(|word| *word != 0) {
+                let target = held.get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
+                target[offset..offset + length].copy_from_slice(source);
+            }
             done += length;
         }
     }
@@ -90,6 +95,19 @@ mod tests {
         pages.write(0, &[0]);
         pages.read(0, &mut first);
         assert_eq!(first, [0, 0]);
+    }
+
+    #[test]
+    fn zeros_over_nothing_take_nothing() {
+        let mut pages = Pages::new(1 << 20);
+        pages.write(0, &[0; 3 * PAGE]);
+        assert_eq!(pages.resident_bytes(), 0);
+        pages.write(PAGE as u64 - 1, &[0, 7]);
+        assert_eq!(pages.resident_bytes(), PAGE * 8);
+        pages.write(PAGE as u64, &[0]);
+        let mut out = [9];
+        pages.read(PAGE as u64, &mut out);
+        assert_eq!((out, pages.resident_bytes()), ([0], PAGE * 8));
     }
 
     #[test]

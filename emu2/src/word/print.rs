@@ -119,8 +119,8 @@ fn instruction(spec: &Spec, i: &PeInstruction) -> String {
             }
         }
         PeKind::L1bm { form, address } => match resolved(spec, form) {
-            Some(ResolvedForm { source: end @ End::Memory { .. }, .. }) => operands.push(memory(spec, end, address)),
-            Some(ResolvedForm { destination, .. }) => after = Some(memory(spec, destination, address)),
+            Some(ResolvedForm { source: end @ End::Memory { .. }, .. }) => operands.push(l1bm(spec, end, address)),
+            Some(ResolvedForm { destination, .. }) => after = Some(l1bm(spec, destination, address)),
             None => {}
         },
         PeKind::Alu { .. } | PeKind::Mau { .. } => {}
@@ -183,6 +183,18 @@ fn entry(spec: &Spec, end: &End, entry: u64) -> String {
     let name = &spec.operands[*operand].name;
     let of = |o: &&crate::spec::Operand| o.table.as_ref().is_some_and(|t| t.operand == *name);
     spec.operands.iter().find(of).map_or(String::new(), |o| format!("${}{}{entry}", o.letter, o.suffix))
+}
+
+/// The L1BM's end of an instruction of the PEs; no address: the turnaround register.
+fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
+    match (end, address) {
+        (_, Some(address)) => memory(spec, end, address),
+        (End::Memory { width, .. }, None) => {
+            let prefix = spec.widths.iter().find(|w| Some(w.words) == *width);
+            format!("${}{}", prefix.map_or("", |w| w.prefix.as_str()), spec.turnaround.name)
+        }
+        (End::Pe, None) => String::new(),
+    }
 }
 
 fn upper(spec: &Spec, t: &UpperTransfer) -> String {

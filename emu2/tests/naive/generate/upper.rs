@@ -180,7 +180,7 @@ impl Generator<'_> {
             Unit::Matrix => self.choices.pick(&types[..types.len() - 1]),
             _ => self.choices.pick(&types),
         };
-        let mut get = DebugGet { location, precision, count, statement: String::new() };
+        let mut get = DebugGet { location, precision, block: false, count, statement: String::new() };
         get.statement = print::get(&self.table.spec, &get);
         self.kinds.push(ItemKind::Get(Box::new(get)));
     }
