@@ -222,7 +222,7 @@ fn empty_table(chip: &Chip) -> Vec<(usize, usize, u64, u64)> {
         for k in gone..gone + CYCLES as u64 {
             let at = k % (2 * TABLE_WORDS);
             let long = chip.read_upper(buffer, g, at / 2);
-            let word = if at % 2 == 0 { long >> 32 } else { long & 0xFFFF_FFFF };
+            let word = if at.is_multiple_of(2) { long >> 32 } else { long & 0xFFFF_FFFF };
             writes.push((dar, g, (entry + k) % 1024, word));
         }
         writes.push((buffer, g, TABLE_WORDS + 1, gone + CYCLES as u64));
