@@ -33,7 +33,7 @@ codes! {
     SpecDuplicate = "S0004", "two entries of the spec claim the same thing", "rename or remove one of them";
     SpecUnknownName = "S0005", "the spec names something that nothing declares", "declare it or use one of the names that exist";
     SpecBadValue = "S0006", "a value of the spec is outside its range", "use a value of the range named";
-    SpecExpression = "S0007", "an expression of the spec does not parse or evaluate", "use integers, names, + - * / % and parentheses";
+    SpecExpression = "S0007", "an expression of the spec does not parse or evaluate", "use integers, names, + - * / % & ^ | == and parentheses";
     SpecMapRange = "S0008", "an index map leaves its memory or its units", "correct the expression or the loop";
     SpecMapOverlap = "S0009", "an index map writes one place twice", "make every destination unique";
     SpecMapGap = "S0010", "an index map leaves a hole in its destination", "cover every long word and every PE";
@@ -74,10 +74,11 @@ codes! {
     BadParameter = "A0403", "the parameter is malformed, out of range or not taken here", "use a value of the range named";
     MissingSize = "A0404", "the MV has no size", "write it after the mnemonic, such as `/n64`";
     SizeUnit = "A0405", "the size of the MV is not a multiple of its unit", "use a multiple of the unit";
-    BadMvParameter = "A0406", "an MV parameter is malformed, unknown or given twice", "use `n<size>`, `i<two hex digits>`, `p<priority>`, each at most once";
+    BadMvParameter = "A0406", "an MV parameter is malformed, unknown or given twice", "use `n<size>`, `i<two hex digits>`, `nd<blocks of an entry>`, `p<priority>`, each at most once";
     BadTag = "A0407", "the tag is malformed or cannot be waited for", "write `i` and two hex digits, from `i01`";
     UnusualTag = "A0408", "the tag is outside the documented range", "use a tag of the documented range";
     BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
+    AssumedUnit = "A0410", "a selector is left out", "write the unit that is meant, such as `@.0`";
 
     TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "send something first, and read it with the counterpart of the instruction that sent it";
 

@@ -4,7 +4,7 @@
 
 use emu2::asm::*;
 use emu2::error::Code;
-use emu2::spec::Spec;
+use emu2::spec::{Spec, UnitSet};
 use std::sync::Arc;
 
 fn spec(name: &str) -> Arc<Spec> {
@@ -340,9 +340,20 @@ fn transfers() {
         let form_name = spec.forms[form.transfer][form.form].name.as_str();
         assert_eq!((form_name, form.parameter, found), (name, parameter, address), "{text}");
     }
+    let set = |first, free| UnitSet { first, free }.code();
     let upper = [
-        ("l2bmb $lc16 $lb32", "down", 0, 16, 32),
-        ("l2bmd $lc64 $lb8", "down", 0, 64, 8),
+        ("l2bmb $lc16 $lb32", "down", set(0, 7), 16, 32),
+        ("l2bmb@5 $lc16 $lb32", "down", set(5, 0), 16, 32),
+        ("l2bmb@5/6 $lc16 $lb32", "down", set(1, 6), 16, 32),
+        ("l2bmb2@0,1,4,5 $lc64 $lb32", "down", set(0, 5), 64, 32),
+        ("l2bmd $lc64 $lb8", "down", set(0, 7), 64, 8),
+        ("l2bmd@3,7 $lc64 $lb8", "down", set(3, 4), 64, 8),
+        ("l2bmrdfadd@0/7 $lb16 $lc32", "up", set(0, 7), 16, 32),
+        ("l2bmr2lor $lb16 $lc64", "up", 0, 16, 64),
+        ("l2bmi@0,4 $lb16 $lb32", "between", set(0, 4), 16, 32),
+        ("l2bmi@3 $lb16 $lb32", "between", set(3, 0), 16, 32),
+        ("l2bmdars $lc64@.1 $dar1023", "to_buffer", 0, 64, 1023),
+        ("l2bmdarw", "to_table", 0, 0, 0),
         ("l2bmd $lb8 $lc64", "up", 0, 8, 64),
         ("l2bm@3 $lb0 $lc64", "up", 3, 0, 64),
     ];
@@ -380,12 +391,33 @@ fn mvs() {
     }
 }
 
+/// DRAM through the table, and a source that selects nothing.
+#[test]
+fn mvs_with_tables() {
+    let table = [
+        ("mvp/n64 $di1023@1 $lc64@0.0", (Some(1), None), (1023, 64)),
+        ("mvp/nd3p1n128i04 $di7 $lc64@.0", (Some(3), None), (7, 64)),
+        ("mvr4lband/i3fnd64n64 $lc64 $di5", (None, Some(64)), (64, 5)),
+        ("mvd/n64 $p64@0 $di0", (None, Some(1)), (64, 0)),
+        ("mvd/n64 $d64 $p0@2", (None, None), (64, 0)),
+    ];
+    for (text, tables, addresses) in table {
+        let found = mv(text);
+        assert_eq!((found.source_table, found.destination_table), tables, "{text}");
+        assert_eq!((found.source, found.destination), addresses, "{text}");
+    }
+    let assumed = program("mvp/n64 $lc0 $d0");
+    let [Item { kind: ItemKind::Mv(found), .. }] = &assumed.items[..] else { panic!("{assumed:?}") };
+    assert_eq!(found.source_unit, Selected { group: None, l2b: Some(0) });
+    assert!(program("mvnop").items.is_empty());
+}
+
 #[test]
 fn the_size_message_is_the_known_one() {
     let error = assemble("mvp/n32 $d0@0 $p0@0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
     assert_eq!(error.diagnostics[0].message, "nw must be aligned to the multiple of 64");
-    let error = assemble("mvp/n64 $lc0 $d0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
-    assert!(error.diagnostics[0].help.contains("`$lc0@.0 $d0`"), "{error}");
+    let error = assemble("mvp/n64 $lc0 $p0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
+    assert!(error.diagnostics[0].help.contains("`$lc0@.0 $p0`"), "{error}");
 }
 
 #[test]

@@ -182,8 +182,9 @@ fn l2bm_maps() {
                 distribute.extend((0..n.lane).map(|k| (at(first + k), lower(x, n.lane * c + k))));
             }
         }
-        assert_eq!(declared(&spec, "l2bmb", "down", &[]), broadcast);
-        assert_eq!(declared(&spec, "l2bmd", "down", &[]), distribute);
+        let all = [("l1bs_first", 0), ("l1bs_free", i64::from(n.l1b.next_power_of_two() - 1))];
+        assert_eq!(declared(&spec, "l2bmb", "down", &all), broadcast);
+        assert_eq!(declared(&spec, "l2bmd", "down", &all), distribute);
         let collect: Words = distribute.into_iter().map(|(upper, lower)| (lower, upper)).collect();
         assert_eq!(declared(&spec, "l2bmd", "up", &[]), collect);
         for x in 0..n.l1b {
@@ -287,6 +288,21 @@ fn alignments() {
         ("mvp", "dram_to_l2bm_parallel", 16, 16, Some(64)),
         ("mvb", "pdm_to_l2bm", 16, 16, Some(64)),
         ("mvb", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvb2", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvb4", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvrhmax", "l2bm_to_pdm", 16, 16, Some(64)),
+        ("mvrhmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvr2hmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvr4hmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvd", "pdm_to_dram", 16, 16, Some(64)),
+        ("mvd", "dram_to_pdm", 16, 16, Some(64)),
+        ("mvd", "pdm_to_l2bm", 16, 16, Some(128)),
+        ("mvd", "l2bm_to_pdm", 16, 16, Some(128)),
+        ("l2bmb2", "down", 64, 16, None),
+        ("l2bmrlor", "up", 16, 16, None),
+        ("l2bmr2lor", "up", 16, 64, None),
+        ("l2bmi", "between", 16, 16, None),
+        ("l2bmdars", "to_buffer", 64, 1, None),
     ];
     let align = |end: &End| match end {
         End::Memory { align, .. } => *align,

@@ -29,6 +29,8 @@ pub(super) struct Token {
     pub(super) unit: Unit,
     /// The memory of a PE.
     pub(super) pe: bool,
+    /// Addresses are entries of a table, and `operand` is the one that this stands for.
+    pub(super) table: bool,
 }
 
 /// What a name after `$` stands for that is no memory with an address.
@@ -207,8 +209,15 @@ pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
             let m = &spec.memories[memory];
             let words = spec.widths.iter().find(|w| w.prefix == *prefix)?.words;
             let pe = m.level == LevelName::Pe;
-            let size = if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words };
-            Some(Token { text: format!("{prefix}{}", o.letter), operand, memory, words, size, unit: m.unit, pe })
+            let text = format!("{prefix}{}{}", o.letter, o.suffix);
+            let token =
+                Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
+            if let Some(table) = &o.table {
+                let operand = spec.operands.iter().position(|of| of.name == table.operand)?;
+                let size = spec.memory(&table.memory).map(|t| spec.memories[t].words)?;
+                return Some(Token { operand, size, ..token });
+            }
+            Some(Token { size: if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words }, ..token })
         })
     })
 }
@@ -266,10 +275,11 @@ fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
         (reach.source_stride, reach.destination_stride) = form.block_strides(&values).ok()?;
         values.push(("i", 0));
     }
-    let ends = parameter.map_or(vec![0], |p| vec![p.minimum, p.maximum]);
+    let ends = parameter.map_or(vec![0], crate::spec::ResolvedParameter::extremes);
     for value in ends {
+        let named = spec.form_values(transfer, value);
         let mut all = values.clone();
-        all.extend(parameter.map(|p| (p.name.as_str(), value)));
+        all.extend(named.iter().map(|(n, v)| (n.as_str(), *v)));
         for (from, to) in form.evaluate(&all).ok()? {
             reach.source = reach.source.max(from.addr + 1);
             reach.destination = reach.destination.max(to.addr + 1);

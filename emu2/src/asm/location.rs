@@ -33,7 +33,7 @@ pub(super) struct Named {
 /// Operand classes, mask registers by entry, matrix registers by row; longer names first.
 pub(super) fn memories(spec: &Spec) -> Vec<Named> {
     let operand = |Token { text, memory, words, size, unit, .. }| Named { text, memory, words, size, unit };
-    let mut all: Vec<Named> = tokens(spec).map(operand).collect();
+    let mut all: Vec<Named> = tokens(spec).filter(|t| !t.table).map(operand).collect();
     let register = |text: String, memory: usize, size: u64| {
         let unit = spec.memories[memory].unit;
         Named { text, memory, words: WORDS_PER_LONG, size, unit }

@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         if let Some(tag) = line.wait {
             self.hazards.wait(tag);
         }
-        if line.quit || line.mask {
+        if line.quit || line.mask || line.idle_mv {
             return None;
         }
         if let Some(mv) = line.mv.take() {

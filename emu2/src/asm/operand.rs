@@ -61,15 +61,17 @@ pub(super) struct Bank {
 /// An operand in a memory above the PEs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Upper {
-    /// Entry of `operands`.
+    /// Entry of `operands`; of the one that it stands for if it goes through a table.
     pub(super) operand: usize,
+    /// The address is an entry of a table.
+    pub(super) table: bool,
     /// Entry of `memories`.
     pub(super) memory: usize,
     /// Words of 32 bits of its width prefix.
     pub(super) words: u32,
-    /// Long words of the memory.
+    /// Long words of the memory, or entries of the table.
     pub(super) size: u64,
-    /// In long words.
+    /// In long words, or an entry.
     pub(super) address: u64,
     pub(super) selected: Selected,
 }

@@ -5,12 +5,12 @@ mod l1bm;
 use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{moves, upper_runs, Meeting, PeRun, UpperRun};
+use super::maps::{moves, Meeting, PeRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
 use super::step::{BaseWrite, Op, Step};
-use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target, UpperTransfer};
+use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
@@ -23,43 +23,17 @@ use crate::spec::{
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A lowered L2BM instruction.
-#[derive(Clone, Debug)]
-pub(super) struct Upper {
-    /// Slot among the L2B's memories.
-    pub(super) upper_slot: usize,
-    /// Written address there.
-    pub(super) upper: u64,
-    /// Slot among the L1B's memories.
-    pub(super) lower_slot: usize,
-    /// Written address there.
-    pub(super) lower: u64,
-    /// L2B to L1Bs.
-    pub(super) down: bool,
-    /// Block copies.
-    pub(super) runs: Arc<[UpperRun]>,
-    /// Long words of all of them.
-    pub(super) words: usize,
-}
-
 /// Lowers statements of one program; keeps what several of them share.
 pub(super) struct Lowering {
     spec: Arc<Spec>,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
-    upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
     meetings: HashMap<FormRef, Arc<Meeting>>,
 }
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering {
-            spec,
-            fixed: HashMap::new(),
-            pe_maps: HashMap::new(),
-            upper_maps: HashMap::new(),
-            meetings: HashMap::new(),
-        }
+        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), meetings: HashMap::new() }
     }
 
     /// The spec it lowers for.
@@ -218,51 +192,17 @@ impl Lowering {
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
-        let parameter = self.spec.parameters[form.transfer].as_ref();
-        let values: Vec<_> = parameter.iter().map(|p| (p.name.as_str(), form.parameter)).collect();
+        let named = self.spec.form_values(form.transfer, form.parameter);
+        let values: Vec<_> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         moves(&self.spec.forms[form.transfer][form.form], &values)
-    }
-
-    /// An L2BM instruction.
-    pub(super) fn upper(&mut self, layout: &Layout, instruction: &UpperTransfer) -> Result<Arc<Upper>, Error> {
-        let form = instruction.form;
-        let spec = self.spec.clone();
-        let resolved = &spec.forms[form.transfer][form.form];
-        let (source, destination) =
-            (memory_slot(&spec, layout, &resolved.source)?, memory_slot(&spec, layout, &resolved.destination)?);
-        let down = source.level < destination.level;
-        let runs = match self.upper_maps.get(&form) {
-            Some(runs) => runs.clone(),
-            None => {
-                let runs: Arc<[UpperRun]> = upper_runs(&self.moves(form)?, down).into();
-                self.upper_maps.insert(form, runs.clone());
-                runs
-            }
-        };
-        let words = runs.iter().map(|r| r.length).sum();
-        let (upper, lower) = if down { (source, destination) } else { (destination, source) };
-        let (at_upper, at_lower) = if down {
-            (instruction.source, instruction.destination)
-        } else {
-            (instruction.destination, instruction.source)
-        };
-        Ok(Arc::new(Upper {
-            upper_slot: upper.index,
-            upper: at_upper,
-            lower_slot: lower.index,
-            lower: at_lower,
-            down,
-            runs,
-            words,
-        }))
     }
 }
 
-fn no_kernel(what: &str) -> Error {
+pub(super) fn no_kernel(what: &str) -> Error {
     Error::new(Code::NoKernel, format!("the engine cannot run {what}"))
 }
 
-fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
+pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
     let memory = match end {
         End::Memory { operand, .. } => spec.memory(&spec.operands[*operand].memory),
         End::Pe => None,

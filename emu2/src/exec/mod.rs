@@ -13,14 +13,16 @@ mod mask;
 mod matrix;
 mod mv;
 mod operand;
+mod piece;
 mod step;
+mod table;
 mod tags;
 mod upper;
 
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Machine, Region};
-use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
+use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
 pub use tags::{AssumedHost, Tags};
 
@@ -57,6 +59,8 @@ pub fn run(
 /// Runs programs of one spec; keeps what they share, and buffers.
 pub struct Engine {
     lowering: Lowering,
+    uppers: upper::Uppers,
+    mvs: mv::Mvs,
     region: Vec<Step>,
     scratch: Scratch,
 }
@@ -65,7 +69,8 @@ impl Engine {
     /// An engine for machines and programs of `spec`.
     pub fn new(spec: std::sync::Arc<Spec>) -> Engine {
         let scratch = Scratch::new(&spec);
-        Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch }
+        let (uppers, mvs) = Default::default();
+        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch }
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -120,7 +125,7 @@ impl Engine {
                 }
                 self.flush(machine);
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
-                let moved = upper::read(machine, &mut self.lowering, &step.l2bm)?;
+                let moved = self.uppers.read(machine, &step.l2bm)?;
                 self.region.push(lowered);
                 self.flush(machine);
                 upper::write(machine, moved);
@@ -128,7 +133,7 @@ impl Engine {
             }
             ItemKind::Mv(instruction) => {
                 self.flush(machine);
-                mv::run(machine, instruction)?;
+                self.mvs.run(machine, instruction)?;
                 instruction.tag.into_iter().for_each(|tag| tags.signal(tag));
                 Ok(())
             }
@@ -208,9 +213,4 @@ fn debug_set(machine: &mut Machine, set: &DebugSet) -> Result<(), Error> {
         machine.write(&region, &old)?;
     }
     Ok(())
-}
-
-/// Units of `level` inside the chip, as the engine counts L1Bs.
-fn l1bs_of_l2b(spec: &Spec) -> usize {
-    spec.count(LevelName::L1b) as usize
 }

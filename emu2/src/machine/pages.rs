@@ -46,6 +46,11 @@ impl Pages {
         let mut done = 0;
         while done < words.len() {
             let (page, offset, length) = self.piece(addr + done as u64, words.len() - done);
+            let missing = self.pages.get(page).is_none_or(Option::is_none);
+            if missing && words[done..done + length].iter().all(|word| *word == 0) {
+                done += length;
+                continue;
+            }
             if page >= self.pages.len() {
                 self.pages.resize(page + 1, None);
             }
@@ -84,6 +89,12 @@ mod tests {
         pages.read(0, &mut first);
         assert_eq!(first, [3, 0]);
         assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
+        // Zeros where nothing has been written cost nothing.
+        pages.write(1 << 20, &[0; 3 * PAGE]);
+        assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
+        pages.write(0, &[0]);
+        pages.read(0, &mut first);
+        assert_eq!(first, [0, 0]);
     }
 
     #[test]

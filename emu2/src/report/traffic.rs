@@ -73,10 +73,7 @@ impl<'a> TrafficTable<'a> {
     /// Of an L2BM or L1BM instruction, in one unit of its level.
     pub(super) fn transfer(&mut self, form: FormRef) -> Rc<Traffic> {
         let spec = self.spec;
-        self.get((form, Selected::default(), Selected::default()), || {
-            let parameter = spec.parameters[form.transfer].as_ref();
-            parameter.map(|p| (p.name.clone(), form.parameter)).into_iter().collect()
-        })
+        self.get((form, Selected::default(), Selected::default()), || spec.form_values(form.transfer, form.parameter))
     }
 
     /// Of a block of an MV.

@@ -13,6 +13,9 @@ pub enum ParameterStyle {
     At,
     /// `+3`, `-3`, or nothing for the default.
     Signed,
+    /// `@0/6`, `@3`, `@0,2,4,6`: numbers that agree outside some free bits. Index maps see two names: `_first`, the
+    /// smallest number, and `_free`, the free bits.
+    Set,
 }
 
 /// What a transfer's mnemonic carries.
@@ -27,8 +30,11 @@ pub struct Parameter {
     pub minimum: String,
     /// Largest value, an expression.
     pub maximum: String,
-    /// Value when left out; none: must be written.
+    /// Value when left out; none: must be written. Of a set -1: all numbers.
     pub default: Option<i64>,
+    /// Of a set: the one of all numbers is refused.
+    #[serde(default)]
+    pub partial: bool,
     /// Forms that have it; empty: all.
     #[serde(default)]
     pub forms: Vec<String>,
@@ -55,8 +61,14 @@ pub struct Side {
     /// Levels that `@` must select here.
     #[serde(default)]
     pub selectors: Vec<LevelName>,
+    /// Of these, levels that may be left out; unit 0 is meant then, with a warning.
+    #[serde(default)]
+    pub assumed: Vec<LevelName>,
     /// What the written address must be a multiple of, an expression.
     pub align: Option<String>,
+    /// Not written: the instruction has this end by itself.
+    #[serde(default)]
+    pub implied: bool,
 }
 
 /// Published rates of an MV form, in long words per cycle through each memory that it touches. Either one rate for both
@@ -98,6 +110,8 @@ pub struct Form {
     pub throughput: Option<Throughput>,
     /// Counter to its count, an expression; outermost first.
     pub r#loop: IndexMap<String, String>,
+    /// An expression over counters and parameters: where it is 0, nothing moves; a reduction takes the neutral element.
+    pub r#where: Option<String>,
     /// Coordinates of the source.
     pub from: IndexMap<String, String>,
     /// Coordinates of the destination.
