@@ -34,6 +34,7 @@ TESTS = [
     "spec_examples",
     "vectors",
     "acceptance",
+    "l1bm_state",
     "word_vectors",
     "word_properties",
 ]
@@ -56,6 +57,7 @@ SWAPS = [
     ("shared", "split"),
     ("port", "data"),
     ("write", "read"),
+    ("written", "always"),
     ("single", "half"),
     ("upper", "lower"),
     ("add", "sub"),

@@ -1,5 +1,6 @@
 //! What the parser looks up often, laid out once per spec.
 
+use super::location::{self, Named};
 use super::program::{PeKind, Target};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
@@ -28,6 +29,8 @@ pub(super) struct Token {
     pub(super) unit: Unit,
     /// The memory of a PE.
     pub(super) pe: bool,
+    /// Addresses are entries of a table, and `operand` is the one that this stands for.
+    pub(super) table: bool,
 }
 
 /// What a name after `$` stands for that is no memory with an address.
@@ -48,6 +51,10 @@ pub(super) enum Name {
         bank: usize,
         wide: bool,
     },
+    /// The turnaround register, and words of 32 bits of its width prefix.
+    Turnaround {
+        words: u32,
+    },
     /// The mask registers as a destination. An entry follows.
     Flags,
 }
@@ -65,6 +72,8 @@ pub(super) struct Reach {
 pub(super) struct Lexicon {
     pub(super) tokens: Vec<Token>,
     pub(super) names: Vec<(String, Name)>,
+    /// Memories as debug statements name them.
+    pub(super) places: Vec<Named>,
     /// Width prefixes of masks, longest first, and whether they make the bits control words of the path.
     pub(super) mask_lengths: Vec<(String, bool)>,
     /// Memories that a letter of a mask statement stands for.
@@ -73,6 +82,11 @@ pub(super) struct Lexicon {
     pub(super) mau_slot: usize,
     /// By entry of `transfers`.
     pub(super) transfer_slots: Vec<usize>,
+    /// The slot of instructions that read the turnaround register, and the operand whose place it takes.
+    pub(super) turnaround_slot: usize,
+    pub(super) turnaround_operand: Option<usize>,
+    /// Whether the PEs are the destination, by entry of `transfers` and form.
+    to_pe: Vec<Vec<bool>>,
     /// By entry of `controls`.
     pub(super) control_slots: Vec<usize>,
     /// By entry of `matrix_ops`.
@@ -113,11 +127,15 @@ impl Lexicon {
         Lexicon {
             tokens: tokens(spec).collect(),
             names: names(spec),
+            places: location::memories(spec),
             mask_lengths: mask_lengths(spec),
             mask_letters: mask_letters(spec),
             alu_slot: slot(ALU_SLOT),
             mau_slot: slot(MAU_SLOT),
             transfer_slots: spec.transfers.iter().map(|t| slot(&t.slot)).collect(),
+            turnaround_slot: slot(&spec.turnaround.slot),
+            turnaround_operand: spec.operands.iter().position(|o| o.name == spec.turnaround.operand),
+            to_pe: spec.forms.iter().map(|f| f.iter().map(|f| matches!(f.destination, End::Pe)).collect()).collect(),
             control_slots: spec.controls.iter().map(|c| slot(&c.slot)).collect(),
             matrix_slots: spec.matrix_ops.iter().map(|m| slot(&m.slot)).collect(),
             excludes: spec.alu.iter().map(|a| a.excludes.iter().filter_map(|n| spec.memory(n)).collect()).collect(),
@@ -151,6 +169,7 @@ impl Lexicon {
             PeKind::Alu { .. } => self.alu_slot,
             PeKind::Mau { .. } => self.mau_slot,
             PeKind::Matrix { op, .. } => self.matrix_slots[*op],
+            PeKind::L1bm { form, address: None } if self.to_pe[form.transfer][form.form] => self.turnaround_slot,
             PeKind::L1bm { form, .. } => self.transfer_slots[form.transfer],
         }
     }
@@ -190,8 +209,15 @@ pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
             let m = &spec.memories[memory];
             let words = spec.widths.iter().find(|w| w.prefix == *prefix)?.words;
             let pe = m.level == LevelName::Pe;
-            let size = if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words };
-            Some(Token { text: format!("{prefix}{}", o.letter), operand, memory, words, size, unit: m.unit, pe })
+            let text = format!("{prefix}{}{}", o.letter, o.suffix);
+            let token =
+                Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
+            if let Some(table) = &o.table {
+                let operand = spec.operands.iter().position(|of| of.name == table.operand)?;
+                let size = spec.memory(&table.memory).map(|t| spec.memories[t].words)?;
+                return Some(Token { operand, size, ..token });
+            }
+            Some(Token { size: if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words }, ..token })
         })
     })
 }
@@ -207,6 +233,10 @@ fn names(spec: &Spec) -> Vec<(String, Name)> {
     for (bank, b) in spec.banks.iter().enumerate() {
         let name = |p: &String| (format!("{p}{}", b.name), Name::Bank { bank, wide: words(p) > WORDS_PER_LONG });
         all.extend(b.widths.iter().map(name));
+    }
+    let t = &spec.turnaround;
+    for operand in spec.operands.iter().filter(|o| o.name == t.operand) {
+        all.extend(operand.widths.iter().map(|p| (format!("{p}{}", t.name), Name::Turnaround { words: words(p) })));
     }
     all.push((spec.mask.destination.clone(), Name::Flags));
     all
@@ -245,10 +275,11 @@ fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
         (reach.source_stride, reach.destination_stride) = form.block_strides(&values).ok()?;
         values.push(("i", 0));
     }
-    let ends = parameter.map_or(vec![0], |p| vec![p.minimum, p.maximum]);
+    let ends = parameter.map_or(vec![0], crate::spec::ResolvedParameter::extremes);
     for value in ends {
+        let named = spec.form_values(transfer, value);
         let mut all = values.clone();
-        all.extend(parameter.map(|p| (p.name.as_str(), value)));
+        all.extend(named.iter().map(|(n, v)| (n.as_str(), *v)));
         for (from, to) in form.evaluate(&all).ok()? {
             reach.source = reach.source.max(from.addr + 1);
             reach.destination = reach.destination.max(to.addr + 1);

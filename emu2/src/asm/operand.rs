@@ -9,6 +9,8 @@ use crate::spec::Unit;
 
 /// What stands between letter and address where the T register is added.
 const INDIRECT: char = 't';
+/// No instruction takes half as many operands.
+const MOST_OPERANDS: usize = 64;
 
 /// A written operand, wherever it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) enum Kind {
     Pe(Access),
     /// A memory above them.
     Upper(Upper),
+    /// The turnaround register of the L1Bs, and words of 32 bits of its width prefix.
+    Turnaround(u32),
     /// Entry of `forwards`.
     Forward(usize),
     /// Entry of `fixed`.
@@ -57,15 +61,17 @@ pub(super) struct Bank {
 /// An operand in a memory above the PEs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Upper {
-    /// Entry of `operands`.
+    /// Entry of `operands`; of the one that it stands for if it goes through a table.
     pub(super) operand: usize,
+    /// The address is an entry of a table.
+    pub(super) table: bool,
     /// Entry of `memories`.
     pub(super) memory: usize,
     /// Words of 32 bits of its width prefix.
     pub(super) words: u32,
-    /// Long words of the memory.
+    /// Long words of the memory, or entries of the table.
     pub(super) size: u64,
-    /// In long words.
+    /// In long words, or an entry.
     pub(super) address: u64,
     pub(super) selected: Selected,
 }
@@ -80,6 +86,10 @@ impl Parser<'_> {
                 return Ok(());
             }
             let operand = self.operand()?;
+            if self.operands.len() == MOST_OPERANDS {
+                let message = format!("no instruction takes more than {MOST_OPERANDS} operands");
+                return Err(fault(Code::ExtraOperand, operand.span, message));
+            }
             self.operands.push(operand);
         }
     }
@@ -149,6 +159,7 @@ impl Parser<'_> {
             Name::Nowrite => Kind::Nowrite,
             Name::Forward(path) => Kind::Forward(path),
             Name::Fixed(fixed) => Kind::Fixed(fixed),
+            Name::Turnaround { words } => Kind::Turnaround(words),
             Name::Base { base, words } => Kind::Base { base, words },
             Name::Bank { bank, wide } => {
                 let digit = self.cursor.peek().is_some_and(|b| b.is_ascii_digit());

@@ -1,64 +1,44 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
+mod l1bm;
+
 use super::compute::{BlockKernel, Compute, MauForm, MauOp};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
+use super::maps::{moves, Meeting, PeRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
 use super::step::{BaseWrite, Op, Step};
-use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target, UpperTransfer};
+use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
-use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM,
-    IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
+    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// A lowered L2BM instruction.
-#[derive(Clone, Debug)]
-pub(super) struct Upper {
-    /// Slot among the L2B's memories.
-    pub(super) upper_slot: usize,
-    /// Written address there.
-    pub(super) upper: u64,
-    /// Slot among the L1B's memories.
-    pub(super) lower_slot: usize,
-    /// Written address there.
-    pub(super) lower: u64,
-    /// L2B to L1Bs.
-    pub(super) down: bool,
-    /// Block copies.
-    pub(super) runs: Arc<[UpperRun]>,
-    /// Long words of all of them.
-    pub(super) words: usize,
-}
 
 /// Lowers statements of one program; keeps what several of them share.
 pub(super) struct Lowering {
     spec: Arc<Spec>,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
-    upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
     meetings: HashMap<FormRef, Arc<Meeting>>,
 }
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering {
-            spec,
-            fixed: HashMap::new(),
-            pe_maps: HashMap::new(),
-            upper_maps: HashMap::new(),
-            meetings: HashMap::new(),
-        }
+        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), meetings: HashMap::new() }
+    }
+
+    /// The spec it lowers for.
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     /// The PE part of a step.
@@ -81,9 +61,15 @@ impl Lowering {
                 PeKind::Mau { op, .. } => spec.mau[op].sources.get(at) == Some(&MauPort::Z),
                 _ => false,
             };
-            self.source(layout, source, lane, addend)
+            let widened = matches!(instruction.kind, PeKind::L1bm { .. });
+            self.source(layout, source, lane, addend, widened)
         });
-        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        if let PeKind::L1bm { form, .. } = instruction.kind {
+            if spec.forms[form.transfer][form.form].widen == Some(Widen::Always) {
+                sources.iter_mut().for_each(|s| s.conversion = Some(Conversion::ExtendHalves));
+            }
+        }
         let (compute, unit) = self.compute(layout, instruction, lane)?;
         let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
         let masks = spec.memory(&spec.mask.memory).map(|m| layout.slot(m).index).unwrap_or_default();
@@ -164,21 +150,7 @@ impl Lowering {
                     MatrixKernel::Read => (Compute::MatrixRead(access), Some(ForwardUnit::Matrix)),
                 }
             }
-            PeKind::L1bm { form, address } => {
-                let resolved = &spec.forms[form.transfer][form.form];
-                let to_pe = matches!(resolved.destination, End::Pe);
-                let end = if to_pe { &resolved.source } else { &resolved.destination };
-                let slot = memory_slot(&spec, layout, end)?.index;
-                if let Some(at) = spec.transfers[form.transfer].reduction {
-                    return Ok((self.reduction(form, at, slot, address)?, None));
-                }
-                let runs = self.pe_map(form, to_pe)?;
-                if to_pe {
-                    (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
-                } else {
-                    (Compute::Store { slot, address, runs }, None)
-                }
-            }
+            PeKind::L1bm { form, address } => self.l1bm(layout, form, address)?,
         })
     }
 
@@ -188,6 +160,7 @@ impl Lowering {
         source: &asm::Source,
         lane: Option<Lane>,
         addend: bool,
+        widened: bool,
     ) -> Result<Source, Error> {
         let spec = self.spec.clone();
         let origin = match &source.kind {
@@ -208,6 +181,7 @@ impl Lowering {
         // The addend port of half products takes singles.
         let conversion = match (source.convert, lane) {
             (None, _) => None,
+            (Some(Convert::Extend), None) if widened => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::H)) if addend => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::F)) => Some(Conversion::ExtendHalfPair),
             (Some(Convert::Extend), Some(Lane::D)) => Some(Conversion::ExtendSingle),
@@ -217,79 +191,18 @@ impl Lowering {
         Ok(Source { origin, conversion })
     }
 
-    fn pe_map(&mut self, form: FormRef, to_pe: bool) -> Result<Arc<[PeRun]>, Error> {
-        if let Some(runs) = self.pe_maps.get(&form) {
-            return Ok(runs.clone());
-        }
-        let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
-        self.pe_maps.insert(form, runs.clone());
-        Ok(runs)
-    }
-
-    fn reduction(&mut self, form: FormRef, reduction: usize, slot: usize, address: u64) -> Result<Compute, Error> {
-        let spec = self.spec.clone();
-        let entry = &spec.reductions[reduction];
-        let lane = spec.precisions.iter().find(|p| p.name == entry.precision).and_then(Precision::lane);
-        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, false));
-        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
-        let meeting = match self.meetings.get(&form) {
-            Some(meeting) => meeting.clone(),
-            None => {
-                let tree = &spec.forms[form.transfer][form.form].tree;
-                let meeting = Arc::new(meeting(&spec, &self.moves(form)?, tree));
-                self.meetings.insert(form, meeting.clone());
-                meeting
-            }
-        };
-        Ok(Compute::Reduce { slot, address, kernel, meeting })
-    }
-
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
-        let parameter = self.spec.parameters[form.transfer].as_ref();
-        let values: Vec<_> = parameter.iter().map(|p| (p.name.as_str(), form.parameter)).collect();
+        let named = self.spec.form_values(form.transfer, form.parameter);
+        let values: Vec<_> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         moves(&self.spec.forms[form.transfer][form.form], &values)
-    }
-
-    /// An L2BM instruction.
-    pub(super) fn upper(&mut self, layout: &Layout, instruction: &UpperTransfer) -> Result<Arc<Upper>, Error> {
-        let form = instruction.form;
-        let spec = self.spec.clone();
-        let resolved = &spec.forms[form.transfer][form.form];
-        let (source, destination) =
-            (memory_slot(&spec, layout, &resolved.source)?, memory_slot(&spec, layout, &resolved.destination)?);
-        let down = source.level < destination.level;
-        let runs = match self.upper_maps.get(&form) {
-            Some(runs) => runs.clone(),
-            None => {
-                let runs: Arc<[UpperRun]> = upper_runs(&self.moves(form)?, down).into();
-                self.upper_maps.insert(form, runs.clone());
-                runs
-            }
-        };
-        let words = runs.iter().map(|r| r.length).sum();
-        let (upper, lower) = if down { (source, destination) } else { (destination, source) };
-        let (at_upper, at_lower) = if down {
-            (instruction.source, instruction.destination)
-        } else {
-            (instruction.destination, instruction.source)
-        };
-        Ok(Arc::new(Upper {
-            upper_slot: upper.index,
-            upper: at_upper,
-            lower_slot: lower.index,
-            lower: at_lower,
-            down,
-            runs,
-            words,
-        }))
     }
 }
 
-fn no_kernel(what: &str) -> Error {
+pub(super) fn no_kernel(what: &str) -> Error {
     Error::new(Code::NoKernel, format!("the engine cannot run {what}"))
 }
 
-fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
+pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
     let memory = match end {
         End::Memory { operand, .. } => spec.memory(&spec.operands[*operand].memory),
         End::Pe => None,

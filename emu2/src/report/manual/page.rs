@@ -67,7 +67,8 @@ fn fence(text: &str) -> String {
 fn entry_section(spec: &Spec, entry: &Entry<'_>) -> String {
     let mut out = format!("\n## {}\n\n{}\n\n", entry.name, entry.doc.trim());
     out.push_str(&fence(&syntax::of(spec, entry)));
-    let (blocks, lines): (Vec<_>, Vec<_>) = facts(spec, entry).into_iter().partition(|(_, text)| text.contains(":="));
+    let (blocks, lines): (Vec<_>, Vec<_>) =
+        facts(spec, entry).into_iter().partition(|(_, text)| text.contains(":=") || text.contains(" <- "));
     for (title, text) in blocks {
         let _ = write!(out, "\n{title}:\n\n{}", fence(&text));
     }
@@ -134,6 +135,8 @@ fn operands(spec: &Spec) -> Page {
     section("Base address registers", rows!(spec.bases));
     section("Matrix registers", rows!(spec.banks));
     section("Literals", rows!(spec.literals));
+    let turnaround = &spec.turnaround;
+    section("Turnaround register", vec![(&turnaround.name, &turnaround.doc, turnaround.evidence)]);
     let mask = &spec.mask;
     section("Masks", vec![(&mask.destination, &mask.doc, mask.evidence)]);
     Page { name: "operands.md".into(), text }
