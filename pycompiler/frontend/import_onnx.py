@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
-from ..pfvm.decompose import decompose
+from ..pfvm.composites import decompose
 from ..pfvm.fold import fold_constants
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.prepare import prepare, static_types
