@@ -80,7 +80,11 @@ class CompileCache:
 
     def store(self, key: str, made: Artifacts, report: Report) -> None:
         """Write the entry of ``key``."""
-        facts = {"key": key, "dumps": list(made.dumps), "report": {name: report.data[name] for name in _KEPT}}
+        facts = {
+            "key": key,
+            "dumps": list(made.dumps),
+            "report": {name: report.data[name] for name in _KEPT},
+        }
         path = self._path(key)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand, Step
 from ..machine import WORDS_PER_LONG, Hazard, Target
 from .text import Addresses, base
 
-
 _ALL = (None, None)
 
 

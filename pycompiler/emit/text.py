@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import BlockOperand, Instruction, Literal, Move, Operand, PeOperand, Special
+from ..layers.fragment import BlockOperand, Instruction, Literal, Move, Operand, Special
 from ..machine import WORDS_PER_LONG, Target
 
 Addresses = Mapping[str, int]

@@ -201,9 +201,7 @@ def _parameters(
     return tuple(out)
 
 
-def _reads(
-    node: onnx.NodeProto, data: Mapping[str, Array] | None = None
-) -> tuple[str, ...]:
+def _reads(node: onnx.NodeProto, data: Mapping[str, Array] | None = None) -> tuple[str, ...]:
     """Return the node's inputs, then outer values that its bodies read.
 
     With ``data``, inputs that became attributes are left out.

@@ -91,9 +91,7 @@ class Product(Layer):
         self.op = op
         self.attributes = attributes | {PRECISION}
 
-    def unsupported(
-        self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]
-    ) -> str | None:
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device."""
         facts = dict(node.attributes)
         for name in ("alpha", "beta"):
@@ -349,9 +347,7 @@ def _layout(
             if level is Level.ADDR:
                 step, stride = stride, stride * size
             else:
-                used.setdefault(level, []).extend(
-                    (step * s, f) for s, f in primes(size)
-                )
+                used.setdefault(level, []).extend((step * s, f) for s, f in primes(size))
             last = out[-1] if out else None
             if last and last.level is level and last.stride * last.size == step:
                 out[-1] = SubAxis(last.size * size, level, last.stride)
@@ -382,9 +378,7 @@ def _places(
     index = np.arange(count, dtype=np.int64)
     found = Layout((layout.axes[axis],)).coordinates(index)
     zero = np.zeros_like(index)
-    return [
-        {level: int(found.get(level, zero)[i]) for level in levels} for i in range(count)
-    ]
+    return [{level: int(found.get(level, zero)[i]) for level in levels} for i in range(count)]
 
 
 def _problem(
@@ -552,8 +546,8 @@ def _tile(
         for turn in range(kind_steps(kind, target)):
             rows = range(turn * cycles, (turn + 1) * cycles)
             words = tuple(at_b + tile[0] + sum_b + row * work.row for row in rows)
-            goal = Special(f"l{bank}{turn * cycles}")
-            write = Instruction("mwrite", f"{kind.letter}mwrite", (Special("aluf"),), (goal,))
+            place = Special(f"l{bank}{turn * cycles}")
+            write = Instruction("mwrite", f"{kind.letter}mwrite", (Special("aluf"),), (place,))
             lines.append(((_operand(kind, other, words, word),), write))
         for index, group in enumerate(groups):
             words = tuple(at_a + a + sum_a for a, _ in group)
@@ -571,9 +565,7 @@ def _tile(
                 sources += (register,)
             elif bias is not None:
                 words_bias = (tile[2],) * cycles
-                sources += (
-                    PeOperand(bias.location.memory, words_bias, bias.name, words=width),
-                )
+                sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
             name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
             lines.append(
                 ((_operand(kind, one, words, word),), Instruction("mau", name, sources, (goal,)))

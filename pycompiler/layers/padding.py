@@ -21,9 +21,7 @@ _UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B:
 _REGISTER = 1  # mask register
 
 
-def fill_padding(
-    value: MNValue, axes: Sequence[int], bits: int, target: Target
-) -> Iterator[Line]:
+def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Iterator[Line]:
     """Write the 32 bits ``bits`` into every word of ``value`` that is padding on one of ``axes``.
 
     Uses the second register file. Words that no index reaches at all stay as they are.
@@ -85,9 +83,7 @@ def _padded(
         for part in rest if number != axis else ():
             digit = np.arange(part.size, dtype=np.int64) * part.stride
             zero = 0 * digit
-            others = (
-                others[:, None] + (digit if part.level is Level.ADDR else zero)
-            ).reshape(-1)
+            others = (others[:, None] + (digit if part.level is Level.ADDR else zero)).reshape(-1)
             other_words = (
                 other_words[:, None] + (digit if part.level is Level.W else zero)
             ).reshape(-1)

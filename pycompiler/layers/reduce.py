@@ -7,14 +7,14 @@ So all units that held a part hold the result, which is copied over the reduced 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph.digits import Digit, primes
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
@@ -50,9 +50,7 @@ class Reduce(Layer):
     def __init__(self, op: str, joining: _Joining, neutral: int, error: str):
         self.op, self.joining, self.neutral, self.error = op, joining, neutral, error
 
-    def unsupported(
-        self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]
-    ) -> str | None:
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device."""
         if len(node.inputs) > 1:
             return f"{self.op} with axes that are no constant"
@@ -117,9 +115,7 @@ class Reduce(Layer):
         if plan.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
-                lines.append(
-                    _step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target))
-                )
+                lines.append(_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target)))
         for chunk in plan.chunks(target):
             part = Scratch("grf0")
             for start in range(0, len(chunk), target.cycles):
@@ -153,13 +149,13 @@ class Reduce(Layer):
         return Fragment(tuple(lines))
 
     def _own(
-        self, source: object, terms: Sequence[Sequence[int]], into: PeOperand
+        self, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
     ) -> Iterator[Line]:
         """Reduce the long words that one PE holds; ``terms`` are those of each cycle."""
         kind = self.joining
         before: Operand | None = None
         for index in range(len(terms[0])):
-            here = vector(source, tuple(row[index] for row in terms))  # type: ignore[arg-type]
+            here = vector(source, tuple(row[index] for row in terms))
             goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
             if before is None:
                 yield _step(kind.slot, kind.take, (here,), goal)
@@ -239,7 +235,13 @@ def _partners(digit: Digit, turn: int, count: int, words: int) -> Moves:
     return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
 
 
-_CODE = {Level.PE: pe_steps, Level.MAB: mab_steps, Level.L1B: l1b_steps, Level.L2B: l2b_lines}
+_Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]
+_CODE: dict[Level, _Code] = {
+    Level.PE: pe_steps,
+    Level.MAB: mab_steps,
+    Level.L1B: l1b_steps,
+    Level.L2B: l2b_lines,
+}
 _COST = {Level.PE: pe_cost, Level.MAB: mab_cost, Level.L1B: l1b_cost, Level.L2B: l2b_cost}
 
 

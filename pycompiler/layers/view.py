@@ -1,7 +1,7 @@
 """Operators that only say where elements are: views, and copies inside the PEs.
 
-A *view* (Reshape, Transpose, Squeeze ...) gives the same long words another layout. A *copy* (Slice,
-Concat, Split, Expand, Pad) works where the axes it changes lie in Addr alone.
+A *view* (Reshape, Transpose, Squeeze ...) gives the same long words another layout. A *copy*
+(Slice, Concat, Split, Expand, Pad) works where the axes it changes lie in Addr alone.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ class _Moving(Layer):
         """Tie no axes: the operands have layouts of their own."""
         return Frame((), ())
 
-    def unsupported(
-        self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]
-    ) -> str | None:
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device."""
         found = super().unsupported(node, graph, dtypes)
         if found is None and len(set(dtypes)) > 1:
@@ -53,9 +51,7 @@ class _Moving(Layer):
 # -- layouts ---------------------------------------------------------------------------------
 
 
-def fresh_layout(
-    shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1
-) -> Layout:
+def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1) -> Layout:
     """Return a layout for a value nobody has laid out: without padding if that is small enough.
 
     ``times`` is how many such values there will be in LM.
@@ -106,7 +102,9 @@ def whole_layout(
     return make_layout(len(shape), placed, frozen, ranges)
 
 
-def _copies(layout: Layout, dtype: MNDtype, target: Target) -> dict[Level, frozenset[tuple[int, int]]]:
+def _copies(
+    layout: Layout, dtype: MNDtype, target: Target
+) -> dict[Level, frozenset[tuple[int, int]]]:
     ranges = all_ranges(target.level_range, dtype)
     return {lv: copied_digits(layout, lv, ranges) for lv in (Level.W, *UNIT_LEVELS)}
 
@@ -180,7 +178,8 @@ class View(_Moving):
             _built(v.shape, p, like, dtype, target)
             for v, p in zip((source, result), flat, strict=True)
         ]
-        assert layouts[0] is not None and layouts[1] is not None
+        assert layouts[0] is not None
+        assert layouts[1] is not None
         return {source.name: layouts[0], result.name: layouts[1]}
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
@@ -200,8 +199,7 @@ class View(_Moving):
                 yield f"`{result.name}` in layout {theirs}"
             return
         one, other = (
-            _flat_parts(layout, v.shape)
-            for layout, v in ((ours, source), (theirs, result))
+            _flat_parts(layout, v.shape) for layout, v in ((ours, source), (theirs, result))
         )
         if _runs(one) != _runs(other):
             yield f"`{result.name}` in layout {theirs}"
@@ -223,9 +221,7 @@ def _transposed(node: MNNode, layout: Layout) -> Layout:
     return Layout(tuple(layout.axes[axis] for axis in axes), layout.broadcast)
 
 
-def _same_axes_of(
-    layout: Layout, shape: tuple[int, ...], result: tuple[int, ...]
-) -> Layout | None:
+def _same_axes_of(layout: Layout, shape: tuple[int, ...], result: tuple[int, ...]) -> Layout | None:
     """Return the layout of ``result`` if it only has other axes of size 1 than ``shape``."""
     if [size for size in shape if size > 1] != [size for size in result if size > 1]:
         return None
@@ -321,7 +317,9 @@ def _reshaped(
         else:
             changed = True
             pieces += _cut(
-                Part(low, -(-high // low), Level.ADDR, 0), sorted({low} | _inner(ours, low, high)), high
+                Part(low, -(-high // low), Level.ADDR, 0),
+                sorted({low} | _inner(ours, low, high)),
+                high,
             )
             if not _same_cuts(ours, theirs, low, high):
                 # Address digits can be cut both ways.
@@ -472,9 +470,7 @@ class Copy(_Moving):
     ):
         self.op, self.pick, self.attributes = op, pick, attributes
 
-    def unsupported(
-        self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]
-    ) -> str | None:
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device."""
         facts = dict(node.attributes)
         if self.op == "Pad" and facts.get("mode", "constant") != "constant":
@@ -500,8 +496,7 @@ class Copy(_Moving):
         along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
         # What changes will be in Addr: no unit should be given to it.
         spread = tuple(
-            1 if where in touched else size
-            for where, size in zip(along, value.shape, strict=True)
+            1 if where in touched else size for where, size in zip(along, value.shape, strict=True)
         )
         times = prod(value.shape) // max(1, prod(spread))
         hint = hints.get(main) or fresh_layout(spread, dtype, target, times)
@@ -520,7 +515,9 @@ class Copy(_Moving):
         for number, name in enumerate(node.outputs):
             shape = graph.values[name].shape
             placed = {
-                axis: [Part(1, shape[axis], Level.ADDR, 0)] if axis in touched else kept.get(axis, [])
+                axis: [Part(1, shape[axis], Level.ADDR, 0)]
+                if axis in touched
+                else kept.get(axis, [])
                 for axis in range(len(shape))
             }
             layouts[name] = self._made(shape, placed, hint, dtype, target)
@@ -546,9 +543,7 @@ class Copy(_Moving):
         dtype: MNDtype,
         target: Target,
     ) -> Layout:
-        cleaned = {
-            axis: [p for p in found if p.size > 1] for axis, found in placed.items()
-        }
+        cleaned = {axis: [p for p in found if p.size > 1] for axis, found in placed.items()}
         made = _built(shape, _dense(cleaned), hint, dtype, target)
         if made is None:
             made = _built(shape, _dense(cleaned), Layout(()), dtype, target)

@@ -189,7 +189,7 @@ def _gemm(write: Writer) -> bool:
     row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
     if alpha == 1.0 and (not bias or (beta == 1.0 and row)):
         return False
-    flags = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
+    flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
     goal = write.node.output[0]
     found = write.op("Gemm", *write.node.input[:2], **flags)
     if alpha != 1.0:
@@ -290,7 +290,7 @@ def _one_hot(write: Writer) -> bool:
 
 
 def _extreme_index(write: Writer) -> bool:
-    """The first place of the largest or smallest element, found among places as floats."""
+    """Find the first place of the largest or smallest element among places as floats."""
     shape = write.type(0).shape
     if not shape or int(write.attribute("select_last_index", 0)):
         return False
@@ -361,7 +361,7 @@ def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
     return True
 
 
-_RULES: dict[str, Callable[[Writer], bool]] = {
+COMPOSITES: dict[str, Callable[[Writer], bool]] = {
     "Softmax": _softmax,
     "LogSoftmax": _log_softmax,
     "LayerNormalization": _layer_norm,
@@ -419,10 +419,8 @@ def _write(
     taken: set[str],
     data: dict[str, onnx.TensorProto],
 ) -> Writer | None:
-    rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-    if rule is None or (
-        types[node.input[0]].elem not in _FLOATS and node.op_type not in _ANY
-    ):
+    rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if rule is None or (types[node.input[0]].elem not in _FLOATS and node.op_type not in _ANY):
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
     write = Writer(node, types, taken, read)

@@ -43,9 +43,7 @@ class _Inserting:
 
     def switch(self, source: str, result: str, node: MNNode) -> MNNode:
         name = fresh(f"{node.name}.switch.{result}", {n.name for n in self.nodes})
-        return MNNode(
-            name, SWITCH, (source,), (result,), source=node.source, segment=node.segment
-        )
+        return MNNode(name, SWITCH, (source,), (result,), source=node.source, segment=node.segment)
 
 
 def insert_switches(graph: MNGraph) -> MNGraph:
@@ -106,9 +104,7 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
     inner, outer = work.private(name), work.private(name)
     made = graph.producers().get(name)
     users = [
-        n
-        for n in graph.nodes
-        if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
+        n for n in graph.nodes if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
     ]
     if made is not None and (made.side is Side.HOST or made.op == SWITCH):
         made = None  # what comes from the host or a switch is bound to nothing
@@ -117,9 +113,7 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
         if node.side is Side.DEVICE and node.op != SWITCH and name in node.inputs:
             if node is users[0]:
                 work.nodes.append(work.switch(name, outer, node))
-            changed = replace(
-                changed, inputs=tuple(outer if n == name else n for n in node.inputs)
-            )
+            changed = replace(changed, inputs=tuple(outer if n == name else n for n in node.inputs))
         if node is made:
             outputs = tuple(inner if n == name else n for n in node.outputs)
             work.nodes += [replace(changed, outputs=outputs), work.switch(inner, name, node)]
@@ -138,14 +132,13 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
     taken = {node.name for node in graph.nodes}
     for node in graph.nodes:
         if node.op != SWITCH or dict(node.attributes).get(LEVEL):
-            nodes.append(
-                replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs))
-            )
+            nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
             continue
         source = alias.get(node.inputs[0], node.inputs[0])
         result = node.outputs[0]
         one, other = values[source], values[result]
-        assert one.layout is not None and other.layout is not None
+        assert one.layout is not None
+        assert other.layout is not None
         plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target)
         before = source
         for number, step in enumerate(plan):

@@ -36,9 +36,7 @@ def device_dtype(elem: str) -> MNDtype:
     return _DEVICE.get(elem, MNDtype.UNKNOWN)
 
 
-def plan_dtypes(
-    graph: MNGraph, *, float_dtype: str, overrides: Overrides | None = None
-) -> MNGraph:
+def plan_dtypes(graph: MNGraph, *, float_dtype: str, overrides: Overrides | None = None) -> MNGraph:
     """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``."""
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))

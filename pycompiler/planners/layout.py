@@ -64,9 +64,7 @@ def _primes(count: int) -> Iterator[tuple[int, int]]:
         stride, count = stride * factor, count // factor
 
 
-def plan_layouts(
-    graph: MNGraph, target: Target, overrides: Overrides | None = None
-) -> MNGraph:
+def plan_layouts(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
     """Set layout and num_lw of every value that the device touches."""
     wanted = wanted_layouts(overrides or {})
     graph = cut_out(insert_switches(graph), wanted, target)

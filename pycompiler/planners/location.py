@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .overrides import Overrides, wanted_locations
 from ..graph.graph import Location, MNGraph, Side, Stage
+from .overrides import Overrides, wanted_locations
 
 
 def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGraph:

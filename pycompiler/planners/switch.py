@@ -30,7 +30,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
 from ..layers.switch.code import pass_steps
-from ..layers.switch.passes import NoPass
+from ..layers.switch.passes import NoPassError
 from ..machine import Target
 
 LEVELS = (Level.W, *reversed(UNIT_LEVELS))
@@ -109,7 +109,7 @@ class _Search:
                 try:
                     layout.check(self.shape, self.dtype, self.limits, self.target.words("lm0"))
                     steps = pass_steps(before, layout, self.shape, self.dtype, level, self.target)
-                except (GraphError, NoPass):
+                except (GraphError, NoPassError):
                     continue  # words are packed wholly or not at all: another order will do
                 found = (*done, Pass(level, layout, steps))
                 heapq.heappush(queue, (cost + steps, next(order), after, found))
@@ -119,9 +119,7 @@ class _Search:
         """Return what is left where every digit is on its level: addresses."""
         if _addresses(self.source, self.shape) == _addresses(self.result, self.shape):
             return ()
-        steps = pass_steps(
-            self.source, self.result, self.shape, self.dtype, Level.PE, self.target
-        )
+        steps = pass_steps(self.source, self.result, self.shape, self.dtype, Level.PE, self.target)
         return (Pass(Level.PE, self.result, steps),)
 
     def _done(self, state: _State) -> bool:
@@ -147,9 +145,7 @@ class _Search:
         """Return the state after a pass over ``level``."""
         moved: list[tuple[Part, ...]] = []
         forms: list[bool] = []
-        for segment, now, form in zip(
-            self.segments, state.parts, state.wanted_form, strict=True
-        ):
+        for segment, now, form in zip(self.segments, state.parts, state.wanted_form, strict=True):
             if not form and all(p.level in (Level.ADDR, level) for p in now):
                 now, form = tuple(_in_addr(p) for p in segment.result), True
             if form:

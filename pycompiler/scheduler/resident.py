@@ -320,4 +320,3 @@ class _Walk:
             elif self.consecutive and (following is None or name not in following.inputs):
                 self._upload(name, node)
                 copies.banks.clear()
-

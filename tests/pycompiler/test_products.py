@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.graph import Layout, MNDtype, parse_layout
-from pycompiler.layers.registry import RULES
 from pycompiler.graph.verify import violations
+from pycompiler.layers.registry import RULES
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.tolerance import SUM, SUMS
@@ -117,16 +117,12 @@ def test_gemm(mode: str, transposed: tuple[int, int], bias: tuple[int, ...] | No
     if bias is not None:
         shapes["c"] = bias
     made = values(shapes, 3)
-    a, b = (
-        made[x].T if flag else made[x] for x, flag in zip("ab", transposed, strict=True)
-    )
+    a, b = (made[x].T if flag else made[x] for x, flag in zip("ab", transposed, strict=True))
     wanted = torch.from_numpy(a) @ torch.from_numpy(b) + torch.from_numpy(
         made.get("c", np.zeros(()))
     )
     fixed = {name: made.pop(name) for name in ("b", "c") if name in made}
-    model = one_node(
-        "Gemm", {"a": shapes["a"]}, fixed, transA=transposed[0], transB=transposed[1]
-    )
+    model = one_node("Gemm", {"a": shapes["a"]}, fixed, transA=transposed[0], transB=transposed[1])
     bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
     limit = (k + 1) * bound * float(np.abs(a).max() * np.abs(b).max())
     check(model, made, wanted.float().numpy(), limit, "mini", float_dtype=mode)

@@ -1,4 +1,4 @@
-"""Layout switches: random legal layouts of a tensor, one to the other, bit by bit on the emulator."""
+"""Layout switches: random legal layouts of a tensor, one to the other, bit by bit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pycompiler.graph import (
 from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.code import pass_code
-from pycompiler.layers.switch.passes import NoPass, moves
+from pycompiler.layers.switch.passes import NoPassError, moves
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.layout import machine_digits
 from pycompiler.planners.switch import plan_switch
@@ -38,7 +38,9 @@ SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 BANKS = (Location.LM0, Location.LM1)
 
 
-def some_layout(rng: random.Random, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
+def some_layout(
+    rng: random.Random, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> Layout:
     """A legal layout of a tensor; the machine's digits and Addr digits in any order."""
     for _ in range(200):
         axes: list[list[SubAxis]] = [[] for _ in shape]
@@ -109,7 +111,9 @@ def elements(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Tar
     return out
 
 
-def check(one: Layout, other: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> int:
+def check(
+    one: Layout, other: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> int:
     """Run the switch on random bits and compare every word; the number of passes."""
     rng = np.random.default_rng(7)
     bits, words = np.uint64(dtype.bits), dtype.words_per_long
@@ -161,8 +165,8 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
             check(one, other, shape, dtype, target)
         except PycompilerError as problem:
             # Axes that the two cut differently meet whole in every PE: too many are refused.
-            assert problem.code == "P0305"
-            assert prod(shape) > target.words("lm0") // 2
+            if problem.code != "P0305" or prod(shape) <= target.words("lm0") // 2:
+                raise
             beyond += 1
 
     switch()
@@ -193,6 +197,6 @@ def test_more_than_one_pass_can_do() -> None:
     layouts: Sequence[Layout] = [
         parse_layout(text) for text in ("((4_PE:1),(16_MAB:1))", "((4:1),(16_MAB:1))")
     ]
-    with pytest.raises(NoPass):
+    with pytest.raises(NoPassError):
         moves(*layouts, (4, 16), MNDtype.LONG, Level.MAB, target)
     moves(*layouts, (4, 16), MNDtype.LONG, Level.PE, target)

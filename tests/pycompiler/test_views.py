@@ -56,7 +56,9 @@ def moved(draw: st.DrawFn) -> tuple[str, Shape, dict[str, np.ndarray], int, dict
     """An operator, the shape of its input, its parameters, how many outputs, its attributes."""
     shape = draw(shapes())
     rank = len(shape)
-    op = draw(st.sampled_from(["Reshape", "Transpose", "Slice", "Split", "Expand", "Pad", "Squeeze"]))
+    op = draw(
+        st.sampled_from(["Reshape", "Transpose", "Slice", "Split", "Expand", "Pad", "Squeeze"])
+    )
     axis = draw(st.integers(0, rank - 1))
     ints: dict[str, list[int]] = {}
     facts: dict[str, object] = {}

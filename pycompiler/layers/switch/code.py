@@ -22,7 +22,7 @@ def pass_steps(
     level: Level,
     target: Target,
 ) -> int:
-    """Count about the steps of the pass, hazards included. NoPass if one cannot do it."""
+    """Count about the steps of the pass, hazards included. NoPassError if one cannot do it."""
     found = moves(source, result, shape, dtype, level, target)
     if level is Level.W:
         cost = words.word_cost(found, dtype.bits, target)
@@ -39,7 +39,8 @@ def pass_steps(
 
 def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) -> Fragment:
     """Return the code that brings ``source`` into the layout of ``result``, both in LM."""
-    assert source.layout is not None and result.layout is not None
+    assert source.layout is not None
+    assert result.layout is not None
     found = moves(source.layout, result.layout, source.shape, source.dtype, level, target)
     lines: list[Line] = []
     if level is Level.W:

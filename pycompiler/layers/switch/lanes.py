@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...machine import Target
-from ..fragment import BlockOperand, Instruction, Operand, PeOperand, Special, Step
+from ..fragment import BlockOperand, Instruction, Operand, Special, Step
 from ..scratch import Words, vector
 from .masks import UnitMasks
 from .passes import Moves
@@ -46,8 +46,8 @@ class Cast:
 
 def turns(moves: Moves, count: int) -> list[Turn]:
     """Return the moves as turns of ``count`` units, those without a mask first."""
-    by = (moves.result - moves.source) % count
-    rows = _units_by(moves, (by, moves.source_at, moves.result_at), count)
+    turned = (moves.result - moves.source) % count
+    rows = _units_by(moves, (turned, moves.source_at, moves.result_at), count)
     # Of the moves to one address, one may write everywhere before the others.
     first: dict[int, tuple[int, int]] = {}
     for index, ((turn, _, at), units) in enumerate(rows):
@@ -55,11 +55,11 @@ def turns(moves: Moves, count: int) -> list[Turn]:
         if at not in first or rank < first[at]:
             first[at] = rank
     groups: dict[tuple[int, int | None], list[Pair]] = defaultdict(list)
-    for index, ((turn, source, at), units) in enumerate(rows):
+    for index, ((turn, source, at), found) in enumerate(rows):
         everywhere = first[at][1] == index
-        groups[turn, None if everywhere else units].append((source, at))
+        groups[turn, None if everywhere else found].append((source, at))
     ordered = sorted(groups.items(), key=lambda g: (g[0][1] is not None, g[0][1] or 0, g[0][0]))
-    return [Turn(turn, units, tuple(pairs)) for (turn, units), pairs in ordered]
+    return [Turn(by, chosen, tuple(pairs)) for (by, chosen), pairs in ordered]
 
 
 def _units_by(
@@ -71,8 +71,7 @@ def _units_by(
     units = np.zeros(len(rows), dtype=np.int64)
     np.bitwise_or.at(units, inverse.reshape(-1), np.int64(1) << moves.result)
     return [
-        (tuple(int(k) for k in row), int(found))
-        for row, found in zip(rows, units, strict=True)
+        (tuple(int(k) for k in row), int(found)) for row, found in zip(rows, units, strict=True)
     ]
 
 
@@ -193,9 +192,7 @@ def _turn_steps(
 ) -> Iterator[Step]:
     room = l1bm_room(target)
     shift = _shifts(target)
-    work = [
-        (turn, part) for turn in found for part in chunks(turn.pairs, target.cycles)
-    ]
+    work = [(turn, part) for turn in found for part in chunks(turn.pairs, target.cycles)]
     for start in range(0, len(work), room.vectors):
         batch = work[start : start + room.vectors]
         slots: dict[tuple[int, ...], int] = {}
@@ -262,9 +259,7 @@ def _shifts(target: Target) -> dict[int, str]:
     return out
 
 
-def _up(
-    source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target
-) -> Step:
+def _up(source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target) -> Step:
     return _step("l1bm", "l1bmd", vector(source, tuple(read)), BlockOperand("l1bm", at, room.words))
 
 

@@ -12,7 +12,7 @@ from ...tolerance import MOVE
 from ..base import Frame, Layer, Placement, layout_of
 from ..fragment import Fragment
 from .code import pass_code, pass_steps
-from .passes import NoPass, moves
+from .passes import NoPassError, moves
 
 SWITCH = "MNCoreLayoutSwitch"
 #: The attribute that names the level a pass settles.
@@ -46,7 +46,7 @@ class LayoutSwitch(Layer):
         try:
             layouts = layout_of(source), layout_of(result)
             moves(*layouts, source.shape, source.dtype, level_of(node), target)
-        except NoPass as problem:
+        except NoPassError as problem:
             yield f"a switch in which {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:

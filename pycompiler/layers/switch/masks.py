@@ -43,9 +43,7 @@ class UnitMasks:
     def _make(self, units: int, register: int) -> Iterator[Step]:
         """Shift the bit of the own unit to the top; the flag says that the top bit is 0."""
         bits = sum(
-            1 << (_WORD_BITS - 1 - unit)
-            for unit in range(_WORD_BITS)
-            if not units >> unit & 1
+            1 << (_WORD_BITS - 1 - unit) for unit in range(_WORD_BITS) if not units >> unit & 1
         )
         forward = Special("aluf")
         yield _alu("imm", (Literal(bits),), Special("nowrite"))

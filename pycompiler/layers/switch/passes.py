@@ -28,7 +28,7 @@ class Moves:
     source_at: IntArray
 
 
-class NoPass(ValueError):
+class NoPassError(ValueError):
     """The two layouts differ in more than one pass can change."""
 
 
@@ -56,25 +56,25 @@ def moves(
     level: Level,
     target: Target,
 ) -> Moves:
-    """Return the moves that make ``result`` of ``source`` on ``level``. NoPass if it cannot."""
+    """Return the moves that make ``result`` of ``source`` on ``level``. NoPassError if it cannot."""
     ranges = all_ranges(target.level_range, dtype)
     open_levels = (level, Level.ADDR)
     for other in (Level.W, *UNIT_LEVELS):
         if other is not level:
             have, want = (copied_digits(x, other, ranges) for x in (source, result))
             if not want <= have:
-                raise NoPass(f"no copies on {other.value}")
+                raise NoPassError(f"no copies on {other.value}")
     have, want = (copied_digits(x, level, ranges) for x in (source, result))
     dims: list[_Dim] = []
     for segment in segments(source, result, shape):
         if segment.source == segment.result or _matched(segment.source, segment.result):
             pairs = zip(segment.source, segment.result, strict=True)
-            found = (_digit(segment.axis, a, b, have, open_levels) for a, b in pairs)
-            dims += [dim for dim in found if dim is not None]
+            digits = (_digit(segment.axis, a, b, have, open_levels) for a, b in pairs)
+            dims += [dim for dim in digits if dim is not None]
             continue
         places = (*segment.source, *segment.result)
         if any(part.level not in open_levels for part in places):
-            raise NoPass(f"axis {segment.axis} is cut otherwise")
+            raise NoPassError(f"axis {segment.axis} is cut otherwise")
         dim = _Dim(segment.size, segment.axis, segment.lo)
         index = np.arange(segment.size, dtype=np.int64)
         for side, found in (("source", segment.source), ("result", segment.result)):
@@ -101,10 +101,10 @@ def _digit(
 ) -> _Dim | None:
     if a.level not in open_levels and b.level not in open_levels:
         if (a.level, a.stride) != (b.level, b.stride):
-            raise NoPass(f"a digit goes from {a.level.value} to {b.level.value}")
+            raise NoPassError(f"a digit goes from {a.level.value} to {b.level.value}")
         return None
     if a.level not in open_levels or b.level not in open_levels:
-        raise NoPass(f"a digit goes from {a.level.value} to {b.level.value}")
+        raise NoPassError(f"a digit goes from {a.level.value} to {b.level.value}")
     index = np.arange(a.size, dtype=np.int64)
     dim = _Dim(a.size, axis, a.lo)
     dim.put("source", a.level, index * a.stride)

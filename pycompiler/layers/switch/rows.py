@@ -325,9 +325,7 @@ def l2b_cost(found: Moves, target: Target) -> int:
     return 128 + 2 * moved * row // rate + len(origins)
 
 
-def _pe_step(
-    value: Words, rows: Sequence[int], at: int, words: int, *, up: bool
-) -> Step:
+def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool) -> Step:
     local: Operand = vector(value, tuple(rows))
     above: Operand = BlockOperand("l1bm", at, words)
     source, destination = (local, above) if up else (above, local)

@@ -37,9 +37,7 @@ def word_cost(found: Moves, bits: int, target: Target) -> int:
     )
 
 
-def _by_address(
-    found: Moves, source: MNValue, result: MNValue, target: Target
-) -> Iterator[Step]:
+def _by_address(found: Moves, source: MNValue, result: MNValue, target: Target) -> Iterator[Step]:
     rows = sorted(
         zip(
             found.result_at.tolist(),
@@ -86,9 +84,7 @@ def _groups(
     return groups, cuts
 
 
-def _by_rotation(
-    found: Moves, source: MNValue, result: MNValue, target: Target
-) -> Iterator[Step]:
+def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target) -> Iterator[Step]:
     groups, cuts = _groups(found, source.dtype.bits)
     constants: dict[int, PeOperand] = {}
     for number in sorted({turn for turn, _ in cuts} | {kept for _, kept in cuts}):
@@ -112,9 +108,7 @@ def _by_rotation(
                     yield _step("lbsl", (here, constants[turn]), Special("nowrite"))
                     here = forward
                 goal: Operand = total if index == 0 else Special("nowrite")
-                yield _step(
-                    "land", (here, constants[kept]), there if last and index == 0 else goal
-                )
+                yield _step("land", (here, constants[kept]), there if last and index == 0 else goal)
                 if index:
                     yield _step("lor", (forward, total), there if last else total)
 
