@@ -13,7 +13,7 @@ blocks of four times as many, and adds up singles.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -29,6 +29,7 @@ from ..tolerance import SUM
 from .base import Frame, Layer, Placement, layout_of
 from .fragment import Fragment, Instruction, Line, Operand, PeOperand, Special, Step
 from .switch.masks import UnitMasks
+from .switch.sums import sum_l1bs
 
 #: The attribute that names the precision products are made in.
 PRECISION = "precision"
@@ -155,7 +156,16 @@ class Product(Layer):
         roles, kind = self.roles(node, graph), self.precision(node)
         shapes = {name: graph.values[name].shape for name in node.inputs if name}
         spread = _spread(roles, kind, target, _kept(roles, node, hints, shapes))
-        return _operand_layouts(self, node, graph, roles, kind, spread, target)
+        found = _operand_layouts(self, node, graph, roles, kind, spread, target)
+        if _fits(node, found, target):
+            return found
+        # Shares that are too large: L1Bs take parts of the contracted axis, and add up.
+        other = _spread(roles, kind, target, None, contracted=True)
+        if other.k:
+            contracted = _operand_layouts(self, node, graph, roles, kind, other, target)
+            if _fits(node, contracted, target):
+                return contracted
+        return found
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Vectors in LM0, matrix and bias in LM1, the result in LM1."""
@@ -202,6 +212,15 @@ class _Spread:
     batch: list[list[_UnitDigit]]
     n: list[_UnitDigit]
     m: list[_UnitDigit]
+    #: all L1Bs or none
+    k: list[_UnitDigit] = field(default_factory=list)
+
+
+def _fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
+    """Whether the vectors fit LM0, and the rest LM1."""
+    words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
+    others = sum(size for name, size in words.items() if name != node.inputs[0])
+    return words[node.inputs[0]] <= target.words("lm0") and others <= target.words("lm1")
 
 
 def _kept(
@@ -237,7 +256,14 @@ def _even(part: Part) -> int:
     return size
 
 
-def _spread(roles: Roles, kind: Precision, target: Target, kept: _Spread) -> _Spread:
+def _spread(
+    roles: Roles,
+    kind: Precision,
+    target: Target,
+    kept: _Spread | None,
+    contracted: bool = False,
+) -> _Spread:
+    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; ``contracted`` gives L1Bs to k."""
     free: list[_UnitDigit] = [
         (level, stride, size)
         for level in (Level.MAB, Level.L1B, Level.L2B)
@@ -254,11 +280,19 @@ def _spread(roles: Roles, kind: Precision, target: Target, kept: _Spread) -> _Sp
                 into.append(digit)
                 free.remove(digit)
 
-    for axis, size in enumerate(roles.batch):
+    if contracted:
+        packed = max(kind.words, WORDS_PER_LONG) * target.counts["pe"]
+        own = [digit for digit in free if digit[0] is Level.L1B]
+        if roles.k % (packed * prod(digit[2] for digit in own)) == 0:
+            out.k = own
+            free = [digit for digit in free if digit not in own]
+    for axis, size in enumerate(roles.batch if kept is not None else ()):
+        assert kept is not None
         take(out.batch[axis], size, kept.batch[axis], 1)
-    take(out.m, roles.m, kept.m, target.cycles)
+    if kept is not None:
+        take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows(target))
-    take(out.n, blocks, list(free), 1)
+    take(out.n, blocks, [digit for digit in free if not out.k or digit[0] is Level.MAB], 1)
     # Whole outer levels are left for batch and m: L2Bs first.
     for axis in reversed(range(len(roles.batch))):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
@@ -283,7 +317,9 @@ def _operand_layouts(
     else:
         inner = [(WORDS_PER_LONG, Level.W, 1), (pes, Level.PE, 1)]
     del group
-    k = [*inner, (-(-roles.k // packed), Level.ADDR, 0)]
+    over = prod(digit[2] for digit in spread.k)
+    k = [*inner, (-(-roles.k // (packed * over)), Level.ADDR, 0)]
+    k += [(size, level, stride) for level, stride, size in spread.k]
     rows = kind.rows(target)
 
     def units(digits: Sequence[_UnitDigit]) -> list[tuple[int, Level, int]]:
@@ -403,6 +439,9 @@ def _problem(
     out = node.outputs[0]
     spread.batch = [units(out, axis) for axis in roles.c[0]]
     spread.m, spread.n = units(out, roles.c[1]), units(out, roles.c[2])
+    spread.k = units(node.inputs[0], roles.a[2])
+    if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
+        return "the contracted axis on some L1Bs"
     wanted = _operand_layouts(layer, node, graph, roles, kind, spread, target)
     for name in names:
         if given[name] != wanted[name]:
@@ -445,6 +484,7 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
     roles, kind = layer.roles(node, graph), layer.precision(node)
     a, b, c = (layout_of(graph.values[n]) for n in (*node.inputs[:2], node.outputs[0]))
     rows = kind.rows(target)
+    over = _l1bs(a.axes[roles.a[2]])
 
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
         return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
@@ -473,11 +513,16 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
         tuple(batches),
         tuple((one, own) for one, _, own in _sums_of(more)),
         tuple(zip(n_b, n_c, bias, strict=True)),
-        tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k, kind, target)),
+        tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target)),
         first[1] - first[0] if len(first) > 1 else 0,
         # Without an axis for the rows all of them are equal, and one long word holds them.
         WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
     )
+
+
+def _l1bs(axis: Sequence[SubAxis]) -> int:
+    """Return over how many L1Bs an axis lies."""
+    return prod(sub.size for sub in axis if sub.level is Level.L1B)
 
 
 def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, int, int]]:
@@ -511,6 +556,8 @@ def _emit(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> Itera
     work, kind = _work(layer, node, graph, target), layer.precision(node)
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     bias = graph.values[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else None
+    apart = _l1bs(layout_of(one).axes[layer.roles(node, graph).a[2]]) > 1
+    fused = None if apart else bias
     masks = UnitMasks("subpeid", target)
     most = target.words("grf0") // kind.result // target.cycles * target.cycles
     for batch in work.batches:
@@ -518,8 +565,17 @@ def _emit(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> Itera
             vectors = work.vectors[start : start + most]
             for tile in work.tiles:
                 yield from _tile(
-                    kind, work, batch, vectors, tile, (one, other, out, bias), masks, target
+                    kind, work, batch, vectors, tile, (one, other, out, fused), masks, target
                 )
+    if apart:
+        rows = {
+            at_c + c + tile[1] + part: tile[2] + part
+            for _, _, at_c in work.batches
+            for _, c in work.vectors
+            for tile in work.tiles
+            for part in range(kind.result)
+        }
+        yield from sum_l1bs(out, bias, rows, target)
 
 
 def _tile(

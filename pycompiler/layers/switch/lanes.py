@@ -88,7 +88,7 @@ def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
         everywhere = first[at][1] == index
         groups[source_at, None if everywhere else units].append((unit, at))
     out: list[Cast] = []
-    for (at, units), pairs in groups.items():
+    for (at, chosen), pairs in groups.items():
         waiting = sorted(pairs)
         while waiting:
             run: list[Pair] = []
@@ -96,7 +96,7 @@ def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
             for unit, result in waiting:
                 follows = not run or unit == run[-1][0] + 1
                 (run if follows and len(run) < cycles else rest).append((unit, result))
-            out.append(Cast(at, run[0][0], tuple(r for _, r in run), units))
+            out.append(Cast(at, run[0][0], tuple(r for _, r in run), chosen))
             waiting = rest
     return sorted(out, key=lambda cast: (cast.units is not None, cast.units or 0))
 

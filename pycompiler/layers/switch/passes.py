@@ -56,7 +56,7 @@ def moves(
     level: Level,
     target: Target,
 ) -> Moves:
-    """Return the moves that make ``result`` of ``source`` on ``level``. NoPassError if it cannot."""
+    """Return the moves that make ``result`` of ``source`` on ``level``. NoPassError if none do."""
     ranges = all_ranges(target.level_range, dtype)
     open_levels = (level, Level.ADDR)
     for other in (Level.W, *UNIT_LEVELS):
