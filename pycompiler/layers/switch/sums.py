@@ -24,9 +24,7 @@ def sum_l1bs(
     most = max(1, min(room.vectors // 2, target.words("grf0") // target.cycles))
     ordered = sorted(rows)
     ordered += [ordered[-1]] * (-len(ordered) % target.cycles)
-    vectors = [
-        tuple(ordered[i : i + target.cycles]) for i in range(0, len(ordered), target.cycles)
-    ]
+    vectors = [tuple(ordered[i : i + target.cycles]) for i in range(0, len(ordered), target.cycles)]
     for start in range(0, len(vectors), most):
         batch = vectors[start : start + most]
         below = most * room.words
