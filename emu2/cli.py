@@ -46,6 +46,7 @@ def cli() -> None:
 @click.option("-d", "--dump", "dump_path", help="Write dump lines here instead of to stdout.")
 @spec_option
 @click.option("--report", "report_path", help="Write steps, cycles and counters as JSON.")
+@click.option("--trace", "trace_path", help="Write the time line as JSON that Perfetto opens.")
 @memory_options
 @strict_option
 @form_option
@@ -54,6 +55,7 @@ def run(
     dump_path: str | None,
     spec_name: str,
     report_path: str | None,
+    trace_path: str | None,
     config: str | None,
     load: str | None,
     save: str | None,
@@ -80,6 +82,9 @@ def run(
     if report_path is not None:
         with Output(report_path, sys.stdout) as sink:
             sink.write(json.dumps(report.counters, indent=2) + "\n")
+    if trace_path is not None:
+        with Output(trace_path, sys.stdout) as sink:
+            program.trace(sink)
 
 
 @cli.command()

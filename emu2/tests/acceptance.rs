@@ -240,6 +240,27 @@ fn broadcast_of_pairs_and_singles() {
     }
 }
 
+/// The part of the sum over 4096 PEs that happens inside the L1Bs, there and back by the turnaround register.
+#[test]
+fn sums_inside_every_l1b() {
+    let mut bench = Bench::new();
+    let c = bench.counts();
+    let words: Vec<u64> = (1..=4).map(|k| f64::from(k).to_bits()).collect();
+    bench.write("pdm", [0; 5], 1, 0, &words);
+    let text =
+        "mvb/n64i01 $p0@0 $lc0\nnop; wait i01\nl2bmb $lc0 $lb0\nnop\nl1bmp $lb0 $lr0v\nnop\nl1bmrdfadd $lr0v $lb64\n\
+                l1bmm $lbi $lm0v\n";
+    bench.run(text);
+    for (g, l, b, m, p) in units(&c) {
+        for cycle in 0..4u64 {
+            let sum = (16.0 * (cycle + 1) as f64).to_bits();
+            let at = 64 + 4 * cycle + u64::from(p);
+            assert_eq!(bench.read("l1bm", [g, l, b, 0, 0], 3, at, 1), [sum], "{:?}", (g, l, b, cycle, p));
+            assert_eq!(bench.read("lm0", [g, l, b, m, p], 5, cycle, 1), [sum], "{:?}", (g, l, b, m, p, cycle));
+        }
+    }
+}
+
 fn units(c: &Counts) -> Vec<(u32, u32, u32, u32, u32)> {
     let mut all = Vec::new();
     for g in 0..c.group {

@@ -554,6 +554,36 @@ error[A0204]: address 1 is no multiple of 2, the words of `$ln`
     assert_eq!(record, expected);
 }
 
+/// What is said of a giant line is short, whatever the line holds, and names the right place.
+#[test]
+fn findings_of_giant_lines_are_short() {
+    let spec = spec("mini");
+    let many = |text: &str| text.repeat(200_000 / text.len());
+    let table = [
+        (many("x"), "A0102", 1),
+        (many("é"), "A0101", 1),
+        (format!("lpassa {}", many("$")), "A0201", 8),
+        (format!("lpassa {}", many("$lr0 ")), "A0209", 328),
+        (format!("lpassa $lr[{}0] $ln0", many("0,")), "A0206", 11),
+        (format!("imm i\"{}\" $lr0", many("9")), "A0304", 5),
+        (format!("d get{} $lm0 1", many("x")), "A0501", 3),
+        (format!("lpassa{}$lr0 $lq0", many(" ")), "A0201", 200_012),
+        (format!("nop/{}", many("9")), "A0104", 5),
+        (format!("mask{} 1", many("q")), "A0213", 5),
+        (many("zero $lr0;"), "A0601", 11),
+        (many("x;"), "A0102", 1),
+    ];
+    for (text, code, column) in table {
+        let error = assemble(&text, "test.vsm", &spec, Policy::Check).unwrap_err();
+        let first = &records(&error.name, &error.text, &error.diagnostics)[0];
+        assert_eq!((first.code, first.line, first.column), (code, 1, column), "{}", &first.message);
+        assert!(error.diagnostics.iter().all(|d| d.message.len() + d.help.len() < 800), "{code}");
+        let shown = error.to_string();
+        assert!(shown.len() < 1000 * error.diagnostics.len(), "{code}: {} bytes", shown.len());
+        assert!(shown.contains(&format!("test.vsm:1:{column}")), "{code} {column}: {shown}");
+    }
+}
+
 /// Tabs and carriage returns move no underline, and nothing of the source reaches the terminal as control.
 #[test]
 fn underlines_keep_their_places() {

@@ -1,6 +1,6 @@
 //! Debug statements: `d set` and `d get`.
 
-use super::cursor::{fault, fault_help, Parse};
+use super::cursor::{fault, fault_help, shorten, Parse};
 use super::location::{location, Located};
 use super::parser::Parser;
 use super::program::{DebugGet, DebugSet, ItemKind};
@@ -65,7 +65,7 @@ impl Parser<'_> {
         if precision.is_none() && !letters.is_empty() {
             let names = plain().map(|(_, p)| p.name.clone());
             let names: Vec<String> = names.chain(floats().map(|(_, p)| format!("{BLOCK}{}", p.name))).collect();
-            let message = format!("`{letters}` is not a type of `d get`");
+            let message = format!("`{}` is not a type of `d get`", shorten(letters));
             let help = format!("types are {}, or none", names.join(", "));
             return Err(fault_help(Code::UnknownDebug, verb, message, help));
         }

@@ -218,7 +218,8 @@ impl<'a> Reader<'a> {
             if self.parser.cursor.eat(b';') {
                 continue;
             }
-            if self.parser.cursor.peek().is_none() {
+            // With more instructions than slots one is taken twice: the rest of the line cannot make it legal.
+            if self.parser.cursor.peek().is_none() || self.line.uses.len() > self.parser.spec.slots.len() {
                 break;
             }
             if let Err(fault) = self.parser.instruction(&mut self.line) {

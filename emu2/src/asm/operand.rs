@@ -9,6 +9,8 @@ use crate::spec::Unit;
 
 /// What stands between letter and address where the T register is added.
 const INDIRECT: char = 't';
+/// No instruction takes half as many operands.
+const MOST_OPERANDS: usize = 64;
 
 /// A written operand, wherever it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +86,10 @@ impl Parser<'_> {
                 return Ok(());
             }
             let operand = self.operand()?;
+            if self.operands.len() == MOST_OPERANDS {
+                let message = format!("no instruction takes more than {MOST_OPERANDS} operands");
+                return Err(fault(Code::ExtraOperand, operand.span, message));
+            }
             self.operands.push(operand);
         }
     }

@@ -4,7 +4,7 @@
 use super::expr::{Expr, ExprError};
 use super::model::{Counts, Form, LevelName, Throughput, Widen};
 use crate::error::{Code, Error};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One end of one moved long word. Coordinates that the map does not name are those of the unit that runs it, and 0
 /// here; `addr` is the offset in long words from the written address.
@@ -33,6 +33,13 @@ pub type Move = (Place, Place);
 
 /// A long word of a reduction and the elements that meet there, in the order of the tree; None: the neutral element.
 pub type Meeting = (Place, Vec<Option<Place>>);
+
+impl Place {
+    /// The unit it lies in: the place without its offset.
+    pub fn unit(&self) -> Place {
+        Place { addr: 0, ..*self }
+    }
+}
 
 /// One end of a form, resolved.
 #[derive(Clone, Debug)]
@@ -240,6 +247,20 @@ impl ResolvedForm {
             Some(hole) => Err(Error::new(Code::SpecMapGap, format!("{place}{with}: {hole}"))),
             None => Ok(()),
         }
+    }
+
+    /// Long words of a block that the busiest memory of the source and of the destination reads and writes.
+    pub fn loads(&self, parameters: &[(String, i64)]) -> Result<[u64; 2], ExprError> {
+        let named: Vec<(&str, i64)> = parameters.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let moves = self.evaluate(&named)?;
+        let busiest = |side: fn(&Move) -> Place| {
+            let mut units: HashMap<Place, u64> = HashMap::new();
+            for place in moves.iter().map(side).collect::<HashSet<_>>() {
+                *units.entry(place.unit()).or_default() += 1;
+            }
+            units.into_values().max().unwrap_or(0)
+        };
+        Ok([busiest(|m| m.0), busiest(|m| m.1)])
     }
 
     /// By how much the offsets of source and destination grow from one block of an MV to the next.

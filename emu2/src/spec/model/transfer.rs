@@ -71,14 +71,27 @@ pub struct Side {
     pub implied: bool,
 }
 
-/// Published rates of an MV form in long words per cycle.
+/// Published rates of an MV form, in long words per cycle through each memory that it touches. Either one rate for both
+/// sides, by where the ends lie, or a rate of a side; a side without one does not limit the form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// Both ends in one group.
-    pub same_group: u32,
-    /// Ends in different groups.
-    pub across: u32,
+    /// Both sides, all in one group.
+    pub same_group: Option<u32>,
+    /// Both sides, in different groups.
+    pub across: Option<u32>,
+    /// Through each memory that is read.
+    pub source: Option<u32>,
+    /// Through each memory that is written.
+    pub destination: Option<u32>,
+}
+
+impl Throughput {
+    /// Rates of the source and of the destination.
+    pub fn sides(&self, across: bool) -> [Option<u32>; 2] {
+        let both = if across { self.across } else { self.same_group };
+        [self.source.or(both), self.destination.or(both)]
+    }
 }
 
 /// `[[transfer.form]]`: one index map.

@@ -128,6 +128,7 @@ pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer, previous: &str)
         if transfer.reduction.is_none() || spec.entry_name(transfer) != previous {
             check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
         }
+        check_throughput(&resolved, &place)?;
         forms.push(resolved);
     }
     if forms.is_empty() {
@@ -223,6 +224,41 @@ fn check_form(
         form.check(&values, &spec.counts, sizes, place)?;
     }
     Ok(())
+}
+
+/// Rates come as a pair by group or by side; two published sides must take equally long.
+fn check_throughput(form: &ResolvedForm, place: &str) -> Result<(), Error> {
+    let Some(rates) = &form.throughput else { return Ok(()) };
+    let by_group = [rates.same_group, rates.across];
+    let by_side = [rates.source, rates.destination];
+    let none = |pair: [Option<u32>; 2]| pair.iter().all(Option::is_none);
+    let both = by_group.iter().all(Option::is_some);
+    if form.unit.is_none() || by_group.iter().chain(&by_side).any(|r| *r == Some(0)) {
+        return Err(bad(format!("{place}: `throughput` belongs to MVs, and rates are at least 1")));
+    }
+    if none(by_side) && !both || !none(by_side) && !none(by_group) {
+        return Err(bad(format!("{place}: give `same_group` and `across`, or `source` or `destination`")));
+    }
+    if let [Some(source), Some(destination)] = by_side {
+        let [read, written] =
+            form.loads(&selected_first(form)).map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
+        if read * u64::from(destination) != written * u64::from(source) {
+            let message = format!("{place}: {read} words at {source} a cycle and {written} at {destination} differ");
+            return Err(bad(message));
+        }
+    }
+    Ok(())
+}
+
+/// Every selector of a form at its first unit, and its first block.
+fn selected_first(form: &ResolvedForm) -> Vec<(String, i64)> {
+    let mut values = vec![("i".to_string(), 0)];
+    for (side, end) in [("src", &form.source), ("dst", &form.destination)] {
+        if let End::Memory { selectors, .. } = end {
+            values.extend(selectors.iter().map(|level| (selector_name(side, *level), 0)));
+        }
+    }
+    values
 }
 
 /// The name under which an index map sees a selector: `src_group`, `dst_l2b`.
