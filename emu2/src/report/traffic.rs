@@ -73,13 +73,14 @@ impl<'a> TrafficTable<'a> {
     /// Of an L2BM or L1BM instruction, in one unit of its level.
     pub(super) fn transfer(&mut self, form: FormRef) -> Rc<Traffic> {
         let spec = self.spec;
-        self.get((form, Selected::default(), Selected::default()), || spec.form_values(form.transfer, form.parameter))
-    }
-
-    /// Of a block of an MV.
-    pub(super) fn mv(&mut self, mv: &Mv) -> Rc<Traffic> {
-        let form = &self.spec.forms[mv.form.transfer][mv.form.form];
-        self.get((mv.form, mv.source_unit, mv.destination_unit), || mv_selectors(form, mv))
+        self.get((form, Selected::default(), Selected::default()), || {
+            let mut named = spec.form_values(form.transfer, form.parameter);
+            // Whichever unit an L2BM instruction selects, it moves as much.
+            if let End::Memory { selectors, .. } = &spec.forms[form.transfer][form.form].source {
+                named.extend(selectors.iter().map(|level| (selector_name("src", *level), 0)));
+            }
+            named
+        })
     }
 
     fn get(
