@@ -1,8 +1,9 @@
-"""What the examples share: the machine's counts, moves over the whole chip, and running from PDM to PDM.
+"""What the examples share: the machine's counts, moves over the whole chip, runs on PDM.
 
-All moves use the same staging: PDM 0 <-> L2BM <-> L1BM <-> PEs. `l1bmd` deals 64 long words out to the 64 PEs of an L1B in each
-cycle, `l2bmd` deals L2BM out to its L1Bs 8 long words at a time; the way back collects in the same order. So a
-vector comes back as it went down, and where each word lies in between matters only where PEs talk to each other.
+All moves use the same staging: PDM 0 <-> L2BM <-> L1BM <-> PEs. `l1bmd` deals 64 long words out
+to the 64 PEs of an L1B in each cycle, `l2bmd` deals L2BM out to its L1Bs 8 long words at a time;
+the way back collects in the same order. So a vector comes back as it went down, and where each
+word lies in between matters only where PEs talk to each other.
 """
 
 from __future__ import annotations
@@ -49,13 +50,19 @@ class Chip:
 def down(chip: Chip, count: int, l2bm: int, l1bm: int) -> list[str]:
     """Return the steps that deal `count` long words of every L2BM out to its L1BMs."""
     step = chip.l2bm_step
-    return [f"l2bmd $lc{l2bm + step * k} $lb{l1bm + step // chip.l1bs * k}" for k in range(count // step)]
+    return [
+        f"l2bmd $lc{l2bm + step * k} $lb{l1bm + step // chip.l1bs * k}"
+        for k in range(count // step)
+    ]
 
 
 def up(chip: Chip, count: int, l1bm: int, l2bm: int) -> list[str]:
     """Return the steps that collect them again."""
     step = chip.l2bm_step
-    return [f"l2bmd $lb{l1bm + step // chip.l1bs * k} $lc{l2bm + step * k}" for k in range(count // step)]
+    return [
+        f"l2bmd $lb{l1bm + step // chip.l1bs * k} $lc{l2bm + step * k}"
+        for k in range(count // step)
+    ]
 
 
 @dataclass
@@ -74,7 +81,7 @@ class Outcome:
 
 
 def run(chip: Chip, text: str, inputs: dict[int, Words], output: int, count: int) -> Outcome:
-    """Put `inputs` (address to long words) into PDM 0, run, and take `count` long words from `output`.
+    """Put `inputs` (address to long words) into PDM 0, run, take `count` words from `output`.
 
     The program must be free of hazards: guessed rules count as much as known ones.
     """
@@ -90,5 +97,7 @@ def arguments(doc: str) -> argparse.ArgumentParser:
     """Return a parser with the options of every example."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--spec", default="mncore2", help="the machine (default: %(default)s)")
-    parser.add_argument("--print", action="store_true", help="print the assembly instead of running it")
+    parser.add_argument(
+        "--print", action="store_true", help="print the assembly instead of running it"
+    )
     return parser

@@ -1,21 +1,26 @@
-"""Pairwise gravity in double precision: a_i = sum over j of m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^(3/2).
+"""Pairwise gravity in double precision.
 
-Every PE has four bodies i (one per cycle) for each row; bodies j are broadcast to all PEs, one after the other. The inner
-loop has 41 steps for one j and one row: the MAU works in every one of them, the few ALU, L1BM and L2BM
-instructions ride along. On the whole chip that is 16384 pairs in 41 steps.
+a_i = sum over j of m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^(3/2)
 
-A product of doubles takes two steps, `u` for PEs 0 and 1 of a MAB, `d` for PEs 2 and 3; the `d` step takes what the
-`u` step left (`$mauf`) as its addend. Everything hangs on one chain of such pairs, and the schedule is made so that the next pair
-always finds its input: the `u` step in `$mauf`, the `d` step in a memory that was written two steps before, which is what
-register files and T need.
+Every PE has four bodies i (one per cycle) for each row; bodies j are broadcast to all PEs, one
+after the other. The inner loop has 41 steps for one j and one row: the MAU works in every one of
+them, the few ALU, L1BM and L2BM instructions ride along. On the whole chip that is 16384 pairs in
+41 steps.
 
-Inverse square root: `drsqrt` gives y with |y sqrt(r2) - 1| < 0.028. Two Newton steps y (c - r2 y^2 / 2) leave
-|d| < 2^-19.6 in d = 1 - r2 y^2; the first one has c = 1.5 + 2^-11, which centres its one-sided error. The rest is a series:
-r2^(-3/2) = y^3 (1 - d)^(-3/2) = y^3 (1 + 3/2 d + 15/8 d^2 + ...), whose next term is below 0.04 of a rounding.
+A product of doubles takes two steps, `u` for PEs 0 and 1 of a MAB, `d` for PEs 2 and 3; the `d`
+step takes what the `u` step left (`$mauf`) as its addend. Everything hangs on one chain of such
+pairs, and the schedule is made so that the next pair always finds its input: the `u` step in
+`$mauf`, the `d` step in a memory that was written two steps before, which is what register files
+and T need.
 
-Error: with u = 2^-53, a difference has one rounding, r2 then 5 u, the force 3.5 u of its own and 3/2 of r2's, the product
-with the difference one more, and an accumulation of n terms n roundings. So every component is within
-(n + 14) u sum |m_j (x_j - x_i) / r^3| of the exact one.
+Inverse square root: `drsqrt` gives y with |y sqrt(r2) - 1| < 0.028. Two Newton steps y (c - r2
+y^2 / 2) leave |d| < 2^-19.6 in d = 1 - r2 y^2; the first one has c = 1.5 + 2^-11, which centres
+its one-sided error. The rest is a series: r2^(-3/2) = y^3 (1 - d)^(-3/2) = y^3 (1 + 3/2 d + 15/8
+d^2 + ...), whose next term is below 0.04 of a rounding.
+
+Error: with u = 2^-53, a difference has one rounding, r2 then 5 u, the force 3.5 u of its own and
+3/2 of r2's, the product with the difference one more, and an accumulation of n terms n roundings.
+So every component is within (n + 14) u sum |m_j (x_j - x_i) / r^3| of the exact one.
 """
 
 from __future__ import annotations
@@ -23,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
-
 from chip import Chip, Outcome, arguments, down, run, up
+from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
@@ -33,12 +37,13 @@ BLOCK = 64  # bodies that travel together: the smallest MV, and one l2bmb
 GROUP = 4  # bodies that one l1bmp of each array brings: one per cycle
 STEPS = 41  # of the inner loop
 
-# LM1: two buffers of j bodies (x, y, z, m of four bodies each), then constants. All of it is read without `v`: the same
-# word in all cycles, against the four i bodies of the PE.
+# LM1: two buffers of j bodies (x, y, z, m of four bodies each), then constants. All of it is read
+# without `v`: the same word in all cycles, against the four i bodies of the PE.
 BODIES = 2 * GROUP * 4  # words of a buffer
 EPS2, C1, C2, ONE, K32 = range(2 * BODIES, 2 * BODIES + 10, 2)
 
-# GRF0, four long words (8 words) each: differences (x twice, for this and the next iteration), iterates, factors.
+# GRF0, four long words (8 words) each: differences (x twice, for this and the next iteration),
+# iterates, factors.
 DX, DY, DZ, Y1, Y2, P, S = (0, 8), 16, 24, 32, 40, 48, 56
 K158 = 64  # the constant 15/8
 
@@ -50,20 +55,27 @@ RING = 4 * BLOCK
 
 
 class Layout:
-    """Where the arrays of `bodies` bodies lie: x, y, z, m, then ax, ay, az in PDM 0, padded to full rows of PEs."""
+    """Where the arrays lie in PDM 0: x, y, z, m, then ax, ay, az, padded to full rows of PEs."""
 
     def __init__(self, chip: Chip, bodies: int) -> None:
         self.slots = chip.pes * chip.cycles
         self.rows = max(1, -(-bodies // self.slots))
         self.padded = self.rows * self.slots
         self.blocks = -(-bodies // BLOCK)
-        words = {"pdm": 7 * self.padded, "lm0": 3 * self.rows * chip.cycles, "grf1": (ACC + 24 * self.rows) // 2}
+        words = {
+            "pdm": 7 * self.padded,
+            "lm0": 3 * self.rows * chip.cycles,
+            "grf1": (ACC + 24 * self.rows) // 2,
+        }
         # What staging takes beside the ring: one array of one row.
         words["l2bm"] = 2 * RING + self.slots // chip.l2bs
         words["l1bm"] = 2 * RING + self.slots // chip.l2bs // chip.l1bs
         for memory, needed in words.items():
             if needed > chip.words(memory):
-                raise SystemExit(f"{bodies} bodies need {needed} long words of {memory}; there are {chip.words(memory)}")
+                there = chip.words(memory)
+                raise SystemExit(
+                    f"{bodies} bodies need {needed} words of {memory}; there are {there}"
+                )
 
     def pdm(self, array: int) -> int:
         """Return the address of an array."""
@@ -79,10 +91,12 @@ def constant(value: float, *destinations: str) -> str:
 
 
 def load_block(layout: Layout, block: int) -> list[str]:
-    """Return the MVs that bring block `block` of the j bodies to all L2BMs, and the tag of the last one."""
+    """Return the MVs that bring a block of the j bodies to all L2BMs; the last one has a tag."""
     half = RING * (block % 2)
-    moves = [f"mvb/n{BLOCK}{tag} $p{layout.pdm(a) + BLOCK * block}@0 $lc{half + BLOCK * a}"
-             for a, tag in enumerate(["", "", "", f"i{1 + block % 2:02x}"])]
+    moves = [
+        f"mvb/n{BLOCK}{tag} $p{layout.pdm(a) + BLOCK * block}@0 $lc{half + BLOCK * a}"
+        for a, tag in enumerate(["", "", "", f"i{1 + block % 2:02x}"])
+    ]
     return moves
 
 
@@ -127,7 +141,8 @@ def prologue(chip: Chip, layout: Layout, eps2: float) -> Iterator[str]:
 def pair(layout: Layout, count: int) -> Iterator[str]:
     """Yield the inner loop: iteration t is body t // rows for row t % rows.
 
-    `dx` of an iteration is computed in the step of the one before it in which the MAU would wait for `drsqrt`.
+    `dx` of an iteration is computed in the step of the one before it in which the MAU would wait
+    for `drsqrt`.
     """
     rows = layout.rows
     last = count * rows - 1
@@ -199,8 +214,9 @@ def pair(layout: Layout, count: int) -> Iterator[str]:
 def ride_along(layout: Layout, lines: list[str], t: int, count: int) -> Iterator[str]:
     """Yield the lines of iteration `t` with the transfers that bring later bodies.
 
-    L1BM -> LM1 stands where LM1 is not read for two steps, and a step after r2 has read eps^2; four iterations bring
-    x, y, z, m of the next four bodies into the other buffer. L2BM -> L1BM and the MVs are a block ahead.
+    L1BM -> LM1 stands a step after r2 has read eps^2, where LM1 is not read for two steps; four
+    iterations bring x, y, z, m of the next four bodies into the other buffer. L2BM -> L1BM and the
+    MVs are a block ahead.
     """
     j, row = divmod(t, layout.rows)
     group, array = j // GROUP + 1, t % (GROUP * layout.rows)
@@ -210,9 +226,8 @@ def ride_along(layout: Layout, lines: list[str], t: int, count: int) -> Iterator
         lines[3] += f"; l1bmp $lb{source} $ln{BODIES * (group % 2) + 2 * GROUP * array}v"
     # Blocks advance with bodies: in the first body of a block the next one goes to the L1BMs.
     block, body = divmod(j, BLOCK)
-    if body == 0 and row == 0:
-        if block + 1 < layout.blocks:
-            yield from load_block(layout, block + 1)
+    if body == 0 and row == 0 and block + 1 < layout.blocks:
+        yield from load_block(layout, block + 1)
     middle = BLOCK // 2
     if row == 0 and middle <= body < middle + 4 and block + 1 < layout.blocks:
         half, array = RING * ((block + 1) % 2), body - middle
@@ -252,7 +267,7 @@ def build(chip: Chip, bodies: int, eps2: float) -> str:
 
 
 def simulate(chip: Chip, position: Doubles, mass: Doubles, eps2: float) -> tuple[Doubles, Outcome]:
-    """Return the accelerations, shape (bodies, 3), of bodies at `position` (bodies, 3) with `mass` (bodies,)."""
+    """Return the accelerations (bodies, 3) at `position` (bodies, 3) with `mass` (bodies,)."""
     bodies = len(mass)
     layout = Layout(chip, bodies)
     # Bodies beyond the last one have no mass.

@@ -1,14 +1,16 @@
-"""Transpose a matrix of long words that is spread over all PEs: every PE has words for every other L1B and MAB.
+"""Transpose a matrix of long words that is spread over all PEs.
 
-On the whole chip the matrix is 512 x 512, 64 long words on each of 4096 PEs; it comes from PDM row by row and goes back column by
-column. Row numbers i and column numbers j are made of digits, each the number of a unit or an address; transposing
+Every PE has words for every other L1B and MAB. On the whole chip the matrix is 512 x 512, 64 long
+words on each of 4096 PEs; it comes from PDM row by row and goes back column by column. Row numbers
+i and column numbers j are made of digits, each the number of a unit or an address; transposing
 exchanges digits, and every level of the tree has an instruction that does:
 
     PDM -> L2BM    an L2B takes rows: the upper digit of i
     l2bmd          deals a row out to the L1Bs, 8 columns each: the middle digit of j
-    l1bmd          deals 64 of its columns out to the PEs, one row per cycle: the lower digit of i is the address
+    l1bmd          deals its 64 columns out to the PEs, a row per cycle: the lower digit of i
+                   becomes the address
     dmwrite/dmread exchange the last digit of i (the cycle) with the last of j (the PE in its MAB)
-    l1bmm@m        collects one MAB: its four PEs and four cycles become 16 rows of one column, side by side
+    l1bmm@m        collects one MAB: its four PEs and four cycles become 16 rows of one column
     l2bm@b         collects one L1B: columns become lines of L2BM
     L2BM -> PDM    puts the lines of the L2Bs side by side
 """
@@ -18,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-
 from chip import Chip, Outcome, Words, arguments, down, run
 
 TILE = 4  # rows and columns of the matrix register for doubles
@@ -34,7 +35,7 @@ class Shape:
         self.tiles = self.rows // TILE  # tiles of a MAB, one below the other
 
     def column(self, chip: Chip, l1b: int, lane: int) -> int:
-        """Return the column that the PE number `lane` of an L1B holds: `l2bmd` deals them out by 8."""
+        """Return the column of PE number `lane` of an L1B: `l2bmd` deals them out by 8."""
         outer, inner = divmod(lane, chip.l1b_lane)
         return (outer * chip.l1bs + l1b) * chip.l1b_lane + inner
 
@@ -60,7 +61,8 @@ def steps(chip: Chip, shape: Shape) -> Iterator[str]:
     for s in range(shape.tiles):
         yield f"l1bmd $lb{dealt * s} $lm{8 * s}v"
     yield "nop/2"
-    yield "# 4 x 4 tiles through the matrix registers, one is written while the other is read: row and column swap places"
+    yield "# 4 x 4 tiles through the matrix registers, one written while the other is read: row and"
+    yield "# column swap places"
     for s in range(shape.tiles + 1):
         write = f"dmwrite $lm{8 * s}v $l{'xy'[s % 2]}0" if s < shape.tiles else ""
         read = f"dmread $l{'yx'[s % 2]}0 $ln{8 * (s - 1)}v" if s > 0 else ""

@@ -128,7 +128,7 @@ codes! {
     BadContainer = "W0301", "the file is no program container", "use a file that `assemble3 --loader` wrote";
 
     Unreadable = "F0001", "the file cannot be read", "check the path and its permissions";
-    NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8";
+    NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8; comments may be in any encoding";
     EmptyFile = "F0003", "the file is empty", "write at least a comment or a `nop`";
     MemoryFile = "F0004", "the memory file is not usable", "give {\"load\":[{\"region\":\"pdm0\",\"file\":\"data.bin\",\"offset\":0}]}";
     Unwritable = "F0005", "the file cannot be written", "check the folder and its permissions";

@@ -40,6 +40,7 @@ use lexicon::Lexicon;
 use line::Line;
 use parser::Parser;
 use sink::Sink;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Which findings refuse a program. Errors of grammar, ranges and parallel issue always do.
@@ -69,6 +70,23 @@ pub fn assemble_bytes(bytes: &[u8], name: &str, spec: &Arc<Spec>, policy: Policy
     Assembler::new(spec).assemble_bytes(bytes, name, policy)
 }
 
+/// The text of a file. Comments in another encoding than UTF-8 are read over: their bytes become `?`. Otherwise the place of
+/// the first byte that is no text.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = bytes.to_vec();
+    for line in text.split_mut(|b| *b == b'\n') {
+        let comment = line.iter().position(|b| *b == COMMENT).unwrap_or(line.len());
+        let comment = &mut line[comment..];
+        if std::str::from_utf8(comment).is_err() {
+            comment.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b'?');
+        }
+    }
+    String::from_utf8(text).map(Cow::Owned).map_err(|error| error.utf8_error().valid_up_to())
+}
+
 /// An assembler with its tables laid out, for many programs of one machine.
 #[derive(Debug)]
 pub struct Assembler {
@@ -76,6 +94,8 @@ pub struct Assembler {
     lexicon: Lexicon,
 }
 
+/// A comment begins here, and ends with the line.
+const COMMENT: u8 = b'#';
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 impl Assembler {
@@ -89,10 +109,9 @@ impl Assembler {
     /// # Errors
     /// As [`assemble_bytes`].
     pub fn assemble_bytes(&self, bytes: &[u8], name: &str, policy: Policy) -> Result<Program, AssembleError> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.assemble(text, name, policy),
-            Err(error) => {
-                let at = error.valid_up_to();
+        match decoded(bytes) {
+            Ok(text) => self.assemble(&text, name, policy),
+            Err(at) => {
                 let byte = bytes.get(at).copied().unwrap_or(0);
                 let message = format!("byte {at} of the file, 0x{byte:02x}, is not UTF-8 text");
                 let text = String::from_utf8_lossy(bytes);
@@ -169,7 +188,7 @@ impl<'a> Reader<'a> {
 
     /// One line: `bytes` is what lies at `at` up to the line feed.
     fn statement(&mut self, at: usize, bytes: &[u8]) {
-        let code = bytes.iter().position(|b| *b == b'#').map_or(bytes, |comment| &bytes[..comment]);
+        let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
         if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
             // A comment would swallow what a text with bare carriage returns has on its next lines.
             if inside + 1 < bytes.len() {

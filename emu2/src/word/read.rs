@@ -8,7 +8,7 @@ use super::decode::{decode_word, Decoded};
 use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
 use crate::asm::record::{host_command, HOST, RECORD};
-use crate::asm::{AssembleError, Assembler, Item, ItemKind, Policy, Program, SourceKind, Step};
+use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, SourceKind, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
 use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS};
 use std::collections::{HashMap, HashSet};
@@ -29,7 +29,8 @@ const LIMIT: usize = 100;
 pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
     let assembler = Assembler::new(spec);
     // Files that are empty or not UTF-8 meet the same findings as a source.
-    let Some(text) = std::str::from_utf8(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok()) else {
+    let text = decoded(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok());
+    let Some(text) = text.as_deref() else {
         return assembler.assemble_bytes(bytes, name, Policy::Run);
     };
     let mut reader = Reader {
