@@ -304,3 +304,12 @@ fn strides_of_machine_words() {
         assert_eq!(found, expected, "{}", field.name);
     }
 }
+
+/// The buffer of the DAR tables takes 256 long words of an L2BM of each group.
+#[test]
+fn words_of_a_table() {
+    let spec = std::sync::Arc::new(spec());
+    let text = "l2bmdars $lc0@.1 $dar0\n";
+    let program = emu2::asm::assemble(text, "table", &spec, emu2::asm::Policy::Check).unwrap();
+    assert_eq!(emu2::report::Report::of(&program).words["l2bm"].read, 4 * 256);
+}
