@@ -106,11 +106,10 @@ def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
 def _lines(
     plan: Plan, operands: Sequence[Rows], results: Rows, target: Target
 ) -> Iterator[Step]:
-    final = max(issue.index for issue in plan.issues)  # programs end with their result
     for line in plan.timeline(len(results)):
         yield Step(
             tuple(
-                _instruction(plan, issue, row, operands, results[row], target, final)
+                _instruction(plan, issue, row, operands, results[row], target)
                 for issue, row in line
             )
         )
@@ -123,7 +122,6 @@ def _instruction(
     operands: Sequence[Rows],
     result: PeOperand,
     target: Target,
-    final: int,
 ) -> Instruction:
     operation = issue.operation
     banks = issue.banks
@@ -138,7 +136,7 @@ def _instruction(
     for bank in issue.stores:
         place = _register(plan, bank, issue.index, row, target)
         stores.append(replace(place, word=0) if operation.first_word and bank != "t" else place)
-    if issue.index == final:
+    if issue.index == plan.final:
         stores.append(result)
     return Instruction(
         operation.unit,

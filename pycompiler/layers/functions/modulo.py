@@ -9,11 +9,11 @@ result lives until its last reader although the next rows are under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...machine import Target
-from .program import Constant, Flags, Input, Operation, Program, Result, Row, reads
+from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
 
 #: Register files, and the T register, which holds one row.
 FILES = ("grf0", "grf1")
@@ -23,6 +23,9 @@ MASKS = "omr"
 # Steps from the write of a bank to a read of the same row, and from the write of an LM to any read
 # of it, as the rules of the spec work out for accesses of whole rows (docs/isa). The assembler
 # checks all of them again.
+_UNITS = ("alu", "mau")
+#: What an attempt to issue an instruction may change besides its step.
+_PORTS = ("units", "readers", "writers", "stored", "constants")
 _STORED = 2
 _LM_TURN = 3
 
@@ -53,11 +56,12 @@ class Issue:
 class Plan:
     """A pipeline. ``places`` are registers, in rows of their bank for results and mask entries.
 
-    ``constants`` are in long words. ``free`` is the first unused long word of each register file.
+    Instruction ``final`` makes the result. ``constants`` are in long words. ``free`` is the first unused long word of each register file.
     """
 
     interval: int
     issues: tuple[Issue, ...]
+    final: int
     places: Mapping[tuple[str, int], Place]
     constants: Mapping[tuple[str, Constant], int]
     free: Mapping[str, int]
@@ -96,7 +100,8 @@ class Plan:
 class _Attempt:
     """A schedule with a given interval, as far as it has come."""
 
-    program: Program
+    operations: list[Operation]
+    final: int
     interval: int
     homes: Sequence[str]
     result_home: str
@@ -144,7 +149,7 @@ class _Attempt:
             if self._storable(what.index, MASKS, step, 1):
                 yield MASKS
         else:
-            operation = self.program.operations[what.index]
+            operation = self.operations[what.index]
             if step == self.steps[what.index] + 1 and not extend:
                 yield operation.unit
             elif step >= self.steps[what.index] + _STORED:
@@ -156,85 +161,104 @@ class _Attempt:
         made = self.steps[index]
         if step < made + apart:
             return False
-        if bank == "t":  # one register: one result, until its next row is written
-            others = any(b == "t" and i != index for i, b in self.stored)
-            if others or step > made + self.interval:
-                return False
+        if bank == "t" and not self._t_is_free(index, step):
+            return False
         return (index, bank) in self.stored or self._may_write(bank, made)
 
-    def _read_all(self, wanted: list[tuple[Row | Flags, bool]], step: int) -> list[str] | None:
+    def _t_is_free(self, index: int, step: int) -> bool:
+        """Whether the T register, which holds one row, can keep the result until ``step``."""
+        made = self.steps[index]
+        if step > made + self.interval:
+            return False
+        mine = {phase % self.interval for phase in range(made, step)}
+        others = ((self.steps[i], last) for (i, b), last in self.stored.items()
+                  if b == "t" and i != index)
+        return not any(
+            phase % self.interval in mine for start, last in others for phase in range(start, last)
+        )
+
+    def _read_all(self, wanted: Sequence[tuple[Row | Flags, bool]], step: int) -> list[str] | None:
         """Find a bank for each of the operands, and note all reads; None if there is no way."""
         if not wanted:
             return []
         (what, extend), *rest = wanted
         for bank in list(self._choices(what, step, extend)):
-            if bank in ("alu", "mau"):
-                others = self._read_all(rest, step)
-                if others is not None:
-                    return [bank, *others]
-                continue
-            if not self._may_read(bank, what, step):
-                continue
-            undo = self._note_read(bank, what, step)
+            before = self._state()
+            if bank not in _UNITS:
+                if not self._may_read(bank, what, step):
+                    continue
+                self._note_read(bank, what, step)
             others = self._read_all(rest, step)
             if others is not None:
                 return [bank, *others]
-            undo()
+            self._restore(before)
         return None
 
-    def _note_read(self, bank: str, what: Row | Flags, step: int) -> Callable[[], None]:
-        """Note a read and what it needs; the result takes the note back."""
-        undo: list[Callable[[], object]] = []
-        phase = self._phase(bank, step)
-        if phase not in self.readers:
-            self.readers[phase] = (what, step)
-            undo.append(lambda: self.readers.pop(phase))
-        if isinstance(what, Constant) and (bank, what) not in self.constants:
+    def _note_read(self, bank: str, what: Row | Flags, step: int) -> None:
+        self.readers[self._phase(bank, step)] = (what, step)
+        if isinstance(what, Constant):
             self.constants[bank, what] = None
-            undo.append(lambda: self.constants.pop((bank, what)))
         elif isinstance(what, Result | Flags):
-            key, last = (what.index, bank), self.stored.get((what.index, bank))
-            if last is None:
-                wrote = self._phase(bank, self.steps[what.index])
-                self.writers.add(wrote)
-                undo += [lambda: self.writers.discard(wrote), lambda: self.stored.pop(key)]
-            else:
-                undo.append(lambda: self.stored.update({key: last}))
-            self.stored[key] = max(step, last or 0)
+            self.writers.add(self._phase(bank, self.steps[what.index]))
+            last = self.stored.get((what.index, bank), 0)
+            self.stored[what.index, bank] = max(step, last)
 
-        def all_back() -> None:
-            for action in undo:
-                action()
+    def _state(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name).copy() for name in _PORTS)
 
-        return all_back
+    def _restore(self, state: tuple[object, ...]) -> None:
+        for name, value in zip(_PORTS, state, strict=True):
+            setattr(self, name, value)
 
     # -- instructions --------------------------------------------------------------------------
 
     def place(self, index: int) -> bool:
         """Issue the instruction in the first step that has room for it."""
-        operation = self.program.operations[index]
-        earliest = 1 + max((self.steps[i] for i in reads(operation)), default=-1)
+        before = 1 + max((self.steps[i] for i in reads(self.operations[index])), default=-1)
+        window = range(before, before + self.interval + _STORED + 1)
+        return any(self._issue(index, step) for step in window) or any(
+            self._issue_renewed(index, number, step)
+            for step in window
+            for number in range(len(self.operations[index].sources))
+        )
+
+    def _issue(self, index: int, step: int) -> bool:
+        operation = self.operations[index]
+        if self._phase(operation.unit, step) in self.units:
+            return False
         wanted: list[tuple[Row | Flags, bool]] = [(s.row, s.extend) for s in operation.sources]
         if operation.flush is not None:
             wanted.append((operation.flush, False))
-        last = self.program.result == Result(index)
-        for step in range(earliest, earliest + self.interval + _STORED + 1):
-            if self._phase(operation.unit, step) in self.units:
-                continue
-            self.steps[index] = step
-            if last and not self._may_write(self.result_home, step):
-                continue
-            banks = self._read_all(wanted, step)
-            if banks is None:
-                continue
-            if last:
-                # The operands just read may lie in the LM that the result goes to.
-                if not self._may_write(self.result_home, step):
-                    return False
-                self.writers.add(self._phase(self.result_home, step))
-            self.units.add(self._phase(operation.unit, step))
-            self.banks[index] = tuple(banks)
-            return True
+        before = self._state()
+        banks = self._read_all(wanted, step)
+        last = index == self.final
+        if banks is None or (last and not self._may_write(self.result_home, step)):
+            self._restore(before)
+            return False
+        if last:
+            self.writers.add(self._phase(self.result_home, step))
+        self.units.add(self._phase(operation.unit, step))
+        self.steps[index], self.banks[index] = step, tuple(banks)
+        return True
+
+    def _issue_renewed(self, index: int, number: int, step: int) -> bool:
+        """Issue the instruction behind a copy of one of its operands: a forwarded one needs no port."""
+        operation = self.operations[index]
+        source = operation.sources[number]
+        if not isinstance(source.row, Result) or source.extend:
+            return False
+        before, copy = self._state(), len(self.operations)
+        self.operations.append(Operation("alu", "lpassa", (Source(source.row),)))
+        if self._issue(copy, step):
+            renewed = replace(source, row=Result(copy))
+            sources = (*operation.sources[:number], renewed, *operation.sources[number + 1 :])
+            self.operations[index] = replace(operation, sources=sources)
+            if self._issue(index, step + 1):
+                return True
+            self.operations[index] = operation
+            del self.steps[copy], self.banks[copy]
+        self.operations.pop()
+        self._restore(before)
         return False
 
     # -- registers -----------------------------------------------------------------------------
@@ -267,14 +291,14 @@ class _Attempt:
             stores.setdefault(index, []).append(bank)
         issues = sorted(
             (
-                Issue(step, index, self.program.operations[index], self.banks[index],
+                Issue(step, index, self.operations[index], self.banks[index],
                       tuple(stores.get(index, ())))
                 for index, step in self.steps.items()
             ),
             key=lambda issue: issue.step,
         )
         return Plan(
-            self.interval, tuple(issues), places, constants, free, target.cycles
+            self.interval, tuple(issues), self.final, places, constants, free, target.cycles
         )
 
 
@@ -332,7 +356,8 @@ def plan_rows(
     units = [operation.unit for operation in program.operations]
     lm = frozenset((*homes, result_home)) - set(FILES)
     for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
-        attempt = _Attempt(program, interval, homes, result_home, lm)
+        operations, final = list(program.operations), len(program.operations) - 1
+        attempt = _Attempt(operations, final, interval, homes, result_home, lm)
         if all(attempt.place(index) for index in order):
             plan = attempt.plan(target)
             if plan is not None:
