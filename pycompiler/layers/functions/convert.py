@@ -32,7 +32,7 @@ def small_to_float(p: Program, x: Row) -> Result:
 
 def both_words(p: Program, x: Row) -> Result:
     """Copy the first word of a long word to both."""
-    return p.alu("lor", p.alu("ulsr", x, long(32)), _first(p, x))
+    return p.alu("lor", p.alu("ullsr", x, long(32)), _first(p, x))
 
 
 def _first(p: Program, x: Row) -> Result:
@@ -41,13 +41,13 @@ def _first(p: Program, x: Row) -> Result:
 
 def _low_in_both(p: Program, x: Row) -> Result:
     upper = p.alu("llsl", x, long(32))
-    return p.alu("lor", upper, p.alu("ulsr", upper, long(32)))
+    return p.alu("lor", upper, p.alu("ullsr", upper, long(32)))
 
 
 def _long_to_float(p: Program, x: Row) -> Row:
     """Both halves are exact doubles, their sum is rounded once, to a single."""
     # The upper half, as an unsigned number above 2^31, in the fraction of 2^84.
-    biased = p.alu("lxor", p.alu("ulsr", x, long(32)), double(2.0**84 + 2.0**63))
+    biased = p.alu("lxor", p.alu("ullsr", x, long(32)), double(2.0**84 + 2.0**63))
     upper = p.op("mau", "dvadd", biased, neg(double(2.0**84 + 2.0**63 + 2.0**52)))
     lower = p.alu("lor", p.alu("land", x, long(0xFFFFFFFF)), double(2.0**52))
     return both_words(p, p.op("mau", "dvaddr", upper, lower, first_word=True))
