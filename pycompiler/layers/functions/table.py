@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from . import arithmetic, convert, logic
+from . import arithmetic, convert, exponential, logarithm, logic, roots
 from .function import Function
 
+_FAMILIES = (arithmetic, roots, exponential, logarithm, logic, convert)
+
 FUNCTIONS: dict[str, Function] = {
-    function.op: function for family in (arithmetic, logic, convert) for function in family.FUNCTIONS
+    function.op: function for family in _FAMILIES for function in family.FUNCTIONS
 }
