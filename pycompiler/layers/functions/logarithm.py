@@ -66,8 +66,10 @@ def _log_in_two_parts(p: Program, x: Row) -> tuple[Result, Result]:
     tail = p.fma(exponent, _LN2_LOW, tail)
     # The exponent's part is the larger one, or 0.
     large, small = p.mul(exponent, _LN2_HIGH), p.mul(s, 2.0)
-    high = p.add(large, small)
-    low = p.add(p.sub(small, p.sub(high, large)), tail)
+    most = p.add(large, small)
+    rest = p.add(p.sub(small, p.sub(most, large)), tail)
+    high = p.add(most, rest)
+    low = p.sub(rest, p.sub(high, most))
     zero, infinite = _ends(p, x)
     far = p.alu("ior", p.keep(zero, -(2.0**126)), p.keep(infinite, 2.0**126))
     return p.add(high, far), low

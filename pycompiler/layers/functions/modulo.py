@@ -242,23 +242,30 @@ class _Attempt:
         return True
 
     def _issue_renewed(self, index: int, number: int, step: int) -> bool:
-        """Issue the instruction behind a copy of one of its operands: a forwarded one needs no port."""
+        """Issue the instruction right behind a copy of one of its operands, or behind making it anew.
+
+        A forwarded operand needs no port.
+        """
         operation = self.operations[index]
         source = operation.sources[number]
         if not isinstance(source.row, Result) or source.extend:
             return False
         before, copy = self._state(), len(self.operations)
-        self.operations.append(Operation("alu", "lpassa", (Source(source.row),)))
-        if self._issue(copy, step):
-            renewed = replace(source, row=Result(copy))
-            sources = (*operation.sources[:number], renewed, *operation.sources[number + 1 :])
-            self.operations[index] = replace(operation, sources=sources)
-            if self._issue(index, step + 1):
-                return True
-            self.operations[index] = operation
-            del self.steps[copy], self.banks[copy]
-        self.operations.pop()
-        self._restore(before)
+        renewed = replace(source, row=Result(copy))
+        sources = (*operation.sources[:number], renewed, *operation.sources[number + 1 :])
+        again = self.operations[source.row.index]
+        for first in (Operation("alu", "lpassa", (Source(source.row),)), again):
+            self.operations.append(first)
+            made = max((self.steps[i] for i in reads(first)), default=-1)
+            if made < step and self._issue(copy, step):
+                self.operations[index] = replace(operation, sources=sources)
+                if self._issue(index, step + 1):
+                    return True
+                self.operations[index] = operation
+                del self.steps[copy], self.banks[copy]
+            self.operations.pop()
+            self._restore(before)
+            before = self._state()
         return False
 
     # -- registers -----------------------------------------------------------------------------

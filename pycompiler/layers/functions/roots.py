@@ -15,6 +15,7 @@ _SIGN, _MAGNITUDE, _EXPONENT, _FRACTION = 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x
 INFINITY = 0x7F800000
 _ONE = 0x3F800000
 _LARGEST = 0x7F7FFFFF
+_FIELD, _BIAS = 23, 127
 
 # The bits of a single are about the logarithm of its value: this minus them is 1/x within 12.2 %,
 # and 5.0e-8 after three iterations.
@@ -30,19 +31,19 @@ def reciprocal_of_moderate(p: Program, x: Operand) -> Result:
 
 
 def quotient(p: Program, a: Operand, b: Row) -> Result:
-    """a / b over the whole range: by the fraction of b, then by two powers of two."""
+    """a / b over the whole range."""
     signed_fraction = p.alu("ior", p.alu("iand", b, _SIGN | _FRACTION), _ONE)
     y = reciprocal_of_moderate(p, signed_fraction)
-    # b = m 2^(E-127): the factors are 2^63 and 2^(64-E) below 2, 2^-1 and 2^(128-E) from 2 on.
-    # Then neither of the products on the way overflows or vanishes unless the quotient does, and
-    # the second factor is 0 if b is infinite.
+    # The reciprocal of b, with the exponent of b held between -60 and 60: its product with a needs
+    # no other factor there, and leaves the range only where the quotient does.
     field = p.alu("iand", b, _EXPONENT)
-    far = p.alu("uilsr", p.alu("iand", b, 0x40000000), 1)
-    first = p.alu("isub", 190 << 23, far)
-    second = p.alu("iadd", p.alu("isub", 191 << 23, field), far)
-    none = p.flags("iand", b, _EXPONENT)
-    second = p.alu("ior", second, p.keep(none, INFINITY))
-    return p.mul(p.mul(p.mul(a, first), y), second)
+    near = p.alu("imin", p.alu("imax", field, (_BIAS - 60) << _FIELD), (_BIAS + 60) << _FIELD)
+    y = p.mul(y, p.alu("isub", 2 * _BIAS << _FIELD, near))
+    rest = p.alu("iadd", p.alu("isub", near, field), _ONE)
+    finite = p.flags("isub", 2 * _BIAS << _FIELD, field)
+    zero = p.flags("iand", b, _EXPONENT)
+    result = p.mul(p.mul(a, y), p.keep(finite, rest))
+    return p.normal(p.alu("ior", result, p.keep(zero, INFINITY)))
 
 
 def _halved_rsqrt_error(p: Program, x: Operand, y: Row) -> tuple[Result, Result]:
