@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import onnx
+
 from ...graph.dtypes import MNDtype
 from ...tolerance import ELEMENTWISE, MOVE
 from .function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
@@ -57,8 +61,28 @@ def _float_to_long(p: Program, x: Row) -> Row:
     return p.alu("dftoi", p.op("mau", "dvpassa", first_word(x)))
 
 
+#: Formats that are kept as singles: fraction bits to drop, and the largest number.
+_SHORT: dict[object, tuple[int, float]] = {
+    onnx.TensorProto.FLOAT16: (13, 65504.0),
+    onnx.TensorProto.BFLOAT16: (16, 3.3895313892515355e38),
+}
+
+
+def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
+    """Round to a shorter fraction: half the last place is added to the bits, ties go to even."""
+    odd = p.alu("iand", p.alu("uilsr", x, bits), 1)
+    raised = p.alu("iadd", p.alu("iadd", x, (1 << bits - 1) - 1), odd)
+    short = p.alu("iand", raised, -(1 << bits))
+    magnitude = p.alu("iand", short, _MAGNITUDE)
+    over = p.alu("lnot", p.mask(p.flags("fmax", largest, magnitude)))
+    return p.normal(p.alu("ior", short, p.alu("iand", over, 0x7F800000)))
+
+
 def _cast(p: Program, call: Call) -> Row:
     (x,), (source,), target = call.inputs, call.dtypes, call.result
+    if target is FLOAT and call.attributes.get("to") in _SHORT:
+        single_value = x if source is FLOAT else _cast(p, replace(call, attributes={}))
+        return _rounded(p, single_value, *_SHORT[call.attributes["to"]])
     if source is target:
         return x
     if source is BOOL:
