@@ -43,7 +43,7 @@ class Pipeline:
 
 @lru_cache(maxsize=1024)
 def pipeline(program: Program, homes: tuple[str, ...], home: str, target: Target) -> Pipeline:
-    """Return the better pipeline of ``program`` for operands in ``homes`` and a result in ``home``."""
+    """Return the better pipeline for operands in ``homes`` and a result in ``home``."""
     most = 8 + 2 * len(program.operations)
     found: list[Pipeline] = []
     direct = plan_rows(program, homes, home, target, most)
@@ -103,9 +103,7 @@ def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
     return Step((Instruction("alu", f'imm ui"0x{word:08X}"', (), tuple(homes)),))
 
 
-def _lines(
-    plan: Plan, operands: Sequence[Rows], results: Rows, target: Target
-) -> Iterator[Step]:
+def _lines(plan: Plan, operands: Sequence[Rows], results: Rows, target: Target) -> Iterator[Step]:
     for line in plan.timeline(len(results)):
         yield Step(
             tuple(

@@ -23,7 +23,9 @@ ELEMS = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT32, "l": onnx.Ten
 ELEMS |= {"q": onnx.TensorProto.INT64, "?": onnx.TensorProto.BOOL}
 
 
-def apply(op: str, *inputs: Array, to: int | None = None, opset: int = 20, **attributes: Any) -> Array:
+def apply(
+    op: str, *inputs: Array, to: int | None = None, opset: int = 20, **attributes: Any
+) -> Array:
     """``op`` on the device; ``to`` is the element type of the result if not the first input's."""
     names = [f"x{number}" for number in range(len(inputs))]
     elem = to or ELEMS[inputs[0].dtype.char]

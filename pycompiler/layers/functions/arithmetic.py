@@ -30,7 +30,7 @@ def _mul(p: Program, call: Call) -> Row:
 
 
 def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
-    """The low bits of ``a * b``, from exact products of thirds.
+    """Return the low bits of ``a * b``, from exact products of thirds.
 
     The thirds of a 32-bit integer have 11 bits, of a 64-bit one 22; three products of two thirds
     and their sum fit the fraction of a single, or of a double, and their low bits are 0, so that

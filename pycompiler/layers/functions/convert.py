@@ -12,6 +12,7 @@ from .function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
 from .program import Program, Result, Row, double, first_word, long, neg, single, word
 
 _MANTISSA = 23
+_HALF = 0x10  # bits of half a word
 _MAGNITUDE = 0x7FFFFFFF
 _SIGN = 0x80000000
 #: 1.5 * 2^23: a small integer added to its bits is added to its value.
@@ -24,9 +25,9 @@ def int_to_float(p: Program, x: Row) -> Result:
     def exact(small: Row) -> Result:
         return p.sub(p.alu("iadd", small, _MAGIC), word(_MAGIC))
 
-    upper = exact(p.alu("ilsr", x, 16))
-    lower = exact(p.alu("iand", x, 0xFFFF))
-    return p.fma(upper, 65536.0, lower)
+    upper = exact(p.alu("ilsr", x, _HALF))
+    lower = exact(p.alu("iand", x, (1 << _HALF) - 1))
+    return p.fma(upper, 2.0**_HALF, lower)
 
 
 def small_to_float(p: Program, x: Row) -> Result:
@@ -64,7 +65,7 @@ def _float_to_long(p: Program, x: Row) -> Row:
 #: Formats that are kept as singles: fraction bits to drop, and the largest number.
 _SHORT: dict[object, tuple[int, float]] = {
     onnx.TensorProto.FLOAT16: (13, 65504.0),
-    onnx.TensorProto.BFLOAT16: (16, 3.3895313892515355e38),
+    onnx.TensorProto.BFLOAT16: (_HALF, 3.3895313892515355e38),
 }
 
 

@@ -46,7 +46,6 @@ def _choice(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
     return _same(inputs[1:], result) if inputs[0] is BOOL else None
 
 
-
 #: How the dtypes of inputs and result depend on one: it, or None if they do not agree.
 STYLES: dict[str, Callable[[Sequence[MNDtype], MNDtype], MNDtype | None]] = {
     "same": _same,

@@ -47,7 +47,7 @@ def logarithm(p: Program, x: Row) -> Result:
 
 
 def _ends(p: Program, x: Row) -> tuple[Flags, Flags]:
-    """Flags of zeros and of infinities."""
+    """Return the flags of zeros and of infinities."""
     return p.flags("iand", x, _EXPONENT), p.flags("ixor", x, INFINITY)
 
 

@@ -6,7 +6,7 @@ A mask in both words of a long word is also the mask of a 64-bit integer.
 from __future__ import annotations
 
 from ...tolerance import MOVE
-from .function import BINARY, BOOL, FLOAT, NUMBERS, TERNARY, UNARY, Build, Call, Function
+from .function import BINARY, BOOL, FLOAT, INTEGERS, NUMBERS, TERNARY, UNARY, Build, Call, Function
 from .program import Program, Result, Row
 
 
@@ -76,6 +76,10 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("And", _bitwise("and"), BINARY, (BOOL,), MOVE),
     Function("Or", _bitwise("or"), BINARY, (BOOL,), MOVE),
     Function("Xor", _bitwise("xor"), BINARY, (BOOL,), MOVE),
+    Function("BitwiseAnd", _bitwise("and"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseOr", _bitwise("or"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseXor", _bitwise("xor"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseNot", lambda p, call: _not(p, call.inputs[0]), UNARY, INTEGERS, MOVE),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
     Function("IsInf", _isinf, UNARY, (FLOAT,), MOVE, "test"),

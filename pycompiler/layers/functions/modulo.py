@@ -54,9 +54,10 @@ class Issue:
 
 @dataclass(frozen=True)
 class Plan:
-    """A pipeline. ``places`` are registers, in rows of their bank for results and mask entries.
+    """A pipeline. Instruction ``final`` makes the result.
 
-    Instruction ``final`` makes the result. ``constants`` are in long words. ``free`` is the first unused long word of each register file.
+    ``places`` are long words of register files and entries of mask registers, ``constants`` long
+    words. ``free`` is the first unused long word of each register file.
     """
 
     interval: int
@@ -127,8 +128,9 @@ class _Attempt:
             return False
         if bank not in self.lm:
             return True
-        return not any((bank, (step - turn) % self.interval) in self.writers
-                       for turn in range(_LM_TURN))
+        return not any(
+            (bank, (step - turn) % self.interval) in self.writers for turn in range(_LM_TURN)
+        )
 
     def _may_write(self, bank: str, step: int) -> bool:
         if self._phase(bank, step) in self.writers:
@@ -171,8 +173,9 @@ class _Attempt:
         if step > made + self.interval:
             return False
         mine = {phase % self.interval for phase in range(made, step)}
-        others = ((self.steps[i], last) for (i, b), last in self.stored.items()
-                  if b == "t" and i != index)
+        others = (
+            (self.steps[i], last) for (i, b), last in self.stored.items() if b == "t" and i != index
+        )
         return not any(
             phase % self.interval in mine for start, last in others for phase in range(start, last)
         )
@@ -242,7 +245,7 @@ class _Attempt:
         return True
 
     def _issue_renewed(self, index: int, number: int, step: int) -> bool:
-        """Issue the instruction right behind a copy of one of its operands, or behind making it anew.
+        """Issue the instruction behind a copy of one of its operands, or behind making it anew.
 
         A forwarded operand needs no port.
         """
@@ -298,8 +301,13 @@ class _Attempt:
             stores.setdefault(index, []).append(bank)
         issues = sorted(
             (
-                Issue(step, index, self.operations[index], self.banks[index],
-                      tuple(stores.get(index, ())))
+                Issue(
+                    step,
+                    index,
+                    self.operations[index],
+                    self.banks[index],
+                    tuple(stores.get(index, ())),
+                )
                 for index, step in self.steps.items()
             ),
             key=lambda issue: issue.step,
@@ -344,8 +352,15 @@ def _separate(program: Program, homes: Sequence[str]) -> Program:
         sources = [type(s)(renewed(s.row), s.negate, s.extend) for s in operation.sources]
         flush = operation.flush
         flush = None if flush is None else Flags(new[flush.index].index)
-        new.append(again.op(operation.unit, operation.mnemonic, *sources, flush=flush,
-                            first_word=operation.first_word))
+        new.append(
+            again.op(
+                operation.unit,
+                operation.mnemonic,
+                *sources,
+                flush=flush,
+                first_word=operation.first_word,
+            )
+        )
     assert program.result is not None
     return again.finish(new[program.result.index])
 

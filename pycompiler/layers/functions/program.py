@@ -111,23 +111,23 @@ class Program:
     # -- MAU -----------------------------------------------------------------------------------
 
     def fma(self, a: Operand, b: Operand, c: Operand) -> Result:
-        """``a * b + c`` of singles, rounded once."""
+        """Return ``a * b + c`` of singles, rounded once."""
         return self.op("mau", "fvfma", a, b, c)
 
     def mul(self, a: Operand, b: Operand) -> Result:
-        """``a * b`` of singles."""
+        """Return ``a * b`` of singles."""
         return self.op("mau", "fvmul", a, b)
 
     def add(self, a: Operand, b: Operand) -> Result:
-        """``a + b`` of singles."""
+        """Return ``a + b`` of singles."""
         return self.op("mau", "fvadd", a, b)
 
     def sub(self, a: Operand, b: Operand) -> Result:
-        """``a - b`` of singles."""
+        """Return ``a - b`` of singles."""
         return self.add(a, neg(b))
 
     def normal(self, a: Operand) -> Result:
-        """``a`` with zeros positive and nothing below the smallest single."""
+        """Return ``a`` with zeros positive and nothing below the smallest single."""
         return self.op("mau", "fvpassa", a)
 
     def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
@@ -150,7 +150,7 @@ class Program:
         return Flags(self.alu(mnemonic, *operands).index)
 
     def keep(self, flags: Flags, a: Operand) -> Result:
-        """``a`` in lanes whose flag is set, 0 in others."""
+        """Return ``a`` in lanes whose flag is set, 0 in others."""
         return self.op("alu", "lpassa", a, flush=flags)
 
     def mask(self, flags: Flags) -> Result:
@@ -158,7 +158,7 @@ class Program:
         return self.keep(flags, ONES)
 
     def select(self, mask: Operand, a: Operand, b: Operand) -> Result:
-        """``a`` where the mask is all ones, ``b`` where it is 0."""
+        """Return ``a`` where the mask is all ones, ``b`` where it is 0."""
         both = self.alu("lxor", a, b)
         return self.alu("lxor", self.alu("land", both, mask), b)
 

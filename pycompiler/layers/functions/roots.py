@@ -31,7 +31,7 @@ def reciprocal_of_moderate(p: Program, x: Operand) -> Result:
 
 
 def quotient(p: Program, a: Operand, b: Row) -> Result:
-    """a / b over the whole range."""
+    """Return a / b, over the whole range."""
     signed_fraction = p.alu("ior", p.alu("iand", b, _SIGN | _FRACTION), _ONE)
     y = reciprocal_of_moderate(p, signed_fraction)
     # The reciprocal of b, with the exponent of b held between -60 and 60: its product with a needs
