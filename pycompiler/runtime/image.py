@@ -93,10 +93,10 @@ class DramImage:
         """
         bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
         if dtype == np.bool_:
-            return (bits != 0).reshape(self.shape)
+            return np.asarray((bits != 0).reshape(self.shape))
         if dtype.itemsize < self._word.itemsize:
             single = bits.astype(np.uint32).view(np.float32)
-            return single.astype(dtype).reshape(self.shape)
+            return np.asarray(single.astype(dtype).reshape(self.shape))
         native: Array = bits.astype(self._word.newbyteorder("=")).view(dtype)
         return native.reshape(self.shape)
 

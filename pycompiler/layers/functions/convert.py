@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import onnx
@@ -96,7 +97,7 @@ def _cast(p: Program, call: Call) -> Row:
     return _NUMBERS[source, target](p, x)
 
 
-_NUMBERS = {
+_NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (INT, FLOAT): int_to_float,
     (FLOAT, INT): lambda p, x: p.alu("fftoi", x),
     (LONG, FLOAT): _long_to_float,

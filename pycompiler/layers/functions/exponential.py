@@ -165,7 +165,7 @@ def _known_gelu(attributes: object) -> str | None:
 FUNCTIONS: tuple[Function, ...] = (
     Function("Exp", lambda p, call: exponential(p, call.inputs[0]), UNARY, error=FUNCTION),
     Function("Sigmoid", _sigmoid, UNARY, error=FUNCTION),
-    Function("Swish", _silu, UNARY, error=FUNCTION, note="SiLU; also from `x * Sigmoid(x)`"),
+    Function("Swish", _silu, UNARY, error=FUNCTION, note="SiLU"),
     Function("Tanh", _tanh, UNARY, error=FUNCTION),
     Function("Erf", _erf, UNARY, error=FUNCTION),
     Function(
