@@ -214,61 +214,90 @@ class _Search:
 
     def run(self) -> IntArray | None:
         parts = self._parts(np.arange(len(self.offsets)))
-        if all(self._solve(part, 0, -1) for part in parts):
-            return self.offsets
-        return None
+        return self.offsets if all(self._solve(part) for part in parts) else None
 
-    def _solve(self, items: IntArray, last: int, last_rank: int) -> bool:
-        """Place ``items``, none below ``last``; at ``last`` only those after ``last_rank``."""
+    def _solve(self, items: IntArray) -> bool:
+        """Place ``items``, which are all that is left between their first start and last end."""
+        p, entry = self.p, self.least
+        self.least = entry.copy()
+        low, high = int(p.low[items].min()), int(p.high[items].max())
+        cover, size = p.cover[items, low:high], p.size[items]
+        meet = p.meet[np.ix_(items, items)]
+        rest = self.rest[low:high]
+        while True:
+            self._count()
+            least = self.least[items]
+            table = np.where(cover, least[:, None], _FAR)
+            floor = table.min(axis=0)
+            spare = p.capacity - floor - rest
+            used = rest > 0
+            if (spare[used] < 0).any():
+                break
+            chosen = self._choose(table, floor, spare, used, least + size)
+            chosen = chosen[np.argsort(self.rank[items[chosen]])]
+            for number in chosen.tolist():
+                if self._issue(items, number, meet[number]):
+                    return True
+                if not meet[number].any():
+                    # It meets none of the others: it is not why they do not fit.
+                    self.least = entry
+                    return False
+            # None of them lies on the floor: each rests on a buffer still to come.
+            tops = np.where(meet[chosen], least + size, _FAR).min(axis=1)
+            if (tops >= _FAR).any():
+                break
+            if p.aligned:
+                tops = -(-tops // p.align[items[chosen]]) * p.align[items[chosen]]
+            self.least[items[chosen]] = tops
+        self.least = entry
+        return False
+
+    def _count(self) -> None:
         if self.nodes == 0:
             raise _EnoughError
         if self.nodes % 64 == 0 and time.monotonic() > self.deadline:
             raise OutOfTimeError
         self.nodes -= 1
-        p = self.p
-        at = np.maximum(self.least[items], last)
-        if p.aligned:
-            at = -(-at // p.align[items]) * p.align[items]
-        size = p.size[items]
-        low, high = int(p.low[items].min()), int(p.high[items].max())
-        # What lies above the end of another buffer leaves a place for that one below; what is
-        # still to come has no room if this one begins too high.
-        limit = min(int((at + size).min()), p.capacity - int(self.rest[low:high].max()) + 1)
-        chosen = np.flatnonzero(at < limit)
-        chosen = chosen[np.lexsort((self.rank[items[chosen]], at[chosen]))]
-        for number in chosen.tolist():
-            index, offset = int(items[number]), int(at[number])
-            rank = int(self.rank[index])
-            if offset == last and rank < last_rank:
-                continue
-            others = np.delete(items, number)
-            met = others[p.meet[index, others]]
-            least, rest = self.least, self.rest
-            self.offsets[index] = offset
-            self.least = least.copy()
-            self.least[met] = np.maximum(least[met], offset + int(p.size[index]))
-            self.rest = rest.copy()
-            self.rest[p.low[index] : p.high[index]] -= p.size[index]
-            fits = self._fits(others, met, offset)
-            if fits and all(self._solve(part, offset, rank) for part in self._parts(others)):
-                return True
-            self.least, self.rest = least, rest
-            if fits and met.size == 0:
-                return False  # nothing meets this buffer: it is not why the others do not fit
-        return False
 
-    def _fits(self, items: IntArray, met: IntArray, last: int) -> bool:
-        """Whether what is left fits above the least offsets, in the sections that have changed."""
-        if met.size == 0:
+    def _choose(
+        self,
+        table: IntArray,
+        floor: IntArray,
+        spare: IntArray,
+        used: NDArray[np.bool_],
+        top: IntArray,
+    ) -> IntArray:
+        """Return the buffers that may lie on the floor of the section with the fewest of them.
+
+        Sections are left for later where another buffer still fits below one of these.
+        """
+        at_floor = (table == floor) & used
+        lowest_top = np.where(table < _FAR, top[:, None], _FAR).min(axis=0)
+        below = np.where(table < _FAR, lowest_top, _FAR).min(axis=1)
+        early = (at_floor & (below[:, None] <= table)).any(axis=0)
+        count = at_floor.sum(axis=0) + (spare > 0)
+        count = np.where(used & ~early, count, _FAR)
+        best = np.flatnonzero(count == count.min())
+        section = int(best[np.argmin(spare[best])])
+        return np.flatnonzero(at_floor[:, section])
+
+    def _issue(self, items: IntArray, number: int, meets: NDArray[np.bool_]) -> bool:
+        """Place one of the items as low as it can lie, and all others after it."""
+        p, index = self.p, int(items[number])
+        others, met = np.delete(items, number), items[meets]
+        least, rest = self.least, self.rest
+        offset = int(least[index])
+        self.offsets[index] = offset
+        self.least = least.copy()
+        self.least[met] = np.maximum(least[met], offset + int(p.size[index]))
+        if p.aligned:
+            self.least[met] = -(-self.least[met] // p.align[met]) * p.align[met]
+        self.rest = rest.copy()
+        self.rest[p.low[index] : p.high[index]] -= p.size[index]
+        if all(self._solve(part) for part in self._parts(others)):
             return True
-        p = self.p
-        low, high = int(p.low[met].min()), int(p.high[met].max())
-        near = items[(p.low[items] < high) & (p.high[items] > low)]
-        least = np.maximum(self.least[near], last)
-        cover = p.cover[near, low:high]
-        floor = np.where(cover, least[:, None], _FAR).min(axis=0)
-        rest = self.rest[low:high]
-        return not ((rest > 0) & (floor + rest > p.capacity)).any()
+        self.least, self.rest = least, rest
+        return False
 
     def _parts(self, items: IntArray) -> list[IntArray]:
         """Split the items where no lifetime crosses; smaller parts first."""

@@ -82,7 +82,9 @@ def brute_force(buffers: list[Buffer], capacity: int) -> bool:
     for order in itertools.permutations(buffers):
         at: dict[str, int] = {}
         for buffer in order:
-            met = [b for b in order if b.name in at and b.start < buffer.end and buffer.start < b.end]
+            met = [
+                b for b in order if b.name in at and b.start < buffer.end and buffer.start < b.end
+            ]
             floor = max((at[b.name] + b.size for b in met), default=0)
             at[buffer.name] = -(-floor // buffer.align) * buffer.align
         if all(at[b.name] + b.size <= capacity for b in buffers):
