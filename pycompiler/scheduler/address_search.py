@@ -9,6 +9,7 @@ Sizes, offsets and times are integers in units of the caller's choice.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 _FAR = np.iinfo(np.int64).max // 4
 #: Nodes an order is searched for at first; each round over all orders allows four times as many.
-_FIRST_NODES, _MORE = 400, 4
+_FIRST_NODES, _MORE = 600, 4
 #: A placement per level of recursion: larger problems are left to best fit.
 _MOST_SEARCHED = 800
 
@@ -184,16 +185,20 @@ ORDERS: dict[str, Callable[[_Problem], IntArray]] = {
 
 def _search(problem: _Problem, deadline: float) -> IntArray | None:
     """Search all orders in turn with a growing number of nodes; None if there is no solution."""
-    nodes = _FIRST_NODES
-    while True:
-        for order in ORDERS.values():
-            attempt = _Search(problem, order(problem), nodes, deadline)
-            try:
-                found = attempt.run()
-            except _EnoughError:
-                continue
-            return found
-        nodes *= _MORE
+    nodes, depth = _FIRST_NODES, sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 4 * len(problem.buffers))
+    try:
+        while True:
+            for order in ORDERS.values():
+                for lowest in (False, True):
+                    attempt = _Search(problem, order(problem), lowest, nodes, deadline)
+                    try:
+                        return attempt.run()
+                    except _EnoughError:
+                        continue
+            nodes *= _MORE
+    finally:
+        sys.setrecursionlimit(depth)
 
 
 class _EnoughError(Exception):
@@ -203,7 +208,11 @@ class _EnoughError(Exception):
 class _Search:
     """One search in a given order of preference."""
 
-    def __init__(self, problem: _Problem, order: IntArray, nodes: int, deadline: float):
+    def __init__(
+        self, problem: _Problem, order: IntArray, lowest: bool, nodes: int, deadline: float
+    ):
+        #: Whether the lowest floor decides between sections with as few choices, or the least spare.
+        self.lowest = lowest
         self.p, self.nodes, self.deadline = problem, nodes, deadline
         self.rank = np.empty(len(order), dtype=np.int64)
         self.rank[order] = np.arange(len(order))
@@ -278,7 +287,7 @@ class _Search:
         count = at_floor.sum(axis=0) + (spare > 0)
         count = np.where(used & ~early, count, _FAR)
         best = np.flatnonzero(count == count.min())
-        section = int(best[np.argmin(spare[best])])
+        section = int(best[np.argmin((floor if self.lowest else spare)[best])])
         return np.flatnonzero(at_floor[:, section])
 
     def _issue(self, items: IntArray, number: int, meets: NDArray[np.bool_]) -> bool:
