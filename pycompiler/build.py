@@ -16,6 +16,7 @@ from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
 from .pfvm.names import keys
+from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pipeline import compile_onnx, warn_of_fallback
 from .report.codegen_dir import (
@@ -59,6 +60,9 @@ def build(
             report.note(note)
         with report.running("export"):
             model = make_model()
+        _serialized(model)  # what is too large for ONNX no pass can read either
+        with report.running("pfvm"):
+            model = optimise(model)
         files = {MODEL_ONNX: _serialized(model)}
         try:
             if board is None:

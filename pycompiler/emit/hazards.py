@@ -67,6 +67,8 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
         for instruction in line.instructions:
             for source in instruction.sources:
                 note(reads, source, instruction.slot)
+            if instruction.flush is not None:
+                note(reads, instruction.flush, instruction.slot)
             for destination in instruction.destinations:
                 note(writes, destination, instruction.slot)
     return Accesses(tuple(reads), tuple(writes))

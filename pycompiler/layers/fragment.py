@@ -14,12 +14,16 @@ class PeOperand:
     """Long words of a PE memory, one per cycle, at ``offsets`` from the base of ``value``.
 
     ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
+    ``word`` accesses only that word of each long word; ``extend`` reads it as the next lower
+    format (MAU sources).
     """
 
     memory: str
     offsets: tuple[int, ...]
     value: str | None = None
     negate: bool = False
+    word: int | None = None
+    extend: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Special:
     """An operand without an address: a forwarding path (``aluf``) or ``nowrite``."""
 
     name: str
+    negate: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,16 @@ Operand = PeOperand | Special | BlockOperand
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...)."""
+    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...).
+
+    ``flush`` is the mask register whose zeros clear the result.
+    """
 
     slot: str
     mnemonic: str
     sources: tuple[Operand, ...]
     destinations: tuple[Operand, ...]
+    flush: PeOperand | None = None
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, Stage
 
+# The device's half has other fields than torch's 16-bit formats; a single holds both.
 _DEVICE = {
-    "float16": MNDtype.HALF,
+    "float16": MNDtype.FLOAT,
+    "bfloat16": MNDtype.FLOAT,
     "float": MNDtype.FLOAT,
     "double": MNDtype.DOUBLE,
     "bool": MNDtype.SINGLE_BOOL,

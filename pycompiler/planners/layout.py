@@ -82,6 +82,9 @@ class _Plan:
                         self._join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
+        # Elements per long word of the values of each class. Where they differ, words of one
+        # value do not lie beside words of another: such classes stay off the W level.
+        self.widths: dict[AxisClass, set[int]] = {}
         # Larger operators first; the order of the graph decides between equals.
         for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape)):
             self._classes_of(node, frame)
@@ -109,8 +112,10 @@ class _Plan:
             if size > 1:
                 root = self._find((f"{node.name}\n", axis))
                 found.append(self.classes.setdefault(root, AxisClass(size, size)))
+        widths = {self.graph.values[name].dtype.words_per_long for name, _ in frame.values}
         for one in found:
             self.meets.setdefault(one, set()).update(other for other in found if other is not one)
+            self.widths.setdefault(one, set()).update(widths)
         return found
 
     # -- digits ------------------------------------------------------------------------------
@@ -118,8 +123,9 @@ class _Plan:
     def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
         """Give digits to the classes of one operator that have none yet."""
         new = [one for one in classes if not one.placed]
-        dtype = self.graph.values[node.outputs[0]].dtype
-        for digit in machine_digits(self.target, dtype.words_per_long):
+        widths = set().union(*(self.widths[one] for one in classes))
+        packed = widths.pop() if len(widths) == 1 else 1
+        for digit in machine_digits(self.target, packed):
             share = prod(one.rest for one in classes)
             # One vector per PE is the least a PE works on: more PEs would only make copies.
             if digit.level is not Level.W and share <= self.target.cycles:

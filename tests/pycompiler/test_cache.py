@@ -93,7 +93,11 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
     assert {f: compiles.report[f] for f in facts} == {f: report[f] for f in facts}
     assert report["steps"] > 0
     assert compiles.report["options"] == {"scheduler": "spill_opt"}
-    assert [row["pass"] for row in compiles.report["passes"]] == ["export", "cache"]
+    assert [row["pass"] for row in compiles.report["passes"]] == [
+        "export",
+        "pfvm",
+        "cache",
+    ]
     for compiled in (first, second):
         assert np.array_equal(run(compiled), [X * 2])
 
