@@ -72,6 +72,7 @@ def build(
                 files[MODEL_VSM] = made.vsm.encode()
                 files[MODEL_APP] = write_app(made.app)
                 files[L3IR] = made.l3ir.encode()
+                files |= {name: text.encode() for name, text in made.dumps.items()}
                 function = DeviceFunction(made.app, board)
         except PycompilerError:
             raise
@@ -106,7 +107,7 @@ def _artifacts(
             warn_of_fallback(report)
             return kept
     compiled = compile_onnx(model, target, options, report)
-    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir)
+    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)
     if cache is not None:
         cache.store(key, made, report)
     return made

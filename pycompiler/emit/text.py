@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import BlockOperand, Instruction, Move, Operand, PeOperand, Special
+from ..layers.fragment import BlockOperand, Instruction, Literal, Move, Operand, Special
 from ..machine import WORDS_PER_LONG, Target
 
 Addresses = Mapping[str, int]
@@ -14,6 +14,9 @@ Addresses = Mapping[str, int]
 def base(value: str | None, addresses: Addresses) -> int:
     """Return the first long word of ``value``; 0 for absolute operands."""
     return 0 if value is None else addresses[value]
+
+
+_WIDTHS = {1: "", WORDS_PER_LONG: "l", 2 * WORDS_PER_LONG: "ll"}
 
 
 def _address(words: tuple[int, ...], width: int) -> str:
@@ -30,24 +33,39 @@ def _address(words: tuple[int, ...], width: int) -> str:
 
 def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     """One operand."""
-    sign = "-" if isinstance(operand, Special | PeOperand) and operand.negate else ""
+    if isinstance(operand, Literal):
+        return f'ui"0x{operand.bits:08X}"'
+    if isinstance(operand, BlockOperand):
+        return _block(operand, base(operand.value, addresses) + operand.offset, target)
+    mask = f"/{operand.mask}" if operand.mask else ""
+    sign = "-" if operand.negate else ""
     if isinstance(operand, Special):
-        return f"{sign}${operand.name}"
+        return f"{sign}${operand.name}{mask}"
+    if operand.memory == "omr":
+        return f"$omr{operand.offsets[0] // target.cycles}{mask}"
+    if operand.memory == "t":
+        return f"{sign}$lt{mask}"
     start = base(operand.value, addresses)
-    if isinstance(operand, PeOperand):
-        if operand.memory == "omr":
-            return f"$omr{operand.offsets[0] // target.cycles}"
-        if operand.memory == "t":
-            return f"{sign}$lt"
-        letter = target.letter(operand.memory)
-        first = operand.word or 0
-        words = tuple((start + offset) * WORDS_PER_LONG + first for offset in operand.offsets)
-        if operand.word is None:
-            return f"{sign}$l{letter}{_address(words, WORDS_PER_LONG)}"
-        return f"{sign}${letter}{_address(words, 1)}{'e' if operand.extend else ''}"
-    prefix = "" if operand.memory == "dram" else "l"
-    at = "" if operand.l2b is None else f"@.{operand.l2b}"
-    return f"${prefix}{target.letter(operand.memory)}{start + operand.offset}{at}"
+    words = tuple((start + offset) * WORDS_PER_LONG for offset in operand.offsets)
+    width = operand.words
+    if operand.word is not None:
+        width = 1
+        chosen = operand.word
+        within = (chosen,) * len(words) if isinstance(chosen, int) else chosen
+        words = tuple(at + word for at, word in zip(words, within, strict=True))
+    letter = target.letter(operand.memory) + ("t" if operand.indirect else "")
+    option = "e" if operand.extend else "r" if operand.reduce else ""
+    return f"{sign}${_WIDTHS[width]}{letter}{_address(words, width)}{option}{mask}"
+
+
+def _block(operand: BlockOperand, start: int, target: Target) -> str:
+    prefix = "l" if operand.memory in ("l1bm", "l2bm") else ""
+    at = ""
+    if operand.l2b is not None:
+        at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
+    elif operand.group is not None:
+        at = f"@{operand.group}"
+    return f"${prefix}{target.letter(operand.memory)}{start}{at}"
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:

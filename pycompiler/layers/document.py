@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from math import log2
 from pathlib import Path
 
-from ..tolerance import RELATIVE
+from ..pfvm.composites import COMPOSITES
+from ..tolerance import RELATIVE, SUMS
 from .base import Layer
 from .elementwise import Elementwise
 from .functions.function import Function
@@ -33,11 +34,15 @@ know them).
 |---|---|---|---|
 """
 
+_WRITTEN_OUT = """
+These are written out as others: """
+
 
 def page() -> str:
     """Return the page."""
     rows = (_row(LAYERS[op]) for op in sorted(LAYERS) if not op.startswith("MNCore"))
-    return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return _HEAD + table + _WRITTEN_OUT + ", ".join(sorted(COMPOSITES)) + ".\n"
 
 
 def _row(layer: Layer) -> tuple[str, str, str, str]:
@@ -51,6 +56,9 @@ def _row(layer: Layer) -> tuple[str, str, str, str]:
 
 
 def _bound(error: str) -> str:
+    summed = SUMS.get(("Float", error))
+    if summed is not None:
+        return f"K 2^{log2(summed):g} of the largest product of K terms"
     largest = RELATIVE.get(("Float", error), 0.0)
     return f"2^{log2(largest):g}" if largest else "exact"
 
