@@ -243,47 +243,46 @@ fn hazards_and_timing() {
     assert_eq!((t.mv_latency, t.mv_throughput, t.tag_minimum, t.tag_maximum), (256, 16, 1, 63));
 }
 
-/// Inside a group, across groups, source, destination.
-type Rates = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
-
-/// Published rates in long words per cycle: inside a group, across groups; or through each memory of a side.
+/// Published rates in long words per cycle: inside a group and across groups, or at the source and at the destination.
 #[test]
 fn mv_rates() {
     let spec = spec();
-    let source = |rate: u32| Some((None, None, Some(rate), None));
-    let destination = |rate: u32| Some((None, None, None, Some(rate)));
-    let groups = |same: u32, across: u32| Some((Some(same), Some(across), None, None));
-    let table: &[(&str, &str, Option<Rates>)] = &[
-        ("mvp", "pdm_to_dram", None),
-        ("mvp", "dram_to_pdm", None),
-        ("mvp", "pdm_to_pdm", None),
-        ("mvp", "dram_to_l2bm", None),
-        ("mvp", "l2bm_to_dram", None),
-        ("mvp", "pdm_to_l2bm", groups(16, 8)),
-        ("mvp", "l2bm_to_pdm", groups(16, 8)),
-        ("mvp", "dram_to_l2bm_parallel", None),
-        ("mvp", "l2bm_to_dram_parallel", None),
-        ("mvp", "pdm_to_l2bm_parallel", None),
-        ("mvp", "l2bm_to_pdm_parallel", None),
-        ("mvb", "pdm_to_l2bm", groups(8, 8)),
-        ("mvb", "dram_to_l2bm", groups(8, 8)),
-        ("mvb2", "dram_to_l2bm", None),
-        ("mvb4", "dram_to_l2bm", destination(16)),
-        ("mvr", "l2bm_to_pdm", Some((None, None, Some(8), Some(8)))),
+    type Rates = [Option<u32>; 4];
+    let none = [None; 4];
+    let both = |inside, across| [Some(inside), Some(across), None, None];
+    let source = |rate| [None, None, Some(rate), None];
+    let sink = |rate| [None, None, None, Some(rate)];
+    let table: &[(&str, &str, Rates)] = &[
+        ("mvp", "pdm_to_dram", none),
+        ("mvp", "dram_to_pdm", none),
+        ("mvp", "pdm_to_pdm", none),
+        ("mvp", "dram_to_l2bm", none),
+        ("mvp", "l2bm_to_dram", none),
+        ("mvp", "pdm_to_l2bm", both(16, 8)),
+        ("mvp", "l2bm_to_pdm", both(16, 8)),
+        ("mvp", "dram_to_l2bm_parallel", none),
+        ("mvp", "l2bm_to_dram_parallel", none),
+        ("mvp", "pdm_to_l2bm_parallel", none),
+        ("mvp", "l2bm_to_pdm_parallel", none),
+        ("mvb", "pdm_to_l2bm", both(8, 8)),
+        ("mvb", "dram_to_l2bm", both(8, 8)),
+        ("mvb2", "dram_to_l2bm", none),
+        ("mvb4", "dram_to_l2bm", sink(16)),
+        ("mvr", "l2bm_to_pdm", both(8, 8)),
         ("mvr", "l2bm_to_dram", source(32)),
-        ("mvr2", "l2bm_to_dram", None),
+        ("mvr2", "l2bm_to_dram", none),
         ("mvr4", "l2bm_to_dram", source(16)),
         ("mvd", "pdm_to_dram", source(8)),
-        ("mvd", "dram_to_pdm", destination(8)),
+        ("mvd", "dram_to_pdm", sink(8)),
         ("mvd", "pdm_to_l2bm", source(8)),
-        ("mvd", "l2bm_to_pdm", destination(8)),
+        ("mvd", "l2bm_to_pdm", sink(8)),
     ];
     let mut seen = std::collections::BTreeSet::new();
     for (at, transfer) in spec.transfers.iter().enumerate().filter(|(_, t)| t.slot == "mv") {
         let entry = spec.entry_name(transfer);
         for form in &spec.forms[at] {
             let expected = table.iter().find(|(t, f, _)| *t == entry && *f == form.name);
-            let rate = form.throughput.as_ref().map(|t| (t.same_group, t.across, t.source, t.destination));
+            let rate = form.throughput.as_ref().map_or(none, |t| [t.same_group, t.across, t.source, t.destination]);
             assert_eq!(Some(rate), expected.map(|e| e.2), "{} {}", transfer.name, form.name);
             seen.insert((entry, form.name.as_str()));
         }
@@ -304,4 +303,13 @@ fn strides_of_machine_words() {
         let expected = [Status::Seen, Status::Inferred, Status::Unknown, Status::Unknown];
         assert_eq!(found, expected, "{}", field.name);
     }
+}
+
+/// The buffer of the DAR tables takes 256 long words of an L2BM of each group.
+#[test]
+fn words_of_a_table() {
+    let spec = std::sync::Arc::new(spec());
+    let text = "l2bmdars $lc0@.1 $dar0\n";
+    let program = emu2::asm::assemble(text, "table", &spec, emu2::asm::Policy::Check).unwrap();
+    assert_eq!(emu2::report::Report::of(&program).words["l2bm"].read, 4 * 256);
 }

@@ -1,14 +1,16 @@
 """Placing buffers of known lifetimes in memories of fixed sizes.
 
-First best fit, in several orders. Where that fails, a search in the manner of MiniMalloc: buffers
-are placed in the order of their offsets, each as low as it can lie; every placement is checked
-against what still has to fit above it in each stretch of time, stretches that have nothing in
-common any more are solved apart, and the search starts over in another order when one takes long.
+First best fit, in several orders. Where that fails, exact searches in the manner of MiniMalloc:
+every buffer lies on the floor or on another one, a placement is checked against what still has to
+fit above it in each stretch of time, stretches that have nothing in common any more are solved
+apart, and when a search takes long another begins: in another order of preference, and by the
+stretch of time with the fewest choices or by rising offsets.
 Sizes, offsets and times are integers in units of the caller's choice.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ IntArray = NDArray[np.int64]
 
 _FAR = np.iinfo(np.int64).max // 4
 #: Nodes an order is searched for at first; each round over all orders allows four times as many.
-_FIRST_NODES, _MORE = 400, 4
+_FIRST_NODES, _MORE = 600, 4
 #: A placement per level of recursion: larger problems are left to best fit.
 _MOST_SEARCHED = 800
 
@@ -182,18 +184,28 @@ ORDERS: dict[str, Callable[[_Problem], IntArray]] = {
 }
 
 
+#: Which section is decided next: one with few choices, and then little room or a low floor; empty
+#: for the search by offset.
+_CHOICES = ("few, tight", "", "few, low")
+
+
 def _search(problem: _Problem, deadline: float) -> IntArray | None:
     """Search all orders in turn with a growing number of nodes; None if there is no solution."""
-    nodes = _FIRST_NODES
-    while True:
-        for order in ORDERS.values():
-            attempt = _Search(problem, order(problem), nodes, deadline)
-            try:
-                found = attempt.run()
-            except _EnoughError:
-                continue
-            return found
-        nodes *= _MORE
+    nodes, depth = _FIRST_NODES, sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 4 * len(problem.buffers))
+    try:
+        while True:
+            for order in ORDERS.values():
+                for choice in _CHOICES:
+                    kind = _Search if choice else _ByOffset
+                    attempt = kind(problem, order(problem), choice, nodes, deadline)
+                    try:
+                        return attempt.run()
+                    except _EnoughError:
+                        continue
+            nodes *= _MORE
+    finally:
+        sys.setrecursionlimit(depth)
 
 
 class _EnoughError(Exception):
@@ -203,7 +215,10 @@ class _EnoughError(Exception):
 class _Search:
     """One search in a given order of preference."""
 
-    def __init__(self, problem: _Problem, order: IntArray, nodes: int, deadline: float):
+    def __init__(
+        self, problem: _Problem, order: IntArray, choice: str, nodes: int, deadline: float
+    ):
+        self.choice = choice
         self.p, self.nodes, self.deadline = problem, nodes, deadline
         self.rank = np.empty(len(order), dtype=np.int64)
         self.rank[order] = np.arange(len(order))
@@ -275,10 +290,11 @@ class _Search:
         lowest_top = np.where(table < _FAR, top[:, None], _FAR).min(axis=0)
         below = np.where(table < _FAR, lowest_top, _FAR).min(axis=1)
         early = (at_floor & (below[:, None] <= table)).any(axis=0)
-        count = at_floor.sum(axis=0) + (spare > 0)
-        count = np.where(used & ~early, count, _FAR)
-        best = np.flatnonzero(count == count.min())
-        section = int(best[np.argmin(spare[best])])
+        possible = np.flatnonzero(used & ~early)
+        count = (at_floor.sum(axis=0) + (spare > 0))[possible]
+        floor, spare = floor[possible], spare[possible]
+        keys = {"few, tight": (spare, count), "few, low": (floor, count)}
+        section = int(possible[np.lexsort(keys[self.choice])[0]])
         return np.flatnonzero(at_floor[:, section])
 
     def _issue(self, items: IntArray, number: int, meets: NDArray[np.bool_]) -> bool:
@@ -308,3 +324,62 @@ class _Search:
         reach = np.maximum.accumulate(p.high[items])
         cuts = np.flatnonzero(p.low[items][1:] >= reach[:-1]) + 1
         return sorted(np.split(items, cuts), key=len) if cuts.size else [items]
+
+
+class _ByOffset(_Search):
+    """The search in the order of offsets: no buffer is placed below the one before it.
+
+    Better than :class:`_Search` where few buffers live at a time, worse where many do.
+    """
+
+    def run(self) -> IntArray | None:
+        parts = self._parts(np.arange(len(self.offsets)))
+        return self.offsets if all(self._solve_above(part, 0, -1) for part in parts) else None
+
+    def _solve_above(self, items: IntArray, last: int, last_rank: int) -> bool:
+        """Place ``items``, none below ``last``; at ``last`` only those after ``last_rank``."""
+        self._count()
+        p = self.p
+        at = np.maximum(self.least[items], last)
+        if p.aligned:
+            at = -(-at // p.align[items]) * p.align[items]
+        size = p.size[items]
+        low, high = int(p.low[items].min()), int(p.high[items].max())
+        # What lies above the end of another buffer leaves a place for that one below; what is
+        # still to come has no room if this one begins too high.
+        limit = min(int((at + size).min()), p.capacity - int(self.rest[low:high].max()) + 1)
+        chosen = np.flatnonzero(at < limit)
+        chosen = chosen[np.lexsort((self.rank[items[chosen]], at[chosen]))]
+        for number in chosen.tolist():
+            index, offset = int(items[number]), int(at[number])
+            rank = int(self.rank[index])
+            if offset == last and rank < last_rank:
+                continue
+            others = np.delete(items, number)
+            met = others[p.meet[index, others]]
+            least, rest = self.least, self.rest
+            self.offsets[index] = offset
+            self.least = least.copy()
+            self.least[met] = np.maximum(least[met], offset + int(p.size[index]))
+            self.rest = rest.copy()
+            self.rest[p.low[index] : p.high[index]] -= p.size[index]
+            fits = self._fits(others, met, offset)
+            if fits and all(self._solve_above(part, offset, rank) for part in self._parts(others)):
+                return True
+            self.least, self.rest = least, rest
+            if fits and met.size == 0:
+                return False  # nothing meets this buffer: it is not why the others do not fit
+        return False
+
+    def _fits(self, items: IntArray, met: IntArray, last: int) -> bool:
+        """Whether what is left fits above the least offsets, in the sections that have changed."""
+        if met.size == 0:
+            return True
+        p = self.p
+        low, high = int(p.low[met].min()), int(p.high[met].max())
+        near = items[(p.low[items] < high) & (p.high[items] > low)]
+        least = np.maximum(self.least[near], last)
+        cover = p.cover[near, low:high]
+        floor = np.where(cover, least[:, None], _FAR).min(axis=0)
+        rest = self.rest[low:high]
+        return not ((rest > 0) & (floor + rest > p.capacity)).any()

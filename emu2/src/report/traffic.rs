@@ -2,7 +2,7 @@
 
 use crate::asm::{FormRef, Mv, Selected};
 use crate::exec::mv_selectors;
-use crate::spec::{End, LevelName, Place, Spec};
+use crate::spec::{selector_name, End, LevelName, Place, Spec};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -73,7 +73,14 @@ impl<'a> TrafficTable<'a> {
     /// Of an L2BM or L1BM instruction, in one unit of its level.
     pub(super) fn transfer(&mut self, form: FormRef) -> Rc<Traffic> {
         let spec = self.spec;
-        self.get((form, Selected::default(), Selected::default()), || spec.form_values(form.transfer, form.parameter))
+        self.get((form, Selected::default(), Selected::default()), || {
+            let mut named = spec.form_values(form.transfer, form.parameter);
+            // Whichever unit an L2BM instruction selects, it moves as much.
+            if let End::Memory { selectors, .. } = &spec.forms[form.transfer][form.form].source {
+                named.extend(selectors.iter().map(|level| (selector_name("src", *level), 0)));
+            }
+            named
+        })
     }
 
     /// Of a block of an MV.

@@ -31,15 +31,15 @@ pub const HALVES: u32 = 2;
 /// One moved long word.
 pub type Move = (Place, Place);
 
+/// A long word of a reduction and the elements that meet there, in the order of the tree; None: the neutral element.
+pub type Meeting = (Place, Vec<Option<Place>>);
+
 impl Place {
     /// The unit it lies in: the place without its offset.
     pub fn unit(&self) -> Place {
         Place { addr: 0, ..*self }
     }
 }
-
-/// A long word of a reduction and the elements that meet there, in the order of the tree; None: the neutral element.
-pub type Meeting = (Place, Vec<Option<Place>>);
 
 /// One end of a form, resolved.
 #[derive(Clone, Debug)]
