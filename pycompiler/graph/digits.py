@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ..machine import Target
 from .dtypes import MNDtype
 from .layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 
@@ -118,6 +119,18 @@ def copied_digits(layout: Layout, level: Level, ranges: Mapping[Level, int]) -> 
         if entry.level is level:
             found |= {(entry.stride * stride, size) for stride, size in primes(entry.size)}
     return frozenset(found)
+
+
+def agrees(
+    layout: Layout, wanted: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> bool:
+    """Whether every element lies where ``wanted`` says, and is copied where it is there."""
+    ranges = all_ranges(target.level_range, dtype)
+    same = [sorted(p) for p in parts(layout, shape)] == [sorted(p) for p in parts(wanted, shape)]
+    return same and all(
+        copied_digits(wanted, level, ranges) <= copied_digits(layout, level, ranges)
+        for level in (Level.W, *UNIT_LEVELS)
+    )
 
 
 def make_layout(

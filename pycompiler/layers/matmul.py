@@ -20,7 +20,7 @@ from math import prod
 
 import numpy as np
 
-from ..graph.digits import Part, all_ranges, parts, primes
+from ..graph.digits import Part, agrees, all_ranges, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
@@ -421,6 +421,24 @@ def _problem(
     layer: Product, node: MNNode, graph: MNGraph, roles: Roles, kind: Precision, target: Target
 ) -> str | None:
     """Say which operand has a layout that is not one :meth:`Product.layouts` could give."""
+    wanted = _wanted(layer, node, graph, roles, kind, target)
+    if wanted is None:
+        return "the contracted axis on some L1Bs"
+    for name, layout in wanted.items():
+        value = graph.values[name]
+        own = layout_of(value)
+        if not agrees(own, layout, value.shape, value.dtype, target):
+            return f"`{name}` in layout {own}, only in {layout}"
+    return None
+
+
+def _wanted(
+    layer: Product, node: MNNode, graph: MNGraph, roles: Roles, kind: Precision, target: Target
+) -> dict[str, Layout] | None:
+    """Return the layouts of all operands that go with the result's; None if there are none.
+
+    The operands' own may differ in digits that no index meets.
+    """
     names = [name for name in (*node.inputs, node.outputs[0]) if name]
     given = {name: layout_of(graph.values[name]) for name in names}
     spread = _Spread([[] for _ in roles.batch], [], [])
@@ -441,12 +459,8 @@ def _problem(
     spread.m, spread.n = units(out, roles.c[1]), units(out, roles.c[2])
     spread.k = units(node.inputs[0], roles.a[2])
     if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
-        return "the contracted axis on some L1Bs"
-    wanted = _operand_layouts(layer, node, graph, roles, kind, spread, target)
-    for name in names:
-        if given[name] != wanted[name]:
-            return f"`{name}` in layout {given[name]}, only in {wanted[name]}"
-    return None
+        return None
+    return _operand_layouts(layer, node, graph, roles, kind, spread, target)
 
 
 @dataclass(frozen=True)
@@ -482,7 +496,9 @@ def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
 
 def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work:
     roles, kind = layer.roles(node, graph), layer.precision(node)
-    a, b, c = (layout_of(graph.values[n]) for n in (*node.inputs[:2], node.outputs[0]))
+    layouts = _wanted(layer, node, graph, roles, kind, target)
+    assert layouts is not None
+    a, b, c = (layouts[name] for name in (*node.inputs[:2], node.outputs[0]))
     rows = kind.rows(target)
     over = _l1bs(a.axes[roles.a[2]])
 
@@ -506,7 +522,7 @@ def _work(layer: Product, node: MNNode, graph: MNGraph, target: Target) -> _Work
     n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
     bias = (0,) * len(n_c)
     if len(node.inputs) > 2 and node.inputs[2]:
-        found = layout_of(graph.values[node.inputs[2]])
+        found = layouts[node.inputs[2]]
         bias = _axis_addresses(found.axes[-1], rows)
     first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(

@@ -15,7 +15,7 @@ from math import gcd, prod
 import numpy as np
 
 from ..errors import GraphError
-from ..graph.digits import Part, all_ranges, copied_digits, make_layout, parts, primes
+from ..graph.digits import Part, agrees, all_ranges, copied_digits, make_layout, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Layout, Level
@@ -192,11 +192,15 @@ class View(_Moving):
         if (source.location, source.addr) != (result.location, result.addr):
             yield "operands that are not the same long words"
         ours, theirs = layout_of(source), layout_of(result)
-        if _same_axes_of(ours, source.shape, result.shape) == theirs and self.op != "Transpose":
+        same: Layout | None
+        if self.op == "Transpose":
+            same = _transposed(node, ours)
+        else:
+            same = _same_axes_of(ours, source.shape, result.shape)
+        if same is not None and agrees(same, theirs, result.shape, result.dtype, target):
             return
         if self.op == "Transpose":
-            if _transposed(node, ours) != theirs:
-                yield f"`{result.name}` in layout {theirs}"
+            yield f"`{result.name}` in layout {theirs}"
             return
         one, other = (
             _flat_parts(layout, v.shape) for layout, v in ((ours, source), (theirs, result))

@@ -132,14 +132,34 @@ class _Search:
         )
 
     def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
-        """Yield every pass: settle a level, or take all words apart."""
+        """Yield every pass: settle a level, or take all words apart.
+
+        Where all digits that leave a level need more room than there is, they leave one by one.
+        """
         for level in LEVELS:
-            yield level, self._settle(state, level)
+            settled = self._settle(state, level)
+            yield level, settled
+            if level is not Level.W and not self._fits(settled):
+                yield from ((level, one) for one in self._one_by_one(state, level))
         apart = tuple(
             tuple(_in_addr(p) if p.level is Level.W else p for p in now) for now in state.parts
         )
         copies = {**dict(state.copies), Level.W: frozenset(primes(self.ranges[Level.W]))}
         yield Level.W, _State(apart, state.wanted_form, tuple((lv, copies[lv]) for lv in LEVELS))
+
+    def _fits(self, state: _State) -> bool:
+        words = self._layout(state).num_lw(self.target.cycles)
+        return words <= self.target.words("lm0")
+
+    def _one_by_one(self, state: _State, level: Level) -> Iterator[_State]:
+        """Yield the states in which one digit less is on ``level``."""
+        for index, (now, segment) in enumerate(zip(state.parts, self.segments, strict=True)):
+            for which, part in enumerate(now):
+                if part.level is not level or part in segment.result:
+                    continue
+                moved = (*now[:which], _in_addr(part), *now[which + 1 :])
+                parts = (*state.parts[:index], moved, *state.parts[index + 1 :])
+                yield _State(parts, state.wanted_form, state.copies)
 
     def _settle(self, state: _State, level: Level) -> _State:
         """Return the state after a pass over ``level``."""

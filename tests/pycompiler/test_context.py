@@ -22,6 +22,10 @@ from pycompiler.options import OPTIONS
 
 Tensors = dict[str, torch.Tensor]
 FILES = {"model.onnx", "model.vsm", "model.app", "l3ir.txt", "report.json"}
+DUMPS = {
+    f"layout.{planner}.txt"
+    for planner in ("side", "dtype", "location", "layout", "reuse_consecutive", "address")
+}
 
 
 def same(found: TensorProxy, wanted: torch.Tensor) -> None:
@@ -66,7 +70,7 @@ def test_a_function_with_everything(tmp_path: Path, device: str) -> None:
     assert report["host_fallback"] == []
     assert report["device"] == device
     on_host = device == "pfvm:cpu"
-    files = {"model.onnx", "report.json"} if on_host else FILES
+    files = {"model.onnx", "report.json"} if on_host else FILES | DUMPS
     assert {file.name for file in (tmp_path / "out").iterdir()} == files
     assert (report["steps"] == 0) is on_host
     if not on_host:
@@ -291,7 +295,7 @@ def test_illegal_values_name_the_legal_ones(tmp_path: Path, key: str, value: obj
 
 
 def test_options_without_effect_are_noted(tmp_path: Path) -> None:
-    options = {"float_dtype": "mixed", "scheduler": "spill_opt", "envs": {"A": "1"}}
+    options = {"float_dtype": "mixed", "layout_planner": "lpz", "envs": {"A": "1"}}
     context("emu2:mini").compile(
         lambda d: {"out": d["x"] * 2.0},
         {"x": torch.ones(2)},
@@ -306,7 +310,7 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     )
     report = report_of(tmp_path / "out")
     notes = " ".join(report["notes"])
-    for name in ("scheduler", "envs", "num_compiler_threads", "training"):
+    for name in ("layout_planner", "envs", "num_compiler_threads", "training"):
         assert f"`{name}` has no effect yet" in notes
     assert "float_dtype" not in notes
     assert report["options"] == options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from pycompiler.graph import Layout, MNDtype, parse_layout
+from pycompiler.graph import Layout, Level, MNDtype, parse_layout
 from pycompiler.graph.verify import violations
 from pycompiler.layers.registry import RULES
 from pycompiler.machine import load_target
@@ -159,8 +160,6 @@ def test_a_product_refuses_other_layouts() -> None:
     assert list(violations(graph, target, RULES)) == []
     other: Layout = parse_layout("((8:8),(8:1); B@[W])")
     assert value.dtype is MNDtype.FLOAT
-    from dataclasses import replace
-
     broken = graph.with_values({value.name: replace(value, layout=other)})
     assert any("only in" in problem for _, problem in violations(broken, target, RULES))
 
@@ -208,3 +207,22 @@ def test_reductions_across_the_chip(axes: list[int] | None) -> None:
     wanted = inputs["x"].astype(np.float64).sum(None if axes is None else tuple(axes))
     limit = inputs["x"].size * SUMS["Float", SUM] * 4
     check(model, inputs, wanted.astype(np.float32), limit, "mncore2")
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize(("machine", "m", "k", "n"), [("mini", 40, 128, 64)])
+def test_large_shares_split_the_contracted_axis(
+    mode: str, machine: str, m: int, k: int, n: int
+) -> None:
+    made = values({"a": (m, k), "b": (k, n), "c": (n,)}, 6)
+    wanted = made["a"].astype(np.float64) @ made["b"] + made["c"]
+    fixed = {name: made.pop(name) for name in ("b", "c")}
+    model = one_node("Gemm", {"a": (m, k)}, fixed)
+    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    limit = (k + 1) * bound * float(np.abs(made["a"]).max() * np.abs(fixed["b"]).max())
+    check(model, made, wanted.astype(np.float32), limit, machine, float_dtype=mode)
+    graph = compiled(model, machine, float_dtype=mode)[0].graph
+    layout = graph.values["a"].layout
+    assert layout is not None
+    if mode == "float":  # half words need less of it
+        assert any(sub.level is Level.L1B for sub in layout.axes[1])

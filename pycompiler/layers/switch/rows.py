@@ -321,8 +321,9 @@ def l2b_cost(found: Moves, target: Target) -> int:
     room = _l1b_room(target)
     row = room.row * target.counts["l1b"]
     moved = sum(o is not None for found_here in origins.values() for o in found_here)
-    rate = target.cycles * 16 * target.groups
-    return 128 + 2 * moved * row // rate + len(origins)
+    # An MV of any size takes long to begin; about as many steps as its unit has words.
+    per_step = target.mv_unit * target.cycles
+    return 2 * (target.mv_unit + moved * row // per_step) + len(origins)
 
 
 def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool) -> Step:
