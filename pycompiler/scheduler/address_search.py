@@ -23,7 +23,6 @@ IntArray = NDArray[np.int64]
 _FAR = np.iinfo(np.int64).max // 4
 #: Nodes an order is searched for at first; each round over all orders allows four times as many.
 _FIRST_NODES, _MORE = 600, 4
-_MIXED = 4  # random orders per round
 #: A placement per level of recursion: larger problems are left to best fit.
 _MOST_SEARCHED = 800
 
@@ -190,27 +189,18 @@ ORDERS: dict[str, Callable[[_Problem], IntArray]] = {
 _CHOICES = ("few, tight", "", "few, low")
 
 
-def _mixed(problem: _Problem, rng: np.random.Generator) -> IntArray:
-    """Return an order that weighs crowd, duration and size at random, with some noise."""
-    weights = rng.uniform(0, 2, 3) * (4, 1, 1)
-    facts = np.log(np.stack([problem.crowd, problem.duration, problem.size]).astype(np.float64))
-    noise = rng.uniform(0, 0.5) * rng.random(len(problem.buffers))
-    return np.argsort(-(weights @ facts + noise), kind="stable")
-
-
 def _search(problem: _Problem, deadline: float) -> IntArray | None:
     """Search all orders in turn with a growing number of nodes; None if there is no solution."""
     nodes, depth = _FIRST_NODES, sys.getrecursionlimit()
-    rng = np.random.default_rng(0)
     sys.setrecursionlimit(depth + 4 * len(problem.buffers))
     try:
         while True:
-            orders = [order(problem) for order in ORDERS.values()]
-            for order in (*orders, *(_mixed(problem, rng) for _ in range(_MIXED))):
+            for order in ORDERS.values():
                 for choice in _CHOICES:
                     kind = _Search if choice else _ByOffset
+                    attempt = kind(problem, order(problem), choice, nodes, deadline)
                     try:
-                        return kind(problem, order, choice, nodes, deadline).run()
+                        return attempt.run()
                     except _EnoughError:
                         continue
             nodes *= _MORE
