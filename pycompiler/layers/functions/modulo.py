@@ -20,14 +20,9 @@ FILES = ("grf0", "grf1")
 BANKS = (*FILES, "t")
 MASKS = "omr"
 
-# Steps from the write of a bank to a read of the same row, and from the write of an LM to any read
-# of it, as the rules of the spec work out for accesses of whole rows (docs/isa). The assembler
-# checks all of them again.
 _UNITS = ("alu", "mau")
 #: What an attempt to issue an instruction may change besides its step.
 _PORTS = ("units", "readers", "writers", "stored", "constants")
-_STORED = 2
-_LM_TURN = 3
 
 
 @dataclass(frozen=True)
@@ -97,6 +92,27 @@ class Plan:
                 yield line
 
 
+@dataclass(frozen=True)
+class _Distances:
+    """Steps from the write of a whole row to its first read, by the rules of the spec."""
+
+    lm: int
+    stored: int
+    masks: int
+
+    @classmethod
+    def of(cls, target: Target) -> _Distances:
+        def most(*memories: str) -> int:
+            found = [1]
+            for rule in target.hazards:
+                if rule.memories & set(memories):
+                    cycles = 0 if rule.cycles is None else -(-(rule.cycles + 1) // target.cycles)
+                    found.append(cycles if rule.steps is None else rule.steps + 1)
+            return max(found)
+
+        return cls(most("lm0", "lm1"), most(*BANKS), most(MASKS))
+
+
 @dataclass
 class _Attempt:
     """A schedule with a given interval, as far as it has come."""
@@ -107,6 +123,7 @@ class _Attempt:
     homes: Sequence[str]
     result_home: str
     lm: frozenset[str]
+    apart: _Distances
     steps: dict[int, int] = field(default_factory=dict)
     units: set[tuple[str, int]] = field(default_factory=set)
     #: (bank, phase) -> what is read there, and in which step of the flat schedule
@@ -129,14 +146,14 @@ class _Attempt:
         if bank not in self.lm:
             return True
         return not any(
-            (bank, (step - turn) % self.interval) in self.writers for turn in range(_LM_TURN)
+            (bank, (step - turn) % self.interval) in self.writers for turn in range(self.apart.lm)
         )
 
     def _may_write(self, bank: str, step: int) -> bool:
         if self._phase(bank, step) in self.writers:
             return False
         return bank not in self.lm or not any(
-            (bank, (step + turn) % self.interval) in self.readers for turn in range(_LM_TURN)
+            (bank, (step + turn) % self.interval) in self.readers for turn in range(self.apart.lm)
         )
 
     # -- operands ------------------------------------------------------------------------------
@@ -148,14 +165,14 @@ class _Attempt:
         elif isinstance(what, Constant):
             yield from sorted(FILES, key=lambda bank: (bank, what) not in self.constants)
         elif isinstance(what, Flags):
-            if self._storable(what.index, MASKS, step, 1):
+            if self._storable(what.index, MASKS, step, self.apart.masks):
                 yield MASKS
         else:
             operation = self.operations[what.index]
             if step == self.steps[what.index] + 1 and not extend:
                 yield operation.unit
-            elif step >= self.steps[what.index] + _STORED:
-                free = (b for b in BANKS if self._storable(what.index, b, step, _STORED))
+            elif step >= self.steps[what.index] + self.apart.stored:
+                free = (b for b in BANKS if self._storable(what.index, b, step, self.apart.stored))
                 yield from sorted(free, key=lambda bank: (what.index, bank) not in self.stored)
 
     def _storable(self, index: int, bank: str, step: int, apart: int) -> bool:
@@ -218,7 +235,7 @@ class _Attempt:
     def place(self, index: int) -> bool:
         """Issue the instruction in the first step that has room for it."""
         before = 1 + max((self.steps[i] for i in reads(self.operations[index])), default=-1)
-        window = range(before, before + self.interval + _STORED + 1)
+        window = range(before, before + self.interval + self.apart.stored + 1)
         return any(self._issue(index, step) for step in window) or any(
             self._issue_renewed(index, number, step)
             for step in window
@@ -377,9 +394,10 @@ def plan_rows(
     order = sorted(range(len(heights)), key=lambda index: -heights[index])
     units = [operation.unit for operation in program.operations]
     lm = frozenset((*homes, result_home)) - set(FILES)
+    apart = _Distances.of(target)
     for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
         operations, final = list(program.operations), len(program.operations) - 1
-        attempt = _Attempt(operations, final, interval, homes, result_home, lm)
+        attempt = _Attempt(operations, final, interval, homes, result_home, lm, apart)
         if all(attempt.place(index) for index in order):
             plan = attempt.plan(target)
             if plan is not None:

@@ -1,0 +1,128 @@
+"""Pipelines of random programs against the same programs read one instruction at a time."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from pycompiler.emit.concat import concatenate
+from pycompiler.layers.fragment import Fragment, PeOperand
+from pycompiler.layers.functions.modulo import plan_rows
+from pycompiler.layers.functions.program import Constant, Flags, Input, Program, Result, Row, Source
+from pycompiler.layers.rows import emit, pipeline
+from pycompiler.machine import load_target
+
+WORDS = np.iinfo(np.uint64)
+OPERATIONS = {
+    "lxor": lambda a, b: a ^ b,
+    "land": lambda a, b: a & b,
+    "lor": lambda a, b: a | b,
+    "ladd": lambda a, b: a + b,
+    "lsub": lambda a, b: a - b,
+}
+
+
+def random_program(rng: random.Random, inputs: int, length: int) -> Program:
+    """ALU instructions on 64-bit integers, which read anything made before, flags among it."""
+    program = Program()
+    rows: list[Row] = [Input(number) for number in range(inputs)]
+    rows += [Constant(rng.getrandbits(64)) for _ in range(3)]
+    flags: list[Flags] = []
+    for _ in range(length):
+        kind = rng.random()
+        if kind < 0.15:
+            flags.append(program.flags("lxor", rng.choice(rows), rng.choice(rows)))
+        elif kind < 0.3 and flags:
+            rows.append(program.keep(rng.choice(flags), rng.choice(rows[-8:])))
+        else:
+            name = rng.choice(sorted(OPERATIONS))
+            rows.append(program.alu(name, rng.choice(rows[-8:]), rng.choice(rows)))
+    return program.finish(rows[-1])
+
+
+def read(program: Program, inputs: list[np.ndarray]) -> np.ndarray:
+    made: list[np.ndarray] = []
+    flags: list[np.ndarray] = []
+
+    def value(source: Source) -> np.ndarray:
+        row = source.row
+        if isinstance(row, Input):
+            return inputs[row.number]
+        if isinstance(row, Result):
+            return made[row.index]
+        return np.full_like(inputs[0], np.uint64(row.bits))
+
+    for operation in program.operations:
+        sources = [value(source) for source in operation.sources]
+        if operation.mnemonic == "lpassa":
+            found = sources[0]
+        else:
+            found = OPERATIONS[operation.mnemonic](*sources)
+        flags.append(found == 0)
+        if operation.flush is not None:
+            found = np.where(flags[operation.flush.index], found, np.uint64(0))
+        made.append(found)
+    assert program.result is not None
+    return made[program.result.index]
+
+
+@pytest.mark.parametrize("homes", [("lm0", "lm1", "lm0"), ("lm1", "lm1", "lm1"), ("lm0",) * 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed: int, homes: tuple[str, ...]) -> None:
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    program = random_program(rng, 2, rng.choice([1, 2, 5, 12, 30]))
+    target = load_target("mini")
+    rows = rng.choice([1, 2, 7, 40])
+    words = rows * target.cycles
+    names = ("a", "b", "out")
+    addresses = {"a": 0, "b": words, "out": 2 * words}
+    operands = [
+        [
+            PeOperand(home, tuple(range(at, at + target.cycles)), name)
+            for at in range(0, words, target.cycles)
+        ]
+        for name, home in zip(names, homes, strict=True)
+    ]
+    found = pipeline(program, homes[:2], homes[2], target)
+    steps = emit(found, operands[:2], operands[2], target)
+    assert len(steps) == found.steps(rows)
+    code = concatenate([("n", "n", Fragment(tuple(steps)))], addresses, target)
+    machine = target.new_machine()
+    data = np.random.default_rng(seed)
+    near = data.integers(0, 4, (2, words), dtype=np.uint64)
+    given = np.where(
+        data.random((2, words)) < 0.5,
+        near,
+        data.integers(0, WORDS.max, (2, words), dtype=np.uint64),
+    )
+    for name, home, values in zip(names, homes, given, strict=False):
+        machine.write(home, values, addr=addresses[name], group=0, l2b=0, l1b=0, mab=0, pe=0)
+    machine.run(target.assemble(code.text, "rows.vsm"))
+    out = machine.read(
+        homes[2], addr=addresses["out"], count=words, group=0, l2b=0, l1b=0, mab=0, pe=0
+    )
+    with np.errstate(over="ignore"):
+        assert np.array_equal(np.asarray(out).reshape(-1), read(program, list(given)))
+
+
+def test_a_long_chain_issues_one_instruction_per_step() -> None:
+    program = Program()
+    row: Row = Input(0)
+    for coefficient in range(9):
+        row = program.fma(row, Input(0), float(coefficient))
+    plan = plan_rows(program.finish(row), ("lm0",), "lm1", load_target("mini"), 20)
+    assert plan is not None
+    assert plan.interval == 9
+
+
+def test_two_units_work_at_once() -> None:
+    program = Program()
+    row: Row = Input(0)
+    for _ in range(6):
+        row = program.alu("ixor", program.add(row, 1.0), 3)
+    plan = plan_rows(program.finish(row), ("lm0",), "lm1", load_target("mini"), 20)
+    assert plan is not None
+    assert plan.interval < 9
