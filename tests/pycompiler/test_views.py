@@ -83,7 +83,8 @@ def moved(draw: st.DrawFn) -> tuple[str, Shape, dict[str, np.ndarray], int, dict
     elif op == "Expand":
         shape = tuple(1 if draw(st.booleans()) else size for size in shape)
         wide = [size if size > 1 else draw(st.sampled_from([1, 2, 5])) for size in shape]
-        ints["shape"] = [*[draw(st.integers(1, 3))] * draw(st.integers(0, 1)), *wide]
+        lead = [draw(st.integers(1, 3))] * draw(st.integers(0, 1))
+        ints["shape"] = [*lead, *wide] if prod((*lead, *wide)) <= 480 else list(shape)
     elif op == "Pad":
         ints["pads"] = [draw(st.integers(0, 2)) for _ in range(2 * rank)]
     else:
