@@ -164,6 +164,19 @@ impl MauOp {
             }
             x = &masked[..lanes];
         }
+        let (o0, o1) = out.split_at_mut(lanes);
+        // Sums of singles and doubles need no multiplier.
+        match (self.y, self.lane, self.reduced) {
+            (None, Lane::F, false) => {
+                mau::f_add(x, z0, self.negate, o0);
+                return o1.fill(0);
+            }
+            (None, Lane::D, false) => {
+                mau::d_add(x, z0, self.negate, o0);
+                return o1.fill(0);
+            }
+            _ => {}
+        }
         let y = match row(self.y) {
             Some(y) => y,
             None => {
@@ -171,7 +184,6 @@ impl MauOp {
                 &*ones
             }
         };
-        let (o0, o1) = out.split_at_mut(lanes);
         let (neg, omit) = (self.negate, self.omitted);
         match (self.lane, self.reduced) {
             (Lane::H, false) => return mau::h_fma(x, y, z0, z1, neg, o0, o1),

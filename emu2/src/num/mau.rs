@@ -11,9 +11,10 @@ mod half;
 mod round;
 mod single;
 
-pub use double::{d_fma, d_fma_r};
+pub use double::{d_add, d_fma, d_fma_r};
 pub use half::{h_fma, h_fma_r};
-pub use single::{f_fma, f_fma_r};
+pub(crate) use single::flushed as flushed_single;
+pub use single::{f_add, f_fma, f_fma_r};
 
 pub(crate) use double::{add_round as d_add_round, product as d_product};
 pub(crate) use round::{

@@ -1,6 +1,7 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
 use crate::num::format::FloatFormat;
+use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
 use crate::num::MAB_PES;
 
@@ -45,15 +46,19 @@ impl DMatrix {
     }
 }
 
-/// `out = A * x + z` per MAB: `x`, addend and output are rows of one double per PE; element i on PE i. Rows that are not
-/// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
-pub fn d_mfma(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-    rows(a, x, z, neg, active, out, FloatFormat::DOUBLE, |v| v);
+kernel! {
+    /// `out = A * x + z` per MAB: `x`, addend and output are rows of one double per PE; element i on PE i. Rows that are not
+    /// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
+    pub fn d_mfma(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
+        rows(a, x, z, neg, active, out, FloatFormat::DOUBLE, |v| v);
+    }
 }
 
-/// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
-pub fn d_mfma_r(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-    rows(a, x, z, neg, active, out, FloatFormat::SINGLE, |v| v << 32);
+kernel! {
+    /// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
+    pub fn d_mfma_r(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
+        rows(a, x, z, neg, active, out, FloatFormat::SINGLE, |v| v << 32);
+    }
 }
 
 #[inline(always)]

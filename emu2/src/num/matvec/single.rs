@@ -3,6 +3,7 @@
 //! Mantissas are integers in doubles: products have at most 46 bits, sums of a row 48, so all of it is exact.
 
 use super::power_of_two;
+use crate::num::level::kernel;
 use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
 
@@ -164,24 +165,32 @@ fn two_halves(first: u64, second: u64) -> u64 {
     round_to::<6, 9>(first) << 48 | round_to::<6, 9>(second) << 32
 }
 
-/// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
-/// results `2p` and `2p + 1`.
-pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, FMatrix::times, two_singles);
+kernel! {
+    /// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
+    /// results `2p` and `2p + 1`.
+    pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        rows(a, x, z, neg, out, FMatrix::times, two_singles);
+    }
 }
 
-/// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, FMatrix::times, two_halves);
+kernel! {
+    /// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        rows(a, x, z, neg, out, FMatrix::times, two_halves);
+    }
 }
 
-/// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
-/// `2p` and `2p + 1`.
-pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, GMatrix::times, two_singles);
+kernel! {
+    /// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
+    /// `2p` and `2p + 1`.
+    pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        rows(a, x, z, neg, out, GMatrix::times, two_singles);
+    }
 }
 
-/// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, GMatrix::times, two_halves);
+kernel! {
+    /// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        rows(a, x, z, neg, out, GMatrix::times, two_halves);
+    }
 }
