@@ -79,6 +79,8 @@ codes! {
     UnusualTag = "A0408", "the tag is outside the documented range", "use a tag of the documented range";
     BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
 
+    TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "send something first, and read it with the counterpart of the instruction that sent it";
+
     UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
     BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";
     DebugRange = "A0503", "the debug statement reaches past the end of the memory", "use a smaller address or count";
@@ -105,6 +107,8 @@ codes! {
     DataHazard = "A0702", "words are read too soon after they are written", "put more steps in between";
     WaitHazard = "A0703", "words that an MV writes are read without a `wait` for it", "tag the MV and `wait` for the tag before this line";
     IdleUnit = "A0704", "the forwarding path's unit was idle in the step before", "read the path in the step after the unit's instruction, only `nop`s in between";
+    TurnaroundLate = "A0705", "the turnaround register is read later than in the step after it was written", "read it in the next step";
+    TurnaroundLost = "A0706", "the step leaves the turnaround register as it is", "remove `noforward`, or send to L1BM";
 
     NoWord = "W0101", "no machine word of this is known", "run the source itself, or assemble with `assemble3`, which writes the statement instead";
     InferredWord = "W0102", "the machine word was never seen", "`--allow-inferred` writes it all the same";

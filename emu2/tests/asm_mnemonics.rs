@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use emu2::asm::{assemble, Policy};
-use emu2::spec::{MatrixKernel, Mnemonic, Spec};
+use emu2::spec::{LevelName, MatrixKernel, Mnemonic, Spec};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -28,7 +28,11 @@ fn op_of(spec: &Spec, mnemonic: &Mnemonic) -> Option<String> {
         Mnemonic::Alu { op, .. } => Some(spec.alu[*op].name.clone()),
         Mnemonic::Mau { op, .. } => Some(spec.mau[*op].name.clone()),
         Mnemonic::Matrix { op, .. } => Some(spec.matrix_ops[*op].name.clone()),
-        Mnemonic::Transfer(_) | Mnemonic::Control(_) => None,
+        // Those of the PEs; their parameters are tested where transfers are.
+        Mnemonic::Transfer(at) => {
+            Some(&spec.transfers[*at]).filter(|t| t.level == LevelName::L1b).map(|t| t.entry.clone())
+        }
+        Mnemonic::Control(_) => None,
     }
 }
 
@@ -80,9 +84,11 @@ fn every_mnemonic_assembles_and_runs() {
                 let shape = if entry.kernel == MatrixKernel::Write { vec!["$lm0v", bank] } else { vec![bank] };
                 (text.clone(), shape)
             }
-            Mnemonic::Transfer(_) | Mnemonic::Control(_) => panic!("{text}"),
+            Mnemonic::Transfer(at) if spec.transfers[at].reduction.is_some() => (text.clone(), vec!["$lm0v", "$lb64"]),
+            Mnemonic::Transfer(_) => (text.clone(), vec!["$lb64"]),
+            Mnemonic::Control(_) => panic!("{text}"),
         };
-        let written = matches!(mnemonic, Mnemonic::Matrix { .. }) && shape.len() == 2;
+        let written = matches!(mnemonic, Mnemonic::Matrix { .. } | Mnemonic::Transfer(_)) && shape.len() == 2;
         let destinations = if written { "" } else { "$ls0v" };
         let line = |shape: &[&str]| format!("{head} {} {destinations}\n", shape.join(" "));
         let program = assemble(&line(&shape), &text, &spec, Policy::Check).unwrap_or_else(|e| panic!("{e}"));

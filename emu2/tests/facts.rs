@@ -28,6 +28,7 @@ fn memories() {
         ("dram", 536_870_912, Unit::Long, Ports::Shared, "DRAM"),
         ("l2bm", 32_768, Unit::Long, Ports::Shared, "L2BM"),
         ("l1bm", 8_192, Unit::Long, Ports::Shared, "L1BM"),
+        ("turnaround", 256, Unit::Long, Ports::Split, "TURN"),
         ("lm0", 2_048, Unit::Word, Ports::Shared, "LM0"),
         ("lm1", 2_048, Unit::Word, Ports::Shared, "LM1"),
         ("grf0", 256, Unit::Word, Ports::Split, "GREG0"),

@@ -114,6 +114,13 @@ fn programs_use_the_whole_language() {
             wanted.extend([1, 2, 4].map(|words| format!("{what} grf0 {address} of {words} words")));
         }
     }
+    for register in ["turnaround", "L1BM"] {
+        wanted.extend(["l1bmm", "l1bmm4", "l1bmd", "l1bmp"].map(|name| format!("{name} from {register}")));
+        wanted.extend(["l1bmm", "l1bmm4", "l1bmd", "l1bmr", "l1bmr4"].map(|name| format!("{name} to {register}")));
+        wanted.extend(["l1bmr", "l1bmr4"].map(|name| format!("{name} to {register} with e")));
+    }
+    // Nothing sends one long word a cycle.
+    wanted.retain(|what| what != "l1bmp from turnaround");
     for convert in ["None", "Some(Extend)", "Some(Reduce)"] {
         wanted.push(format!("source negate true convert {convert}"));
     }

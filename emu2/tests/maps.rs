@@ -20,14 +20,16 @@ struct Numbers {
     lane: u64,
     block: u64,
     unit: u64,
+    /// MABs of a 4x4 form's group.
+    quad: u32,
 }
 
 const FULL: Numbers =
-    Numbers { group: 4, l2b: 2, l1b: 8, mab: 16, pe: 4, cycle: 4, narrow: 16, lane: 8, block: 16, unit: 64 };
+    Numbers { group: 4, l2b: 2, l1b: 8, mab: 16, pe: 4, cycle: 4, narrow: 16, lane: 8, block: 16, unit: 64, quad: 4 };
 
 /// `tests/spec/must_pass/odd.toml`: no two numbers are equal.
 const ODD: Numbers =
-    Numbers { group: 5, l2b: 2, l1b: 7, mab: 12, pe: 4, cycle: 3, narrow: 11, lane: 9, block: 13, unit: 26 };
+    Numbers { group: 5, l2b: 2, l1b: 7, mab: 12, pe: 4, cycle: 3, narrow: 11, lane: 9, block: 13, unit: 26, quad: 6 };
 
 fn machines() -> [(Spec, Numbers); 2] {
     let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/spec/must_pass/odd.toml");
@@ -74,6 +76,19 @@ fn from_pe(words: Vec<(Place, Place)>) -> Words {
     words.into_iter().collect()
 }
 
+/// Operations on one long word that work in their own lanes.
+const LONG: [&str; 21] = [
+    "dfadd", "ffadd", "dmax", "fmax", "dmin", "fmin", "liadd", "iiadd", "siadd", "lband", "iband", "sband", "lbor",
+    "ibor", "sbor", "land", "iand", "sand", "lor", "ior", "sor",
+];
+
+/// 4x4 forms: `16c + 4*(m/4) + p`, in two long words `32c + 8*(m/4) + 4h + p`.
+fn quads(n: Numbers, halves: u32) -> Vec<(Place, Place)> {
+    let (groups, pe, quad) = (u64::from(n.mab / n.quad), u64::from(n.pe), u64::from(n.quad));
+    let wide = u64::from(halves);
+    every_pe(n, halves, |c, m, p, h| wide * groups * pe * c + wide * pe * (m / quad) + pe * h + p)
+}
+
 #[test]
 fn l1bm_maps() {
     for (spec, n) in machines() {
@@ -99,8 +114,38 @@ fn l1bm_maps() {
             assert_eq!(declared(&spec, "l1bmm", "from_pe", &parameter), of_mab(single()));
             assert_eq!(declared(&spec, "l1bmm", "from_pe_2", &parameter), of_mab(pair()));
         }
-        for t in spec.transfers.iter().filter(|t| t.name.starts_with("l1bmr")) {
-            assert_eq!(declared(&spec, &t.name, "from_pe", &[]), from_pe(single()), "{}", t.name);
+        for (entry, operations) in [("l1bmr", single()), ("l1bmr4", quads(n, 1))].map(|(e, words)| (e, from_pe(words)))
+        {
+            for name in LONG {
+                assert_eq!(declared(&spec, &format!("{entry}{name}"), "from_pe", &[]), operations, "{entry}{name}");
+            }
+            let pair = from_pe(if entry == "l1bmr" { pair() } else { quads(n, 2) });
+            for (names, form) in
+                [(["ffadd", "fmax", "fmin"], "from_pe_2"), (["lbor", "ibor", "sbor"], "from_pe_2_bits")]
+            {
+                for name in names {
+                    assert_eq!(declared(&spec, &format!("{entry}{name}"), form, &[]), pair, "{entry}{name}");
+                }
+            }
+            // Both long words of a PE go to one: the layout of one long word, and which word of it.
+            let narrow: Words = (0..2)
+                .flat_map(|half| operations.iter().map(move |(pe, at)| (Place { half, ..*pe }, Place { half, ..*at })))
+                .collect();
+            for (names, form) in
+                [(["ffaddr", "fmaxr", "fminr"], "from_pe_narrow"), (["hfadd", "hmax", "hmin"], "from_pe_half")]
+            {
+                for name in names {
+                    assert_eq!(declared(&spec, &format!("{entry}{name}"), form, &[]), narrow, "{entry}{name}");
+                }
+            }
+        }
+        for halves in [1, 2] {
+            let (to, from) = if halves == 1 { ("to_pe", "from_pe") } else { ("to_pe_2", "from_pe_2") };
+            assert_eq!(declared(&spec, "l1bmm4", to, &[]), to_pe(quads(n, halves)));
+            for x in 0..n.quad {
+                let of_mab = quads(n, halves).into_iter().filter(|(pe, _)| pe.mab % n.quad == x).collect();
+                assert_eq!(declared(&spec, "l1bmm4", from, &[("mab_number", i64::from(x))]), from_pe(of_mab));
+            }
         }
     }
 }
@@ -110,6 +155,8 @@ fn reductions_meet_low_mab_bits_first() {
     for ((spec, n), tree) in machines().into_iter().zip([[4, 4], [6, 2]]) {
         let at = spec.transfers.iter().position(|t| t.name == "l1bmrdfadd").unwrap();
         assert_eq!(spec.forms[at][0].tree, tree);
+        let quads = spec.transfers.iter().position(|t| t.name == "l1bmr4dfadd").unwrap();
+        assert_eq!(spec.forms[quads][0].tree, [tree[0]]);
         let moves = spec.forms[at][0].evaluate(&[]).unwrap();
         let mabs: Vec<u32> = moves.iter().filter(|(_, to)| to.addr == 6).map(|(from, _)| from.mab).collect();
         assert_eq!(mabs, (0..n.mab).collect::<Vec<_>>());
@@ -213,6 +260,19 @@ fn alignments() {
         ("l1bmd", "to_pe", 64, 0, None),
         ("l1bmd", "from_pe", 0, 64, None),
         ("l1bmrdfadd", "from_pe", 0, 4, None),
+        ("l1bmrffadd", "from_pe_2", 0, 8, None),
+        ("l1bmrlbor", "from_pe_2_bits", 0, 8, None),
+        ("l1bmrfmaxr", "from_pe_narrow", 0, 4, None),
+        ("l1bmrhfadd", "from_pe_half", 0, 4, None),
+        ("l1bmm4", "to_pe", 16, 0, None),
+        ("l1bmm4", "to_pe_2", 32, 0, None),
+        ("l1bmm4", "from_pe", 0, 16, None),
+        ("l1bmm4", "from_pe_2", 0, 32, None),
+        ("l1bmr4dfadd", "from_pe", 0, 16, None),
+        ("l1bmr4ffadd", "from_pe_2", 0, 32, None),
+        ("l1bmr4lbor", "from_pe_2_bits", 0, 32, None),
+        ("l1bmr4fmaxr", "from_pe_narrow", 0, 16, None),
+        ("l1bmr4hfadd", "from_pe_half", 0, 16, None),
         ("l2bmb", "down", 16, 16, None),
         ("l2bmd", "down", 64, 8, None),
         ("l2bmd", "up", 8, 64, None),

@@ -165,6 +165,44 @@ fn worked_vectors() {
     assert_eq!(out[0], 0x3E01_3E00_0000_0000);
 }
 
+/// Narrowed sums and winners at the ends of the halves' range: largest 4F7FC000 = 7DFF, smallest 30800000 = 0200.
+#[test]
+fn narrowed_ends() {
+    #[rustfmt::skip]
+    let table: &[(&str, &[u32], u16)] = &[
+        ("fadd", &[0x4F7F_C000, 0], 0x7DFF),
+        ("fadd", &[0x4F7F_DFFF, 0], 0x7DFF),          // below the middle between it and 2^32
+        ("fadd", &[0x4F7F_E000, 0], 0x7E00),          // the middle: to even, infinity
+        ("fadd", &[0xCF00_0000, 0xCF00_0000], 0xFE00),
+        ("fadd", &[0x7F80_0000, 0x3F80_0000], 0x7E00),
+        ("fadd", &[0x7F80_0000, 0xFF80_0000], 0),     // guess: opposite infinities cancel
+        ("fadd", &[0x7F7F_FFFF, 0x7F7F_FFFF], 0x7E00),
+        ("fadd", &[0x3080_0000, 0], 0x0200),
+        ("fadd", &[0x3000_0000, 0], 0),
+        ("fadd", &[0xB000_0000, 0], 0),               // underflow is +0
+        ("fadd", &[0xB000_0000, 0xB000_0000], 0x8200),
+        ("fadd", &[0x8000_0000, 0x8000_0000], 0),
+        ("fadd", &[0x807F_FFFF, 0x0000_0001], 0),     // exponent 0 is zero
+        ("fadd", &[0x3F80_0001, 0xBF80_0001], 0),
+        ("fadd", &[0x3F80_0001, 0xBF80_0000], 0x1000), // 2^-23
+        ("fadd", &[0x3F80_2000, 0xB200_0000], 0x3E00), // 2^-27, half a guard bit: lost in the alignment, a tie to even
+        ("fadd", &[0x3F80_2000, 0x3180_0000], 0x3E00), // a quarter of one
+        ("max", &[0x4F7F_E000, 0x3F80_0000], 0x7E00),
+        ("max", &[0x3000_0000, 0xBF80_0000], 0),
+        ("min", &[0x4F7F_C000, 0x7F80_0000], 0x7DFF),
+        ("min", &[0xBF80_2000, 0xBF80_0000], 0xBE00),
+        ("max", &[0x3F80_6000, 0x3F80_5FFF], 0x3E02),
+    ];
+    for &(name, lanes, want) in table {
+        let inputs: Vec<u64> = lanes.iter().map(|v| u64::from(*v) << 32 | u64::from(*v)).collect();
+        let mut out = [0];
+        reduce_kernel(name, Lane::F, true).expect(name).tree(&[2], &inputs, &mut Vec::new(), &mut out);
+        let want = u64::from(want) << 48 | u64::from(want) << 32;
+        assert_eq!(out[0], want, "{name} {lanes:x?}: got {:x}", out[0]);
+        check_reduced(name, &[2], &inputs).unwrap();
+    }
+}
+
 /// Lanes of one sum: a common exponent, some cancellation, some far below.
 fn addends(fmt: Fmt, n: usize, rng: &mut Rng) -> Vec<u64> {
     let base = fmt.exp(number(fmt, rng.words())) as i64;

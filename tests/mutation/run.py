@@ -34,6 +34,7 @@ TESTS = [
     "spec_examples",
     "vectors",
     "acceptance",
+    "l1bm_state",
     "word_vectors",
     "word_properties",
 ]

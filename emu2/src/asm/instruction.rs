@@ -28,7 +28,13 @@ impl Parser<'_> {
             Mnemonic::Transfer(transfer) => self.transfer(head, transfer, line)?,
             Mnemonic::Control(control) => self.control(head, control, line)?,
         };
-        line.uses.push(Use { slot: slot_of(self.lexicon, head.mnemonic), span });
+        // What an L1BM instruction reads decides about its slot.
+        let l1bm = line.pe.last().filter(|i| i.span == span && matches!(i.kind, PeKind::L1bm { .. }));
+        let slot = match l1bm {
+            Some(instruction) => self.lexicon.kind_slot(&instruction.kind),
+            None => slot_of(self.lexicon, head.mnemonic),
+        };
+        line.uses.push(Use { slot, span });
         Ok(())
     }
 

@@ -48,6 +48,10 @@ pub(super) enum Name {
         bank: usize,
         wide: bool,
     },
+    /// The turnaround register, and words of 32 bits of its width prefix.
+    Turnaround {
+        words: u32,
+    },
     /// The mask registers as a destination. An entry follows.
     Flags,
 }
@@ -73,6 +77,11 @@ pub(super) struct Lexicon {
     pub(super) mau_slot: usize,
     /// By entry of `transfers`.
     pub(super) transfer_slots: Vec<usize>,
+    /// The slot of instructions that read the turnaround register, and the operand whose place it takes.
+    pub(super) turnaround_slot: usize,
+    pub(super) turnaround_operand: Option<usize>,
+    /// Whether the PEs are the destination, by entry of `transfers` and form.
+    to_pe: Vec<Vec<bool>>,
     /// By entry of `controls`.
     pub(super) control_slots: Vec<usize>,
     /// By entry of `matrix_ops`.
@@ -118,6 +127,9 @@ impl Lexicon {
             alu_slot: slot(ALU_SLOT),
             mau_slot: slot(MAU_SLOT),
             transfer_slots: spec.transfers.iter().map(|t| slot(&t.slot)).collect(),
+            turnaround_slot: slot(&spec.turnaround.slot),
+            turnaround_operand: spec.operands.iter().position(|o| o.name == spec.turnaround.operand),
+            to_pe: spec.forms.iter().map(|f| f.iter().map(|f| matches!(f.destination, End::Pe)).collect()).collect(),
             control_slots: spec.controls.iter().map(|c| slot(&c.slot)).collect(),
             matrix_slots: spec.matrix_ops.iter().map(|m| slot(&m.slot)).collect(),
             excludes: spec.alu.iter().map(|a| a.excludes.iter().filter_map(|n| spec.memory(n)).collect()).collect(),
@@ -151,6 +163,7 @@ impl Lexicon {
             PeKind::Alu { .. } => self.alu_slot,
             PeKind::Mau { .. } => self.mau_slot,
             PeKind::Matrix { op, .. } => self.matrix_slots[*op],
+            PeKind::L1bm { form, address: None } if self.to_pe[form.transfer][form.form] => self.turnaround_slot,
             PeKind::L1bm { form, .. } => self.transfer_slots[form.transfer],
         }
     }
@@ -207,6 +220,10 @@ fn names(spec: &Spec) -> Vec<(String, Name)> {
     for (bank, b) in spec.banks.iter().enumerate() {
         let name = |p: &String| (format!("{p}{}", b.name), Name::Bank { bank, wide: words(p) > WORDS_PER_LONG });
         all.extend(b.widths.iter().map(name));
+    }
+    let t = &spec.turnaround;
+    for operand in spec.operands.iter().filter(|o| o.name == t.operand) {
+        all.extend(operand.widths.iter().map(|p| (format!("{p}{}", t.name), Name::Turnaround { words: words(p) })));
     }
     all.push((spec.mask.destination.clone(), Name::Flags));
     all

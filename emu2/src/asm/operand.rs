@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Pe(Access),
     /// A memory above them.
     Upper(Upper),
+    /// The turnaround register of the L1Bs, and words of 32 bits of its width prefix.
+    Turnaround(u32),
     /// Entry of `forwards`.
     Forward(usize),
     /// Entry of `fixed`.
@@ -149,6 +151,7 @@ impl Parser<'_> {
             Name::Nowrite => Kind::Nowrite,
             Name::Forward(path) => Kind::Forward(path),
             Name::Fixed(fixed) => Kind::Fixed(fixed),
+            Name::Turnaround { words } => Kind::Turnaround(words),
             Name::Base { base, words } => Kind::Base { base, words },
             Name::Bank { bank, wide } => {
                 let digit = self.cursor.peek().is_some_and(|b| b.is_ascii_digit());

@@ -130,8 +130,8 @@ pub enum PeKind {
     L1bm {
         /// Which transfer and form.
         form: FormRef,
-        /// L1BM address in long words.
-        address: u64,
+        /// L1BM address in long words; None: the turnaround register.
+        address: Option<u64>,
     },
 }
 

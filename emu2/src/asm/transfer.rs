@@ -6,9 +6,9 @@ use super::instruction::missing;
 use super::line::Line;
 use super::operand::{Kind, Operand, Upper};
 use super::parser::{Head, Parser};
-use super::program::{FormRef, PeInstruction, PeKind, UpperTransfer};
+use super::program::{Convert, FormRef, PeInstruction, PeKind, Selected, UpperTransfer};
 use crate::error::{Code, Span};
-use crate::spec::{End, LevelName, ParameterStyle, ResolvedForm};
+use crate::spec::{End, Form, LevelName, ParameterStyle, ResolvedForm, Transfer, Widen, WORDS_PER_LONG};
 
 impl Parser<'_> {
     /// Reads what follows a transfer's mnemonic.
@@ -42,16 +42,16 @@ impl Parser<'_> {
         let Some(first) = written.next() else { return Err(missing(head.text, 1, 0, span)) };
         match (&resolved.source, &resolved.destination) {
             (End::Memory { align, .. }, End::Pe) => {
-                let upper = self.upper_end(first, *align, reach.source)?;
-                let kind = PeKind::L1bm { form, address: upper.address };
+                let kind = PeKind::L1bm { form, address: self.l1bm_end(first, *align, reach.source)? };
                 let destinations = self.destinations(written.by_ref(), Writes::Result)?;
                 line.pe.push(PeInstruction { span, kind, sources: Vec::new(), destinations, zero_flush });
             }
             (End::Pe, End::Memory { align, .. }) => {
-                let source = self.source(first, Port::default())?;
+                self.check_widening(head, transfer, resolved, &first)?;
+                let port = Port { extend: resolved.widen == Some(Widen::Written), ..Port::default() };
+                let source = self.source(first, port)?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
-                let upper = self.upper_end(second, *align, reach.destination)?;
-                let kind = PeKind::L1bm { form, address: upper.address };
+                let kind = PeKind::L1bm { form, address: self.l1bm_end(second, *align, reach.destination)? };
                 let (sources, destinations) = (vec![source], Vec::new());
                 line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush: None });
             }
@@ -135,13 +135,18 @@ impl Parser<'_> {
         let [source, destination, ..] = self.operands.as_slice() else {
             return Err(missing(head.text, 1, self.operands.len(), span));
         };
-        let fits = |f: &ResolvedForm| matches(&f.source, source) && matches(&f.destination, destination);
+        let fits = |f: &ResolvedForm| {
+            self.matches(&f.source, source)
+                && self.matches(&f.destination, destination)
+                && turns_around(f, source, destination)
+        };
         if let Some(form) = self.spec.forms[transfer].iter().position(fits) {
             return Ok(form);
         }
         let both = Span::new(source.span.start as usize, destination.span.end as usize);
         let message = format!("`{}` has no form for these operands", head.text);
         let help = if self.sink.full() { String::new() } else { self.form_help(head, transfer, source, destination) };
+        let help = format!("{help}{}", self.wide_reductions(transfer, destination));
         Err(fault_help(Code::NoForm, both, message, help))
     }
 
@@ -149,7 +154,8 @@ impl Parser<'_> {
     fn form_help(&self, head: Head<'_>, transfer: usize, source: &Operand, destination: &Operand) -> String {
         let forms = &self.spec.forms[transfer];
         let score = |f: &ResolvedForm| {
-            let side = |end, operand| u32::from(same_class(end, operand)) * 2 + u32::from(matches(end, operand));
+            let side =
+                |end, operand| u32::from(self.same_class(end, operand)) * 2 + u32::from(self.matches(end, operand));
             side(&f.source, source) + side(&f.destination, destination)
         };
         let best = forms.iter().map(score).max().unwrap_or(0);
@@ -167,7 +173,11 @@ impl Parser<'_> {
     /// How `end` is written, with the address and selectors of `operand` if it is of the same class.
     fn shape(&self, end: &End, operand: &Operand) -> String {
         let End::Memory { operand: class, width, selectors, .. } = end else {
-            return if same_class(end, operand) { self.cursor.quote(operand.span) } else { "<PE operand>".to_string() };
+            return if self.same_class(end, operand) {
+                self.cursor.quote(operand.span)
+            } else {
+                "<PE operand>".to_string()
+            };
         };
         let upper = match &operand.kind {
             Kind::Upper(upper) if upper.operand == *class => Some(upper),
@@ -188,6 +198,94 @@ impl Parser<'_> {
         let numbers: Vec<String> = entry.selectors.iter().map(number).collect();
         let selector = if selectors.is_empty() { String::new() } else { format!("@{}", numbers.join(".")) };
         format!("${prefix}{}{address}{selector}", entry.letter)
+    }
+
+    /// Why a reduction has no two-long-word form, and which have; empty for other faults.
+    fn wide_reductions(&self, transfer: usize, destination: &Operand) -> String {
+        let wide = match &destination.kind {
+            Kind::Upper(upper) => upper.words > WORDS_PER_LONG,
+            Kind::Turnaround(words) => *words > WORDS_PER_LONG,
+            _ => false,
+        };
+        let entry = &self.spec.transfers[transfer];
+        if !wide || entry.reduction.is_none() || !entry.form.iter().all(|f| f.suffix.is_empty()) {
+            return String::new();
+        }
+        let has = |t: &&Transfer| t.entry == entry.entry && t.form.iter().any(|f| self.is_wide(f));
+        let names: Vec<_> = self.spec.transfers.iter().filter(has).map(|t| format!("`{}`", t.name)).collect();
+        format!("; two long words per PE: {}", names.join(", "))
+    }
+
+    fn is_wide(&self, form: &Form) -> bool {
+        let words = |prefix: &String| self.spec.widths.iter().find(|w| w.prefix == *prefix).map_or(0, |w| w.words);
+        form.destination.width.as_ref().is_some_and(|prefix| words(prefix) > WORDS_PER_LONG)
+    }
+
+    /// `e` and `r` on the source of an L1BM instruction: `e` where halves can be widened, `r` never.
+    fn check_widening(&self, head: Head<'_>, transfer: usize, form: &ResolvedForm, source: &Operand) -> Parse<()> {
+        let Some(convert) = source.convert else { return Ok(()) };
+        let text = self.cursor.quote(source.span);
+        let help = match (convert, form.widen) {
+            (Convert::Extend, Some(Widen::Written)) => return Ok(()),
+            (Convert::Extend, Some(Widen::Always)) => {
+                format!("remove the `e`: `{}` widens halves by itself", head.text)
+            }
+            (Convert::Extend, None) => {
+                let entry = &self.spec.transfers[transfer].entry;
+                let takes = |t: &&Transfer| t.entry == *entry && t.form.iter().any(|f| f.widen == Some(Widen::Written));
+                let names: Vec<_> = self.spec.transfers.iter().filter(takes).map(|t| format!("`{}`", t.name)).collect();
+                match names.is_empty() {
+                    true => "remove the `e`: only reductions of singles widen halves".to_string(),
+                    false => {
+                        format!("remove the `e`: halves are widened by {}, into `$llb` or with `r`", names.join(", "))
+                    }
+                }
+            }
+            (Convert::Reduce, _) => {
+                "to narrow the result, write `r` at the end of the mnemonic of a reduction of singles".to_string()
+            }
+        };
+        let message = format!("`{text}` cannot be converted here");
+        Err(fault_help(Code::BadConversion, source.span, message, help))
+    }
+
+    /// The L1BM end of an instruction of the PEs; none for the turnaround register.
+    fn l1bm_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Option<u64>> {
+        let Operand { span, kind: Kind::Turnaround(_), negate, ref mask, .. } = operand else {
+            return Ok(Some(self.upper_end(operand, align, reach)?.address));
+        };
+        let text = self.cursor.quote(span);
+        if negate {
+            return Err(fault(Code::BadNegation, span, format!("`{text}` cannot be negated")));
+        }
+        if mask.is_some() {
+            return Err(fault(Code::BadMask, span, format!("`{text}` has no write mask: all cycles are moved")));
+        }
+        Ok(None)
+    }
+
+    /// The operand is of the end's class, whatever its width and selectors.
+    fn same_class(&self, end: &End, operand: &Operand) -> bool {
+        match (end, &operand.kind) {
+            (End::Pe, kind) => !matches!(kind, Kind::Upper(_) | Kind::Turnaround(_)),
+            (End::Memory { operand, .. }, Kind::Upper(upper)) => *operand == upper.operand,
+            (End::Memory { operand, .. }, Kind::Turnaround(_)) => Some(*operand) == self.lexicon.turnaround_operand,
+            (End::Memory { .. }, _) => false,
+        }
+    }
+
+    fn matches(&self, end: &End, operand: &Operand) -> bool {
+        let End::Memory { width, selectors, .. } = end else { return self.same_class(end, operand) };
+        let (words, selected) = match &operand.kind {
+            Kind::Upper(upper) => (upper.words, upper.selected),
+            Kind::Turnaround(words) => (*words, Selected::default()),
+            _ => return false,
+        };
+        let selects = |level: LevelName, value: Option<u32>| selectors.contains(&level) == value.is_some();
+        self.same_class(end, operand)
+            && width.is_none_or(|w| w == words)
+            && selects(LevelName::Group, selected.group)
+            && selects(LevelName::L2b, selected.l2b)
     }
 
     /// Checks an operand above the PEs that covers `reach` long words.
@@ -238,21 +336,9 @@ impl ResolvedRange {
     }
 }
 
-/// The operand is of the end's class, whatever its width and selectors.
-fn same_class(end: &End, operand: &Operand) -> bool {
-    match (end, &operand.kind) {
-        (End::Pe, kind) => !matches!(kind, Kind::Upper(_)),
-        (End::Memory { operand, .. }, Kind::Upper(upper)) => *operand == upper.operand,
-        (End::Memory { .. }, _) => false,
-    }
-}
-
-fn matches(end: &End, operand: &Operand) -> bool {
-    let End::Memory { width, selectors, .. } = end else { return same_class(end, operand) };
-    let Kind::Upper(upper) = &operand.kind else { return false };
-    let selects = |level: LevelName, value: Option<u32>| selectors.contains(&level) == value.is_some();
-    same_class(end, operand)
-        && width.is_none_or(|w| w == upper.words)
-        && selects(LevelName::Group, upper.selected.group)
-        && selects(LevelName::L2b, upper.selected.l2b)
+/// The turnaround register stands between PEs only.
+fn turns_around(form: &ResolvedForm, source: &Operand, destination: &Operand) -> bool {
+    let register = |o: &Operand| matches!(o.kind, Kind::Turnaround(_));
+    let pe = |end: &End| matches!(end, End::Pe);
+    !(register(source) || register(destination)) || pe(&form.source) || pe(&form.destination)
 }

@@ -29,13 +29,36 @@ pub(super) enum Compute {
     /// L1BM to PE.
     Load { slot: usize, address: u64, runs: Arc<[PeRun]> },
     /// PE to L1BM; the source path is the result.
-    Store { slot: usize, address: u64, runs: Arc<[PeRun]> },
+    Store(Sent<Arc<[PeRun]>>),
     /// PE to L1BM through the reduction network; the source path is the result.
-    Reduce { slot: usize, address: u64, kernel: ReduceKernel, meeting: Arc<Meeting> },
+    Reduce { sent: Sent<()>, kernel: ReduceKernel, meeting: Arc<Meeting> },
     /// Rows of a matrix register; the source path is the result.
     MatrixWrite(MatrixAccess),
     /// Columns of a matrix register.
     MatrixRead(MatrixAccess),
+}
+
+/// A written place in a memory of the L1B.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnPlace {
+    pub(super) slot: usize,
+    pub(super) address: u64,
+}
+
+/// Where an instruction sends what it takes from the PEs, each place with how the words lie there.
+#[derive(Clone, Debug)]
+pub(super) struct Sent<T> {
+    /// In L1BM; none where the turnaround register is the destination.
+    pub(super) written: Option<(OwnPlace, T)>,
+    /// In the turnaround register: unshifted.
+    pub(super) kept: (OwnPlace, T),
+}
+
+impl<T> Sent<T> {
+    /// The places that are written. `keep`: the turnaround register is one of them.
+    pub(super) fn places(&self, keep: bool) -> impl Iterator<Item = &(OwnPlace, T)> {
+        self.written.iter().chain(keep.then_some(&self.kept))
+    }
 }
 
 /// Block float conversions.
@@ -251,7 +274,7 @@ impl Compute {
                 }
             }
             Compute::Mau(op) => op.run(sources, rows, tmp, out),
-            Compute::Store { .. } | Compute::Reduce { .. } | Compute::MatrixWrite(_) => {
+            Compute::Store(_) | Compute::Reduce { .. } | Compute::MatrixWrite(_) => {
                 let (l0, l1) = source(0);
                 out[..lanes].copy_from_slice(l0);
                 out[lanes..].copy_from_slice(l1);

@@ -1,6 +1,6 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
-use super::compute::{BlockKernel, Compute, MauForm, MauOp};
+use super::compute::{BlockKernel, Compute, MauForm, MauOp, OwnPlace, Sent};
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
 use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
@@ -16,8 +16,8 @@ use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Precision, Spec, Unit, BLOCK, BLOCK_EXTENDED, HALVES, IMM,
-    IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED,
+    HALVES, IMM, IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -81,9 +81,15 @@ impl Lowering {
                 PeKind::Mau { op, .. } => spec.mau[op].sources.get(at) == Some(&MauPort::Z),
                 _ => false,
             };
-            self.source(layout, source, lane, addend)
+            let widened = matches!(instruction.kind, PeKind::L1bm { .. });
+            self.source(layout, source, lane, addend, widened)
         });
-        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        if let PeKind::L1bm { form, .. } = instruction.kind {
+            if spec.forms[form.transfer][form.form].widen == Some(Widen::Always) {
+                sources.iter_mut().for_each(|s| s.conversion = Some(Conversion::ExtendHalves));
+            }
+        }
         let (compute, unit) = self.compute(layout, instruction, lane)?;
         let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
         let masks = spec.memory(&spec.mask.memory).map(|m| layout.slot(m).index).unwrap_or_default();
@@ -168,15 +174,26 @@ impl Lowering {
                 let resolved = &spec.forms[form.transfer][form.form];
                 let to_pe = matches!(resolved.destination, End::Pe);
                 let end = if to_pe { &resolved.source } else { &resolved.destination };
-                let slot = memory_slot(&spec, layout, end)?.index;
+                let kept = spec.memory(&spec.turnaround.memory).map(|m| layout.slot(m).index).unwrap_or_default();
+                let kept = OwnPlace { slot: kept, address: 0 };
+                let written = match address {
+                    Some(address) => Some(OwnPlace { slot: memory_slot(&spec, layout, end)?.index, address }),
+                    None => None,
+                };
                 if let Some(at) = spec.transfers[form.transfer].reduction {
-                    return Ok((self.reduction(form, at, slot, address)?, None));
+                    let sent = Sent { written: written.map(|place| (place, ())), kept: (kept, ()) };
+                    return Ok((self.reduction(form, at, sent)?, None));
                 }
                 let runs = self.pe_map(form, to_pe)?;
                 if to_pe {
+                    let OwnPlace { slot, address } = written.unwrap_or(kept);
                     (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
                 } else {
-                    (Compute::Store { slot, address, runs }, None)
+                    // What is kept is shifted when it returns.
+                    let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);
+                    let unshifted = FormRef { parameter: parameter.unwrap_or(form.parameter), ..form };
+                    let kept = (kept, self.pe_map(unshifted, false)?);
+                    (Compute::Store(Sent { written: written.map(|place| (place, runs)), kept }), None)
                 }
             }
         })
@@ -188,6 +205,7 @@ impl Lowering {
         source: &asm::Source,
         lane: Option<Lane>,
         addend: bool,
+        widened: bool,
     ) -> Result<Source, Error> {
         let spec = self.spec.clone();
         let origin = match &source.kind {
@@ -208,6 +226,7 @@ impl Lowering {
         // The addend port of half products takes singles.
         let conversion = match (source.convert, lane) {
             (None, _) => None,
+            (Some(Convert::Extend), None) if widened => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::H)) if addend => Some(Conversion::ExtendHalves),
             (Some(Convert::Extend), Some(Lane::F)) => Some(Conversion::ExtendHalfPair),
             (Some(Convert::Extend), Some(Lane::D)) => Some(Conversion::ExtendSingle),
@@ -226,22 +245,22 @@ impl Lowering {
         Ok(runs)
     }
 
-    fn reduction(&mut self, form: FormRef, reduction: usize, slot: usize, address: u64) -> Result<Compute, Error> {
+    fn reduction(&mut self, form: FormRef, reduction: usize, sent: Sent<()>) -> Result<Compute, Error> {
         let spec = self.spec.clone();
-        let entry = &spec.reductions[reduction];
-        let lane = spec.precisions.iter().find(|p| p.name == entry.precision).and_then(Precision::lane);
-        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, false));
+        let (entry, resolved) = (&spec.reductions[reduction], &spec.forms[form.transfer][form.form]);
+        let lane = reduction_lane(&spec, entry, resolved.widen == Some(Widen::Always));
+        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, resolved.narrow));
         let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
         let meeting = match self.meetings.get(&form) {
             Some(meeting) => meeting.clone(),
             None => {
-                let tree = &spec.forms[form.transfer][form.form].tree;
-                let meeting = Arc::new(meeting(&spec, &self.moves(form)?, tree));
+                let meeting = meeting(&spec, &self.moves(form)?, &resolved.tree, resolved.narrow);
+                let meeting = Arc::new(meeting);
                 self.meetings.insert(form, meeting.clone());
                 meeting
             }
         };
-        Ok(Compute::Reduce { slot, address, kernel, meeting })
+        Ok(Compute::Reduce { sent, kernel, meeting })
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {

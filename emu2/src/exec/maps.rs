@@ -1,7 +1,8 @@
 //! Index maps turned into block copies, once per form and parameter.
 
 use crate::error::{Code, Error};
-use crate::spec::{Move, Spec, HALVES};
+use crate::num::reduce::ReduceKernel;
+use crate::spec::{Move, Spec, HALVES, WORD_BITS};
 use std::collections::BTreeMap;
 
 /// A copy between a PE path buffer `[cycle][half][lane]` and L1BM.
@@ -22,24 +23,63 @@ pub(super) struct PeRun {
 pub(super) struct Meeting {
     /// Inputs of each stage.
     pub(super) tree: Vec<usize>,
-    /// Word of the path buffer for element e of result r, at `e * results + r`.
-    pub(super) elements: Vec<u32>,
-    /// Offset from the written address of each result.
-    pub(super) offsets: Vec<u64>,
+    /// First word of the path buffer and length of each copy that lines up the elements: element e of result r comes to
+    /// lie at `e * results + r`.
+    pub(super) copies: Vec<(usize, usize)>,
+    /// Results, each one long word; of narrowed ones those of the upper words come first.
+    pub(super) results: usize,
+    /// Two results make one long word.
+    pub(super) narrow: bool,
 }
 
-/// The meeting of a reducing form.
-pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize]) -> Meeting {
+/// The meeting of a reducing form. Results lie in a row from the written address on, as the loader has checked.
+pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool) -> Meeting {
     let lanes = spec.lanes();
-    let mut results: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    let mut results: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
     for (from, to) in moves {
         let lane = (from.mab * spec.counts.pe + from.pe) as usize;
         let row = (from.cycle * HALVES + from.half) as usize;
-        results.entry(to.addr).or_default().push((row * lanes + lane) as u32);
+        results.entry((to.half, to.addr)).or_default().push(row * lanes + lane);
     }
     let count: usize = tree.iter().product();
-    let elements = (0..count).flat_map(|e| results.values().filter_map(move |words| words.get(e).copied())).collect();
-    Meeting { tree: tree.to_vec(), elements, offsets: results.keys().copied().collect() }
+    let elements = (0..count).flat_map(|e| results.values().filter_map(move |words| words.get(e).copied()));
+    let mut copies: Vec<(usize, usize)> = Vec::new();
+    for word in elements {
+        match copies.last_mut() {
+            Some((first, length)) if *first + *length == word => *length += 1,
+            _ => copies.push((word, 1)),
+        }
+    }
+    Meeting { tree: tree.to_vec(), copies, results: results.len(), narrow }
+}
+
+impl Meeting {
+    /// The long words that a result path `[cycle][half][lane]` becomes, in `buffers.out`.
+    pub(super) fn reduce(&self, kernel: ReduceKernel, path: &[u64], buffers: &mut Reduce) {
+        let Reduce { inputs, stages, out } = buffers;
+        inputs.clear();
+        for (first, length) in &self.copies {
+            inputs.extend_from_slice(&path[*first..first + length]);
+        }
+        out.resize(self.results, 0);
+        kernel.tree(&self.tree, inputs, stages, out);
+        if self.narrow {
+            let (upper, lower) = out.split_at_mut(self.results / 2);
+            // A narrowed result lies in the upper word.
+            for (upper, lower) in upper.iter_mut().zip(lower) {
+                *upper |= *lower >> WORD_BITS;
+            }
+            out.truncate(self.results / 2);
+        }
+    }
+}
+
+/// Buffers of a reduction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reduce {
+    inputs: Vec<u64>,
+    stages: Vec<u64>,
+    pub(super) out: Vec<u64>,
 }
 
 /// A copy between the memory of an L2B and that of one of its L1Bs.
@@ -113,6 +153,11 @@ pub(super) fn upper_runs(moves: &[Move], down: bool) -> Vec<UpperRun> {
 /// The moves of a form, or a diagnostic naming it.
 pub(super) fn moves(form: &crate::spec::ResolvedForm, parameters: &[(&str, i64)]) -> Result<Vec<Move>, Error> {
     form.evaluate(parameters).map_err(|e| Error::new(Code::SpecExpression, format!("form `{}`: {e}", form.name)))
+}
+
+/// Writes `words` from `addr` on, wrapping.
+pub(super) fn write_wrapped(memory: &mut [u64], addr: u64, words: &[u64]) {
+    wrapped(addr, words.len(), memory.len(), |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
 }
 
 /// Calls `piece(memory offset, buffer offset, length)` for `length` long words from `addr` on in a memory of `words`

@@ -2,7 +2,7 @@
 
 use super::compute::{Compute, Rows};
 use super::flag::FlagWrite;
-use super::maps::wrapped;
+use super::maps::{write_wrapped, Reduce};
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
 use crate::machine::L1b;
@@ -59,14 +59,6 @@ pub(super) struct Scratch {
     flags: Vec<Vec<u64>>,
     reduce: Reduce,
     base_slots: Vec<usize>,
-}
-
-/// Buffers of a reduction.
-#[derive(Clone, Debug, Default)]
-struct Reduce {
-    inputs: Vec<u64>,
-    stages: Vec<u64>,
-    out: Vec<u64>,
 }
 
 impl Scratch {
@@ -139,24 +131,18 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
             write.store(l1b, lanes, result, tmp, mask);
         }
         match &op.compute {
-            Compute::Store { slot, address, runs } => {
-                let memory = &mut l1b.own[*slot];
-                let size = memory.len();
-                for run in runs.iter() {
-                    wrapped(address + run.offset, run.length, size, |at, from, n| {
-                        memory[at..at + n].copy_from_slice(&result[run.path + from..run.path + from + n]);
-                    });
+            Compute::Store(sent) => {
+                for (place, runs) in sent.places(step.forward) {
+                    for run in runs.iter() {
+                        let words = &result[run.path..run.path + run.length];
+                        write_wrapped(&mut l1b.own[place.slot], place.address + run.offset, words);
+                    }
                 }
             }
-            Compute::Reduce { slot, address, kernel, meeting } => {
-                reduce.inputs.clear();
-                reduce.inputs.extend(meeting.elements.iter().map(|word| result[*word as usize]));
-                reduce.out.resize(meeting.offsets.len(), 0);
-                kernel.tree(&meeting.tree, &reduce.inputs, &mut reduce.stages, &mut reduce.out);
-                let memory = &mut l1b.own[*slot];
-                let size = memory.len() as u64;
-                for (offset, word) in meeting.offsets.iter().zip(&reduce.out) {
-                    memory[((address + offset) % size) as usize] = *word;
+            Compute::Reduce { sent, kernel, meeting } => {
+                meeting.reduce(*kernel, result, reduce);
+                for (place, ()) in sent.places(step.forward) {
+                    write_wrapped(&mut l1b.own[place.slot], place.address, &reduce.out);
                 }
             }
             Compute::MatrixWrite(access) => access.store(l1b, lanes, result),

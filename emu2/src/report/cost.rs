@@ -66,6 +66,10 @@ impl Report {
                             PeKind::Alu { .. } => model.busy("alu"),
                             PeKind::Mau { .. } => model.busy("mau"),
                             PeKind::Matrix { op, .. } => model.busy(&program.spec.matrix_ops[op].slot),
+                            // Nothing moves in L1BM.
+                            PeKind::L1bm { form, address: None } => {
+                                model.busy(&program.spec.transfers[form.transfer].slot);
+                            }
                             PeKind::L1bm { form, .. } => model.transfer(form),
                         }
                     }
@@ -173,7 +177,8 @@ impl<'a> Model<'a> {
         for (end, places, read) in [(&resolved.source, &sources, true), (&resolved.destination, &destinations, false)] {
             let End::Memory { operand, .. } = end else { continue };
             let Some(memory) = self.spec.memory(&self.spec.operands[*operand].memory) else { continue };
-            let count = places.len() as u64;
+            // The two words of a narrowed result are one long word.
+            let count = places.iter().map(|p| Place { half: 0, ..*p }).collect::<HashSet<_>>().len() as u64;
             let moved =
                 if read { MemoryWords { read: count, written: 0 } } else { MemoryWords { read: 0, written: count } };
             words.push((memory, moved));

@@ -6,7 +6,7 @@ mod words;
 
 pub use page::{pages, Page};
 
-use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec};
+use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec, Widen};
 use std::fmt::Write;
 
 /// One line per instruction entry: its family, name, evidence and the first sentence of its text.
@@ -87,12 +87,13 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
         "transfer" => {
             let of_entry = |t: &&crate::spec::Transfer| spec.entry_name(t) == entry.name;
             let operations = spec.transfers.iter().filter(of_entry).filter_map(|t| t.reduction);
-            let operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            let mut operations: Vec<_> = operations.map(|at| spec.reductions[at].name.as_str()).collect();
+            operations.dedup();
             if !operations.is_empty() {
                 facts.push(("Operations <op>", operations.join(" ")));
             }
-            if let Some(transfer) = spec.transfers.iter().find(of_entry) {
-                let maps: Vec<String> = transfer.form.iter().map(map).collect();
+            if spec.transfers.iter().any(|t| of_entry(&t)) {
+                let maps: Vec<String> = spec.entry_forms(entry.name).into_iter().map(map).collect();
                 facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
             }
         }
@@ -147,5 +148,8 @@ fn map(form: &Form) -> String {
     let unit = form.unit.as_ref().map(|u| format!(", i < size / ({u})")).unwrap_or_default();
     let (to, from) = (place(&form.destination, &form.to), place(&form.source, &form.from));
     let evidence = form.evidence.map(|e| format!(" [{}]", e.name())).unwrap_or_default();
-    format!("{}{evidence}: for {}{unit}\n    {to}\n    := {from}", form.name, loops.join(", "))
+    let widened = if form.widen == Some(Widen::Always) { ", halves of the source widened" } else { "" };
+    let narrow = if form.narrow { ", result narrowed: half = word of the long word" } else { "" };
+    let counted = loops.join(", ");
+    format!("{}{evidence}: for {counted}{unit}{widened}{narrow}\n    {to}\n    := {from}", form.name)
 }

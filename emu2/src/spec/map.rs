@@ -2,7 +2,7 @@
 //! leaves its memory, writes a place twice or leaves a hole.
 
 use super::expr::{Expr, ExprError};
-use super::model::{Counts, Form, LevelName, Throughput};
+use super::model::{Counts, Form, LevelName, Throughput, Widen};
 use crate::error::{Code, Error};
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub struct Place {
     pub mab: u32,
     pub pe: u32,
     pub cycle: u32,
-    /// Which long word of a 2-long-word PE operand.
+    /// Which long word of a 2-long-word PE operand; of a narrowed result, which word of its long word.
     pub half: u32,
     pub addr: u64,
 }
@@ -64,6 +64,10 @@ pub struct ResolvedForm {
     pub throughput: Option<Throughput>,
     /// Reductions: inputs of each stage, the stage at the elements first; empty for copies.
     pub tree: Vec<usize>,
+    /// Reductions: whether halves are widened to singles on their way in.
+    pub widen: Option<Widen>,
+    /// Reductions: the last stage rounds to the next lower format.
+    pub narrow: bool,
     loops: Vec<(String, u32)>,
     from: Coordinates,
     to: Coordinates,
@@ -122,6 +126,8 @@ impl ResolvedForm {
             unit: unit.map(|u| u as u64),
             throughput: form.throughput.clone(),
             tree: form.tree.iter().map(|t| count(t).map(|n| n.max(0) as usize)).collect::<Result<_, _>>()?,
+            widen: form.widen,
+            narrow: form.narrow,
             loops,
             from: coordinates(&form.from)?,
             to: coordinates(&form.to)?,

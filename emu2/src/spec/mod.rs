@@ -17,7 +17,7 @@ pub use expr::{Expr, ExprError};
 pub use map::{End, Move, Place, ResolvedForm, COORDINATES, HALVES};
 pub use mnemonic::{Half, Mnemonic};
 pub use model::*;
-pub use resolve::selector_name;
+pub use resolve::{reduction_lane, selector_name};
 pub use source::built_in_names;
 
 use crate::num::lane::Lane;
@@ -81,6 +81,8 @@ pub struct Spec {
     pub bases: Vec<Base>,
     /// Matrix registers.
     pub banks: Vec<Bank>,
+    /// The register that returns what the PEs send.
+    pub turnaround: Turnaround,
     /// Write masks and mask registers.
     pub mask: MaskRegisters,
     /// Immediate literals.
@@ -213,8 +215,18 @@ impl Spec {
 
     /// The name of the entry that a transfer was made from: without the reduction's.
     pub fn entry_name<'s>(&'s self, transfer: &'s Transfer) -> &'s str {
-        let reduction = transfer.reduction.map(|at| self.reductions[at].name.as_str());
-        transfer.name.strip_suffix(reduction.unwrap_or_default()).unwrap_or(&transfer.name)
+        &transfer.entry
+    }
+
+    /// The forms of a transfer's entry, whatever the reduction, each once.
+    pub fn entry_forms(&self, entry: &str) -> Vec<&Form> {
+        let mut forms: Vec<&Form> = Vec::new();
+        for form in self.transfers.iter().filter(|t| t.entry == entry).flat_map(|t| &t.form) {
+            if !forms.iter().any(|f| f.name == form.name) {
+                forms.push(form);
+            }
+        }
+        forms
     }
 
     /// All instruction entries: ALU, MAU, transfers, control.

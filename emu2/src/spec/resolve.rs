@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-pub use transfer::selector_name;
 use transfer::{expand_reductions, resolve_transfer};
+pub use transfer::{reduction_lane, selector_name};
 
 pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     let fingerprint = fingerprint(&document);
@@ -35,6 +35,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         fixed: list(&mut document, "fixed")?,
         bases: list(&mut document, "base")?,
         banks: list(&mut document, "bank")?,
+        turnaround: single(&mut document, "turnaround")?,
         mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
@@ -58,6 +59,9 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         return Err(Error::new(Code::SpecUnknownKey, format!("`{key}` is not a section of a spec")));
     }
     check_counts(&spec)?;
+    // One long word of every PE of an L1B in every cycle of a step.
+    let kept = spec.lanes() as u64 * u64::from(spec.counts.cycle);
+    spec.memories.iter_mut().filter(|m| m.name == spec.turnaround.memory).for_each(|m| m.words = kept);
     check_formats(&spec)?;
     check_memories(&spec)?;
     check_operands(&spec)?;

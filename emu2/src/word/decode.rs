@@ -226,7 +226,7 @@ impl<'a> Decoder<'a> {
             }
             OpTarget::Transfer { transfer, form, parameter } => {
                 let address = unit.address.map_or(0, |field| self.value(field));
-                PeKind::L1bm { form: FormRef { transfer, form, parameter }, address }
+                PeKind::L1bm { form: FormRef { transfer, form, parameter }, address: Some(address) }
             }
         })
     }

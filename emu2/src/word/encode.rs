@@ -139,7 +139,8 @@ impl<'e> Encoder<'_, '_, 'e> {
                     None => Ok(()),
                 }
             }
-            PeKind::L1bm { address, .. } => {
+            PeKind::L1bm { address: None, .. } => Err(missing("the turnaround register has no witness")),
+            PeKind::L1bm { address: Some(address), .. } => {
                 let field = unit.address.ok_or_else(|| missing("its address has no field"))?;
                 self.draft.set(field, address, name)
             }

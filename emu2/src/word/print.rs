@@ -119,8 +119,8 @@ fn instruction(spec: &Spec, i: &PeInstruction) -> String {
             }
         }
         PeKind::L1bm { form, address } => match resolved(spec, form) {
-            Some(ResolvedForm { source: end @ End::Memory { .. }, .. }) => operands.push(memory(spec, end, address)),
-            Some(ResolvedForm { destination, .. }) => after = Some(memory(spec, destination, address)),
+            Some(ResolvedForm { source: end @ End::Memory { .. }, .. }) => operands.push(l1bm(spec, end, address)),
+            Some(ResolvedForm { destination, .. }) => after = Some(l1bm(spec, destination, address)),
             None => {}
         },
         PeKind::Alu { .. } | PeKind::Mau { .. } => {}
@@ -170,6 +170,18 @@ fn memory(spec: &Spec, end: &End, address: u64) -> String {
         width.is_none_or(|words| spec.widths.iter().any(|w| w.prefix == **prefix && w.words == words))
     };
     format!("${}{}{address}", entry.widths.iter().find(fits).map_or("", String::as_str), entry.letter)
+}
+
+/// The L1BM's end of an instruction of the PEs; no address: the turnaround register.
+fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
+    match (end, address) {
+        (_, Some(address)) => memory(spec, end, address),
+        (End::Memory { width, .. }, None) => {
+            let prefix = spec.widths.iter().find(|w| Some(w.words) == *width);
+            format!("${}{}", prefix.map_or("", |w| w.prefix.as_str()), spec.turnaround.name)
+        }
+        (End::Pe, None) => String::new(),
+    }
 }
 
 fn upper(spec: &Spec, t: &UpperTransfer) -> String {

@@ -57,7 +57,14 @@ impl Coverage {
                 self.note(format!("{name} wide {wide} {}", spec.banks[bank].name));
                 self.note(name);
             }
-            PeKind::L1bm { form, .. } => self.form(spec, form),
+            PeKind::L1bm { form, address } => {
+                self.form(spec, form);
+                let register = if address.is_none() { "turnaround" } else { "L1BM" };
+                let (name, extend) =
+                    (&spec.transfers[form.transfer].entry, i.sources.iter().any(|s| s.convert.is_some()));
+                let way = if i.sources.is_empty() { "from" } else { "to" };
+                self.note(format!("{name} {way} {register}{}", if extend { " with e" } else { "" }));
+            }
         }
         if let Some(mask) = &i.zero_flush {
             self.mask("zero flush", mask);

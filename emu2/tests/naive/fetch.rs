@@ -94,7 +94,8 @@ pub fn fetch(chip: &Chip, pe: usize, source: &Source, letter: Option<Letter>, in
     }
 }
 
-fn extend_halves(path: &Path, count: usize) -> Path {
+/// The first halves of a path as singles.
+pub fn extend_halves(path: &Path, count: usize) -> Path {
     let halves = lanes(path, 16, count);
     from_lanes(32, &halves.iter().map(|v| convert(H, F, *v)).collect::<Vec<_>>())
 }

@@ -90,9 +90,9 @@ pub fn instruction(spec: &Spec, i: &PeInstruction) -> String {
             words.push(format!("{}{flush}", transfer(spec, form)));
             words.extend(sources);
             if matches!(resolved.destination, End::Pe) {
-                words.push(end(spec, &resolved.source, address, Selected::default()));
+                words.push(l1bm(spec, &resolved.source, address));
             } else {
-                words.push(end(spec, &resolved.destination, address, Selected::default()));
+                words.push(l1bm(spec, &resolved.destination, address));
                 return words.join(" ");
             }
         }
@@ -129,6 +129,14 @@ fn end(spec: &Spec, end: &End, address: u64, selected: Selected) -> String {
         (false, _) => format!("@{}.{}", number(selected.group), number(selected.l2b)),
     };
     format!("${prefix}{}{address}{selector}", entry.letter)
+}
+
+/// The L1BM's end of an instruction of the PEs.
+fn l1bm(spec: &Spec, at: &End, address: Option<u64>) -> String {
+    match address {
+        Some(address) => end(spec, at, address, Selected::default()),
+        None => end(spec, at, 0, Selected::default()).replace("b0", "bi"),
+    }
 }
 
 fn upper(spec: &Spec, t: &UpperTransfer) -> String {

@@ -31,9 +31,13 @@ pub fn step(chip: &mut Chip, step: &Step) -> Result<(), Undefined> {
     }
     for instruction in &step.pe {
         let PeKind::L1bm { form, address } = instruction.kind else { continue };
-        let word = |pe, cycle| fetch(chip, pe, &instruction.sources[0], None, Input::Lanes, cycle);
+        let word = |pe, cycle| sent(chip, instruction, pe, cycle);
+        let register = chip.memory("turnaround");
         for (memory, unit, addr, value) in transfer::reduce(chip, form, &word) {
-            pending.push(Pending::Upper { memory, unit, addr: address + addr, value });
+            pending.extend(address.map(|a| Pending::Upper { memory, unit, addr: a + addr, value }));
+            if step.forward {
+                pending.push(Pending::Upper { memory: register, unit, addr, value });
+            }
         }
     }
     for instruction in &step.l2bm {
@@ -65,6 +69,7 @@ fn run(
 ) -> Result<(), Undefined> {
     if let PeKind::L1bm { form, .. } = instruction.kind {
         transfer::prepare(chip, form);
+        transfer::prepare(chip, transfer::unshifted(chip, form));
     }
     let (mut result, flags, forward) = compute(chip, instruction, pe, cycle)?;
     if let Some(flush) = &instruction.zero_flush {
@@ -90,7 +95,14 @@ fn run(
         PeKind::L1bm { form, address } => {
             let unit = chip.unit(LevelName::L1b, chip.place(pe));
             for (memory, addr, half) in transfer::store(chip, form, pe, cycle) {
-                pending.push(Pending::Upper { memory, unit, addr: address + addr, value: long(&result, half) });
+                let value = long(&result, half);
+                pending.extend(address.map(|a| Pending::Upper { memory, unit, addr: a + addr, value }));
+            }
+            let kept =
+                if step.forward { transfer::store(chip, transfer::unshifted(chip, form), pe, cycle) } else { vec![] };
+            for (_, addr, half) in kept {
+                let value = long(&result, half);
+                pending.push(Pending::Upper { memory: chip.memory("turnaround"), unit, addr, value });
             }
         }
         _ => {}
@@ -158,9 +170,14 @@ fn compute(
         }
         PeKind::L1bm { form, address } => Ok(match transfer::load(chip, form, address, pe, cycle) {
             Some(path) => (path, 0, Some("lbf")),
-            None => (sources(pe, None, &[Input::Lanes])[0], 0, None),
+            None => (sent(chip, instruction, pe, cycle), 0, None),
         }),
     }
+}
+
+/// What a PE sends in a cycle: `e` makes four singles of four halves, as on the addend port of half products.
+fn sent(chip: &Chip, instruction: &PeInstruction, pe: usize, cycle: usize) -> Path {
+    fetch(chip, pe, &instruction.sources[0], Some(Letter::of("h")), Input::Addend, cycle)
 }
 
 /// Rows or columns of a matrix access in a cycle, before wrapping.

@@ -1,8 +1,9 @@
 //! Transfers: an index map's moves, one long word at a time.
 
 use super::chip::Chip;
+use super::fetch::extend_halves;
 use super::letters::{long, path, Letter, Path};
-use super::num_reference::reduce::tree;
+use super::num_reference::reduce::{narrowed, tree};
 use super::num_reference::{lane, pack_lanes};
 use emu2::asm::{FormRef, Mv, Selected, UpperTransfer};
 use emu2::spec::{selector_name, End, LevelName, Move, Place};
@@ -37,10 +38,17 @@ fn is_at(chip: &Chip, place: &Place, pe: usize, cycle: usize) -> bool {
     (place.mab as usize, place.pe as usize, place.cycle as usize) == (m, p, cycle)
 }
 
-/// What an L1BM instruction brings to a PE in a cycle; None if it goes the other way.
-pub fn load(chip: &Chip, form: FormRef, address: u64, pe: usize, cycle: usize) -> Option<Path> {
+/// The form of what is kept in the turnaround register: `l1bmd` without its shift.
+pub fn unshifted(chip: &Chip, form: FormRef) -> FormRef {
+    let shifts = chip.spec.transfers[form.transfer].name == "l1bmd";
+    FormRef { parameter: if shifts { 0 } else { form.parameter }, ..form }
+}
+
+/// What an L1BM instruction brings to a PE in a cycle; None if it goes the other way. No address: what the PEs sent last.
+pub fn load(chip: &Chip, form: FormRef, address: Option<u64>, pe: usize, cycle: usize) -> Option<Path> {
     let resolved = &chip.spec.forms[form.transfer][form.form];
-    let source = memory(chip, &resolved.source)?;
+    let l1bm = memory(chip, &resolved.source)?;
+    let (source, address) = address.map_or_else(|| (chip.memory("turnaround"), 0), |address| (l1bm, address));
     let unit = chip.unit(LevelName::L1b, chip.place(pe));
     let mut longs = [0; 2];
     for (from, to) in moves(chip, form).iter().filter(|(_, to)| is_at(chip, to, pe, cycle)) {
@@ -49,13 +57,34 @@ pub fn load(chip: &Chip, form: FormRef, address: u64, pe: usize, cycle: usize) -
     Some(path(longs[0], longs[1]))
 }
 
-/// Precision letter and function of a reduction over the MABs.
-fn reduction(chip: &Chip, form: FormRef) -> Option<(Letter, String)> {
+/// A reduction over the MABs as its mnemonic says it.
+struct Reduction {
+    letter: Letter,
+    function: String,
+    /// Inputs of each stage.
+    stages: Vec<usize>,
+    /// The source's halves become singles first.
+    widened: bool,
+    /// The last stage gives halves.
+    narrow: bool,
+}
+
+fn reduction(chip: &Chip, form: FormRef) -> Option<Reduction> {
     let transfer = &chip.spec.transfers[form.transfer];
     transfer.reduction?;
-    let operation = transfer.name.strip_prefix("l1bmr").unwrap_or_else(|| panic!("no reference for {}", transfer.name));
+    let name = &transfer.name;
+    let (operation, stages) = match (name.strip_prefix("l1bmr4"), name.strip_prefix("l1bmr")) {
+        (Some(operation), _) => (operation, vec![4]),
+        (None, Some(operation)) => (operation, vec![4, chip.spec.counts.mab as usize / 4]),
+        (None, None) => panic!("no reference for {name}"),
+    };
+    let narrow = ["ffaddr", "fmaxr", "fminr"].contains(&operation);
+    let operation = if narrow { operation.trim_end_matches('r') } else { operation };
     let (letter, function) = operation.split_at(1);
-    Some((Letter::of(letter), function.to_string()))
+    // Halves go through the circuit of singles.
+    let halves = letter == "h";
+    let letter = Letter::of(if halves { "f" } else { letter });
+    Some(Reduction { letter, function: function.to_string(), stages, widened: halves, narrow: narrow || halves })
 }
 
 /// Where an L1BM instruction puts the long words of a PE in a cycle: memory, offset, long word of the path.
@@ -73,26 +102,33 @@ pub fn store(chip: &Chip, form: FormRef, pe: usize, cycle: usize) -> Vec<(usize,
 /// What a reduction over the MABs writes: memory, unit, offset, value. Four MABs with consecutive numbers meet first,
 /// then the results. `word` gives the path of a PE in a cycle.
 pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -> Vec<(usize, usize, u64, u64)> {
-    let Some((letter, function)) = reduction(chip, form) else { return Vec::new() };
+    let Some(Reduction { letter, function, stages, widened, narrow }) = reduction(chip, form) else {
+        return Vec::new();
+    };
     let memory = memory(chip, &chip.spec.forms[form.transfer][form.form].destination).expect("a memory");
-    let mabs = chip.spec.counts.mab as usize;
     let mut writes = Vec::new();
     for first in (0..chip.pes.len()).step_by(chip.spec.lanes()) {
         let unit = chip.unit(LevelName::L1b, chip.place(first));
-        let mut results: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        // Elements by MAB, for every offset and word of a narrowed result.
+        let mut results: BTreeMap<u64, BTreeMap<u32, BTreeMap<u32, u64>>> = BTreeMap::new();
         for (from, to) in moves(chip, form).iter() {
             let pe = first + (from.mab * chip.spec.counts.pe + from.pe) as usize;
-            let elements = results.entry(to.addr).or_insert_with(|| vec![0; mabs]);
-            elements[from.mab as usize] = long(&word(pe, from.cycle as usize), from.half as usize);
+            let path = word(pe, from.cycle as usize);
+            let path = if widened { extend_halves(&path, 4) } else { path };
+            let elements = results.entry(to.addr).or_default().entry(to.half).or_default();
+            assert!(elements.insert(from.mab, long(&path, from.half as usize)).is_none());
         }
-        for (addr, elements) in results {
-            let lanes: Vec<u64> = (0..letter.lanes() as u32)
-                .map(|k| {
-                    let lanes: Vec<u64> = elements.iter().map(|v| lane(*v, letter.width, k)).collect();
-                    tree(&function, letter.width, &[4, mabs / 4], &lanes)
-                })
-                .collect();
-            writes.push((memory, unit, addr, pack_lanes(letter.width, &lanes)));
+        for (addr, words) in results {
+            let mut lanes = Vec::new();
+            for elements in words.values() {
+                for k in 0..letter.lanes() as u32 {
+                    let all: Vec<u64> = elements.values().map(|v| lane(*v, letter.width, k)).collect();
+                    let reduce = if narrow { narrowed } else { tree };
+                    lanes.push(reduce(&function, letter.width, &stages, &all));
+                }
+            }
+            let width = if narrow { letter.width / 2 } else { letter.width };
+            writes.push((memory, unit, addr, pack_lanes(width, &lanes)));
         }
     }
     writes

@@ -1,6 +1,6 @@
 //! The reduction network: one stage on one lane.
 
-use super::{rne, round_output, Exact, Fmt, D, F, H};
+use super::{convert, rne, round_output, Exact, Fmt, D, F, H};
 use num_bigint::BigInt;
 
 /// One stage of a float sum. Alignment and result are rounded.
@@ -53,4 +53,19 @@ pub fn tree(name: &str, width: u32, fan_in: &[usize], lanes: &[u64]) -> u64 {
     }
     assert_eq!(level.len(), 1);
     level[0]
+}
+
+/// The same with a last stage that gives halves: sums are rounded once, a winner is converted.
+pub fn narrowed(name: &str, width: u32, fan_in: &[usize], lanes: &[u64]) -> u64 {
+    assert_eq!(width, 32);
+    let (last, inner) = fan_in.split_last().expect("a stage");
+    let mut level = lanes.to_vec();
+    for &n in inner {
+        level = level.chunks(n).map(|group| stage(name, width, group)).collect();
+    }
+    assert_eq!(level.len(), *last);
+    match name {
+        "fadd" => fadd(F, H, &level),
+        _ => convert(F, H, stage(name, width, &level)),
+    }
 }

@@ -236,7 +236,7 @@ fn to_l1bm(p: &mut Picker<'_>, ports: &Ports) -> PeInstruction {
     let form = spec.forms[transfer].iter().position(|f| f.name == "from_pe").unwrap();
     let words = spec.memories[p.memory("l1bm")].words as u32;
     let address = u64::from(p.pick(words / 4 - 4) * 4);
-    let kind = PeKind::L1bm { form: FormRef { transfer, form, parameter: 0 }, address };
+    let kind = PeKind::L1bm { form: FormRef { transfer, form, parameter: 0 }, address: Some(address) };
     let source = Source { negate: false, ..source(p, ports) };
     PeInstruction { span: NONE, kind, sources: vec![source], destinations: Vec::new(), zero_flush: None }
 }

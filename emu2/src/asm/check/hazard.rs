@@ -5,6 +5,7 @@ use super::flight::{Flight, Flights};
 use super::forward::Worked;
 use super::gap::{self, Write};
 use super::report::{report_gap, report_wait};
+use super::turnaround::Turnaround;
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
 use crate::asm::program::{
@@ -43,6 +44,7 @@ pub(in crate::asm) struct Hazards {
     kept: Vec<u64>,
     flights: Flights,
     worked: Worked,
+    turnaround: Turnaround,
     forward: Option<Evidence>,
     /// Base address registers that the program has written, by memory: what they are added to is not known any more.
     moved: Vec<bool>,
@@ -78,6 +80,7 @@ impl Hazards {
             kept,
             flights: Flights::default(),
             worked: Worked::default(),
+            turnaround: Turnaround::default(),
             forward,
             moved: vec![false; memories],
             asked: vec![false; memories],
@@ -87,6 +90,7 @@ impl Hazards {
     /// A line that was refused: one step.
     pub(in crate::asm) fn refused(&mut self) {
         self.worked.assume();
+        self.turnaround.assume();
         self.skip(1);
     }
 
@@ -103,6 +107,7 @@ impl Hazards {
     /// One PE line.
     pub(in crate::asm) fn step(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         self.forward_reads(place.spec, line, sink);
+        self.turnaround.step(place, line, self.step, sink);
         self.asked.fill(false);
         // Reads see the state before the step, so all of them come before any write.
         for instruction in &line.pe {
@@ -115,7 +120,7 @@ impl Hazards {
                 }
             }
             self.register_reads(place, instruction, slot, sink);
-            if let PeKind::L1bm { form, address } = instruction.kind {
+            if let PeKind::L1bm { form, address: Some(address) } = instruction.kind {
                 let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
                 let resolved = &place.spec.forms[form.transfer][form.form];
                 if let Some((memory, extent)) = run(place.lexicon, &resolved.source, address, reach.source) {
@@ -216,7 +221,7 @@ impl Hazards {
                     self.write(memory, slot, place.line, Extent::register(None, size(place, memory)));
                 }
             }
-            if let PeKind::L1bm { form, address } = instruction.kind {
+            if let PeKind::L1bm { form, address: Some(address) } = instruction.kind {
                 let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
                 let resolved = &place.spec.forms[form.transfer][form.form];
                 if let Some((memory, extent)) = run(place.lexicon, &resolved.destination, address, reach.destination) {

@@ -9,6 +9,7 @@ mod masks;
 mod ports;
 mod report;
 mod slots;
+mod turnaround;
 mod units;
 
 pub(super) use hazard::{Hazards, Place};

@@ -134,6 +134,8 @@ fn operands(spec: &Spec) -> Page {
     section("Base address registers", rows!(spec.bases));
     section("Matrix registers", rows!(spec.banks));
     section("Literals", rows!(spec.literals));
+    let turnaround = &spec.turnaround;
+    section("Turnaround register", vec![(&turnaround.name, &turnaround.doc, turnaround.evidence)]);
     let mask = &spec.mask;
     section("Masks", vec![(&mask.destination, &mask.doc, mask.evidence)]);
     Page { name: "operands.md".into(), text }

@@ -1,6 +1,6 @@
 //! How an instruction is written, from its entry.
 
-use crate::spec::{Entry, Form, LevelName, MatrixKernel, ParameterStyle, Side, Spec};
+use crate::spec::{Entry, Form, LevelName, MatrixKernel, ParameterStyle, Side, Spec, Widen};
 use std::fmt::Write;
 
 /// One line per way to write the instruction.
@@ -72,14 +72,23 @@ fn transfer(spec: &Spec, name: &str) -> String {
             ParameterStyle::Signed => format!("[+|-<{}>]", p.name),
         });
         let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
-        let (source, destination) = (side(spec, &form.source, false), side(spec, &form.destination, true));
+        let pe = |side: &Side| !spec.operands.iter().any(|o| o.name == side.operand);
+        let turns = pe(&form.source) || pe(&form.destination);
+        let (source, destination) =
+            (side(spec, &form.source, false, turns), side(spec, &form.destination, true, turns));
+        let extend = if form.widen == Some(Widen::Written) { "[e]" } else { "" };
         let operation = if transfer.reduction.is_some() { "<op>" } else { "" };
-        format!("{name}{operation}{parameter}{size} {source} {destination}\n")
+        let operations = match (form.reductions.len(), transfer.reduction) {
+            (0, _) | (_, None) => String::new(),
+            _ => format!("    # {}", form.reductions.join(" ")),
+        };
+        format!("{name}{operation}{}{parameter}{size} {source}{extend} {destination}{operations}\n", form.suffix)
     };
-    transfer.form.iter().map(line).collect()
+    spec.entry_forms(name).into_iter().map(line).collect()
 }
 
-fn side(spec: &Spec, side: &Side, destination: bool) -> String {
+/// `turns`: the turnaround register may stand here too.
+fn side(spec: &Spec, side: &Side, destination: bool, turns: bool) -> String {
     let Some(operand) = spec.operands.iter().find(|o| o.name == side.operand) else {
         return if destination { "dst..".into() } else { "src".into() };
     };
@@ -91,5 +100,10 @@ fn side(spec: &Spec, side: &Side, destination: bool) -> String {
         let written: Vec<String> = operand.selectors.iter().map(level).collect();
         selectors = format!("@{}", written.join("."));
     }
-    format!("${prefix}{}<a>{selectors}", operand.letter)
+    let place = format!("${prefix}{}<a>{selectors}", operand.letter);
+    let turnaround = &spec.turnaround;
+    match turns && turnaround.operand == operand.name {
+        true => format!("({place}|${prefix}{})", turnaround.name),
+        false => place,
+    }
 }

@@ -148,7 +148,8 @@ pub struct Memory {
     pub name: String,
     /// One instance per unit of this level.
     pub level: LevelName,
-    /// Long words of one instance.
+    /// Long words of one instance; the turnaround register has as many as the PEs of an L1B send in a step.
+    #[serde(default)]
     pub words: u64,
     /// What a written address counts.
     pub unit: Unit,

@@ -108,6 +108,24 @@ pub struct Bank {
     pub evidence: Evidence,
 }
 
+/// `[turnaround]`: the register of an L1B that keeps one step of what its PEs send, in the layout of the instruction.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turnaround {
+    /// Token without `$` and width prefix.
+    pub name: String,
+    /// The operand whose place it takes.
+    pub operand: String,
+    /// The register's memory.
+    pub memory: String,
+    /// Issue slot of instructions that read it.
+    pub slot: String,
+    /// One sentence.
+    pub doc: String,
+    /// How well it is known.
+    pub evidence: Evidence,
+}
+
 /// `[mask]`: write masks and mask registers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -34,6 +34,16 @@ pub struct Parameter {
     pub forms: Vec<String>,
 }
 
+/// Who says that a reduction's elements are widened to the next higher format: one long word becomes two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Widen {
+    /// `e` on the source.
+    Written,
+    /// The form itself: the reduction's lanes are those of the next higher format.
+    Always,
+}
+
 /// One end of a transfer form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +93,17 @@ pub struct Form {
     /// destination are its elements, in loop order.
     #[serde(default)]
     pub tree: Vec<String>,
+    /// Reductions that have this form; empty: all of the entry's.
+    #[serde(default)]
+    pub reductions: Vec<String>,
+    /// What follows the reduction's name where this form is meant.
+    #[serde(default)]
+    pub suffix: String,
+    /// Whether halves are widened to singles on their way in.
+    pub widen: Option<Widen>,
+    /// The last stage rounds to the next lower format. `half` of the destination is then the word of its long word.
+    #[serde(default)]
+    pub narrow: bool,
     /// Where it differs from the instruction's.
     pub evidence: Option<Evidence>,
 }
@@ -121,6 +142,9 @@ pub struct Transfer {
     /// Set where this is one of them: entry of `reductions` of the spec.
     #[serde(skip)]
     pub reduction: Option<usize>,
+    /// Name of the entry that it was made from.
+    #[serde(skip)]
+    pub entry: String,
     /// Index maps; the operands written decide which one is meant.
     pub form: Vec<Form>,
     /// One paragraph.

@@ -168,9 +168,27 @@ fn check_registers(spec: &Spec) -> Result<(), Error> {
         made_for(o.base.as_deref().unwrap_or_default(), Unit::Base, format!("[[operand]] `{}`", o.name))?;
     }
     made_for(&spec.mask.memory, Unit::Mask, "[mask]".into())?;
+    check_turnaround(spec)?;
     // Flags of the lanes of a long word, and the write enables of its halves or of the path's words.
     if spec.mask.bits != 4 || spec.mask.entries < 2 {
         return Err(bad(format!("[mask]: the engine has masks of 4 bits, not {}", spec.mask.bits)));
+    }
+    Ok(())
+}
+
+/// The turnaround register stands in the place of an operand of the L1Bs.
+fn check_turnaround(spec: &Spec) -> Result<(), Error> {
+    let t = &spec.turnaround;
+    let Some(memory) = spec.memory(&t.memory) else {
+        return Err(unknown(format!("[turnaround]: no memory `{}`", t.memory)));
+    };
+    let operand = spec.operands.iter().find(|o| o.name == t.operand);
+    let same = operand.and_then(|o| spec.memory(&o.memory)).is_some_and(|m| spec.memories[m].level == LevelName::L1b);
+    if !same || !spec.slots.iter().any(|s| s.name == t.slot) {
+        return Err(unknown(format!("[turnaround]: no operand `{}` of the L1Bs or no slot `{}`", t.operand, t.slot)));
+    }
+    if spec.memories[memory].level != LevelName::L1b {
+        return Err(bad(format!("[turnaround]: the memory `{}` is not one of the L1Bs", t.memory)));
     }
     Ok(())
 }

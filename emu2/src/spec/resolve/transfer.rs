@@ -2,13 +2,14 @@
 
 use super::{bad, unknown};
 use crate::error::{Code, Error};
+use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::expr::Expr;
 use crate::spec::map::{End, ResolvedForm};
 use crate::spec::model::*;
 use crate::spec::{ResolvedParameter, Spec};
 
-/// A transfer of its own for every reduction that one names.
+/// A transfer of its own for every reduction that one names, and for every suffix of its forms.
 pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
     for r in &spec.reductions {
         let lane = spec.precisions.iter().find(|p| p.name == r.precision).and_then(Precision::lane);
@@ -18,18 +19,59 @@ pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
     }
     let mut all = Vec::new();
     for transfer in &spec.transfers {
+        let entry = transfer.name.clone();
+        let place = format!("[[transfer]] `{entry}`");
         if transfer.reductions.is_empty() {
-            all.push(transfer.clone());
+            all.push(Transfer { entry, ..transfer.clone() });
+            continue;
+        }
+        let named = transfer.form.iter().flat_map(|f| &f.reductions);
+        if let Some(name) = named.into_iter().find(|n| !transfer.reductions.contains(n)) {
+            return Err(unknown(format!("{place}: a form is for `{name}`, which the entry does not reduce with")));
         }
         for name in &transfer.reductions {
-            let reduction = spec.reductions.iter().position(|r| r.name == *name);
-            let Some(at) = reduction else {
-                return Err(unknown(format!("[[transfer]] `{}`: no reduction `{name}`", transfer.name)));
+            let Some(at) = spec.reductions.iter().position(|r| r.name == *name) else {
+                return Err(unknown(format!("{place}: no reduction `{name}`")));
             };
-            all.push(Transfer { name: format!("{}{name}", transfer.name), reduction: Some(at), ..transfer.clone() });
+            let of = |f: &&Form| f.reductions.is_empty() || f.reductions.contains(name);
+            let mut suffixes: Vec<&str> = Vec::new();
+            for form in transfer.form.iter().filter(of) {
+                if !suffixes.contains(&form.suffix.as_str()) {
+                    suffixes.push(&form.suffix);
+                }
+                check_conversions(spec, &spec.reductions[at], form, &place)?;
+            }
+            for suffix in suffixes {
+                let form = transfer.form.iter().filter(of).filter(|f| f.suffix == suffix).cloned().collect();
+                let (name, entry) = (format!("{entry}{name}{suffix}"), entry.clone());
+                all.push(Transfer { name, entry, form, reduction: Some(at), ..transfer.clone() });
+            }
         }
     }
     Ok(all)
+}
+
+/// A form that widens or narrows needs kernels that do, and halves that it can widen.
+fn check_conversions(spec: &Spec, reduction: &Reduction, form: &Form, place: &str) -> Result<(), Error> {
+    if form.widen.is_none() && !form.narrow {
+        return Ok(());
+    }
+    let lane = reduction_lane(spec, reduction, form.widen == Some(Widen::Always));
+    let kernel = lane.and_then(|lane| reduce_kernel(&reduction.kernel, lane, form.narrow));
+    let halves = form.widen.is_none() || lane == Some(Lane::F);
+    match kernel.filter(|_| halves) {
+        Some(_) => Ok(()),
+        None => Err(unknown(format!("{place} form `{}`: no kernel converts for `{}`", form.name, reduction.name))),
+    }
+}
+
+/// The lanes that a reduction works on; `widened`: those of twice the width.
+pub fn reduction_lane(spec: &Spec, reduction: &Reduction, widened: bool) -> Option<Lane> {
+    let own = spec.precisions.iter().find(|p| p.name == reduction.precision)?.lane()?;
+    if !widened {
+        return Some(own);
+    }
+    Lane::ALL.into_iter().find(|l| l.format().is_some() == own.format().is_some() && l.width() == 2 * own.width())
 }
 
 type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);

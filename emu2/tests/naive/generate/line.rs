@@ -1,7 +1,7 @@
 //! What a line has used up so far, by the rules of parallel issue.
 
 use super::{Choices, Table};
-use emu2::asm::{Access, Mask, MaskEntry, PeInstruction, UpperTransfer};
+use emu2::asm::{Access, FormRef, Mask, MaskEntry, PeInstruction, UpperTransfer};
 use emu2::spec::Ports;
 
 /// A PE line in the making.
@@ -22,6 +22,9 @@ pub struct Line {
     pub banks: Vec<usize>,
     /// L1BM is written by the PEs.
     pub stores: bool,
+    /// What the PEs send, to L1BM or to the turnaround register, and whether something is brought to them.
+    pub sends: Option<FormRef>,
+    pub loads: bool,
     /// Length and register of all masks.
     pub wide: bool,
     register: u32,
@@ -45,6 +48,8 @@ impl Line {
             mau_count: 0,
             banks: Vec::new(),
             stores: false,
+            sends: None,
+            loads: false,
             wide: choices.chance(40),
             register: 1 + choices.below(entries) as u32,
             flushed: false,

@@ -10,7 +10,7 @@ mod upper;
 pub use table::Table;
 
 use super::choices::Choices;
-use emu2::asm::{Item, ItemKind, Program, Step};
+use emu2::asm::{FormRef, Item, ItemKind, Program, Step};
 use emu2::error::Span;
 use line::Line;
 use std::sync::Arc;
@@ -23,12 +23,14 @@ pub struct Generator<'a> {
     table: &'a Table,
     choices: &'a mut Choices,
     kinds: Vec<ItemKind>,
+    /// What the turnaround register holds.
+    sent: Option<FormRef>,
 }
 
 /// A random program for the machine of `table`.
 pub fn program(table: &Table, choices: &mut Choices) -> Program {
     let count = 2 + choices.below(MOST_ITEMS);
-    let mut generator = Generator { table, choices, kinds: Vec::new() };
+    let mut generator = Generator { table, choices, kinds: Vec::new(), sent: None };
     for _ in 0..count {
         generator.item();
     }
@@ -37,7 +39,7 @@ pub fn program(table: &Table, choices: &mut Choices) -> Program {
 
 /// A program of `steps` lines that stay inside the L1Bs: one region.
 pub fn region(table: &Table, choices: &mut Choices, steps: usize) -> Program {
-    let mut generator = Generator { table, choices, kinds: Vec::new() };
+    let mut generator = Generator { table, choices, kinds: Vec::new(), sent: None };
     while generator.kinds.len() < steps {
         if generator.choices.chance(10) {
             generator.product();
@@ -102,6 +104,9 @@ impl Generator<'_> {
             pe.swap(at, self.choices.below(at as u64 + 1) as usize);
         }
         let forward = line.forward.unwrap_or_else(|| !self.choices.chance(12));
+        if forward {
+            self.sent = line.sends.or(self.sent);
+        }
         let wait = self.wait();
         self.kinds.push(ItemKind::Step(Box::new(Step { pe, l2bm: line.l2bm, wait, forward })));
     }

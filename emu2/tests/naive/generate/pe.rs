@@ -5,7 +5,7 @@ use super::operand::{note_read, Port};
 use super::Generator;
 use emu2::asm::{FormRef, Mask, PeInstruction, PeKind, Source, SourceKind};
 use emu2::error::Span;
-use emu2::spec::{DataWidth, End, MatrixKernel, MauPort, Mnemonic, HALVES};
+use emu2::spec::{DataWidth, End, MatrixKernel, MauPort, Mnemonic, Widen, HALVES};
 
 /// At most two MAU instructions share a line.
 const MAU_PER_LINE: usize = 2;
@@ -13,6 +13,7 @@ const MAU_PER_LINE: usize = 2;
 impl Generator<'_> {
     /// Adds instructions with these chances in percent: ALU, MAU, matrix write, matrix read, L1BM.
     pub fn fill(&mut self, line: &mut Line, chances: [u64; 5]) {
+        let l1bm_again = chances[4] * 2;
         let [alu, mau, write, read, l1bm] = chances.map(|percent| self.choices.chance(percent));
         if alu {
             let mnemonic = self.choices.pick(&self.table.alu);
@@ -34,6 +35,9 @@ impl Generator<'_> {
         if l1bm {
             let (transfer, form) = self.choices.pick(&self.table.l1bm);
             self.l1bm(line, transfer, form);
+        }
+        if self.choices.chance(l1bm_again) {
+            self.turn_around(line);
         }
     }
 
@@ -189,19 +193,42 @@ impl Generator<'_> {
         let spec = self.table.spec.clone();
         let resolved = &spec.forms[transfer][form];
         let form = FormRef { transfer, form, parameter: self.parameter(transfer, &resolved.name) };
-        let to_pe = matches!(resolved.destination, End::Pe);
-        let address = self.upper_address(if to_pe { &resolved.source } else { &resolved.destination });
-        let kind = PeKind::L1bm { form, address };
-        let mut instruction =
-            PeInstruction { span: Span::default(), kind, sources: vec![], destinations: vec![], zero_flush: None };
-        if to_pe {
-            instruction.zero_flush = self.flush(line);
-            instruction.destinations = self.destinations(line, false);
-        } else {
-            instruction.sources = vec![self.source(line, Port::default())];
-            line.stores = true;
+        if matches!(resolved.destination, End::Pe) {
+            let address = self.upper_address(&resolved.source);
+            self.load(line, form, Some(address));
+            return;
         }
-        line.pe.push(instruction);
+        let address = self.upper_address(&resolved.destination);
+        // Now and then into the turnaround register only.
+        let address = (!self.choices.chance(25)).then_some(address);
+        let port = Port { extend: resolved.widen == Some(Widen::Written), ..Port::default() };
+        let sources = vec![self.source(line, port)];
+        line.stores |= address.is_some();
+        line.sends = Some(form);
+        let kind = PeKind::L1bm { form, address };
+        line.pe.push(PeInstruction { span: Span::default(), kind, sources, destinations: vec![], zero_flush: None });
+    }
+
+    fn load(&mut self, line: &mut Line, form: FormRef, address: Option<u64>) {
+        let zero_flush = self.flush(line);
+        let destinations = self.destinations(line, false);
+        line.loads = true;
+        let kind = PeKind::L1bm { form, address };
+        line.pe.push(PeInstruction { span: Span::default(), kind, sources: vec![], destinations, zero_flush });
+    }
+
+    /// Brings back what an earlier line sent, with a counterpart of its instruction.
+    fn turn_around(&mut self, line: &mut Line) {
+        let Some(sent) = self.sent.filter(|_| !line.loads) else { return };
+        let counterparts = self.table.counterparts(sent.transfer, sent.form);
+        if counterparts.is_empty() {
+            return;
+        }
+        let (transfer, form) = self.choices.pick(&counterparts);
+        // A shift is the same in both directions.
+        let shifts = self.table.spec.transfers[transfer].name == "l1bmd";
+        let parameter = if shifts { sent.parameter } else { 0 };
+        self.load(line, FormRef { transfer, form, parameter }, None);
     }
 }
 

@@ -76,6 +76,25 @@ impl Table {
         }
     }
 
+    /// Forms that bring back to the PEs what a form sends: the same long words of L1BM, of the same width.
+    pub fn counterparts(&self, transfer: usize, form: usize) -> Vec<(usize, usize)> {
+        let rate = |(t, f): (usize, usize), sends: bool| {
+            let form = &self.spec.forms[t][f];
+            let (End::Memory { width, .. }, true) = (
+                if sends { &form.destination } else { &form.source },
+                matches!(if sends { &form.source } else { &form.destination }, End::Pe),
+            ) else {
+                return None;
+            };
+            let parameter = self.spec.parameters[t].as_ref().map(|p| (p.name.as_str(), 0));
+            let moves = form.evaluate(parameter.as_slice()).expect("a map that was checked");
+            let last = moves.iter().map(|(from, to)| if sends { to.addr } else { from.addr }).max();
+            Some((last, *width))
+        };
+        let sent = rate((transfer, form), true);
+        self.l1bm.iter().copied().filter(|at| sent.is_some() && rate(*at, false) == sent).collect()
+    }
+
     /// Whether an input with lanes of `bits` takes `e` (there is a next lower format) or `r` (it is the lowest).
     pub fn conversions(&self, bits: u32) -> (bool, bool) {
         let format = |bits: u32| self.spec.formats.iter().any(|f| 1 + f.exponent + f.fraction == bits);
