@@ -1,6 +1,7 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
-use super::compute::{BlockKernel, Compute, MauForm, MauOp, OwnPlace, Sent};
+use super::compute::{BlockKernel, Compute, Load, MauForm, MauOp, OwnPlace, Second, Sent};
+use super::direct::Direct;
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
 use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
@@ -44,6 +45,8 @@ pub(super) struct Upper {
 /// Lowers statements of one program; keeps what several of them share.
 pub(super) struct Lowering {
     spec: Arc<Spec>,
+    /// Long words of a plane of a path.
+    plane: usize,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
     upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
@@ -53,6 +56,7 @@ pub(super) struct Lowering {
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
         Lowering {
+            plane: spec.counts.cycle as usize * spec.lanes(),
             spec,
             fixed: HashMap::new(),
             pe_maps: HashMap::new(),
@@ -63,7 +67,8 @@ impl Lowering {
 
     /// The PE part of a step.
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
-        let ops = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
+        let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
+        Direct::plan(&mut ops, self.spec.counts.cycle as usize);
         Ok(Step { ops, forward: step.forward })
     }
 
@@ -104,13 +109,17 @@ impl Lowering {
             flag_writes: Vec::new(),
             zero_flush,
             forward,
+            second: Second::Any,
+            direct: None,
+            live: true,
         };
+        op.second = op.compute.second(self.plane);
         for destination in &instruction.destinations {
             let mask = masked(destination.mask.as_ref());
             match &destination.target {
                 Target::Memory(target) => {
                     let late = spec.memories[target.memory].unit == Unit::Cycle;
-                    let write = Write { access: access(&spec, layout, target), mask };
+                    let write = Write::new(access(&spec, layout, target), mask);
                     if late { &mut op.late_writes } else { &mut op.writes }.push(write);
                 }
                 Target::Base { base, words } => {
@@ -186,8 +195,8 @@ impl Lowering {
                 }
                 let runs = self.pe_map(form, to_pe)?;
                 if to_pe {
-                    let OwnPlace { slot, address } = written.unwrap_or(kept);
-                    (Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm))
+                    let words = runs.iter().map(|run| run.length).sum();
+                    (Compute::Load(Load { place: written.unwrap_or(kept), runs, words }), Some(ForwardUnit::L1bm))
                 } else {
                     // What is kept is shifted when it returns.
                     let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);

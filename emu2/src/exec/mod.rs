@@ -5,6 +5,7 @@
 //! L2BM instructions, MVs and debug statements end a region.
 
 mod compute;
+mod direct;
 mod fixed;
 mod flag;
 mod lower;
@@ -49,6 +50,24 @@ pub fn run(
     program: &Program,
     on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
 ) -> Result<(), RunError> {
+    run_as(machine, program, on_get, false)
+}
+
+/// As [`run`], but every op takes the general path: what the faster forms are tested against.
+pub fn run_general(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+) -> Result<(), RunError> {
+    run_as(machine, program, on_get, true)
+}
+
+fn run_as(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    general: bool,
+) -> Result<(), RunError> {
     let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
     machine.check_usable().map_err(|e| at(0, e))?;
     if machine.spec().fingerprint != program.spec.fingerprint {
@@ -56,7 +75,7 @@ pub fn run(
         let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
         return Err(at(0, Error::new(Code::WrongSpec, message)));
     }
-    let mut engine = Engine::new(program.spec.clone())?;
+    let mut engine = Engine::new(program.spec.clone(), general);
     for item in &program.items {
         if let Err(error) = engine.item(machine, &item.kind, on_get) {
             machine.poison();
@@ -71,12 +90,14 @@ struct Engine {
     lowering: Lowering,
     region: Vec<Step>,
     scratch: Scratch,
+    /// Forwarding paths.
+    paths: usize,
 }
 
 impl Engine {
-    fn new(spec: std::sync::Arc<Spec>) -> Result<Engine, RunError> {
-        let scratch = Scratch::new(&spec);
-        Ok(Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch })
+    fn new(spec: std::sync::Arc<Spec>, general: bool) -> Engine {
+        let (scratch, paths) = (Scratch::new(&spec, general), spec.forwards.len());
+        Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch, paths }
     }
 
     fn item(
@@ -122,13 +143,14 @@ impl Engine {
 
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
-        let region = std::mem::take(&mut self.region);
+        let mut region = std::mem::take(&mut self.region);
         if region.iter().all(|step| step.ops.is_empty()) {
             return;
         }
+        direct::mark_live(&mut region, self.paths);
         let scratch = &self.scratch;
         let l1bs = machine.state.l1b.iter_mut().enumerate();
-        if region.len() < PARALLEL_STEPS {
+        if region.len() < PARALLEL_STEPS || rayon::current_num_threads() == 1 {
             let scratch = &mut self.scratch;
             for (index, l1b) in l1bs {
                 step::run_region(&region, l1b, index, scratch);

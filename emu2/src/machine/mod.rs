@@ -4,11 +4,14 @@ mod access;
 mod layout;
 mod memory_file;
 mod pages;
+mod path;
 mod state;
 
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
 pub use pages::Pages;
+pub(crate) use path::Out;
+pub use path::PathRows;
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 

@@ -1,5 +1,6 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
+use super::each_vector;
 use crate::num::format::FloatFormat;
 use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
@@ -73,12 +74,11 @@ fn rows(
     place: impl Fn(u64) -> u64,
 ) {
     let (nx, nz) = (flip(neg.x, 64), flip(neg.z, 64));
-    let mabs = x.chunks_exact(MAB_PES).zip(z.chunks_exact(MAB_PES)).zip(out.chunks_exact_mut(MAB_PES));
-    for (a, ((x, z), out)) in a.iter().zip(mabs) {
-        let x = std::array::from_fn(|j| x[j] ^ nx);
+    each_vector(a, out.len(), |a, first| {
+        let x = std::array::from_fn(|j| x[first + j] ^ nx);
         for i in 0..MAB_PES {
-            let z = z[i] ^ nz;
-            out[i] = place(if active[i] { a.row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
+            let z = z[first + i] ^ nz;
+            out[first + i] = place(if active[i] { a.row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
         }
-    }
+    });
 }

@@ -1,6 +1,6 @@
 //! Half precision: 16 x 16, exact products of 9-bit mantissas.
 
-use super::power_of_two;
+use super::{each_vector, power_of_two};
 use crate::num::blockfloat::EXTENSION;
 use crate::num::level::{kernel, Level};
 use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
@@ -87,19 +87,24 @@ impl HMatrix {
         matrix
     }
 
-    /// The products of the rows and the vector in stored order, if neither has extended elements: then every product of
+    /// The products of the rows and each vector in stored order, if nothing has extended elements: then every product of
     /// mantissas is a multiple of 2^12 below 2^30, so that 16 of them are exact in singles, as is their sum times its unit.
     #[inline(always)]
-    fn short<const FUSED: bool>(&self, vector: &Vector) -> [f32; N] {
-        let mut sums = [0f32; N];
-        for (column, &x) in self.mantissas.iter().zip(&vector.mantissas) {
-            for (sum, &a) in sums.iter_mut().zip(column) {
-                *sum = if FUSED { a.mul_add(x, *sum) } else { *sum + a * x };
+    fn short<const FUSED: bool, const V: usize>(&self, vectors: &[Vector; V]) -> [[f32; N]; V] {
+        let mut sums = [[0f32; N]; V];
+        for (j, column) in self.mantissas.iter().enumerate() {
+            for (sums, vector) in sums.iter_mut().zip(vectors) {
+                let x = vector.mantissas[j];
+                for (sum, &a) in sums.iter_mut().zip(column) {
+                    *sum = if FUSED { a.mul_add(x, *sum) } else { *sum + a * x };
+                }
             }
         }
-        let vector = unit(vector.exponent);
-        for (sum, &row) in sums.iter_mut().zip(&self.units) {
-            *sum *= row * vector;
+        for (sums, vector) in sums.iter_mut().zip(vectors) {
+            let vector = unit(vector.exponent);
+            for (sum, &row) in sums.iter_mut().zip(&self.units) {
+                *sum *= row * vector;
+            }
         }
         sums
     }
@@ -162,6 +167,9 @@ pub fn h_mfma(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out
     }
 }
 
+/// Vectors that meet a matrix together, so that its columns are loaded once for them: the cycles of a step.
+const TOGETHER: usize = 4;
+
 #[inline(always)]
 fn rows<const FUSED: bool>(
     a: &[HMatrix],
@@ -172,37 +180,60 @@ fn rows<const FUSED: bool>(
     out0: &mut [u64],
     out1: &mut [u64],
 ) {
-    let single = round_to_single;
-    let outs = out0.chunks_exact_mut(MAB_PES).zip(out1.chunks_exact_mut(MAB_PES));
-    let ins = x.chunks_exact(MAB_PES).zip(z0.chunks_exact(MAB_PES)).zip(z1.chunks_exact(MAB_PES));
+    let lanes = a.len() * MAB_PES;
+    let together = lanes * TOGETHER;
+    let split = if together == 0 { 0 } else { x.len() / together * together };
+    for first in (0..split).step_by(together.max(1)) {
+        let range = first..first + together;
+        let (x, z0, z1) = (&x[range.clone()], &z0[range.clone()], &z1[range.clone()]);
+        blocks::<FUSED, TOGETHER>(a, x, z0, z1, neg, &mut out0[range.clone()], &mut out1[range]);
+    }
+    for first in (split..x.len()).step_by(lanes.max(1)) {
+        let range = first..first + lanes;
+        let (x, z0, z1) = (&x[range.clone()], &z0[range.clone()], &z1[range.clone()]);
+        blocks::<FUSED, 1>(a, x, z0, z1, neg, &mut out0[range.clone()], &mut out1[range]);
+    }
+}
+
+/// `V` cycles.
+#[inline(always)]
+fn blocks<const FUSED: bool, const V: usize>(
+    a: &[HMatrix],
+    x: &[u64],
+    z0: &[u64],
+    z1: &[u64],
+    neg: MauNeg,
+    out0: &mut [u64],
+    out1: &mut [u64],
+) {
     let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-    for ((a, ((x, z0), z1)), (out0, out1)) in a.iter().zip(ins).zip(outs) {
-        let vector = Vector::decode(x, nx);
-        let z = addends(z0, z1, nz);
-        if !(a.extended | vector.extended) {
-            let products = a.short::<FUSED>(&vector);
-            let mut sums = [0u32; N];
-            let mut doubtful = 0;
-            for ((sum, p), z) in sums.iter_mut().zip(products).zip(z) {
+    for (mab, a) in a.iter().enumerate() {
+        let at: [usize; V] = std::array::from_fn(|v| v * (x.len() / V) + mab * MAB_PES);
+        let vectors: [Vector; V] = std::array::from_fn(|v| Vector::decode(&x[at[v]..][..MAB_PES], nx));
+        let extended = vectors.iter().fold(a.extended, |any, v| any | v.extended);
+        let products = if extended { [[0.0; N]; V] } else { a.short::<FUSED, V>(&vectors) };
+        for ((at, vector), products) in at.into_iter().zip(&vectors).zip(&products) {
+            let range = at..at + MAB_PES;
+            let z = addends(&z0[range.clone()], &z1[range.clone()], nz);
+            let (out0, out1) = (&mut out0[range.clone()], &mut out1[range]);
+            let mut bits = [0u32; N];
+            let mut doubtful = u32::from(extended);
+            for ((bits, p), z) in bits.iter_mut().zip(products).zip(z) {
                 let s = p + flushed_single(z);
                 doubtful |= u32::from(!(s.abs() < f32::INFINITY));
                 // Adding 0 makes -0 +0.
-                *sum = (s + 0.0).to_bits();
+                *bits = (s + 0.0).to_bits();
             }
-            if doubtful == 0 {
-                for p in 0..MAB_PES {
-                    let lane = |k: usize| u64::from(sums[k * MAB_PES + p]);
-                    out0[p] = lane(0) << 32 | lane(1);
-                    out1[p] = lane(2) << 32 | lane(3);
+            if doubtful != 0 {
+                for (bits, sum) in bits.iter_mut().zip(sums(a, vector, z)) {
+                    *bits = round_to_single(sum) as u32;
                 }
-                continue;
             }
-        }
-        let s = sums(a, &vector, z);
-        for p in 0..MAB_PES {
-            let lane = |k: usize| single(s[k * MAB_PES + p]);
-            out0[p] = lane(0) << 32 | lane(1);
-            out1[p] = lane(2) << 32 | lane(3);
+            for p in 0..MAB_PES {
+                let lane = |k: usize| u64::from(bits[k * MAB_PES + p]);
+                out0[p] = lane(0) << 32 | lane(1);
+                out1[p] = lane(2) << 32 | lane(3);
+            }
         }
     }
 }
@@ -211,15 +242,16 @@ kernel! {
     /// As [`h_mfma`], rounded once to a row of 4 halves.
     pub fn h_mfma_r(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
         let half = round_to::<6, 9>;
-        let ins = x.chunks_exact(MAB_PES).zip(z0.chunks_exact(MAB_PES)).zip(z1.chunks_exact(MAB_PES));
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-        for ((a, ((x, z0), z1)), out) in a.iter().zip(ins).zip(out.chunks_exact_mut(MAB_PES)) {
-            let s = sums(a, &Vector::decode(x, nx), addends(z0, z1, nz));
-            for (p, o) in out.iter_mut().enumerate() {
+        each_vector(a, out.len(), |a, first| {
+            let range = first..first + MAB_PES;
+            let z = addends(&z0[range.clone()], &z1[range.clone()], nz);
+            let s = sums(a, &Vector::decode(&x[range.clone()], nx), z);
+            for (p, o) in out[range].iter_mut().enumerate() {
                 let lane = |k: usize| half(s[k * MAB_PES + p]);
                 *o = lane(0) << 48 | lane(1) << 32 | lane(2) << 16 | lane(3);
             }
-        }
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Mantissas are integers in doubles: products have at most 46 bits, sums of a row 48, so all of it is exact.
 
-use super::power_of_two;
+use super::{each_vector, power_of_two};
 use crate::num::level::kernel;
 use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
@@ -143,8 +143,8 @@ fn rows<A>(
     pack: impl Fn(u64, u64) -> u64,
 ) {
     let (nx, nz) = (flip(neg.x, 32), flip(neg.z, 32));
-    let mabs = x.chunks_exact(MAB_PES).zip(z.chunks_exact(MAB_PES)).zip(out.chunks_exact_mut(MAB_PES));
-    for (a, ((x, z), out)) in a.iter().zip(mabs) {
+    each_vector(a, out.len(), |a, first| {
+        let (x, z, out) = (&x[first..][..MAB_PES], &z[first..][..MAB_PES], &mut out[first..][..MAB_PES]);
         let sums = times(a, x, nx);
         for p in 0..MAB_PES {
             let z = z[p] ^ nz;
@@ -152,7 +152,7 @@ fn rows<A>(
             let second = add_odd(sums[MAB_PES + p], single_to_f64(z & 0xFFFF_FFFF));
             out[p] = pack(first, second);
         }
-    }
+    });
 }
 
 #[inline(always)]
