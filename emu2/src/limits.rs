@@ -1,7 +1,7 @@
 //! What the host can do, to measure the engine against: loops with as little around them as possible, compiled for the
 //! same [level](crate::num::level) as the kernels. Rows are those of the engine, `&[u64]`.
 
-use crate::num::level::{kernel, Level};
+use crate::num::level::{fusing_kernel, kernel};
 
 kernel! {
     /// `out = x + y` on 64-bit words: what a long integer ALU operation reads, computes and writes.
@@ -11,43 +11,21 @@ kernel! {
         }
     }
 
-    /// Dot products of [`DOT_ROWS`] by [`DOT_COLUMNS`] vectors of 16-bit words, added to `sums`: enough of them side by side
-    /// that multiply-adds and not loads are the limit. All vectors have the length of the first one.
-    pub fn multiply_add_16(x: &[&[i16]; DOT_ROWS], y: &[&[i16]; DOT_COLUMNS], sums: &mut [[i32; DOT_COLUMNS]; DOT_ROWS]) {
-        let length = x[0].len();
-        let (x, y) = (x.map(|x| &x[..length]), y.map(|y| &y[..length]));
-        let mut dots = [[0i32; DOT_COLUMNS]; DOT_ROWS];
-        for k in 0..length {
-            for (dots, x) in dots.iter_mut().zip(x) {
-                for (dot, y) in dots.iter_mut().zip(y) {
-                    *dot = dot.wrapping_add(i32::from(x[k]) * i32::from(y[k]));
-                }
-            }
-        }
-        for (sum, dot) in sums.iter_mut().flatten().zip(dots.iter().flatten()) {
-            *sum = sum.wrapping_add(*dot);
-        }
+    /// Adds the squares of 16-bit words: one load for every multiply-add of two pairs, the fewest there can be.
+    pub fn multiply_add_16(x: &[i16], sum: &mut i32) {
+        *sum = x.iter().fold(*sum, |sum, x| sum.wrapping_add(i32::from(*x) * i32::from(*x)));
     }
 }
 
-/// Vectors on either side of [`multiply_add_16`].
-pub const DOT_ROWS: usize = 4;
-/// See [`DOT_ROWS`].
-pub const DOT_COLUMNS: usize = 2;
+fusing_kernel! {
+    /// `out = x * y + z` on doubles.
+    pub fn fma_f64(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) = fma::<FUSED>;
+}
 
-/// `out = x * y + z` on doubles, one rounding.
-pub fn fma_f64(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) {
-    #[inline(always)]
-    fn rows<const FUSED: bool>(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) {
-        for (((o, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
-            *o = if FUSED { x.mul_add(*y, *z) } else { x * y + z };
-        }
-    }
-    let level = Level::current();
-    if level.fuses() {
-        level.call(rows::<true>, (x, y, z, out));
-    } else {
-        level.call(rows::<false>, (x, y, z, out));
+#[inline(always)]
+fn fma<const FUSED: bool>(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) {
+    for (((o, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
+        *o = if FUSED { x.mul_add(*y, *z) } else { x * y + z };
     }
 }
 

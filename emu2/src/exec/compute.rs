@@ -284,6 +284,11 @@ impl Compute {
         }
     }
 
+    /// Whether it is a matrix product: those take all cycles at once, wherever the rows lie.
+    pub(super) fn is_product(&self) -> bool {
+        matches!(self, Compute::Mau(MauOp { matrix: Some(_), .. }))
+    }
+
     /// Whether it sends what the PEs hold to L1BM.
     pub(super) fn sends(&self) -> bool {
         matches!(self, Compute::Store(_) | Compute::Reduce { .. })

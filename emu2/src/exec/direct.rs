@@ -11,6 +11,7 @@ use super::compute::{Compute, Rows};
 use super::maps::Reduce;
 use super::mask::Masked;
 use super::operand::{Access, Origin, Path, Source};
+use super::quick::Quick;
 use super::step::{Op, Step, MAX_SOURCES};
 use crate::machine::{L1b, Out, PathRows};
 use crate::spec::WORDS_PER_LONG;
@@ -24,6 +25,8 @@ pub(super) struct Direct {
     bases: u64,
     /// The one destination may be written at once, unless the forwarding path is needed.
     straight: bool,
+    /// Rows that do not follow each other are brought together first.
+    gather: bool,
 }
 
 /// What a step has besides an op, for the question whether anyone sees its destination too early.
@@ -59,6 +62,8 @@ pub(super) struct Buffers<'a> {
     /// The result of an op that does not write its destination at once.
     pub(super) result: &'a mut PathRows,
     pub(super) reduce: &'a mut Reduce,
+    /// Two planes for each source.
+    pub(super) gathered: &'a mut [Vec<u64>; MAX_SOURCES],
 }
 
 impl Direct {
@@ -93,15 +98,23 @@ impl Direct {
         };
         let accesses = op.sources.iter().filter_map(Source::access).chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
-        let pieces = if !fixed && accesses.clone().all(Access::contiguous) { 1 } else { cycles };
+        let whole = !fixed && accesses.clone().all(Access::contiguous);
+        let gather = op.compute.is_product() && !whole;
+        let pieces = if whole || gather { 1 } else { cycles };
         let bases = accesses.filter_map(|a| a.base).fold(0, |bits, slot| bits | 1 << slot);
         let straight = match &op.compute {
             Compute::Store(_) | Compute::Reduce { .. } => pieces == 1 && l1bm == 1,
             Compute::Load(_) => pieces == 1 && target.is_some(),
             Compute::MatrixWrite(_) => false,
+            _ if gather => target.is_some_and(|w| w.access.contiguous()),
             _ => target.is_some(),
         };
-        Some(Direct { pieces, bases, straight })
+        Some(Direct { pieces, bases, straight, gather })
+    }
+
+    /// If it is one call that writes its destination at once: the base address registers that must be zero, as bits.
+    pub(super) fn whole(&self) -> Option<u64> {
+        (self.pieces == 1 && self.straight && !self.gather).then_some(self.bases)
     }
 
     /// Whether PEs do not differ in the addresses of the op.
@@ -112,7 +125,7 @@ impl Direct {
     /// Runs `op` on the L1B with chip-wide number `index`. True: its destination is written, false: its result is in the
     /// buffer. `keep`: what is sent to L1BM goes into the turnaround register too.
     pub(super) fn run(&self, op: &Op, keep: bool, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
-        let Buffers { lanes, zeros, spare, result, reduce } = buffers;
+        let Buffers { lanes, zeros, spare, result, reduce, gathered } = buffers;
         let straight = self.straight && !op.live;
         if straight && op.compute.sends() {
             send(op, keep, l1b, zeros, reduce);
@@ -120,13 +133,20 @@ impl Direct {
         }
         let narrow = op.narrow(l1b);
         let length = zeros.len() / self.pieces;
+        if self.gather {
+            for (source, planes) in op.sources.iter().zip(gathered.iter_mut()) {
+                source.gather(l1b, index, lanes, planes);
+            }
+        }
+        let gathered = &*gathered;
         let piece = |l1b: &L1b, c: usize, spare: &mut [u64], out: Out<'_>| match &op.compute {
             Compute::Load(load) => load.run(l1b, out),
             compute => {
                 let zeros = &zeros[..length];
                 let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
-                for (source, rows) in op.sources.iter().zip(&mut sources) {
-                    *rows = source.rows(l1b, index, c, lanes, zeros);
+                for ((source, rows), planes) in op.sources.iter().zip(&mut sources).zip(gathered) {
+                    *rows =
+                        if self.gather { planes.split_at(length) } else { source.rows(l1b, index, c, lanes, zeros) };
                 }
                 let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
                 compute.run(sources, Rows { l1b, zeros }, c, spare, out);
@@ -166,15 +186,18 @@ impl Direct {
 fn send(op: &Op, keep: bool, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
     let L1b { pe, forward, own, .. } = l1b;
     let path = match op.sources.first().map(|s| &s.origin) {
-        Some(Origin::Memory(access)) => (&pe[access.slot][access.row(0) * zeros.len() / access.at.len()..][..zeros.len()], zeros),
+        Some(Origin::Memory(access)) => {
+            (&pe[access.slot][access.row(0) * zeros.len() / access.at.len()..][..zeros.len()], zeros)
+        }
         Some(Origin::Forward(at)) => forward[*at].planes(),
         _ => (zeros, zeros),
     };
     op.compute.send(path, keep, own, reduce);
 }
 
-/// Marks the ops whose forwarding path is read before it is written again, or outlives the region.
-pub(super) fn mark_live(region: &mut [Step], paths: usize) {
+/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, and finds the steps
+/// that are quick since theirs is not.
+pub(super) fn mark_live(region: &mut [Step], paths: usize, lanes: usize) {
     let mut live = vec![true; paths];
     for step in region.iter_mut().rev() {
         // Of two ops with the same path the last one wins.
@@ -186,5 +209,9 @@ pub(super) fn mark_live(region: &mut [Step], paths: usize) {
                 live[path] = true;
             }
         }
+        step.quick = match &step.ops[..] {
+            [op] => Quick::of(op, lanes),
+            _ => None,
+        };
     }
 }

@@ -69,7 +69,7 @@ impl Lowering {
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
         Direct::plan(&mut ops, self.spec.counts.cycle as usize);
-        Ok(Step { ops, forward: step.forward })
+        Ok(Step { quick: None, ops, forward: step.forward })
     }
 
     fn instruction(&mut self, layout: &Layout, instruction: &PeInstruction) -> Result<Op, Error> {

@@ -14,6 +14,7 @@ mod mask;
 mod matrix;
 mod mv;
 mod operand;
+mod quick;
 mod step;
 mod upper;
 
@@ -147,7 +148,7 @@ impl Engine {
         if region.iter().all(|step| step.ops.is_empty()) {
             return;
         }
-        direct::mark_live(&mut region, self.paths);
+        direct::mark_live(&mut region, self.paths, machine.spec().lanes());
         let scratch = &self.scratch;
         let l1bs = machine.state.l1b.iter_mut().enumerate();
         if region.len() < PARALLEL_STEPS || rayon::current_num_threads() == 1 {

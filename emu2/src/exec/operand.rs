@@ -178,6 +178,35 @@ impl Source {
         }
     }
 
+    /// Brings the rows of a plain source together in two planes.
+    pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, planes: &mut [u64]) {
+        let length = planes.len() / 2;
+        let (p0, p1) = planes.split_at_mut(length);
+        let rows = p0.chunks_exact_mut(lanes).zip(p1.chunks_exact_mut(lanes));
+        for (c, (p0, p1)) in rows.enumerate() {
+            match &self.origin {
+                Origin::Memory(access) => {
+                    let rows = &l1b.pe[access.slot][access.row(c) * lanes..];
+                    p0.copy_from_slice(&rows[..lanes]);
+                    if access.words > WORDS_PER_LONG {
+                        p1.copy_from_slice(&rows[lanes..2 * lanes]);
+                    } else {
+                        p1.fill(0);
+                    }
+                }
+                Origin::Forward(path) => {
+                    let (l0, l1) = l1b.forward[*path].planes();
+                    p0.copy_from_slice(&l0[c * lanes..][..lanes]);
+                    p1.copy_from_slice(&l1[c * lanes..][..lanes]);
+                }
+                Origin::Fixed(rows) => {
+                    p0.copy_from_slice(&rows[index * lanes..][..lanes]);
+                    p1.copy_from_slice(&rows[index * lanes..][..lanes]);
+                }
+            }
+        }
+    }
+
     /// The path in cycle `c`. Narrow reads are left-aligned; the rest of the path is 0 (guess).
     pub(super) fn fetch<'a>(
         &'a self,

@@ -6,12 +6,15 @@ use super::flag::FlagWrite;
 use super::maps::Reduce;
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
+use super::quick::Quick;
 use crate::machine::{L1b, PathRows};
 use crate::spec::{Spec, Unit};
 
 /// A lowered PE line.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
+    /// How it runs if it is a single op on plain rows; see [`super::direct::mark_live`].
+    pub(super) quick: Option<Quick>,
     pub(super) ops: Vec<Op>,
     /// False: forwarding paths keep their values.
     pub(super) forward: bool,
@@ -81,6 +84,7 @@ pub(super) struct Scratch {
     /// One for each instruction of the line.
     results: Vec<Outcome>,
     reduce: Reduce,
+    gathered: [Vec<u64>; MAX_SOURCES],
     base_slots: Vec<usize>,
     /// Every op takes the general path.
     general: bool,
@@ -111,6 +115,7 @@ impl Scratch {
             mask: MaskRows::new(lanes),
             results: Vec::new(),
             reduce: Reduce::default(),
+            gathered: std::array::from_fn(|_| vec![0; 2 * cycles * lanes]),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
             general,
         }
@@ -125,6 +130,12 @@ pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &
         for op in &step.ops {
             op.compute.prepare(l1b, scratch.lanes);
         }
+        if let (Some(quick), [op], false) = (&step.quick, &step.ops[..], scratch.general) {
+            if quick.fits(l1b) {
+                quick.run(op, step.forward, l1b, &scratch.zeros, &mut scratch.spare, &mut scratch.reduce);
+                continue;
+            }
+        }
         if compute(step, l1b, index, scratch) {
             write(step, l1b, scratch);
         }
@@ -133,7 +144,7 @@ pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &
 
 /// Results and flags of every instruction, from the state before the step. False: nothing is left to be written.
 fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> bool {
-    let Scratch { lanes, cycles, zeros, fetch, spare, mask, results, reduce, general, .. } = scratch;
+    let Scratch { lanes, cycles, zeros, fetch, spare, mask, results, reduce, gathered, general, .. } = scratch;
     let (lanes, plane) = (*lanes, zeros.len());
     while results.len() < step.ops.len() {
         results.push(Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false });
@@ -146,7 +157,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
             continue;
         }
         if let Some(direct) = direct {
-            let buffers = Buffers { lanes, zeros, spare, result: &mut outcome.path, reduce };
+            let buffers = Buffers { lanes, zeros, spare, result: &mut outcome.path, reduce, gathered };
             outcome.done = direct.run(op, step.forward, l1b, index, buffers);
             left |= !outcome.done;
             continue;

@@ -115,7 +115,7 @@ impl Level {
         self.0 != Kind::Baseline || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
     }
 
-    /// Calls `f` with `args`, compiled for this level if all of it is `#[inline(always)]`.
+    /// Calls `f` with `args`, compiled for this level.
     #[inline]
     pub(crate) fn call<A, F: Apply<A>>(self, f: F, args: A) {
         match self.0 {
@@ -143,43 +143,48 @@ fn v4<A, F: Apply<A>>(f: F, args: A) {
     f.apply(args);
 }
 
-/// A function that takes the tuple `A` as its arguments.
+/// What has a clone for every level: `apply` must be `#[inline(always)]`, and so must what it calls, since only what is
+/// inlined into a clone is compiled for its level. Function items and large closures as arguments are calls of their own.
 pub(crate) trait Apply<A> {
     /// Calls it.
     fn apply(self, args: A);
 }
-
-macro_rules! apply {
-    ($($arg:ident)*) => {
-        impl<F, $($arg),*> Apply<($($arg,)*)> for F
-        where
-            F: FnOnce($($arg),*),
-        {
-            #[inline(always)]
-            #[allow(non_snake_case)]
-            fn apply(self, ($($arg,)*): ($($arg,)*)) {
-                self($($arg),*);
-            }
-        }
-    };
-}
-
-apply!(A B C);
-apply!(A B C D);
-apply!(A B C D E);
-apply!(A B C D E G);
-apply!(A B C D E G H);
-apply!(A B C D E G H I);
 
 /// Declares a kernel: a function that has a clone for every level and calls that of the current one.
 macro_rules! kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
         $vis fn $name($($arg: $ty),*) {
-            #[inline(always)]
-            fn body($($arg: $ty),*) $body
-            $crate::num::level::Level::current().call(body, ($($arg,)*));
+            struct Body;
+            impl $crate::num::level::Apply<($($ty,)*)> for Body {
+                #[inline(always)]
+                fn apply(self, ($($arg,)*): ($($ty,)*)) $body
+            }
+            $crate::num::level::Level::current().call(Body, ($($arg,)*));
         }
     )*};
 }
 pub(crate) use kernel;
+
+/// Declares a kernel that is told whether the host's fused multiply-add is one instruction, by the constant `FUSED`.
+macro_rules! fusing_kernel {
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;)*) => {$(
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) {
+            struct Body<const FUSED: bool>;
+            impl<const FUSED: bool> $crate::num::level::Apply<($($ty,)*)> for Body<FUSED> {
+                #[inline(always)]
+                fn apply(self, ($($arg,)*): ($($ty,)*)) {
+                    $body($($arg),*);
+                }
+            }
+            let level = $crate::num::level::Level::current();
+            if level.fuses() {
+                level.call(Body::<true>, ($($arg,)*));
+            } else {
+                level.call(Body::<false>, ($($arg,)*));
+            }
+        }
+    )*};
+}
+pub(crate) use fusing_kernel;

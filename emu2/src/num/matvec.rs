@@ -24,15 +24,9 @@ fn power_of_two(exp: i64) -> f64 {
     f64::from_bits(((exp + 1023) as u64) << 52)
 }
 
-/// Calls `each(matrix, first long word)` for every MAB and cycle, all cycles of a MAB together.
+/// Number of the MAB and first long word of every vector in rows of `length` long words, all cycles of a MAB together.
 #[inline(always)]
-fn each_vector<A>(a: &[A], length: usize, mut each: impl FnMut(&A, usize)) {
-    let lanes = a.len() * MAB_PES;
-    for (mab, a) in a.iter().enumerate() {
-        let mut first = mab * MAB_PES;
-        while first < length {
-            each(a, first);
-            first += lanes;
-        }
-    }
+fn vectors(mabs: usize, length: usize) -> impl Iterator<Item = (usize, usize)> {
+    let cycles = if mabs == 0 { 0 } else { length / (mabs * MAB_PES) };
+    (0..mabs).flat_map(move |mab| (0..cycles).map(move |c| (mab, (c * mabs + mab) * MAB_PES)))
 }

@@ -6,6 +6,8 @@
 //!
 //! Outputs are normalised: infinities have fraction 0, zeros are +0, nothing is denormal.
 
+use super::level::kernel;
+
 mod double;
 mod half;
 mod round;
@@ -49,6 +51,7 @@ pub enum MauOutput {
     HReduced,
 }
 
+kernel! {
 /// MAU flags: 1 where the sign of the output lane is 0. `out0` is the L0 row, `out1` the L1 row (used by
 /// [`MauOutput::H`] only, else it may be empty); `flags` has one entry per PE, b0 = value 8.
 pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]) {
@@ -65,6 +68,7 @@ pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]
             }
         }
     }
+}
 }
 
 #[inline(always)]

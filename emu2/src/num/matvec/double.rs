@@ -1,6 +1,6 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
-use super::each_vector;
+use super::vectors;
 use crate::num::format::FloatFormat;
 use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
@@ -74,11 +74,12 @@ fn rows(
     place: impl Fn(u64) -> u64,
 ) {
     let (nx, nz) = (flip(neg.x, 64), flip(neg.z, 64));
-    each_vector(a, out.len(), |a, first| {
+    for (mab, first) in vectors(a.len(), out.len()) {
         let x = std::array::from_fn(|j| x[first + j] ^ nx);
         for i in 0..MAB_PES {
             let z = z[first + i] ^ nz;
-            out[first + i] = place(if active[i] { a.row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
+            out[first + i] =
+                place(if active[i] { a[mab].row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
         }
-    });
+    }
 }

@@ -1,8 +1,8 @@
 //! Half precision: 16 x 16, exact products of 9-bit mantissas.
 
-use super::{each_vector, power_of_two};
+use super::{power_of_two, vectors};
 use crate::num::blockfloat::EXTENSION;
-use crate::num::level::{kernel, Level};
+use crate::num::level::{fusing_kernel, kernel};
 use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
 
@@ -17,8 +17,8 @@ const FRAC: u16 = 0x01FF;
 
 /// A decoded matrix register of halves.
 ///
-/// Rows are stored lane by lane (all PEs' first results, then all second ones) and columns in the order in which a row
-/// of long words lies in memory, so that products and sums run over whole vectors.
+/// Rows and columns are stored in the order in which results and vectors lie in memory, so that all loops run over whole
+/// vectors.
 #[derive(Clone, Debug)]
 pub struct HMatrix {
     /// Signed mantissas in units of an extended element, `[column][row]`.
@@ -31,9 +31,11 @@ pub struct HMatrix {
     extended: bool,
 }
 
-/// Where row `i` of a register is stored.
+/// Where row `i` of a register is stored: where its result lies in the rows L0 and L1 of singles, as they are in memory.
 const fn place(i: usize) -> usize {
-    i % LANES * MAB_PES + i / LANES
+    let (pe, lane) = (i / LANES, i % LANES);
+    // The last lane of a little-endian long word comes first.
+    lane / 2 * (2 * MAB_PES) + 2 * pe + (1 - lane % 2)
 }
 
 /// Signed mantissa in units of an extended element.
@@ -87,26 +89,26 @@ impl HMatrix {
         matrix
     }
 
-    /// The products of the rows and each vector in stored order, if nothing has extended elements: then every product of
+    /// The products of the rows and the vector in stored order, if neither has extended elements: then every product of
     /// mantissas is a multiple of 2^12 below 2^30, so that 16 of them are exact in singles, as is their sum times its unit.
     #[inline(always)]
-    fn short<const FUSED: bool, const V: usize>(&self, vectors: &[Vector; V]) -> [[f32; N]; V] {
-        let mut sums = [[0f32; N]; V];
-        for (j, column) in self.mantissas.iter().enumerate() {
-            for (sums, vector) in sums.iter_mut().zip(vectors) {
-                let x = vector.mantissas[j];
-                for (sum, &a) in sums.iter_mut().zip(column) {
-                    *sum = if FUSED { a.mul_add(x, *sum) } else { *sum + a * x };
-                }
+    fn short<const FUSED: bool>(&self, vector: &Vector) -> [f32; N] {
+        // Two sums, so that an addition need not wait for the one before.
+        let (mut even, mut odd) = ([0f32; N], [0f32; N]);
+        let pairs = self.mantissas.chunks_exact(2).zip(vector.mantissas.chunks_exact(2));
+        for (columns, x) in pairs {
+            for (sum, &a) in even.iter_mut().zip(&columns[0]) {
+                *sum = if FUSED { a.mul_add(x[0], *sum) } else { *sum + a * x[0] };
+            }
+            for (sum, &a) in odd.iter_mut().zip(&columns[1]) {
+                *sum = if FUSED { a.mul_add(x[1], *sum) } else { *sum + a * x[1] };
             }
         }
-        for (sums, vector) in sums.iter_mut().zip(vectors) {
-            let vector = unit(vector.exponent);
-            for (sum, &row) in sums.iter_mut().zip(&self.units) {
-                *sum *= row * vector;
-            }
+        let vector = unit(vector.exponent);
+        for ((sum, odd), &row) in even.iter_mut().zip(odd).zip(&self.units) {
+            *sum = (*sum + odd) * (row * vector);
         }
-        sums
+        even
     }
 
     /// The exact products of the rows and the vector, in stored order.
@@ -155,20 +157,11 @@ impl Vector {
     }
 }
 
-/// `out = A * x + z` per MAB: `x` is a row of 4 halves, addend and output are 4 singles in two rows (L0, L1). PE p holds
-/// elements `4p..4p + 4`.
-pub fn h_mfma(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
-    let level = Level::current();
-    let args = (a, x, z0, z1, neg, out0, out1);
-    if level.fuses() {
-        level.call(rows::<true>, args);
-    } else {
-        level.call(rows::<false>, args);
-    }
+fusing_kernel! {
+    /// `out = A * x + z` per MAB: `x` is a row of 4 halves, addend and output are 4 singles in two rows (L0, L1). PE p holds
+    /// elements `4p..4p + 4`.
+    pub fn h_mfma(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) = rows::<FUSED>;
 }
-
-/// Vectors that meet a matrix together, so that its columns are loaded once for them: the cycles of a step.
-const TOGETHER: usize = 4;
 
 #[inline(always)]
 fn rows<const FUSED: bool>(
@@ -180,61 +173,31 @@ fn rows<const FUSED: bool>(
     out0: &mut [u64],
     out1: &mut [u64],
 ) {
-    let lanes = a.len() * MAB_PES;
-    let together = lanes * TOGETHER;
-    let split = if together == 0 { 0 } else { x.len() / together * together };
-    for first in (0..split).step_by(together.max(1)) {
-        let range = first..first + together;
-        let (x, z0, z1) = (&x[range.clone()], &z0[range.clone()], &z1[range.clone()]);
-        blocks::<FUSED, TOGETHER>(a, x, z0, z1, neg, &mut out0[range.clone()], &mut out1[range]);
-    }
-    for first in (split..x.len()).step_by(lanes.max(1)) {
-        let range = first..first + lanes;
-        let (x, z0, z1) = (&x[range.clone()], &z0[range.clone()], &z1[range.clone()]);
-        blocks::<FUSED, 1>(a, x, z0, z1, neg, &mut out0[range.clone()], &mut out1[range]);
-    }
-}
-
-/// `V` cycles.
-#[inline(always)]
-fn blocks<const FUSED: bool, const V: usize>(
-    a: &[HMatrix],
-    x: &[u64],
-    z0: &[u64],
-    z1: &[u64],
-    neg: MauNeg,
-    out0: &mut [u64],
-    out1: &mut [u64],
-) {
     let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-    for (mab, a) in a.iter().enumerate() {
-        let at: [usize; V] = std::array::from_fn(|v| v * (x.len() / V) + mab * MAB_PES);
-        let vectors: [Vector; V] = std::array::from_fn(|v| Vector::decode(&x[at[v]..][..MAB_PES], nx));
-        let extended = vectors.iter().fold(a.extended, |any, v| any | v.extended);
-        let products = if extended { [[0.0; N]; V] } else { a.short::<FUSED, V>(&vectors) };
-        for ((at, vector), products) in at.into_iter().zip(&vectors).zip(&products) {
-            let range = at..at + MAB_PES;
-            let z = addends(&z0[range.clone()], &z1[range.clone()], nz);
-            let (out0, out1) = (&mut out0[range.clone()], &mut out1[range]);
-            let mut bits = [0u32; N];
-            let mut doubtful = u32::from(extended);
+    for (mab, first) in vectors(a.len(), x.len()) {
+        let (a, range) = (&a[mab], first..first + MAB_PES);
+        let vector = Vector::decode(&x[range.clone()], nx);
+        let z = addends(&z0[range.clone()], &z1[range.clone()], nz);
+        let extended = a.extended | vector.extended;
+        let mut bits = [0u32; N];
+        let mut doubtful = 0;
+        if !extended {
+            let products = a.short::<FUSED>(&vector);
             for ((bits, p), z) in bits.iter_mut().zip(products).zip(z) {
                 let s = p + flushed_single(z);
                 doubtful |= u32::from(!(s.abs() < f32::INFINITY));
                 // Adding 0 makes -0 +0.
                 *bits = (s + 0.0).to_bits();
             }
-            if doubtful != 0 {
-                for (bits, sum) in bits.iter_mut().zip(sums(a, vector, z)) {
-                    *bits = round_to_single(sum) as u32;
-                }
-            }
-            for p in 0..MAB_PES {
-                let lane = |k: usize| u64::from(bits[k * MAB_PES + p]);
-                out0[p] = lane(0) << 32 | lane(1);
-                out1[p] = lane(2) << 32 | lane(3);
+        }
+        if extended | (doubtful != 0) {
+            for (bits, sum) in bits.iter_mut().zip(sums(a, &vector, z)) {
+                *bits = round_to_single(sum) as u32;
             }
         }
+        let (upper, lower) = bits.split_at(N / 2);
+        bytemuck::cast_slice_mut(&mut out0[range.clone()]).copy_from_slice(upper);
+        bytemuck::cast_slice_mut(&mut out1[range]).copy_from_slice(lower);
     }
 }
 
@@ -243,15 +206,15 @@ kernel! {
     pub fn h_mfma_r(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
         let half = round_to::<6, 9>;
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-        each_vector(a, out.len(), |a, first| {
-            let range = first..first + MAB_PES;
+        for (mab, first) in vectors(a.len(), out.len()) {
+            let (a, range) = (&a[mab], first..first + MAB_PES);
             let z = addends(&z0[range.clone()], &z1[range.clone()], nz);
             let s = sums(a, &Vector::decode(&x[range.clone()], nx), z);
             for (p, o) in out[range].iter_mut().enumerate() {
-                let lane = |k: usize| half(s[k * MAB_PES + p]);
+                let lane = |k: usize| half(s[place(LANES * p + k)]);
                 *o = lane(0) << 48 | lane(1) << 32 | lane(2) << 16 | lane(3);
             }
-        });
+        }
     }
 }
 
@@ -259,12 +222,10 @@ kernel! {
 #[inline(always)]
 fn addends(z0: &[u64], z1: &[u64], flip: u64) -> [u32; N] {
     let mut all = [0; N];
-    for p in 0..MAB_PES {
-        let (z0, z1) = (z0[p] ^ flip, z1[p] ^ flip);
-        all[p] = (z0 >> 32) as u32;
-        all[MAB_PES + p] = z0 as u32;
-        all[2 * MAB_PES + p] = (z1 >> 32) as u32;
-        all[3 * MAB_PES + p] = z1 as u32;
+    all[..N / 2].copy_from_slice(bytemuck::cast_slice(z0));
+    all[N / 2..].copy_from_slice(bytemuck::cast_slice(z1));
+    for z in &mut all {
+        *z ^= flip as u32;
     }
     all
 }

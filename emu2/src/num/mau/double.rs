@@ -78,13 +78,13 @@ kernel! {
     /// multiplier omits (16 on MN-Core 2).
     pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
         if !Level::current().fuses() {
-            return rows(x, y, z, neg, omit, out, double);
+            return rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
         }
         let bound = error_bound(omit);
         let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
         for (((x, y), z), out) in blocks {
             if !fast(x, y, z, neg, omit, bound, out) {
-                rows(x, y, z, neg, omit, out, double);
+                rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
             }
         }
     }
@@ -94,7 +94,7 @@ kernel! {
         let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
         for ((x, z), out) in blocks {
             if !sum(x, z, neg, out) {
-                rows(x, &[1f64.to_bits(); BLOCK][..x.len()], z, neg, 0, out, double);
+                rows(x, &[1f64.to_bits(); BLOCK][..x.len()], z, neg, 0, out, |s, p, e, z| double(s, p, e, z));
             }
         }
     }
