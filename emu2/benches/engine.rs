@@ -14,7 +14,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-const STEPS: usize = 64;
+/// Steps of a program: enough that neither the evaluation of index maps nor a region's last forwarding update shows.
+const STEPS: usize = 256;
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 

@@ -2,6 +2,7 @@
 
 use super::operand::Path;
 use crate::error::{Code, Error};
+use crate::num::level::kernel;
 use crate::num::reduce::ReduceKernel;
 use crate::num::MAB_PES;
 use crate::spec::{Move, Place, Spec, WORD_BITS};
@@ -175,18 +176,20 @@ impl PeRun {
     }
 }
 
-/// Fills `target` with `words` again and again.
-fn repeat(words: &[u64], target: &mut [u64]) {
-    if let [word] = words {
-        target.fill(*word);
-    } else if let Ok(words) = <[u64; MAB_PES]>::try_from(words) {
-        // What every MAB gets: the length is known, so that this is a store per MAB.
-        for to in target.chunks_exact_mut(MAB_PES) {
-            to.copy_from_slice(&words);
-        }
-    } else {
-        for to in target.chunks_mut(words.len()) {
-            to.copy_from_slice(&words[..to.len()]);
+kernel! {
+    /// Fills `target` with `words` again and again.
+    fn repeat(words: &[u64], target: &mut [u64]) {
+        if let [word] = words {
+            target.fill(*word);
+        } else if let Ok(words) = <[u64; MAB_PES]>::try_from(words) {
+            // What every MAB gets: the length is known, so that this is a store per MAB.
+            for to in target.chunks_exact_mut(MAB_PES) {
+                to.copy_from_slice(&words);
+            }
+        } else {
+            for to in target.chunks_mut(words.len()) {
+                to.copy_from_slice(&words[..to.len()]);
+            }
         }
     }
 }

@@ -185,7 +185,7 @@ fn rows<const FUSED: bool>(
             let products = a.short::<FUSED>(&vector);
             for ((bits, p), z) in bits.iter_mut().zip(products).zip(z) {
                 let s = p + flushed_single(z);
-                doubtful |= u32::from(!(s.abs() < f32::INFINITY));
+                doubtful |= u32::from(!s.is_finite());
                 // Adding 0 makes -0 +0.
                 *bits = (s + 0.0).to_bits();
             }

@@ -7,6 +7,9 @@
 //! A sum is formed at fixed width with a sticky bit: the operand with the larger exponent keeps all its bits, the other
 //! one is shifted right and what leaves is remembered in the last bit.
 
+// A function item as an argument would be a call of its own, compiled for no level.
+#![allow(clippy::redundant_closure)]
+
 use super::{finish, flip, MauNeg, UNDERFLOW_AFTER_ROUNDING};
 use crate::num::format::FloatFormat;
 use crate::num::level::{kernel, Level};
@@ -171,7 +174,7 @@ fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
     for ((o, &x), &z) in out.iter_mut().zip(x).zip(z) {
         let sum = flushed(x ^ nx) + flushed(z ^ nz);
         // Infinities are numbers to the machine.
-        doubtful |= u64::from(!(sum.abs() < f64::INFINITY));
+        doubtful |= u64::from(!sum.is_finite());
         // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
         let sum = if sum.abs() < f64::MIN_POSITIVE { 0.0 } else { sum };
         *o = (sum + 0.0).to_bits();

@@ -59,7 +59,7 @@ fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, pair: impl Fn(u64) -> u64,
     let mut doubtful = 0;
     for (((o, &a), &b), &z) in out.iter_mut().zip(a).zip(b).zip(z) {
         let sum = half_to_single(a ^ nx & 0x8000) * half_to_single(b) + flushed(z ^ nz);
-        doubtful |= u32::from(!(sum.abs() < f32::INFINITY));
+        doubtful |= u32::from(!sum.is_finite());
         // The smallest product is far above the smallest single. Adding 0 makes -0 +0.
         *o = (sum + 0.0).to_bits();
     }

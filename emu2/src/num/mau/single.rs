@@ -5,6 +5,9 @@
 //! products nor the rounding of the sum can have changed it. Blocks of lanes for which that fails, or that leave the host's
 //! and the machine's common range, take the exact path.
 
+// A function item as an argument would be a call of its own, compiled for no level.
+#![allow(clippy::redundant_closure)]
+
 use super::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::level::{fusing_kernel, kernel};
 
@@ -161,7 +164,7 @@ fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
     for ((o, &x), &z) in out.iter_mut().zip(x).zip(z) {
         let sum = flushed(x ^ nx) + flushed(z ^ nz);
         // Infinities are numbers to the machine.
-        doubtful |= u32::from(!(sum.abs() < f32::INFINITY));
+        doubtful |= u32::from(!sum.is_finite());
         // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
         let sum = if sum.abs() < f32::MIN_POSITIVE { 0.0 } else { sum };
         *o = (sum + 0.0).to_bits();
