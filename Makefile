@@ -63,9 +63,10 @@ lint-python: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# docs/isa from the spec; `make test` fails when it is stale.
-manual:
+# docs/isa from the spec, docs/operators.md from the registry; `make test` fails when they are stale.
+manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
+	$(BIN)/python -m pycompiler.layers.document
 
 bench: $(STAMP)
 	cargo bench --package emu2

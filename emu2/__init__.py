@@ -9,8 +9,11 @@
 """
 
 from emu2._core import (
+    Device,
     IndexMap,
+    Kernel,
     Machine,
+    MemoryFiles,
     Program,
     Report,
     Spec,
@@ -26,11 +29,14 @@ from emu2.errors import AssembleError, Diagnostic, Emu2Error, EmulatorError, Run
 
 __all__ = [
     "AssembleError",
+    "Device",
     "Diagnostic",
     "Emu2Error",
     "EmulatorError",
     "IndexMap",
+    "Kernel",
     "Machine",
+    "MemoryFiles",
     "Program",
     "Report",
     "RunError",

@@ -23,7 +23,7 @@ from emu2.console import (
     reporting,
     warned,
 )
-from emu2.words_cli import Policy, asm, called_as, disasm, load_program
+from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
 spec_option = click.option(
     "--spec",
@@ -46,8 +46,8 @@ def cli() -> None:
 @click.option("-d", "--dump", "dump_path", help="Write dump lines here instead of to stdout.")
 @spec_option
 @click.option("--report", "report_path", help="Write steps, cycles and counters as JSON.")
-@click.option("-c", "--load-memory-file", "load_path", help="JSON of regions to load first.")
-@click.option("--save-memory-file", "save_path", help="JSON of regions to save afterwards.")
+@click.option("--trace", "trace_path", help="Write the time line as JSON that Perfetto opens.")
+@memory_options
 @strict_option
 @form_option
 def run(
@@ -55,8 +55,10 @@ def run(
     dump_path: str | None,
     spec_name: str,
     report_path: str | None,
-    load_path: str | None,
-    save_path: str | None,
+    trace_path: str | None,
+    config: str | None,
+    load: str | None,
+    save: str | None,
     strict: bool,
     form: Form,
 ) -> None:
@@ -69,18 +71,20 @@ def run(
         shown = ", ".join(f"{tag:02x}" for tag in tags)
         remedy = "tag the MV, or run without --strict"
         fail(diagnostic("R0008", f"{file}: waits for tags that no MV carries: {shown}", remedy))
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save)
     machine = emu2.Machine(spec)
-    if load_path is not None:
-        machine.load_memory_file(load_path)
+    files.load(machine)
     with Output(dump_path, sys.stdout) as sink:
         # After an error half way the file holds the lines before it, if there are none too.
         sink.open()
         report = machine.run(program, dump=sink)
-    if save_path is not None:
-        machine.save_memory_file(save_path)
+    files.save(machine)
     if report_path is not None:
         with Output(report_path, sys.stdout) as sink:
             sink.write(json.dumps(report.counters, indent=2) + "\n")
+    if trace_path is not None:
+        with Output(trace_path, sys.stdout) as sink:
+            program.trace(sink)
 
 
 @cli.command()

@@ -45,6 +45,32 @@ inferred_option = click.option(
 )
 
 
+def memory_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of memory files: `config`, `load` and `save`."""
+    options = (
+        click.option("-c", "config", help="JSON of regions to load first and to save afterwards."),
+        click.option(
+            "--load-memory-file",
+            "load",
+            help="JSON of regions to load first; or the data of those in -c without `file`.",
+        ),
+        click.option(
+            "--save-memory-file",
+            "save",
+            help="JSON of regions to save afterwards; or where those in -c without `file` go.",
+        ),
+        click.option(
+            "--offchip-memory-init",
+            type=click.Choice(["zero"]),
+            expose_value=False,
+            help="DRAM and PDM begin with zeros. Here they always do.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def assembled(data: bytes, name: str, spec: emu2.Spec) -> emu2.Program:
     """Return the program of assembled text or of a container."""
     if data.startswith(CONTAINER_MAGIC):
@@ -142,15 +168,7 @@ def assemble3(
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-i", "source", help="Assembled text, or a container; stdin without it.")
 @click.option("-d", "dump", help="Write dump lines here instead of to stderr.")
-@click.option("-c", "config", help="JSON of regions to load first and to save afterwards.")
-@click.option("--load-memory-file", "load", help="JSON of regions to load first.")
-@click.option("--save-memory-file", "save", help="JSON of regions to save afterwards.")
-@click.option(
-    "--offchip-memory-init",
-    type=click.Choice(["zero"]),
-    expose_value=False,
-    help="DRAM and PDM begin with zeros. Here they always do.",
-)
+@memory_options
 @click.option("--dirty", is_flag=True, help="Taken for compatibility; memories begin with zeros.")
 @spec_option
 def gpfn3_package_main(
@@ -167,17 +185,14 @@ def gpfn3_package_main(
     program = warned(assembled(read_bytes(source), source or "<stdin>", spec))
     if dirty:
         click.echo("note: --dirty changes nothing here: all memories begin with zeros", err=True)
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save)
     machine = emu2.Machine(spec)
-    for path in (config, load):
-        if path is not None:
-            machine.load_memory_file(path)
+    files.load(machine)
     with Output(dump, sys.stderr) as sink:
         # After an error half way the file holds the lines before it, if there are none too.
         sink.open()
         machine.run(program, dump=sink)
-    for path in (config, save):
-        if path is not None:
-            machine.save_memory_file(path)
+    files.save(machine)
 
 
 def run_assemble3(arguments: list[str] | None = None) -> NoReturn:

@@ -16,6 +16,7 @@ from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
 from .pfvm.names import keys
+from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pipeline import compile_onnx, warn_of_fallback
 from .report.codegen_dir import (
@@ -59,6 +60,9 @@ def build(
             report.note(note)
         with report.running("export"):
             model = make_model()
+        _serialized(model)  # what is too large for ONNX no pass can read either
+        with report.running("pfvm"):
+            model = optimise(model)
         files = {MODEL_ONNX: _serialized(model)}
         try:
             if board is None:
@@ -68,6 +72,7 @@ def build(
                 files[MODEL_VSM] = made.vsm.encode()
                 files[MODEL_APP] = write_app(made.app)
                 files[L3IR] = made.l3ir.encode()
+                files |= {name: text.encode() for name, text in made.dumps.items()}
                 function = DeviceFunction(made.app, board)
         except PycompilerError:
             raise
@@ -102,7 +107,7 @@ def _artifacts(
             warn_of_fallback(report)
             return kept
     compiled = compile_onnx(model, target, options, report)
-    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir)
+    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)
     if cache is not None:
         cache.store(key, made, report)
     return made

@@ -33,6 +33,7 @@ from .pfvm.names import graphs
 from .report.report import Report
 
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
+_DUMPS = "dumps/"
 
 #: What of the report an entry keeps; the rest belongs to the compile that asks.
 _KEPT = ("steps", "cycles", "dram_words", "host_fallback", "operators", "nodes")
@@ -45,6 +46,7 @@ class Artifacts:
     app: App
     vsm: str
     l3ir: str
+    dumps: Mapping[str, str]
 
 
 class CompileCache:
@@ -65,6 +67,7 @@ class CompileCache:
                     read_app(entry.read(_APP), str(path)),
                     entry.read(_VSM).decode(),
                     entry.read(_L3IR).decode(),
+                    {n: entry.read(_DUMPS + n).decode() for n in facts["dumps"]},
                 )
             if facts["key"] != key:
                 raise ValueError("it belongs to another key")
@@ -77,7 +80,11 @@ class CompileCache:
 
     def store(self, key: str, made: Artifacts, report: Report) -> None:
         """Write the entry of ``key``."""
-        facts = {"key": key, "report": {name: report.data[name] for name in _KEPT}}
+        facts = {
+            "key": key,
+            "dumps": list(made.dumps),
+            "report": {name: report.data[name] for name in _KEPT},
+        }
         path = self._path(key)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -87,6 +94,7 @@ class CompileCache:
                 with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as entry:
                     entry.writestr(_APP, write_app(made.app))
                     texts = {_VSM: made.vsm, _L3IR: made.l3ir, _FACTS: json.dumps(facts)}
+                    texts |= {_DUMPS + name: text for name, text in made.dumps.items()}
                     for part, text in texts.items():
                         entry.writestr(part, text, zipfile.ZIP_DEFLATED)
                 writing.replace(path)
@@ -104,7 +112,13 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
     facts = {
         "software": _software(),
         "machine": [target.name, target.digest],
-        "options": [options.float_dtype, options.strict],
+        "options": [
+            options.float_dtype,
+            options.strict,
+            options.scheduler,
+            options.sram_budget,
+            options.overrides,
+        ],
     }
     digest = hashlib.sha256(json.dumps(facts).encode())
     digest.update(_canonical(model))

@@ -269,6 +269,19 @@ TABLE: dict[str, Kind] = {
         "split the tensors in the model, for example along their first axis",
         {"node": "Add `node_add`", "memory": "lm0", "words": 3000, "capacity": 2048},
     ),
+    "P0305": Kind(
+        PlanError,
+        "no way on the device from layout {source} to {result}: every one needs more than LM holds",
+        "choose layouts that share more digits, or split the tensor in the model",
+        {"source": "((4_PE:1))", "result": "((4:1))"},
+    ),
+    "P0306": Kind(
+        PlanError,
+        "the override of `{value}` cannot be followed: {reason}",
+        "values, layouts and locations are those of the file layout.layout.txt of a compile; keys "
+        "are layout, location and dtype",
+        {"value": "x", "reason": "there is no such value"},
+    ),
     # P04: code generation
     "P0401": Kind(
         InternalError,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import error
@@ -44,6 +44,15 @@ def _is_environment(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(k, str) for k in value)
 
 
+def _is_overrides(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(facts, Mapping)
+        and all(isinstance(k, str) and isinstance(v, str) for k, v in facts.items())
+        for name, facts in value.items()
+    )
+
+
 OPTIONS: dict[str, Option] = {
     "float_dtype": Option(*_one_of("float", "mixed"), "float", True),
     "strict": Option("True or False", _is_bool, False, True),
@@ -52,13 +61,15 @@ OPTIONS: dict[str, Option] = {
     "envs": Option("a dict of environment variables", _is_environment, None),
     "scheduler": Option(
         *_one_of("always_from_dram", "reuse_consecutive", "spill_opt", "auto_recompute_sa"),
-        "always_from_dram",
+        "reuse_consecutive",
+        True,
     ),
     "simulation_mode": Option(*_one_of("fake", "default", "fast", "best", "full"), "default"),
     "layout_planner": Option("a name", lambda value: isinstance(value, str), None),
     "layout_spec": Option("a path", _is_path, None),
     "gemm_layout_spec": Option("a path", _is_path, None),
-    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0),
+    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
+    "overrides": Option("a dict of value name to decisions", _is_overrides, None, True),
     "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
     "out_onnx": Option("a path", _is_path, None),
     "num_threads": Option("a count of at least 1", _is_count, None),
@@ -71,6 +82,9 @@ class Options:
 
     float_dtype: str = "float"
     strict: bool = False
+    scheduler: str = "reuse_consecutive"
+    sram_budget: float = 1.0
+    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     given: tuple[tuple[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -92,4 +106,16 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     def chosen(key: str) -> Any:
         return given.get(key, OPTIONS[key].default)
 
-    return Options(chosen("float_dtype"), chosen("strict"), tuple(given.items()), tuple(notes))
+    scheduler = chosen("scheduler")
+    if scheduler == "auto_recompute_sa":
+        notes.append("scheduler `auto_recompute_sa` is not there yet: `spill_opt` takes its place")
+        scheduler = "spill_opt"
+    return Options(
+        chosen("float_dtype"),
+        chosen("strict"),
+        scheduler,
+        float(chosen("sram_budget")),
+        {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
+        tuple(given.items()),
+        tuple(notes),
+    )

@@ -29,10 +29,12 @@ from .options import Options
 from .planners.dtype import plan_dtypes
 from .planners.layout import plan_layouts
 from .planners.location import plan_locations
+from .planners.overrides import check_overrides
 from .planners.side import plan_sides
 from .report.report import Report
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
+from .scheduler.resident import schedule_resident
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -44,6 +46,8 @@ class Compiled:
     app: App
     vsm: str
     graph: MNGraph
+    #: the graph after each planner, by file name
+    dumps: Mapping[str, str]
 
     @property
     def l3ir(self) -> str:
@@ -64,17 +68,25 @@ def compile_onnx(
         facts["nodes"] = len(imported.graph.nodes)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        ("dtype", lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype)),
-        ("location", plan_locations),
-        ("layout", lambda graph: plan_layouts(graph, target)),
-        ("always_from_dram", lambda graph: schedule(graph, target)),
+        ("dtype", lambda graph: _dtypes(graph, options)),
+        ("location", lambda graph: plan_locations(graph, options.overrides)),
+        (
+            "layout",
+            lambda graph: plan_locations(
+                plan_layouts(graph, target, options.overrides), options.overrides
+            ),
+        ),
+        (options.scheduler, lambda graph: _schedule(graph, target, options)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
+    dumps: dict[str, str] = {}
+    check_overrides(graph, options.overrides)
     for name, planner in passes:
         with report.running(name):
             graph = verify(planner(graph), target, rules)
+        dumps[f"layout.{name}.txt"] = print_graph(graph)
         if name == "side":
             _report_fallback(graph, report)
             warn_of_fallback(report)
@@ -89,7 +101,24 @@ def compile_onnx(
     with report.running("assemble"):
         app = _make_app(graph, imported, segments, codes, target, report)
     vsm = _program_text(app)
-    return Compiled(app, vsm, graph)
+    return Compiled(app, vsm, graph, dumps)
+
+
+def _dtypes(graph: MNGraph, options: Options) -> MNGraph:
+    return plan_dtypes(graph, float_dtype=options.float_dtype, overrides=options.overrides)
+
+
+def _schedule(graph: MNGraph, target: Target, options: Options) -> MNGraph:
+    if options.scheduler == "always_from_dram":
+        return schedule(graph, target)
+    consecutive = options.scheduler == "reuse_consecutive"
+    return schedule_resident(
+        graph,
+        target,
+        consecutive=consecutive,
+        share=options.sram_budget,
+        overrides=options.overrides,
+    )
 
 
 def _report_fallback(graph: MNGraph, report: Report) -> None:
@@ -239,15 +268,17 @@ def _host_model(
         elem = onnx.TensorProto.DataType.Value(type.elem.upper())
         return onnx.helper.make_tensor_value_info(name, elem, type.shape)
 
-    constants = dict.fromkeys(
-        name for node in nodes for name in node.inputs if name in imported.constants
-    )
+    data = {**imported.parameters, **imported.constants}
+    protos = [imported.protos[node.name] for node in nodes]
+    constants = dict.fromkeys(name for proto in protos for name in proto.input if name in data)
+    # Bodies of control flow read outer values too.
+    constants |= dict.fromkeys(n for node in nodes for n in node.inputs if n in data)
     graph = onnx.helper.make_graph(
-        [imported.protos[node.name] for node in nodes],
+        protos,
         "host",
         [info(name) for name in inputs],
         [info(name) for name in outputs],
-        [onnx.numpy_helper.from_array(imported.constants[name], name) for name in constants],
+        [onnx.numpy_helper.from_array(data[name], name) for name in constants],
     )
     model = onnx.helper.make_model(graph, opset_imports=imported.opsets)
     model.ir_version = imported.ir_version

@@ -9,12 +9,20 @@ from __future__ import annotations
 ELEMENTWISE = "elementwise"
 FUNCTION = "function"
 MOVE = "move"
+SUM = "sum"
 
 #: (computing dtype, kind of operator) -> largest |result - reference| / |reference|
 RELATIVE: dict[tuple[str, str], float] = {
     ("Float", ELEMENTWISE): 2.0**-22,
     ("Float", FUNCTION): 2.0**-20,
     ("Float", MOVE): 0.0,
+}
+
+#: (computing dtype, kind) -> largest error of a sum of K products over K max|a| max|b|; a sum
+#: alone has b = 1.
+SUMS: dict[tuple[str, str], float] = {
+    ("Float", SUM): 2.0**-20,
+    ("Half", SUM): 2.0**-8,
 }
 
 #: Results below this magnitude are flushed to zero (single precision has no denormals here).

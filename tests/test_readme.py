@@ -1,4 +1,4 @@
-"""What the README shows runs as it stands there."""
+"""What the README and the page of host programs show runs as it stands there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parent.parent
+TEXTS = [(ROOT / name).read_text() for name in ("README.md", "docs/host.md")]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", "\n".join(TEXTS), re.MULTILINE | re.DOTALL)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 ASSEMBLY = [text for language, text in BLOCKS if language == "" and "d set" in text]
 
@@ -25,7 +26,7 @@ def test_python(text: str, tmp_path: Path) -> None:
 
 
 def test_there_are_python_examples() -> None:
-    assert len(PYTHON) == 2
+    assert len(PYTHON) == 4
 
 
 def test_assembly(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ use std::fmt;
 
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
-        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time, `F` files.
+        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time,
+        /// `H` host interface, `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -32,7 +33,7 @@ codes! {
     SpecDuplicate = "S0004", "two entries of the spec claim the same thing", "rename or remove one of them";
     SpecUnknownName = "S0005", "the spec names something that nothing declares", "declare it or use one of the names that exist";
     SpecBadValue = "S0006", "a value of the spec is outside its range", "use a value of the range named";
-    SpecExpression = "S0007", "an expression of the spec does not parse or evaluate", "use integers, names, + - * / % and parentheses";
+    SpecExpression = "S0007", "an expression of the spec does not parse or evaluate", "use integers, names, + - * / % & ^ | == and parentheses";
     SpecMapRange = "S0008", "an index map leaves its memory or its units", "correct the expression or the loop";
     SpecMapOverlap = "S0009", "an index map writes one place twice", "make every destination unique";
     SpecMapGap = "S0010", "an index map leaves a hole in its destination", "cover every long word and every PE";
@@ -46,7 +47,6 @@ codes! {
     UnknownMnemonic = "A0102", "no instruction has this mnemonic", "use a mnemonic of the spec; mnemonics are lower case";
     NumberExpected = "A0103", "a number is missing or malformed", "write a decimal number";
     TooLarge = "A0104", "the number or the source is too large", "use a smaller one";
-    Unsupported = "A0105", "this form of the language is not supported", "write the program without it";
 
     UnknownOperand = "A0201", "no operand has this name", "use an operand of the spec";
     BadOperandAddress = "A0202", "the address of the operand is malformed", "write a number, a stride such as `0v` or a list such as `[0,2,4,6]`, as the operand allows";
@@ -74,17 +74,18 @@ codes! {
     BadParameter = "A0403", "the parameter is malformed, out of range or not taken here", "use a value of the range named";
     MissingSize = "A0404", "the MV has no size", "write it after the mnemonic, such as `/n64`";
     SizeUnit = "A0405", "the size of the MV is not a multiple of its unit", "use a multiple of the unit";
-    BadMvParameter = "A0406", "an MV parameter is malformed, unknown or given twice", "use `n<size>`, `i<two hex digits>`, `p<priority>`, each at most once";
+    BadMvParameter = "A0406", "an MV parameter is malformed, unknown or given twice", "use `n<size>`, `i<two hex digits>`, `nd<blocks of an entry>`, `p<priority>`, each at most once";
     BadTag = "A0407", "the tag is malformed or cannot be waited for", "write `i` and two hex digits, from `i01`";
     UnusualTag = "A0408", "the tag is outside the documented range", "use a tag of the documented range";
     BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
+    AssumedUnit = "A0410", "a selector is left out", "write the unit that is meant, such as `@.0`";
 
     TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "send something first, and read it with the counterpart of the instruction that sent it";
 
     UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
     BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";
     DebugRange = "A0503", "the debug statement reaches past the end of the memory", "use a smaller address or count";
-    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items `l` and 16 hex digits";
+    BadPayload = "A0504", "the payload is malformed", "write 16 hex digits per long word, or items such as `l` and 16, `i` and 8, `s` and 4 hex digits";
     PayloadCount = "A0505", "the payload does not have as many long words as the count says", "correct the count or the payload";
 
     SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
@@ -127,7 +128,7 @@ codes! {
     BadContainer = "W0301", "the file is no program container", "use a file that `assemble3 --loader` wrote";
 
     Unreadable = "F0001", "the file cannot be read", "check the path and its permissions";
-    NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8";
+    NotUtf8 = "F0002", "the file is not UTF-8 text", "save it as UTF-8; comments may be in any encoding";
     EmptyFile = "F0003", "the file is empty", "write at least a comment or a `nop`";
     MemoryFile = "F0004", "the memory file is not usable", "give {\"load\":[{\"region\":\"pdm0\",\"file\":\"data.bin\",\"offset\":0}]}";
     Unwritable = "F0005", "the file cannot be written", "check the folder and its permissions";
@@ -141,7 +142,14 @@ codes! {
     NoKernel = "R0006", "the engine has no kernel for this entry of the spec", "use a precision and kernel that the engine has";
     BadShape = "R0007", "the array has the wrong shape", "give one axis per level that is not selected, then the addresses";
     BadOption = "R0009", "the option has no such value", "use one of the values named";
-    UnsignalledTag = "R0008", "the wait is for a tag that no MV before it carries", "tag the MV, or correct the tag";
+    UnsignalledTag = "R0008", "the wait is for a tag that nothing signals", "tag the MV, or correct the tag";
+
+    TransferRange = "H0001", "the transfer reaches past the memory that the host reaches", "use a smaller offset or fewer bytes; an MV reaches the rest";
+    TransferUnit = "H0002", "the offset or length of the transfer is not a whole number of units", "use multiples of 8 bytes";
+    TagRange = "H0003", "the tag is outside the range of transfers", "use a tag of MVs, or 0 for none";
+    NothingToReceive = "H0004", "no MV has signalled the tag since something was received under it", "give the tag to the kernel's last MV and receive once per run, or use tag 0";
+    TagInFlight = "H0005", "the tag belongs to a transfer that has not been received", "receive it first, or use another tag";
+    Closed = "H0006", "the device is closed", "open another one";
 }
 
 impl fmt::Display for Code {

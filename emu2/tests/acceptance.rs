@@ -158,6 +158,77 @@ fn ids_of_all_pes_to_pdm() {
 }
 
 #[test]
+fn dram_to_both_l2bs_to_every_pe() {
+    let mut bench = Bench::new();
+    let c = bench.counts();
+    for g in 0..c.group {
+        let words: Vec<u64> = (0..64).map(|a| tag(g.into(), a)).collect();
+        bench.write("dram", [g, 0, 0, 0, 0], 1, 0, &words);
+    }
+    let mut text = String::from("mvb2/n64i01 $d0 $lc0\nnop; wait i01\nl2bmb $lc0 $lb0\nnop\n");
+    for i in 0..8 {
+        text += &format!("l1bmp $lb{} $lm{}v\n", 4 * i, 8 * i);
+    }
+    bench.run(&text);
+    for (g, l, b, m, p) in units(&c) {
+        let expected: Vec<u64> = (0..32).map(|j| tag(g.into(), j)).collect();
+        assert_eq!(bench.read("lm0", [g, l, b, m, p], 5, 0, 32), expected, "{:?}", (g, l, b, m, p));
+    }
+}
+
+/// The sum over all PEs: 1024 MABs hold c + 1 on every PE in cycle c.
+#[test]
+fn sum_over_4096_pes() {
+    let mut bench = Bench::new();
+    let doubles: Vec<u64> = [1.0f64, 2.0, 3.0, 4.0].map(f64::to_bits).to_vec();
+    bench.write("pdm", [0; 5], 1, 0, &doubles);
+    bench.run(
+        "mvb/n64i01 $p0@0 $lc0\nnop; wait i01\nl2bmb $lc0 $lb0\nnop\nl1bmp $lb0 $lr0v\nnop/2\n\
+         l1bmrdfadd $lr0v $lb64\nnop/2\nl2bmrdfadd $lb64 $lc64\nnop\nmvrdfadd/n64i02 $lc64 $p0@0\nnop; wait i02\n",
+    );
+    let got = bench.read("pdm", [0; 5], 1, 0, 16);
+    for (at, word) in got.iter().enumerate() {
+        assert_eq!(f64::from_bits(*word), 1024.0 * (at / 4 + 1) as f64, "{at}");
+    }
+}
+
+#[test]
+fn gather_of_distributed_words_is_the_same() {
+    let mut bench = Bench::new();
+    let words: Vec<u64> = (0..64).map(|a| tag(7, a)).collect();
+    bench.write("pdm", [0; 5], 1, 0, &words);
+    bench.run(
+        "mvd/n64i01 $p0@0 $d0\nnop; wait i01\nmvb4/n64i02 $d0 $lc0\nnop; wait i02\nmvp/n64i03 $lc0@0.0 $p0@0\n\
+         mvp/n64i04 $lc0@0.0 $p64@0\nnop; wait i03\nnop; wait i04\n",
+    );
+    assert_eq!(bench.read("pdm", [0; 5], 1, 0, 64), words);
+    assert_eq!(bench.read("pdm", [0; 5], 1, 64, 64), words);
+}
+
+/// `mvd/n4096 $p0@0 $d0`: DRAM 0 holds PDM words 0..15, 64..79, ... 4032..4047.
+#[test]
+fn distribution_of_4096_words() {
+    let mut bench = Bench::new();
+    let words: Vec<u64> = (0..4096).collect();
+    bench.write("pdm", [0; 5], 1, 0, &words);
+    bench.run("mvd/n4096i01 $p0@0 $d0\nnop; wait i01\nmvd/n128i02 $p0@0 $lc0\nnop; wait i02\n");
+    let got = bench.read("dram", [0; 5], 1, 0, 1024);
+    let expected: Vec<u64> = (0..64).flat_map(|i| 64 * i..64 * i + 16).collect();
+    assert_eq!(got, expected);
+    assert_eq!(bench.read("l2bm", [0, 1, 0, 0, 0], 2, 0, 16), (16..32).collect::<Vec<u64>>());
+}
+
+/// An MV over all of a PDM of zeros takes no memory of the host.
+#[test]
+fn sparse_memories_stay_sparse() {
+    let mut bench = Bench::new();
+    bench.write("pdm", [0; 5], 1, 5, &[7]);
+    bench.run("mvp/n524288i01 $p0@0 $d1048576@3\nnop; wait i01\nmvd/n524288i02 $d0 $p0@1\nnop; wait i02\n");
+    assert_eq!(bench.read("dram", [3, 0, 0, 0, 0], 1, 1_048_576 + 5, 1), [7]);
+    assert_eq!(bench.read("pdm", [1, 0, 0, 0, 0], 1, 0, 64), vec![0; 64]);
+}
+
+#[test]
 fn broadcast_of_pairs_and_singles() {
     let mut bench = Bench::new();
     let words: Vec<u64> = (0xA0..0xA8).collect();
@@ -166,6 +237,27 @@ fn broadcast_of_pairs_and_singles() {
     for (m, p) in [(0, 0), (15, 3)] {
         assert_eq!(bench.read("grf0", [0, 0, 0, m, p], 5, 0, 8), [0xA0, 0xA4, 0xA1, 0xA5, 0xA2, 0xA6, 0xA3, 0xA7]);
         assert_eq!(bench.read("grf0", [0, 0, 0, m, p], 5, 8, 4), [0xA0, 0xA1, 0xA2, 0xA3]);
+    }
+}
+
+/// The part of the sum over 4096 PEs that happens inside the L1Bs, there and back by the turnaround register.
+#[test]
+fn sums_inside_every_l1b() {
+    let mut bench = Bench::new();
+    let c = bench.counts();
+    let words: Vec<u64> = (1..=4).map(|k| f64::from(k).to_bits()).collect();
+    bench.write("pdm", [0; 5], 1, 0, &words);
+    let text =
+        "mvb/n64i01 $p0@0 $lc0\nnop; wait i01\nl2bmb $lc0 $lb0\nnop\nl1bmp $lb0 $lr0v\nnop\nl1bmrdfadd $lr0v $lb64\n\
+                l1bmm $lbi $lm0v\n";
+    bench.run(text);
+    for (g, l, b, m, p) in units(&c) {
+        for cycle in 0..4u64 {
+            let sum = (16.0 * (cycle + 1) as f64).to_bits();
+            let at = 64 + 4 * cycle + u64::from(p);
+            assert_eq!(bench.read("l1bm", [g, l, b, 0, 0], 3, at, 1), [sum], "{:?}", (g, l, b, cycle, p));
+            assert_eq!(bench.read("lm0", [g, l, b, m, p], 5, cycle, 1), [sum], "{:?}", (g, l, b, m, p, cycle));
+        }
     }
 }
 

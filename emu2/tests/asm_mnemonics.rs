@@ -28,11 +28,28 @@ fn op_of(spec: &Spec, mnemonic: &Mnemonic) -> Option<String> {
         Mnemonic::Alu { op, .. } => Some(spec.alu[*op].name.clone()),
         Mnemonic::Mau { op, .. } => Some(spec.mau[*op].name.clone()),
         Mnemonic::Matrix { op, .. } => Some(spec.matrix_ops[*op].name.clone()),
-        // Those of the PEs; their parameters are tested where transfers are.
         Mnemonic::Transfer(at) => {
-            Some(&spec.transfers[*at]).filter(|t| t.level == LevelName::L1b).map(|t| t.entry.clone())
+            // Without its reduction, but with what is glued behind it.
+            Some(spec.transfers[*at].entry.clone())
         }
         Mnemonic::Control(_) => None,
+    }
+}
+
+/// A parameter and operands of a transfer above L1BM.
+fn operands(op: &str) -> &'static str {
+    match op {
+        "mvp" | "mvd" => "/n64 $p0@0 $d0",
+        "mvb" => "/n64 $p0@0 $lc0",
+        "mvb2" | "mvb4" => "/n64 $d0 $lc0",
+        "mvr" => "/n64 $lc0 $p0@0",
+        "mvr2" | "mvr4" => "/n64 $lc0 $d0",
+        "l2bmb" | "l2bmb2" | "l2bmd" => "@0 $lc0 $lb0",
+        "l2bm" | "l2bmr" => "@1 $lb0 $lc0",
+        "l2bmr2" => " $lb0 $lc0",
+        "l2bmi" => "@0 $lb0 $lb64",
+        "l2bmdars" => " $lc0@.0 $dar0",
+        _ => "",
     }
 }
 
@@ -60,7 +77,19 @@ fn none_is_missing_and_none_is_extra() {
 fn every_mnemonic_assembles_and_runs() {
     let spec = Arc::new(Spec::load("mini").unwrap());
     let mut machine = emu2::machine::Machine::new(spec.clone());
-    for text in typed().into_values().flatten() {
+    let typed = typed();
+    for (op, text) in typed.iter().flat_map(|(op, all)| all.iter().map(move |text| (op, text.clone()))) {
+        let above = |at: usize| spec.transfers[at].level != LevelName::L1b;
+        if matches!(spec.mnemonics[&text], Mnemonic::Transfer(at) if above(at)) {
+            let operands = operands(op).replace("$p0@0 $d0", if op == "mvp" { "$p0@0 $d0@0" } else { "$p0@0 $d0" });
+            let program =
+                assemble(&format!("{text}{operands}\n"), &text, &spec, Policy::Check).unwrap_or_else(|e| panic!("{e}"));
+            emu2::exec::run(&mut machine, &program, &mut |_, _| Ok(())).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+            if let Some((fewer, _)) = operands.rsplit_once(' ') {
+                assert!(assemble(&format!("{text}{fewer}\n"), &text, &spec, Policy::Check).is_err(), "{text}{fewer}");
+            }
+            continue;
+        }
         let mnemonic = spec.mnemonics[&text];
         let sources = ["$lm0v", "$ln0v", "$lr0v"];
         let (head, shape) = match mnemonic {

@@ -4,7 +4,7 @@
 
 use emu2::asm::*;
 use emu2::error::Code;
-use emu2::spec::Spec;
+use emu2::spec::{Spec, UnitSet};
 use std::sync::Arc;
 
 fn spec(name: &str) -> Arc<Spec> {
@@ -340,9 +340,20 @@ fn transfers() {
         let form_name = spec.forms[form.transfer][form.form].name.as_str();
         assert_eq!((form_name, form.parameter, found), (name, parameter, address), "{text}");
     }
+    let set = |first, free| UnitSet { first, free }.code();
     let upper = [
-        ("l2bmb $lc16 $lb32", "down", 0, 16, 32),
-        ("l2bmd $lc64 $lb8", "down", 0, 64, 8),
+        ("l2bmb $lc16 $lb32", "down", set(0, 7), 16, 32),
+        ("l2bmb@5 $lc16 $lb32", "down", set(5, 0), 16, 32),
+        ("l2bmb@5/6 $lc16 $lb32", "down", set(1, 6), 16, 32),
+        ("l2bmb2@0,1,4,5 $lc64 $lb32", "down", set(0, 5), 64, 32),
+        ("l2bmd $lc64 $lb8", "down", set(0, 7), 64, 8),
+        ("l2bmd@3,7 $lc64 $lb8", "down", set(3, 4), 64, 8),
+        ("l2bmrdfadd@0/7 $lb16 $lc32", "up", set(0, 7), 16, 32),
+        ("l2bmr2lor $lb16 $lc64", "up", 0, 16, 64),
+        ("l2bmi@0,4 $lb16 $lb32", "between", set(0, 4), 16, 32),
+        ("l2bmi@3 $lb16 $lb32", "between", set(3, 0), 16, 32),
+        ("l2bmdars $lc64@.1 $dar1023", "to_buffer", 0, 64, 1023),
+        ("l2bmdarw", "to_table", 0, 0, 0),
         ("l2bmd $lb8 $lc64", "up", 0, 8, 64),
         ("l2bm@3 $lb0 $lc64", "up", 3, 0, 64),
     ];
@@ -380,12 +391,33 @@ fn mvs() {
     }
 }
 
+/// DRAM through the table, and a source that selects nothing.
+#[test]
+fn mvs_with_tables() {
+    let table = [
+        ("mvp/n64 $di1023@1 $lc64@0.0", (Some(1), None), (1023, 64)),
+        ("mvp/nd3p1n128i04 $di7 $lc64@.0", (Some(3), None), (7, 64)),
+        ("mvr4lband/i3fnd64n64 $lc64 $di5", (None, Some(64)), (64, 5)),
+        ("mvd/n64 $p64@0 $di0", (None, Some(1)), (64, 0)),
+        ("mvd/n64 $d64 $p0@2", (None, None), (64, 0)),
+    ];
+    for (text, tables, addresses) in table {
+        let found = mv(text);
+        assert_eq!((found.source_table, found.destination_table), tables, "{text}");
+        assert_eq!((found.source, found.destination), addresses, "{text}");
+    }
+    let assumed = program("mvp/n64 $lc0 $d0");
+    let [Item { kind: ItemKind::Mv(found), .. }] = &assumed.items[..] else { panic!("{assumed:?}") };
+    assert_eq!(found.source_unit, Selected { group: None, l2b: Some(0) });
+    assert!(program("mvnop").items.is_empty());
+}
+
 #[test]
 fn the_size_message_is_the_known_one() {
     let error = assemble("mvp/n32 $d0@0 $p0@0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
     assert_eq!(error.diagnostics[0].message, "nw must be aligned to the multiple of 64");
-    let error = assemble("mvp/n64 $lc0 $d0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
-    assert!(error.diagnostics[0].help.contains("`$lc0@.0 $d0`"), "{error}");
+    let error = assemble("mvp/n64 $lc0 $p0\n", "test.vsm", &spec("mncore2"), Policy::Run).unwrap_err();
+    assert!(error.diagnostics[0].help.contains("`$lc0@.0 $p0`"), "{error}");
 }
 
 #[test]
@@ -495,7 +527,9 @@ fn files() {
     assert_eq!(bytes(b"\n"), Ok(0));
     assert_eq!(bytes(b"# nothing"), Ok(0));
     assert_eq!(bytes(b"d get $lm0n0c0b0m0p0 1\n"), Ok(1));
-    assert_eq!(bytes(b"nop\nnop # caf\xe9\n"), Err((Code::NotUtf8.id(), 2, 10)));
+    assert_eq!(bytes(b"nop\nnop caf\xe9 # caf\xe9\n"), Err((Code::NotUtf8.id(), 2, 8)));
+    // Comments may be in any encoding.
+    assert_eq!(bytes(b"nop # caf\xe9\nnop\n"), Ok(2));
     assert_eq!(bytes(b"\xff\xfen\0o\0p\0"), Err((Code::NotUtf8.id(), 1, 1)));
     assert_eq!(bytes("\u{feff}nop # café\n".as_bytes()), Ok(1));
     assert_eq!(bytes(b"nop"), Ok(1));
@@ -520,6 +554,36 @@ error[A0204]: address 1 is no multiple of 2, the words of `$ln`
                     \"severity\":\"error\",\"message\":\"address 1 is no multiple of 2, the words of `$ln`\",\
                     \"help\":\"use `$ln0` or `$ln2`\"}";
     assert_eq!(record, expected);
+}
+
+/// What is said of a giant line is short, whatever the line holds, and names the right place.
+#[test]
+fn findings_of_giant_lines_are_short() {
+    let spec = spec("mini");
+    let many = |text: &str| text.repeat(200_000 / text.len());
+    let table = [
+        (many("x"), "A0102", 1),
+        (many("é"), "A0101", 1),
+        (format!("lpassa {}", many("$")), "A0201", 8),
+        (format!("lpassa {}", many("$lr0 ")), "A0209", 328),
+        (format!("lpassa $lr[{}0] $ln0", many("0,")), "A0206", 11),
+        (format!("imm i\"{}\" $lr0", many("9")), "A0304", 5),
+        (format!("d get{} $lm0 1", many("x")), "A0501", 3),
+        (format!("lpassa{}$lr0 $lq0", many(" ")), "A0201", 200_012),
+        (format!("nop/{}", many("9")), "A0104", 5),
+        (format!("mask{} 1", many("q")), "A0213", 5),
+        (many("zero $lr0;"), "A0601", 11),
+        (many("x;"), "A0102", 1),
+    ];
+    for (text, code, column) in table {
+        let error = assemble(&text, "test.vsm", &spec, Policy::Check).unwrap_err();
+        let first = &records(&error.name, &error.text, &error.diagnostics)[0];
+        assert_eq!((first.code, first.line, first.column), (code, 1, column), "{}", &first.message);
+        assert!(error.diagnostics.iter().all(|d| d.message.len() + d.help.len() < 800), "{code}");
+        let shown = error.to_string();
+        assert!(shown.len() < 1000 * error.diagnostics.len(), "{code}: {} bytes", shown.len());
+        assert!(shown.contains(&format!("test.vsm:1:{column}")), "{code} {column}: {shown}");
+    }
 }
 
 /// Tabs and carriage returns move no underline, and nothing of the source reaches the terminal as control.

@@ -16,7 +16,15 @@ fn tree_and_links() {
     let letters: String = spec.levels.iter().map(|l| l.selector).collect();
     assert_eq!(letters, "ncbmp");
     let ports: Vec<_> = spec.ports.iter().map(|(n, w)| (n.as_str(), *w)).collect();
-    let expected = [("l2bm_narrow", 16), ("l2bm_lane", 8), ("reduce_inputs", 4), ("mv_block", 16), ("mv_unit", 64)];
+    let expected = [
+        ("l2bm_narrow", 16),
+        ("l2bm_lane", 8),
+        ("reduce_inputs", 4),
+        ("l1b_pair", 2),
+        ("dar_lane", 64),
+        ("mv_block", 16),
+        ("mv_unit", 64),
+    ];
     assert_eq!(ports, expected);
 }
 
@@ -26,6 +34,8 @@ fn memories() {
     let table: &[(&str, u64, Unit, Ports, &str)] = &[
         ("pdm", 524_288, Unit::Long, Ports::Shared, "PDM"),
         ("dram", 536_870_912, Unit::Long, Ports::Shared, "DRAM"),
+        ("dar", 1024, Unit::Long, Ports::Shared, "DAR"),
+        ("dar_buffer", 258, Unit::Long, Ports::Shared, "DARBUF"),
         ("l2bm", 32_768, Unit::Long, Ports::Shared, "L2BM"),
         ("l1bm", 8_192, Unit::Long, Ports::Shared, "L1BM"),
         ("turnaround", 256, Unit::Long, Ports::Split, "TURN"),
@@ -40,6 +50,8 @@ fn memories() {
         ("mx", 16, Unit::Matrix, Ports::Shared, "MATX"),
         ("my", 16, Unit::Matrix, Ports::Shared, "MATY"),
     ];
+    let reached: Vec<_> = spec.memories.iter().filter_map(|m| Some((m.name.as_str(), m.host?))).collect();
+    assert_eq!(reached, [("pdm", 0)]);
     assert_eq!(spec.memories.len(), table.len());
     for (m, (name, words, unit, ports, dump)) in spec.memories.iter().zip(table) {
         assert_eq!((m.name.as_str(), m.words, m.unit, m.ports, m.dump.as_str()), (*name, *words, *unit, *ports, *dump));
@@ -51,20 +63,23 @@ fn operands() {
     use Addressing::{Flat, Indirect, Modify, Stride};
     let spec = spec();
     let all: &[&str] = &["", "l", "ll"];
-    let table: &[(char, &str, &[&str], &[Addressing], Option<&str>)] = &[
-        ('m', "lm0", all, &[Stride, Flat, Indirect, Modify], Some("bar0")),
-        ('n', "lm1", all, &[Stride, Flat, Modify], Some("bar1")),
-        ('r', "grf0", all, &[Stride, Flat], None),
-        ('s', "grf1", all, &[Stride, Flat], None),
-        ('t', "t", all, &[], None),
-        ('b', "l1bm", &["l", "ll"], &[], None),
-        ('c', "l2bm", &["l"], &[], None),
-        ('d', "dram", &[""], &[], None),
-        ('p', "pdm", &[""], &[], None),
+    let table: &[(&str, &str, &[&str], &[Addressing], Option<&str>)] = &[
+        ("m", "lm0", all, &[Stride, Flat, Indirect, Modify], Some("bar0")),
+        ("n", "lm1", all, &[Stride, Flat, Modify], Some("bar1")),
+        ("r", "grf0", all, &[Stride, Flat], None),
+        ("s", "grf1", all, &[Stride, Flat], None),
+        ("t", "t", all, &[], None),
+        ("b", "l1bm", &["l", "ll"], &[], None),
+        ("c", "l2bm", &["l"], &[], None),
+        ("d", "dram", &[""], &[], None),
+        ("di", "dram", &[""], &[], None),
+        ("dar", "dar", &[""], &[], None),
+        ("p", "pdm", &[""], &[], None),
     ];
     assert_eq!(spec.operands.len(), table.len());
     for (o, (letter, memory, widths, addressing, base)) in spec.operands.iter().zip(table) {
-        assert_eq!((o.letter, o.memory.as_str(), o.base.as_deref()), (*letter, *memory, *base));
+        let token = format!("{}{}", o.letter, o.suffix);
+        assert_eq!((token.as_str(), o.memory.as_str(), o.base.as_deref()), (*letter, *memory, *base));
         assert_eq!(o.widths, *widths, "{letter}");
         assert_eq!(o.addressing, *addressing, "{letter}");
     }
@@ -208,6 +223,8 @@ fn hazards_and_timing() {
         ("l2bm_to_mv", Some(0), None),
         ("l2bm_up_down", Some(3), None),
         ("l1bm_down_up", Some(2), None),
+        ("l1bm_inside_up", Some(2), None),
+        ("l1bm_inside_to_pe", Some(2), None),
         ("l1bm_down_to_pe", Some(1), None),
         ("l1bm_from_pe_up", Some(2), None),
         ("l1bm_from_pe_to_pe", Some(2), None),
@@ -226,35 +243,51 @@ fn hazards_and_timing() {
     assert_eq!((t.mv_latency, t.mv_throughput, t.tag_minimum, t.tag_maximum), (256, 16, 1, 63));
 }
 
-/// Published rates in long words per cycle: inside a group, across groups.
+/// Published rates in long words per cycle: inside a group and across groups, or at the source and at the destination.
 #[test]
 fn mv_rates() {
     let spec = spec();
-    let table: &[(&str, &str, Option<(u32, u32)>)] = &[
-        ("mvp", "pdm_to_dram", None),
-        ("mvp", "dram_to_pdm", None),
-        ("mvp", "pdm_to_pdm", None),
-        ("mvp", "dram_to_l2bm", None),
-        ("mvp", "l2bm_to_dram", None),
-        ("mvp", "pdm_to_l2bm", Some((16, 8))),
-        ("mvp", "l2bm_to_pdm", Some((16, 8))),
-        ("mvp", "dram_to_l2bm_parallel", None),
-        ("mvp", "l2bm_to_dram_parallel", None),
-        ("mvp", "pdm_to_l2bm_parallel", None),
-        ("mvp", "l2bm_to_pdm_parallel", None),
-        ("mvb", "pdm_to_l2bm", Some((8, 8))),
-        ("mvb", "dram_to_l2bm", Some((8, 8))),
+    type Rates = [Option<u32>; 4];
+    let none = [None; 4];
+    let both = |inside, across| [Some(inside), Some(across), None, None];
+    let source = |rate| [None, None, Some(rate), None];
+    let sink = |rate| [None, None, None, Some(rate)];
+    let table: &[(&str, &str, Rates)] = &[
+        ("mvp", "pdm_to_dram", none),
+        ("mvp", "dram_to_pdm", none),
+        ("mvp", "pdm_to_pdm", none),
+        ("mvp", "dram_to_l2bm", none),
+        ("mvp", "l2bm_to_dram", none),
+        ("mvp", "pdm_to_l2bm", both(16, 8)),
+        ("mvp", "l2bm_to_pdm", both(16, 8)),
+        ("mvp", "dram_to_l2bm_parallel", none),
+        ("mvp", "l2bm_to_dram_parallel", none),
+        ("mvp", "pdm_to_l2bm_parallel", none),
+        ("mvp", "l2bm_to_pdm_parallel", none),
+        ("mvb", "pdm_to_l2bm", both(8, 8)),
+        ("mvb", "dram_to_l2bm", both(8, 8)),
+        ("mvb2", "dram_to_l2bm", none),
+        ("mvb4", "dram_to_l2bm", sink(16)),
+        ("mvr", "l2bm_to_pdm", both(8, 8)),
+        ("mvr", "l2bm_to_dram", source(32)),
+        ("mvr2", "l2bm_to_dram", none),
+        ("mvr4", "l2bm_to_dram", source(16)),
+        ("mvd", "pdm_to_dram", source(8)),
+        ("mvd", "dram_to_pdm", sink(8)),
+        ("mvd", "pdm_to_l2bm", source(8)),
+        ("mvd", "l2bm_to_pdm", sink(8)),
     ];
-    let mut seen = 0;
+    let mut seen = std::collections::BTreeSet::new();
     for (at, transfer) in spec.transfers.iter().enumerate().filter(|(_, t)| t.slot == "mv") {
+        let entry = spec.entry_name(transfer);
         for form in &spec.forms[at] {
-            let expected = table.iter().find(|(t, f, _)| *t == transfer.name && *f == form.name);
-            let rate = form.throughput.as_ref().map(|t| (t.same_group, t.across));
+            let expected = table.iter().find(|(t, f, _)| *t == entry && *f == form.name);
+            let rate = form.throughput.as_ref().map_or(none, |t| [t.same_group, t.across, t.source, t.destination]);
             assert_eq!(Some(rate), expected.map(|e| e.2), "{} {}", transfer.name, form.name);
-            seen += 1;
+            seen.insert((entry, form.name.as_str()));
         }
     }
-    assert_eq!(seen, table.len());
+    assert_eq!(seen.len(), table.len());
 }
 
 /// Strides of machine words are probably signed: the upper half of a field's values is not even inferred.
@@ -270,4 +303,13 @@ fn strides_of_machine_words() {
         let expected = [Status::Seen, Status::Inferred, Status::Unknown, Status::Unknown];
         assert_eq!(found, expected, "{}", field.name);
     }
+}
+
+/// The buffer of the DAR tables takes 256 long words of an L2BM of each group.
+#[test]
+fn words_of_a_table() {
+    let spec = std::sync::Arc::new(spec());
+    let text = "l2bmdars $lc0@.1 $dar0\n";
+    let program = emu2::asm::assemble(text, "table", &spec, emu2::asm::Policy::Check).unwrap();
+    assert_eq!(emu2::report::Report::of(&program).words["l2bm"].read, 4 * 256);
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So many programs hold everything that a program can hold.
-const PROGRAMS_TO_COVER: u64 = 1000;
+const PROGRAMS_TO_COVER: u64 = 3000;
 
 /// So many programs are compared however slow the host is.
 const FEWEST_PROGRAMS: u64 = 250;

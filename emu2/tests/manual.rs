@@ -28,6 +28,28 @@ fn docs_isa_is_fresh() {
     }
 }
 
+/// The pictures of maps, typed from the manual's formulas.
+#[test]
+fn pages_show_what_moves() {
+    let spec = Spec::load("mncore2").unwrap();
+    let table = [
+        ("l2bmb2", "L1BM 2, 3 [0..15]  <- L2BM 0.0 [16..31]"),
+        ("l2bmd", "L1BM 7 [24..31] <- L2BM 0.0 [248..255]"),
+        ("mvd", "L2BM 3.1 [0..15] <- PDM 0 [112..127]"),
+        ("mvb4", "L2BM 0.1 to 3.1 [16..31] <- DRAM 1 [16..31]"),
+        ("mvrdfadd", "PDM 0 [0..63] <- L2BM 0.0 [0..63] with L2BM 0.1 [0..63] with .. L2BM 3.1 [0..63] (8 elements)"),
+        ("l2bmr2lor", "<- L1BM 0 [0..15] with L1BM 1 [0..15]"),
+        ("l1bmp", "MAB 0 to 15 PE 0..3 cycle 0 <- L1BM 0 [0]"),
+    ];
+    for (name, row) in table {
+        let page = manual::page(&spec, name).unwrap();
+        assert!(page.contains(row), "{name}: {page}");
+    }
+    for transfer in &spec.transfers {
+        assert!(manual::page(&spec, &transfer.name).unwrap().contains(" <- "), "{}", transfer.name);
+    }
+}
+
 #[test]
 fn every_mnemonic_has_a_page_that_shows_it() {
     let spec = Spec::load("mncore2").unwrap();

@@ -155,8 +155,14 @@ fn reductions_meet_low_mab_bits_first() {
     for ((spec, n), tree) in machines().into_iter().zip([[4, 4], [6, 2]]) {
         let at = spec.transfers.iter().position(|t| t.name == "l1bmrdfadd").unwrap();
         assert_eq!(spec.forms[at][0].tree, tree);
-        let quads = spec.transfers.iter().position(|t| t.name == "l1bmr4dfadd").unwrap();
-        assert_eq!(spec.forms[quads][0].tree, [tree[0]]);
+        for (transfer, forms) in spec.transfers.iter().zip(&spec.forms) {
+            let expected = match transfer.entry.as_str() {
+                "l1bmr" => &tree[..],
+                "l1bmr4" => &tree[..1],
+                _ => continue,
+            };
+            assert!(forms.iter().all(|f| f.tree == expected), "{}", transfer.name);
+        }
         let moves = spec.forms[at][0].evaluate(&[]).unwrap();
         let mabs: Vec<u32> = moves.iter().filter(|(_, to)| to.addr == 6).map(|(from, _)| from.mab).collect();
         assert_eq!(mabs, (0..n.mab).collect::<Vec<_>>());
@@ -176,8 +182,9 @@ fn l2bm_maps() {
                 distribute.extend((0..n.lane).map(|k| (at(first + k), lower(x, n.lane * c + k))));
             }
         }
-        assert_eq!(declared(&spec, "l2bmb", "down", &[]), broadcast);
-        assert_eq!(declared(&spec, "l2bmd", "down", &[]), distribute);
+        let all = [("l1bs_first", 0), ("l1bs_free", i64::from(n.l1b.next_power_of_two() - 1))];
+        assert_eq!(declared(&spec, "l2bmb", "down", &all), broadcast);
+        assert_eq!(declared(&spec, "l2bmd", "down", &all), distribute);
         let collect: Words = distribute.into_iter().map(|(upper, lower)| (lower, upper)).collect();
         assert_eq!(declared(&spec, "l2bmd", "up", &[]), collect);
         for x in 0..n.l1b {
@@ -281,6 +288,21 @@ fn alignments() {
         ("mvp", "dram_to_l2bm_parallel", 16, 16, Some(64)),
         ("mvb", "pdm_to_l2bm", 16, 16, Some(64)),
         ("mvb", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvb2", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvb4", "dram_to_l2bm", 16, 16, Some(64)),
+        ("mvrhmax", "l2bm_to_pdm", 16, 16, Some(64)),
+        ("mvrhmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvr2hmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvr4hmax", "l2bm_to_dram", 16, 16, Some(64)),
+        ("mvd", "pdm_to_dram", 16, 16, Some(64)),
+        ("mvd", "dram_to_pdm", 16, 16, Some(64)),
+        ("mvd", "pdm_to_l2bm", 16, 16, Some(128)),
+        ("mvd", "l2bm_to_pdm", 16, 16, Some(128)),
+        ("l2bmb2", "down", 64, 16, None),
+        ("l2bmrlor", "up", 16, 16, None),
+        ("l2bmr2lor", "up", 16, 64, None),
+        ("l2bmi", "between", 16, 16, None),
+        ("l2bmdars", "to_buffer", 64, 1, None),
     ];
     let align = |end: &End| match end {
         End::Memory { align, .. } => *align,
@@ -308,6 +330,20 @@ fn alignments() {
         ("l1bmm", "to_pe", 4, 0, None),
         ("l1bmm", "from_pe_2", 0, 8, None),
         ("l1bmd", "to_pe", 48, 0, None),
+        ("l1bmrdfadd", "from_pe", 0, 4, None),
+        ("l1bmrffadd", "from_pe_2", 0, 8, None),
+        ("l1bmrlbor", "from_pe_2_bits", 0, 8, None),
+        ("l1bmrfmaxr", "from_pe_narrow", 0, 4, None),
+        ("l1bmrhfadd", "from_pe_half", 0, 4, None),
+        ("l1bmm4", "to_pe", 8, 0, None),
+        ("l1bmm4", "to_pe_2", 16, 0, None),
+        ("l1bmm4", "from_pe", 0, 8, None),
+        ("l1bmm4", "from_pe_2", 0, 16, None),
+        ("l1bmr4dfadd", "from_pe", 0, 8, None),
+        ("l1bmr4ffadd", "from_pe_2", 0, 16, None),
+        ("l1bmr4lbor", "from_pe_2_bits", 0, 16, None),
+        ("l1bmr4fmaxr", "from_pe_narrow", 0, 8, None),
+        ("l1bmr4hfadd", "from_pe_half", 0, 8, None),
         ("l1bmd", "from_pe", 0, 48, None),
         ("l2bmb", "down", 11, 11, None),
         ("l2bmd", "down", 63, 9, None),

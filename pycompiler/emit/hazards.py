@@ -9,16 +9,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand, Step
-from ..machine import Hazard, Target
+from ..machine import WORDS_PER_LONG, Hazard, Target
 from .text import Addresses, base
+
+_ALL = (None, None)
 
 
 @dataclass(frozen=True)
 class Access:
-    """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE."""
+    """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE.
+
+    ``unit`` is group and L2B of a memory above the PEs, None where all are meant.
+    """
 
     memory: str
-    unit: int | None
+    unit: tuple[int | None, int | None]
     low: int
     high: int
     slot: str
@@ -26,7 +31,8 @@ class Access:
 
     def touches(self, other: Access) -> bool:
         """Whether both touch a common long word."""
-        same_unit = self.unit is None or other.unit is None or self.unit == other.unit
+        units = zip(self.unit, other.unit, strict=True)
+        same_unit = all(a is None or b is None or a == b for a, b in units)
         same = self.memory == other.memory and same_unit
         return same and self.low < other.high and other.low < self.high
 
@@ -53,12 +59,17 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
         if isinstance(operand, PeOperand):
             start = base(operand.value, addresses)
             cycles = tuple(start + offset for offset in operand.offsets)
-            low, high = min(cycles), max(cycles) + 1
-            into.append(Access(operand.memory, None, low, high, slot, cycles))
+            for extra in range(max(1, operand.words // WORDS_PER_LONG)):
+                touched = tuple(word + extra for word in cycles)
+                low, high = min(touched), max(touched) + 1
+                if operand.indirect:
+                    low, high = 0, 1 << 32
+                into.append(Access(operand.memory, _ALL, low, high, slot, touched))
         elif isinstance(operand, BlockOperand):
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words
-            into.append(Access(operand.memory, operand.l2b, low, high, slot))
+            unit = operand.group, operand.l2b
+            into.append(Access(operand.memory, unit, low, high, slot))
 
     if isinstance(line, Move):
         note(reads, line.source, "mv")
@@ -67,6 +78,8 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
         for instruction in line.instructions:
             for source in instruction.sources:
                 note(reads, source, instruction.slot)
+            if instruction.flush is not None:
+                note(reads, instruction.flush, instruction.slot)
             for destination in instruction.destinations:
                 note(writes, destination, instruction.slot)
     return Accesses(tuple(reads), tuple(writes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import BlockOperand, Instruction, Move, Operand, PeOperand, Special
+from ..layers.fragment import BlockOperand, Instruction, Literal, Move, Operand, Special
 from ..machine import WORDS_PER_LONG, Target
 
 Addresses = Mapping[str, int]
@@ -16,12 +16,15 @@ def base(value: str | None, addresses: Addresses) -> int:
     return 0 if value is None else addresses[value]
 
 
-def _address(words: tuple[int, ...]) -> str:
-    """Return the shortest form of one word address per cycle."""
+_WIDTHS = {1: "", WORDS_PER_LONG: "l", 2 * WORDS_PER_LONG: "ll"}
+
+
+def _address(words: tuple[int, ...], width: int) -> str:
+    """Return the shortest form of one word address per cycle; ``width`` words are accessed."""
     steps = {b - a for a, b in pairwise(words)}
     if steps <= {0}:
         return str(words[0])
-    if steps == {WORDS_PER_LONG}:
+    if steps == {width}:
         return f"{words[0]}v"
     if len(steps) == 1 and min(steps) > 0:
         return f"{words[0]}v{min(steps)}"
@@ -30,23 +33,49 @@ def _address(words: tuple[int, ...]) -> str:
 
 def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     """One operand."""
+    if isinstance(operand, Literal):
+        return f'ui"0x{operand.bits:08X}"'
+    if isinstance(operand, BlockOperand):
+        return _block(operand, base(operand.value, addresses) + operand.offset, target)
+    mask = f"/{operand.mask}" if operand.mask else ""
+    sign = "-" if operand.negate else ""
     if isinstance(operand, Special):
-        return f"${operand.name}"
+        return f"{sign}${operand.name}{mask}"
+    if operand.memory == "omr":
+        return f"$omr{operand.offsets[0] // target.cycles}{mask}"
+    if operand.memory == "t":
+        return f"{sign}$lt{mask}"
     start = base(operand.value, addresses)
-    if isinstance(operand, PeOperand):
-        words = tuple((start + offset) * WORDS_PER_LONG for offset in operand.offsets)
-        sign = "-" if operand.negate else ""
-        return f"{sign}$l{target.letter(operand.memory)}{_address(words)}"
-    prefix = "" if operand.memory == "dram" else "l"
-    at = "" if operand.l2b is None else f"@.{operand.l2b}"
-    return f"${prefix}{target.letter(operand.memory)}{start + operand.offset}{at}"
+    words = tuple((start + offset) * WORDS_PER_LONG for offset in operand.offsets)
+    width = operand.words
+    if operand.word is not None:
+        width = 1
+        chosen = operand.word
+        within = (chosen,) * len(words) if isinstance(chosen, int) else chosen
+        words = tuple(at + word for at, word in zip(words, within, strict=True))
+    letter = target.letter(operand.memory) + ("t" if operand.indirect else "")
+    option = "e" if operand.extend else "r" if operand.reduce else ""
+    return f"{sign}${_WIDTHS[width]}{letter}{_address(words, width)}{option}{mask}"
+
+
+def _block(operand: BlockOperand, start: int, target: Target) -> str:
+    prefix = "l" if operand.memory in ("l1bm", "l2bm") else ""
+    at = ""
+    if operand.l2b is not None:
+        at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
+    elif operand.group is not None:
+        at = f"@{operand.group}"
+    return f"${prefix}{target.letter(operand.memory)}{start}{at}"
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:
     """One instruction of a PE line."""
     operands: tuple[Operand, ...] = (*instruction.sources, *instruction.destinations)
     shown = (operand_text(operand, addresses, target) for operand in operands)
-    return " ".join((instruction.mnemonic, *shown))
+    mnemonic = instruction.mnemonic
+    if instruction.flush is not None:
+        mnemonic += f"/$imr{instruction.flush.offsets[0] // target.cycles}"
+    return " ".join((mnemonic, *shown))
 
 
 def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str:

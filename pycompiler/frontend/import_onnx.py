@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,8 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
+from ..pfvm.composites import decompose
+from ..pfvm.fold import fold_constants
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.prepare import prepare, static_types
 from ..pfvm.session import Array
@@ -35,13 +37,17 @@ NOT_THE_MODEL = (_package("torch"), _package("pycompiler"))
 
 @dataclass(frozen=True, eq=False)
 class ImportedModel:
-    """A graph with what it does not carry itself: constant data, ONNX nodes by name, opsets."""
+    """A graph with what it does not carry itself: constant data, ONNX nodes by name, opsets.
+
+    ``parameters`` are the constants that became attributes; ``protos`` still name them.
+    """
 
     graph: MNGraph
     constants: dict[str, Array]
     protos: dict[str, onnx.NodeProto]
     opsets: tuple[onnx.OperatorSetIdProto, ...]
     ir_version: int
+    parameters: dict[str, Array]
 
 
 def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
@@ -51,6 +57,8 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     model = prepare(model)
+    model = prepare(decompose(model, static_types(model)))
+    model = fold_constants(model, static_types(model))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}
@@ -74,9 +82,12 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
         MNNode(
             name,
             _op(proto),
-            _reads(proto),
+            _reads(proto, data),
             tuple(proto.output),
-            tuple((a.name, _attribute(a)) for a in proto.attribute),
+            (
+                *((a.name, _attribute(a)) for a in proto.attribute),
+                *_parameters(proto, data),
+            ),
             source=source_of(proto),
         )
         for name, proto in protos.items()
@@ -94,7 +105,10 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
         nodes=mn_nodes,
         values={name: _record(name, types, constants) for name in sorted(used | set(inputs))},
     )
-    return ImportedModel(graph, constants, protos, tuple(model.opset_import), model.ir_version)
+    rest = {n: a for p in protos.values() for n in p.input if (a := data.get(n)) is not None}
+    rest = {name: np.asarray(array) for name, array in rest.items() if name not in constants}
+    opsets = tuple(model.opset_import)
+    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest)
 
 
 def _op(proto: onnx.NodeProto) -> str:
@@ -155,8 +169,43 @@ def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
 
 
-def _reads(node: onnx.NodeProto) -> tuple[str, ...]:
-    """Return the node's inputs, then outer values that its bodies read."""
+#: Inputs that say what an operator does rather than what to: constants become attributes.
+PARAMETERS: dict[str, dict[int, str]] = {
+    "ReduceSum": {1: "axes"},
+    "ReduceMax": {1: "axes"},
+    "ReduceMin": {1: "axes"},
+    "ReduceMean": {1: "axes"},
+    "Reshape": {1: "shape"},
+    "Squeeze": {1: "axes"},
+    "Unsqueeze": {1: "axes"},
+    "Expand": {1: "shape"},
+    "Slice": {1: "starts", 2: "ends", 3: "axes", 4: "steps"},
+    "Split": {1: "split"},
+    "Pad": {1: "pads", 2: "constant_value", 3: "axes"},
+}
+
+
+def _parameters(
+    node: onnx.NodeProto, data: Mapping[str, Array]
+) -> tuple[tuple[str, Attribute], ...]:
+    """Return the parameters of ``node`` if all that it has are constants."""
+    wanted = PARAMETERS.get(node.op_type, {}) if not node.domain else {}
+    given = {k: node.input[k] for k in wanted if k < len(node.input) and node.input[k]}
+    if not all(name in data for name in given.values()):
+        return ()
+    out: list[tuple[str, Attribute]] = []
+    for index, name in given.items():
+        array = data[name]
+        flat = tuple(array.reshape(-1).tolist())
+        out.append((wanted[index], flat if array.ndim else flat[0]))
+    return tuple(out)
+
+
+def _reads(node: onnx.NodeProto, data: Mapping[str, Array] | None = None) -> tuple[str, ...]:
+    """Return the node's inputs, then outer values that its bodies read.
+
+    With ``data``, inputs that became attributes are left out.
+    """
     outer: list[str] = []
     for body in _bodies(node):
         parts = list(graphs(body))
@@ -165,7 +214,11 @@ def _reads(node: onnx.NodeProto) -> tuple[str, ...]:
         read = (name for part in parts for n in part.node for name in n.input)
         given = (v.name for part in parts for v in part.output)
         outer += [n for n in (*read, *given) if n and n not in inner and n not in outer]
-    return (*node.input, *(name for name in outer if name not in node.input))
+    own = list(node.input)
+    if data is not None and _parameters(node, data):
+        wanted = PARAMETERS[node.op_type]
+        own = [name for index, name in enumerate(own) if index not in wanted]
+    return (*own, *(name for name in outer if name not in own))
 
 
 def _needed(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,12 @@ class Frame:
     """The index space a node works over, and which of its axes each axis of a value runs along.
 
     ``values`` pairs a value's name with one frame axis per axis of the value, None where the
-    value has size 1 and is repeated.
+    value has size 1 and is repeated. Axes in ``exact`` can have no padding.
     """
 
     shape: tuple[int, ...]
     values: tuple[tuple[str, tuple[int | None, ...]], ...]
+    exact: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Layer(ABC):
     attributes: frozenset[str] = frozenset()
     #: row of the tolerance table
     error: str
+    #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
+    anchored: bool = False
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device; ``dtypes`` are those of its values."""
@@ -62,6 +65,15 @@ class Layer(ABC):
                 known = ", ".join(sorted(d.value for d in self.dtypes))
                 return f"{self.op} computes in {known} on the device, not in {dtype.value}"
         return None
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Return the layouts of the operands of an anchored node; ``hints`` are what inputs have.
+
+        An operand that may have any layout of its own is left out.
+        """
+        return {}
 
     @abstractmethod
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:

@@ -14,26 +14,48 @@ class PeOperand:
     """Long words of a PE memory, one per cycle, at ``offsets`` from the base of ``value``.
 
     ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
+    ``words`` are the 32-bit words of one access; ``word`` accesses only that word of each long
+    word. ``extend`` reads it as the next lower format (MAU sources), ``reduce`` as the next higher
+    one. ``mask`` is the mask of a destination as text (``$imr1``). ``indirect`` adds the T register
+    to every address (LM0 only).
     """
 
     memory: str
     offsets: tuple[int, ...]
     value: str | None = None
     negate: bool = False
+    word: int | tuple[int, ...] | None = None
+    extend: bool = False
+    words: int = 2
+    mask: str = ""
+    reduce: bool = False
+    indirect: bool = False
 
 
 @dataclass(frozen=True)
 class Special:
-    """An operand without an address: a forwarding path (``aluf``) or ``nowrite``."""
+    """An operand without an address: a forwarding path (``aluf``), ``nowrite``, ``mabid``, ``lx``.
+
+    ``negate`` and ``mask`` are those of :class:`PeOperand`.
+    """
 
     name: str
+    negate: bool = False
+    mask: str = ""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """The 32 bits of an ``imm``."""
+
+    bits: int
 
 
 @dataclass(frozen=True)
 class BlockOperand:
     """``words`` long words of a memory above the PEs from ``offset`` of ``value`` on.
 
-    ``l2b`` selects one L2B of every group (MV only); None means all.
+    ``l2b`` selects one L2B of every group, ``group`` one group (MV only); None means all.
     """
 
     memory: str
@@ -41,19 +63,24 @@ class BlockOperand:
     words: int
     value: str | None = None
     l2b: int | None = None
+    group: int | None = None
 
 
-Operand = PeOperand | Special | BlockOperand
+Operand = PeOperand | Special | BlockOperand | Literal
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...)."""
+    """One instruction of a PE line. ``slot`` is its issue slot (``alu``, ``mau``, ``l1bm``...).
+
+    ``flush`` is the mask register whose zeros clear the result.
+    """
 
     slot: str
     mnemonic: str
     sources: tuple[Operand, ...]
     destinations: tuple[Operand, ...]
+    flush: PeOperand | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +92,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Move:
-    """One MV line: ``words`` long words per group, in every group at the same time."""
+    """One MV line: ``words`` long words, per group where the operands name none."""
 
     mnemonic: str
     words: int

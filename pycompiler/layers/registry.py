@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from ..graph.graph import MNGraph, Stage
 from ..graph.verify import Rule
 from ..machine import Target
-from . import elementwise, transfer
+from . import elementwise, local_copy, matmul, reduce, transfer, view
 from .base import Layer
+from .switch import layer as switch
 
 #: Operator name to layer. An operator family adds its table here.
-LAYERS: dict[str, Layer] = {
-    layer.op: layer for family in (elementwise, transfer) for layer in family.LAYERS
-}
+_FAMILIES = (elementwise, matmul, reduce, view, local_copy, transfer, switch)
+LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
 
 
 def _accepted(graph: MNGraph, target: Target) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The dtype planner: which device dtype each value has.
 
-``float`` keeps every element type. ``mixed`` puts values around matrix products into Half; the
-operators there are none of yet, so that it decides the same.
+``float`` keeps every element type and makes matrix products in single precision. ``mixed`` makes
+them of half words, rounded on the way into the MAU, and adds up singles.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
-from ..graph.graph import MNGraph, Stage
+from ..graph.graph import MNGraph, MNNode, Side, Stage
+from ..layers.matmul import PRECISION, PRODUCTS
+from .overrides import PRECISION_OF, Overrides
 
+# The device's half has other fields than torch's 16-bit formats; a single holds both.
 _DEVICE = {
-    "float16": MNDtype.HALF,
+    "float16": MNDtype.FLOAT,
+    "bfloat16": MNDtype.FLOAT,
     "float": MNDtype.FLOAT,
     "double": MNDtype.DOUBLE,
     "bool": MNDtype.SINGLE_BOOL,
@@ -32,10 +36,22 @@ def device_dtype(elem: str) -> MNDtype:
     return _DEVICE.get(elem, MNDtype.UNKNOWN)
 
 
-def plan_dtypes(graph: MNGraph, *, float_dtype: str) -> MNGraph:
+def plan_dtypes(graph: MNGraph, *, float_dtype: str, overrides: Overrides | None = None) -> MNGraph:
     """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``."""
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
     }
-    return graph.with_values(values, stage=Stage.DTYPE)
+    usual = "half" if float_dtype == "mixed" else "single"
+
+    def chosen(node: MNNode) -> str:
+        wanted = (overrides or {}).get(node.outputs[0], {}).get("dtype")
+        return usual if wanted is None else PRECISION_OF[MNDtype(wanted)]
+
+    nodes = tuple(
+        replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
+        if node.side is Side.DEVICE and node.op in PRODUCTS
+        else node
+        for node in graph.nodes
+    )
+    return graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)

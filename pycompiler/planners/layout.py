@@ -11,15 +11,18 @@ minor axes first, else to the axis it wastes least on; what is left of an axis i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..graph.graph import MNGraph, MNNode, MNValue, Stage
+from ..graph.graph import MNGraph, MNNode, MNValue, Side, Stage
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ..layers.base import Frame
 from ..layers.registry import LAYERS
+from ..layers.switch.layer import SWITCH
 from ..machine import Target
+from .boundaries import cut_out, insert_switches, is_anchored, resolve_switches
+from .overrides import Overrides, wanted_layouts
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class AxisClass:
     rest: int
     digits: list[Digit] = field(default_factory=list)
     placed: bool = False
+    exact: bool = False
 
 
 def machine_digits(target: Target, words: int) -> tuple[Digit, ...]:
@@ -60,12 +64,107 @@ def _primes(count: int) -> Iterator[tuple[int, int]]:
         stride, count = stride * factor, count // factor
 
 
-def plan_layouts(graph: MNGraph, target: Target) -> MNGraph:
+def plan_layouts(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
     """Set layout and num_lw of every value that the device touches."""
-    on_device = graph.device_values()
-    plan = _Plan(graph, target)
-    values = {name: plan.lay_out(graph.values[name]) for name in sorted(on_device)}
-    return graph.with_values(values, stage=Stage.LAYOUT)
+    wanted = wanted_layouts(overrides or {})
+    graph = cut_out(insert_switches(graph), wanted, target)
+    layouts = _Walk(graph, target, wanted).run()
+    values = {
+        name: replace(value, layout=layouts[name], num_lw=layouts[name].num_lw(target.cycles))
+        for name, value in graph.values.items()
+        if name in graph.device_values()
+    }
+    graph = resolve_switches(graph.with_values(values), target)
+    return replace(graph, stage=Stage.LAYOUT)
+
+
+class _Walk:
+    """Lays out regions and anchored nodes in the order of the graph.
+
+    A *region* is what elementwise operators and reductions connect; its values have layouts that
+    agree. It takes over the layout of the first value that reaches it, if that will do.
+    """
+
+    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
+        self.graph, self.target = graph, target
+        self.plan = _Plan(graph, target)
+        self.layouts: dict[str, Layout] = dict(wanted)
+        self.region: dict[str, str] = {}
+        self.members: dict[str, list[MNNode]] = {}
+        joined: dict[str, str] = {}
+
+        def find(name: str) -> str:
+            while joined.setdefault(name, name) != name:
+                joined[name] = joined[joined[name]]
+                name = joined[name]
+            return name
+
+        plain = [n for n in graph.device_nodes() if not is_anchored(n) and n.op != SWITCH]
+        for node in plain:
+            names = [name for name in (*node.inputs, *node.outputs) if name]
+            for name in names[1:]:
+                joined[find(name)] = find(names[0])
+        for node in plain:
+            for name in (*node.inputs, *node.outputs):
+                if name:
+                    self.region[name] = find(name)
+            self.members.setdefault(find(node.outputs[0]), []).append(node)
+
+    def run(self) -> dict[str, Layout]:
+        """Return the layout of every value on the device."""
+        if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
+            self.plan.spread()
+            names = sorted(self.graph.device_values())
+            return {name: self.plan.lay_out(self.graph.values[name]) for name in names}
+        sources = {n.outputs[0]: n.inputs[0] for n in self.graph.nodes if n.op == SWITCH}
+        for node in self.graph.device_nodes():
+            if node.op == SWITCH:
+                self._arrive(node)
+            elif is_anchored(node):
+                self._anchor(node, sources)
+            else:
+                self._lay_region(self.region[node.outputs[0]])
+        return self.layouts
+
+    def _anchor(self, node: MNNode, sources: dict[str, str]) -> None:
+        hints: dict[str, Layout] = {}
+        for name in node.inputs:
+            origin = sources.get(name, name)
+            if origin in self.region:
+                self._lay_region(self.region[origin])
+            if origin in self.layouts:
+                hints[name] = self.layouts[origin]
+        found = LAYERS[node.op].layouts(node, self.graph, self.target, hints)
+        for name, layout in found.items():
+            self.layouts[name] = layout
+            # What nobody else has laid out arrives as it is wanted.
+            self.layouts.setdefault(sources.get(name, name), layout)
+
+    def _arrive(self, node: MNNode) -> None:
+        source, result = node.inputs[0], node.outputs[0]
+        if source not in self.layouts or result in self.layouts:
+            return
+        if result in self.region:
+            self._lay_region(self.region[result], (result, self.layouts[source]))
+        elif self._kept(result):
+            self.layouts[result] = self.layouts[source]
+
+    def _kept(self, name: str) -> bool:
+        """Whether no anchored node will name the layout of ``name``."""
+        readers = [n for n in self.graph.nodes if name in n.inputs]
+        return not any(n.side is Side.DEVICE and is_anchored(n) for n in readers)
+
+    def _lay_region(self, region: str, seed: tuple[str, Layout] | None = None) -> None:
+        nodes = self.members.get(region)
+        if nodes is None:
+            return
+        if seed is not None:
+            self.plan.adopt(self.graph.values[seed[0]], seed[1])
+        self.plan.spread(nodes)
+        del self.members[region]
+        for name, found in self.region.items():
+            if found == region and name not in self.layouts:
+                self.layouts[name] = self.plan.lay_out(self.graph.values[name])
 
 
 class _Plan:
@@ -74,6 +173,8 @@ class _Plan:
         self.parent: dict[tuple[str, int], tuple[str, int]] = {}
         self.frames: list[tuple[MNNode, Frame]] = []
         for node in graph.device_nodes():
+            if is_anchored(node) or node.op == SWITCH:
+                continue
             frame = LAYERS[node.op].frame(node, graph)
             self.frames.append((node, frame))
             for name, axes in frame.values:
@@ -82,11 +183,49 @@ class _Plan:
                         self._join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
+        # Elements per long word of the values of each class. Where they differ, words of one
+        # value do not lie beside words of another: such classes stay off the W level.
+        self.widths: dict[AxisClass, set[int]] = {}
         # Larger operators first; the order of the graph decides between equals.
-        for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape)):
+        for node, frame in self._by_size():
             self._classes_of(node, frame)
-        for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape)):
-            self._spread(self._classes_of(node, frame), node)
+
+    def _by_size(self) -> list[tuple[MNNode, Frame]]:
+        return sorted(self.frames, key=lambda item: -prod(item[1].shape))
+
+    def spread(self, nodes: Collection[MNNode] | None = None) -> None:
+        """Give digits to the axes of ``nodes``, or of all, larger operators first."""
+        names = None if nodes is None else {node.name for node in nodes}
+        for node, frame in self._by_size():
+            if names is None or node.name in names:
+                self._spread(self._classes_of(node, frame), node)
+
+    def adopt(self, value: MNValue, layout: Layout) -> bool:
+        """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them."""
+        known = set(machine_digits(self.target, value.dtype.words_per_long))
+        wanted: list[tuple[AxisClass, list[Digit]]] = []
+        for axis, subs in enumerate(layout.axes):
+            one = self.classes.get(self._find((value.name, axis)))
+            if one is None:
+                continue
+            if one.placed or one in (other for other, _ in wanted):
+                return False
+            found: list[Digit] = []
+            for sub in reversed(subs):
+                if sub.level is Level.ADDR:
+                    found.append(Digit(Level.ADDR, sub.size, 0))
+                    continue
+                for size, stride in _primes(sub.size):
+                    found.append(Digit(sub.level, size, sub.stride * stride))
+            if any(d.level is not Level.ADDR and d not in known for d in found):
+                return False
+            if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
+                return False
+            wanted.append((one, found))
+        for one, digits in wanted:
+            one.digits, one.placed = digits, True
+            one.rest = -(-one.size // prod(digit.size for digit in digits))
+        return True
 
     # -- classes -----------------------------------------------------------------------------
 
@@ -109,8 +248,11 @@ class _Plan:
             if size > 1:
                 root = self._find((f"{node.name}\n", axis))
                 found.append(self.classes.setdefault(root, AxisClass(size, size)))
+                found[-1].exact |= axis in frame.exact
+        widths = {self.graph.values[name].dtype.words_per_long for name, _ in frame.values}
         for one in found:
             self.meets.setdefault(one, set()).update(other for other in found if other is not one)
+            self.widths.setdefault(one, set()).update(widths)
         return found
 
     # -- digits ------------------------------------------------------------------------------
@@ -118,8 +260,9 @@ class _Plan:
     def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
         """Give digits to the classes of one operator that have none yet."""
         new = [one for one in classes if not one.placed]
-        dtype = self.graph.values[node.outputs[0]].dtype
-        for digit in machine_digits(self.target, dtype.words_per_long):
+        widths = set().union(*(self.widths[one] for one in classes))
+        packed = widths.pop() if len(widths) == 1 else 1
+        for digit in machine_digits(self.target, packed):
             share = prod(one.rest for one in classes)
             # One vector per PE is the least a PE works on: more PEs would only make copies.
             if digit.level is not Level.W and share <= self.target.cycles:
@@ -128,7 +271,9 @@ class _Plan:
             even = [one for one in free if one.rest % digit.size == 0]
             if not free:
                 continue
-            chosen = even[0] if even else max(free, key=lambda one: one.rest)
+            # Padding of an axis that is reduced must be filled: others come first.
+            padded = [one for one in free if not one.exact] or free
+            chosen = even[0] if even else max(padded, key=lambda one: one.rest)
             chosen.digits.append(digit)
             chosen.rest = -(-chosen.rest // digit.size)
         for one in new:
@@ -139,22 +284,27 @@ class _Plan:
 
     # -- layouts -----------------------------------------------------------------------------
 
-    def lay_out(self, value: MNValue) -> MNValue:
-        """``value`` with the layout its classes give it."""
+    def lay_out(self, value: MNValue) -> Layout:
+        """Return the layout its classes give ``value``."""
         axes: list[tuple[SubAxis, ...]] = []
+        words = value.dtype.words_per_long
         stride, used = 1, set[Digit]()
         for axis in reversed(range(len(value.shape))):
             found = self.classes.get(self._find((value.name, axis)))
             if found is None:
                 axes.append(())
                 continue
-            used.update(found.digits)
-            subaxes = _merged((d.size, d.level, d.stride) for d in found.digits)
-            if found.rest > 1:
-                subaxes.append(SubAxis(found.rest, Level.ADDR, stride))
-                stride *= found.rest
-            axes.append(tuple(reversed(subaxes)))
-        words = value.dtype.words_per_long
+            subs: list[tuple[int, Level, int]] = []
+            for digit in (*found.digits, Digit(Level.ADDR, found.rest, 0)):
+                if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
+                    # Elements as wide as a long word lie one behind the other.
+                    if digit.size > 1:
+                        subs.append((digit.size, Level.ADDR, stride))
+                        stride *= digit.size
+                else:
+                    used.add(digit)
+                    subs.append((digit.size, digit.level, digit.stride))
+            axes.append(tuple(reversed(_merged(subs))))
         copies: list[Broadcast] = []
         for level in (Level.W, *reversed(UNIT_LEVELS)):
             digits = [d for d in machine_digits(self.target, words) if d.level is level]
@@ -164,8 +314,7 @@ class _Plan:
             else:
                 runs = _merged((d.size, d.level, d.stride) for d in free)
                 copies += [Broadcast(run.level, run.size, run.stride) for run in runs]
-        layout = Layout(tuple(reversed(axes)), tuple(copies))
-        return replace(value, layout=layout, num_lw=layout.num_lw(self.target.cycles))
+        return Layout(tuple(reversed(axes)), tuple(copies))
 
 
 def _merged(digits: Iterable[tuple[int, Level, int]]) -> list[SubAxis]:

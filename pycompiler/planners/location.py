@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.graph import Location, MNGraph, Side, Stage
+from .overrides import Overrides, wanted_locations
 
 
-def plan_locations(graph: MNGraph) -> MNGraph:
-    """Set the location of every value."""
+def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGraph:
+    """Set the location of every value; again after layouts, which add values."""
     on_device = graph.device_values()
     outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for node in graph.nodes:
@@ -23,11 +24,14 @@ def plan_locations(graph: MNGraph) -> MNGraph:
         for name in (*node.inputs, *node.outputs):
             segments.setdefault(name, set()).add(node.segment)
 
+    kept = {n for n, at in wanted_locations(overrides or {}).items() if at is Location.DRAM}
+
     def home(name: str) -> Location:
         if name not in on_device:
             return Location.HOST
-        crosses = name in outside or len(segments[name]) > 1
+        crosses = name in outside or len(segments[name]) > 1 or name in kept
         return Location.DRAM if crosses else Location.LM
 
     values = {n: replace(value, location=home(n)) for n, value in graph.values.items()}
-    return graph.with_values(values, stage=Stage.LOCATION)
+    stage = max(graph.stage, Stage.LOCATION, key=lambda stage: stage.value)
+    return graph.with_values(values, stage=stage)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,7 +20,13 @@ from ..errors import PycompilerError, error
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
 L3IR, REPORT = "l3ir.txt", "report.json"
 _OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT})
+_DUMP = re.compile(r"layout\.\w+\.txt\Z")
 _SHOWN = 32  # characters of the folder's name in names of temporary folders beside it
+
+
+def _is_own(name: str) -> bool:
+    """Whether a compile writes files of that name."""
+    return name in _OWN or _DUMP.match(name) is not None
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -71,7 +78,7 @@ def _put(building: Path, folder: Path, names: set[str]) -> None:
 def _only_ours(folder: Path) -> bool:
     """Whether nobody would miss the folder itself: no file of the user, no current folder."""
     here = Path.cwd().is_relative_to(folder)
-    return not here and all(entry.name in _OWN for entry in folder.iterdir())
+    return not here and all(_is_own(entry.name) for entry in folder.iterdir())
 
 
 def _swap_folder(building: Path, folder: Path, old: Path) -> None:
@@ -85,7 +92,7 @@ def _swap_folder(building: Path, folder: Path, old: Path) -> None:
 
 def _swap_files(building: Path, folder: Path, aside: Path, names: set[str]) -> None:
     """File by file, for a folder that must stay the one it is."""
-    there = {name for name in _OWN if (folder / name).is_file()}
+    there = {e.name for e in folder.iterdir() if _is_own(e.name) and e.is_file()}
     done: list[tuple[Path, Path]] = []
     try:
         moves = [(folder / name, aside / name) for name in sorted(there)]

@@ -77,14 +77,26 @@ class DramImage:
     def pack(self, array: Array) -> NDArray[np.uint64]:
         """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
         flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.dtype == np.bool_:  # true is all ones on the device, so that it serves as a mask
+            flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
+        elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
+            flat = flat.astype(np.float32)
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
         padded = np.append(bits, bits.dtype.type(0))  # index -1 is the zero
         words = padded[self._fill].astype(self._word)
         return words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
 
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
-        """Return the tensor in ``words``, as :meth:`pack` makes them; ``dtype`` is as wide."""
+        """Return the tensor in ``words``, as :meth:`pack` makes them.
+
+        ``dtype`` is as wide as the device's, bool, or a 16-bit float.
+        """
         bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
+        if dtype == np.bool_:
+            return np.asarray((bits != 0).reshape(self.shape))
+        if dtype.itemsize < self._word.itemsize:
+            single = bits.astype(np.uint32).view(np.float32)
+            return np.asarray(single.astype(dtype).reshape(self.shape))
         native: Array = bits.astype(self._word.newbyteorder("=")).view(dtype)
         return native.reshape(self.shape)
 

@@ -13,6 +13,9 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
 from ..layers.transfer_plan import plan_transfer
 from ..machine import Target
+from .address_search import Buffer, OutOfTimeError, place
+
+_SECONDS = 5.0  # of search, where best fit fails
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,48 @@ def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
     for location, wanted in blocks.items():
         addresses, words = pack(wanted)
         capacity = target.words(location.memory)
+        if words > capacity and location is not Location.DRAM:
+            found = _searched(wanted, capacity, target)
+            if found is not None:
+                addresses, words = found, capacity
         if words > capacity:
             raise _too_much(graph, location, wanted, addresses, capacity, words)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
     return graph.with_values(values, stage=Stage.ADDRESSED)
+
+
+def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, int] | None:
+    """Return addresses found by search where best fit has failed; None if there are none.
+
+    Blocks that take over each other's words are one buffer.
+    """
+    root = {block.name: block.on or block.name for block in blocks}
+
+    def first(name: str) -> str:
+        while root[name] != name:
+            name = root[name]
+        return name
+
+    chains: dict[str, list[Block]] = {}
+    for block in blocks:
+        chains.setdefault(first(block.name), []).append(block)
+    step = target.cycles
+    buffers = [
+        Buffer(
+            name,
+            min(block.start for block in chain),
+            1 + max(block.stop for block in chain),
+            max(block.words for block in chain) // step,
+        )
+        for name, chain in chains.items()
+    ]
+    try:
+        found = place(buffers, [capacity // step], _SECONDS)
+    except OutOfTimeError:
+        return None
+    if found is None:
+        return None
+    return {block.name: found[first(block.name)].offset * step for block in blocks}
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:

@@ -107,7 +107,7 @@ def test_an_assembly_error_leaves_the_dump_alone(tmp_path: Path) -> None:
         ("linc $lm1 $ln0\n", "A", "program.vsm:1:6"),
         ("linc $lb0 $ln0\n", "A", "program.vsm:1:6"),
         ('imm f"3.14 $lr0\n', "A", "program.vsm:1:5"),
-        (b"nop\n# \xff\xfe\n", "F0002", "program.vsm:2:3"),
+        (b"nop\nnop \xff\xfe\n", "F0002", "program.vsm:2:5"),
         ("", "F0003", ""),
     ],
 )
@@ -122,6 +122,12 @@ def test_bad_input_is_one_diagnostic(
     assert place in done.stderr
     assert "help" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_comments_may_be_in_any_encoding(tmp_path: Path) -> None:
+    comment = "# 加算\n".encode("shift_jis")
+    done = emu2("run", source(tmp_path, comment + PROGRAM.encode()))
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, LINES, "")
 
 
 def test_comments_alone_are_a_program(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,125 @@ def test_words_count_the_whole_chip() -> None:
     assert words["l2bm"] == {"read": 8 * (256 + 64), "written": 4 * 128}
     assert words["l1bm"] == {"read": 64 * 4, "written": 64 * (32 + 64)}
     assert found["busy_steps"] == {"l2bm": 2, "l1bm": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "ports", "busy", "end"),
+    [
+        ("nop\n", {}, 0, 0),
+        # 640 words at 16 a cycle through DRAM 1 and L2BM 2.1; the latency holds no port.
+        ("mvp/n640 $d0@1 $lc0@2.1\n", {"dram1": 40, "l2bm2.1": 40}, 256 + 40, 256 + 40),
+        # The second waits for DRAM 0, from cycle 0 to 40, and its latency begins then.
+        (
+            "mvp/n640 $d0@0 $lc0@0.0\nmvp/n640 $d0@0 $lc0@0.1\n",
+            {"dram0": 80, "l2bm0.0": 40, "l2bm0.1": 40},
+            256 + 80,
+            256 + 80,
+        ),
+        # Far apart: 1000 steps later nothing of the first is left.
+        (
+            "mvp/n640 $d0@0 $lc0@0.0\nnop/1000\nmvp/n640 $d0@0 $lc0@0.0\n",
+            {"dram0": 80, "l2bm0.0": 80},
+            2 * (256 + 40),
+            4000 + 256 + 40,
+        ),
+        # The third queues for 80 cycles; the fourth, issued after it, starts at once.
+        (
+            "mvp/n640 $d0@0 $lc0@0.0\nmvp/n640 $d0@0 $lc0@0.0\nmvp/n640 $d0@0 $lc0@0.0\n"
+            "mvp/n64 $d0@3 $lc0@3.0\n",
+            {"dram0": 120, "l2bm0.0": 120, "dram3": 4, "l2bm3.0": 4},
+            256 + 120,
+            256 + 120,
+        ),
+        # A broadcast holds its PDM and all eight L2BMs, 8 words a cycle.
+        (
+            "mvb/n64 $p0@1 $lc0\n",
+            {"pdm1": 8, **{f"l2bm{g}.{q}": 8 for g in range(4) for q in range(2)}},
+            256 + 8,
+            256 + 8,
+        ),
+    ],
+)
+def test_mv_occupancy(text: str, ports: dict[str, int], busy: int, end: int) -> None:
+    found = cost(text)
+    assert (found["port_cycles"], found["mv_busy_cycles"], found["mv_end"]) == (ports, busy, end)
+
+
+def test_waits_are_counted() -> None:
+    text = "nop; wait i05\nmvp/n64i05 $d0@0 $lc0@0.0\nnop; wait i05\nnop; wait i05\n"
+    found = cost(text)
+    assert (found["waits"], found["stalled_waits"], found["host_tags"]) == (3, 1, [5])
+
+
+def test_busy_steps_by_unit() -> None:
+    text = """
+        lpassa $lm0v $nowrite; dvmulu $ln0v $ln0v $nowrite
+        dvmulu $lr0v $lr0v $nowrite; dmwrite $lr0v $lx0
+        l1bmd $lb0 $lm0v; l2bmb $lc0 $lb64
+        nop/5
+    """
+    assert cost(text)["busy_steps"] == {"alu": 1, "mau": 2, "mwrite": 1, "l1bm": 1, "l2bm": 1}
+
+
+MV_RATES = """
+[[transfer]]
+name = "mvtest"
+slot = "mv"
+level = "chip"
+doc = "One form of each kind of rate."
+evidence = "guess"
+[[transfer.form]]
+name = "distribute"
+unit = "group*mv_block"
+source = { operand = "pdm", selectors = ["group"], align = "mv_block" }
+destination = { operand = "dram", selectors = [], align = "mv_block" }
+RATE
+loop = { s = "group", k = "mv_block" }
+from = { group = "src_group", addr = "i*group*mv_block + s*mv_block + k" }
+to = { group = "s", addr = "i*mv_block + k" }
+[[transfer.example]]
+text = "mvtest/n64 $p0@0 $d0"
+expect = { "$lm0n0c0b0m0p0" = ["0000000000000000"] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("rate", "cycles"),
+    [
+        # 640 words through the PDM, 160 into each DRAM; the busier side decides.
+        ("", 640 // 16),
+        ("throughput = { source = 8 }", 640 // 8),
+        ("throughput = { destination = 1 }", 160),
+        ("throughput = { source = 8, destination = 2 }", 80),
+        ("throughput = { same_group = 32, across = 10 }", 64),
+    ],
+)
+def test_rates_of_each_side(rate: str, cycles: int, tmp_path: Path) -> None:
+    spec = tmp_path / "rates"
+    spec.mkdir()
+    head = 'extends = "mncore2"\n[machine]\nname = "rates"\n'
+    (spec / "rates.toml").write_text(head + MV_RATES.replace("RATE", rate))
+    found = cost("mvtest/n640i01 $p0@0 $d0\nnop; wait i01\n", str(spec))
+    assert found["stall_cycles"] == LATENCY + cycles
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"),
+    [
+        ("{ source = 8, destination = 4 }", "64 words at 8 a cycle and 16 at 4 differ"),
+        ("{ same_group = 8 }", "give `same_group` and `across`"),
+        ("{ same_group = 8, across = 8, source = 8 }", "give `same_group` and `across`"),
+        ("{ source = 0 }", "rates are at least 1"),
+        ("{}", "give `same_group` and `across`"),
+    ],
+)
+def test_rates_that_contradict_are_refused(rate: str, message: str, tmp_path: Path) -> None:
+    head = 'extends = "mncore2"\n[machine]\nname = "rates"\n'
+    text = head + MV_RATES.replace("RATE", f"throughput = {rate}")
+    (tmp_path / "rates.toml").write_text(text)
+    with pytest.raises(emu2.EmulatorError, match=message) as refused:
+        emu2.Spec.load(str(tmp_path))
+    assert refused.value.code == "S0006"
 
 
 def test_a_run_reports_what_the_text_says() -> None:

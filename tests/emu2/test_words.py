@@ -126,6 +126,27 @@ def test_memory_lines_write_dram() -> None:
     assert report.dump[0].startswith("DEBUG-DRAM(n0,10):(3.5127e-303) (0x0123456789abcdef)")
 
 
+def test_memory_lines_stand_in_sources_too() -> None:
+    spec = emu2.Spec.load("mncore2")
+    text = "  r 1 00000000a  001 0123456789abcdef # input\nd set $d11n1 1 000000000000000f\n"
+    program = emu2.assemble(text + "d getd $d10n1 2\n", spec)
+    dump = emu2.Machine(spec).run(program).dump
+    assert dump[0].startswith("DEBUG-DRAM(n1,10):(3.5127e-303) (0x0123456789abcdef)")
+    sink = io.StringIO()
+    emu2.write_asm(program, sink)
+    assert sink.getvalue().splitlines() == [
+        "r 1 00000000A 001 0123456789ABCDEF",
+        "r 1 00000000B 001 000000000000000F",
+        "d getd $d10n1 2",
+    ]
+    again = emu2.read_asm(sink.getvalue(), spec)
+    assert emu2.Machine(spec).run(again).dump == dump
+    for wrong in ("r", "r 4 0 001 0123456789abcdef", "r 0 0 002 0123456789abcdef", "r 0 0 001 1"):
+        with pytest.raises(emu2.AssembleError) as caught:
+            emu2.assemble(wrong + "\n", spec)
+        assert caught.value.diagnostics[0]["code"] == "W0207"
+
+
 def test_containers() -> None:
     program = emu2.assemble("ladd $lm0v $ln0v $lr0v # sum\n", emu2.Spec.load("mini"))
     packed = emu2.pack(program)

@@ -57,6 +57,7 @@ SWAPS = [
     ("shared", "split"),
     ("port", "data"),
     ("write", "read"),
+    ("written", "always"),
     ("single", "half"),
     ("upper", "lower"),
     ("add", "sub"),

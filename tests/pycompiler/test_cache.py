@@ -84,7 +84,7 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
     first = compiles(DOUBLE)
     assert compiles.state == "miss"
     before, report = compiles.out, compiles.report
-    second = compiles(DOUBLE, options={"scheduler": "spill_opt"})  # has no effect yet
+    second = compiles(DOUBLE, options={"num_threads": 2})  # has no effect yet
     assert compiles.state == "hit"
     assert [file.suffix for file in compiles.entries()] == [".zip"]
     for file in FILES:
@@ -92,15 +92,19 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
     facts = ("steps", "cycles", "dram_words", "host_fallback", "nodes", "operators", "status")
     assert {f: compiles.report[f] for f in facts} == {f: report[f] for f in facts}
     assert report["steps"] > 0
-    assert compiles.report["options"] == {"scheduler": "spill_opt"}
-    assert [row["pass"] for row in compiles.report["passes"]] == ["export", "cache"]
+    assert compiles.report["options"] == {"num_threads": 2}
+    assert [row["pass"] for row in compiles.report["passes"]] == [
+        "export",
+        "pfvm",
+        "cache",
+    ]
     for compiled in (first, second):
         assert np.array_equal(run(compiled), [X * 2])
 
 
 def test_what_matters_makes_a_miss(compiles: Compiles, tmp_path: Path) -> None:
     compiles(DOUBLE)
-    for options in ({"strict": True}, {"float_dtype": "mixed"}):
+    for options in ({"strict": True}, {"float_dtype": "mixed"}, {"scheduler": "spill_opt"}):
         compiles(DOUBLE, options=options)
         assert compiles.state == "miss"
     compiles(DOUBLE, device="emu2")
@@ -111,7 +115,7 @@ def test_what_matters_makes_a_miss(compiles: Compiles, tmp_path: Path) -> None:
     assert compiles.state == "miss"
     compiles(DOUBLE, options={"float_dtype": "float", "strict": False})
     assert compiles.state == "hit"
-    assert len(compiles.entries()) == 6
+    assert len(compiles.entries()) == 7
 
 
 def test_the_machines_content_is_part_of_the_key(tmp_path: Path) -> None:

@@ -140,4 +140,4 @@ def test_each_node_is_named_in_the_code() -> None:
     result, report = compiled(model)
     comments = [line for line in result.vsm.splitlines() if line.startswith("# ")]
     assert len(comments) == 1 + len(report["nodes"])
-    assert "# Relu n1_Relu: (y.at1) -> (z.at1)" in comments
+    assert "# Relu n1_Relu: (y.lm1) -> (z.lm0)" in comments

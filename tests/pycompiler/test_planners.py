@@ -171,9 +171,11 @@ def test_host_and_device_alternate_as_seldom_as_possible() -> None:
 
 
 def test_reasons_name_operator_or_dtype() -> None:
-    model = model_of([("Add", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.INT64)
+    model = model_of([("Add", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.DOUBLE)
     graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
-    assert graph.nodes[0].reason == "Add computes in Float on the device, not in Long"
+    assert graph.nodes[0].reason == (
+        "Add does not compute (Double, Double) -> Double on the device"
+    )
     model = model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"])
     graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
     assert graph.nodes[0].reason == "no layer for Sin"
@@ -226,7 +228,7 @@ def test_packing_keeps_living_blocks_apart(rows: list[tuple[int, int, int]]) -> 
 def test_intermediate_results_share_dram() -> None:
     nodes = [("Relu", ["x"], "v0")] + [("Neg", [f"v{i}"], f"v{i + 1}") for i in range(6)]
     model = model_of(nodes, {"x": (512, 64)}, ["v6"])
-    result, _ = compiled(model, "mncore2")
+    result, _ = compiled(model, "mncore2", scheduler="always_from_dram")
     image = result.app.values["x"].words
     assert result.app.dram_words == 3 * image  # input, output, and one at a time between
 
@@ -261,7 +263,7 @@ def test_values_that_do_not_fit_together() -> None:
     size = 2 * prod(target.pe_shape) * target.words("lm0")
     model = model_of([("Add", ["x", "y"], "z")], {"x": (size,), "y": (size,)}, ["z"])
     graph = replace(compiled(model)[0].graph, stage=Stage.SCHEDULED)
-    moved = {"y.at0": replace(graph.values["y.at0"], location=Location.LM0)}
+    moved = {"y.lm1": replace(graph.values["y.lm1"], location=Location.LM0)}
     with pytest.raises(PycompilerError) as caught:
         plan_addresses(graph.with_values(moved), target)
     assert caught.value.code == "P0304"

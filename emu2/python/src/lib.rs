@@ -1,9 +1,11 @@
 //! Python bindings of emu2: converts arguments, results and errors; everything else is in the core crate.
 
 mod convert;
+mod device;
 mod error;
 mod machine;
 mod program;
+mod sink;
 mod spec;
 mod words;
 
@@ -13,7 +15,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::machine::{PyMachine, PyReport};
+    use super::device::{PyDevice, PyKernel};
+    #[pymodule_export]
+    use super::machine::{PyMachine, PyMemoryFiles, PyReport};
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

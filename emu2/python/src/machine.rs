@@ -1,10 +1,11 @@
 //! `emu2.Machine` and `emu2.Report`.
 
 use crate::program::PyProgram;
+use crate::sink::Dump;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
-use emu2::machine::{Machine, Region, Units};
+use emu2::machine::{Machine, MemoryFiles, Region, Units};
 use emu2::report::{self as core_report, Report};
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
@@ -26,8 +27,17 @@ pub(crate) struct PyReport {
     dump: Vec<String>,
 }
 
-/// Dump lines handed to a Python sink at a time.
-const BATCH_BYTES: usize = 1 << 16;
+/// What memory files (JSON) name: regions to load before a run and to save after it.
+#[pyclass(frozen, name = "MemoryFiles", module = "emu2")]
+pub(crate) struct PyMemoryFiles {
+    inner: MemoryFiles,
+}
+
+impl PyReport {
+    pub(crate) fn new(inner: Report, dump: Vec<String>) -> PyReport {
+        PyReport { inner, dump }
+    }
+}
 
 impl PyMachine {
     /// The machine; a panic of another thread while it held the lock cannot leave broken arrays behind.
@@ -75,42 +85,12 @@ impl PyMachine {
     /// Runs `program`. Dump lines are collected in the report, or written to `dump`, an object with a `write(str)` method.
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
-        let mut lines = Vec::new();
-        let mut batch = String::new();
-        let mut failure: Option<PyErr> = None;
-        let result = py.detach(|| {
-            let mut send = |batch: &mut String, sink: &Py<PyAny>| {
-                let sent = Python::attach(|py| sink.call_method1(py, "write", (batch.as_str(),)).map(|_| ()));
-                batch.clear();
-                sent.map_err(|e| {
-                    failure = Some(e);
-                    Error::new(Code::Unwritable, "the dump cannot be written")
-                })
-            };
-            let mut machine = self.lock();
-            let result = core_report::run(&mut machine, &program.inner, &mut |line| {
-                let Some(sink) = &dump else {
-                    lines.push(line.to_string());
-                    return Ok(());
-                };
-                batch.push_str(line);
-                batch.push('\n');
-                if batch.len() < BATCH_BYTES {
-                    Ok(())
-                } else {
-                    send(&mut batch, sink)
-                }
-            });
-            // Lines before a run-time error belong to the dump too.
-            if let Some(sink) = dump.as_ref().filter(|_| !batch.is_empty()) {
-                let _ = send(&mut batch, sink);
-            }
-            result
-        });
-        match (failure, result) {
-            (Some(error), _) => Err(error),
-            (None, Ok(inner)) => Ok(PyReport { inner, dump: lines }),
-            (None, Err(e)) => Err(error::run(py, &program.inner.name, &e)),
+        let mut dump = Dump::new(dump);
+        let result = py.detach(|| core_report::run(&mut self.lock(), &program.inner, &mut |line| dump.line(line)));
+        let lines = dump.finish()?;
+        match result {
+            Ok(inner) => Ok(PyReport::new(inner, lines)),
+            Err(e) => Err(error::run(py, &program.inner.name, &e)),
         }
     }
 
@@ -175,6 +155,12 @@ impl PyMachine {
         self.with(py, |machine| machine.save_memory_file(&path))
     }
 
+    /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.
+    #[getter]
+    fn resident_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |machine| Ok(machine.resident_bytes()))
+    }
+
     /// Every memory zero again; also makes a machine usable after an error.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |machine| {
@@ -185,6 +171,35 @@ impl PyMachine {
 
     fn __repr__(&self) -> String {
         format!("Machine({:?})", self.spec.machine.name)
+    }
+}
+
+#[pymethods]
+impl PyMemoryFiles {
+    /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions; `load` and `save`
+    /// are memory files for one direction, or, where `config` has regions without `file` there, the data of those, one
+    /// after the other. Raises EmulatorError F0001, F0004, F0006.
+    #[new]
+    #[pyo3(signature = (spec, *, config = None, load = None, save = None))]
+    fn new(
+        py: Python<'_>,
+        spec: &PySpec,
+        config: Option<PathBuf>,
+        load: Option<PathBuf>,
+        save: Option<PathBuf>,
+    ) -> PyResult<PyMemoryFiles> {
+        let inner = MemoryFiles::new(&spec.inner, config.as_deref(), load.as_deref(), save.as_deref());
+        Ok(PyMemoryFiles { inner: inner.map_err(|e| error::core(py, &e))? })
+    }
+
+    /// Writes the regions to load to `machine`.
+    fn load(&self, py: Python<'_>, machine: &PyMachine) -> PyResult<()> {
+        machine.with(py, |machine| self.inner.load(machine))
+    }
+
+    /// Writes the regions to save from `machine` to their files.
+    fn save(&self, py: Python<'_>, machine: &PyMachine) -> PyResult<()> {
+        machine.with(py, |machine| self.inner.save(machine))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::asm::{self, Policy, Program};
 use emu2::error::{Code, Error};
-use emu2::report::Report;
+use emu2::report::{self, Report};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -73,9 +73,26 @@ impl PyProgram {
         asm::render(&self.inner.name, &self.inner.text, &self.inner.warnings, false)
     }
 
-    /// What the program costs, as a dict: steps, cycles, stall_cycles, mvs, busy_steps, dram_words, words, host_tags.
+    /// What the program costs, as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
+    /// mv_busy_cycles, mv_end, port_cycles, busy_steps, dram_words, words, host_tags.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         convert::serialize(py, &Report::of(&self.inner))
+    }
+
+    /// Writes the program's time line to `sink`, an object with a `write(str)` method: trace events as JSON, which Perfetto
+    /// opens. A microsecond there is a cycle of the timing model.
+    fn trace(&self, py: Python<'_>, sink: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut failure = None;
+        let written = report::trace(&self.inner, &mut |piece| {
+            sink.call_method1("write", (piece,)).map(|_| ()).map_err(|e| {
+                failure = Some(e);
+                Error::new(Code::Unwritable, "the trace cannot be written")
+            })
+        });
+        match (failure, written) {
+            (Some(error), _) => Err(error),
+            (None, written) => written.map_err(|e| error::core(py, &e)),
+        }
     }
 
     fn __repr__(&self) -> String {

@@ -38,7 +38,7 @@ pub(crate) fn built_in_specs() -> Vec<String> {
 impl PySpec {
     /// A built-in spec by name, or a folder of TOML files, or one TOML file.
     #[staticmethod]
-    fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
+    pub(crate) fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
         let inner = Spec::load(name).map_err(|e| error::core(py, &e))?;
         Ok(PySpec { inner: Arc::new(inner) })
     }
@@ -99,7 +99,7 @@ impl PySpec {
             };
             dict.set_item("unit", unit)?;
             let operand = self.inner.operands.iter().find(|o| o.memory == m.name);
-            dict.set_item("letter", operand.map(|o| o.letter.to_string()))?;
+            dict.set_item("letter", operand.map(|o| format!("{}{}", o.letter, o.suffix)))?;
             dict.set_item("widths", operand.map(|o| o.widths.clone()))?;
             dict.set_item("dump", &m.dump)?;
             dict.set_item("doc", &m.doc)?;
@@ -153,7 +153,7 @@ impl PySpec {
     }
 
     /// The index map of a transfer's form. Parameters are what the mnemonic and the selectors carry, by the names of the
-    /// spec (`shift`, `mab_number`, `src_group`, `dst_l2b`, ...); an MV's map is that of its block `i`, 0 unless given.
+    /// spec (`shift`, `mab_number`, `l1bs_first`, `src_group`, ...); an MV's map is that of its block `i`, 0 unless given.
     #[pyo3(signature = (mnemonic, form, **parameters))]
     fn index_map(
         &self,
@@ -171,8 +171,8 @@ impl PySpec {
             fail(format!("`{mnemonic}` has no form `{form}`; its forms are {}", known.join(", ")))
         })?;
         let mut named: Vec<(String, i64)> = Vec::new();
-        if let Some(default) = spec.parameters[transfer].as_ref().and_then(|p| Some((p.name.clone(), p.default?))) {
-            named.push(default);
+        if let Some(default) = spec.parameters[transfer].as_ref().and_then(|p| p.default) {
+            named = spec.form_values(transfer, default);
         }
         for (key, value) in parameters.iter().flat_map(|d| d.iter()) {
             let key: String = key.extract()?;

@@ -193,12 +193,14 @@ impl<'a> Parser<'a> {
         let address = self.cursor.number("the address")?;
         if address >= token.size {
             let (span, name) = (self.cursor.span_from(start), self.memory_name(token));
-            let message = format!("address {address} is past the {} long words of {name}", token.size);
+            let what =
+                if token.table { format!("entries of `${}`", token.text) } else { format!("long words of {name}") };
+            let message = format!("address {address} is past the {} {what}", token.size);
             return Err(fault(Code::OperandRange, span, message));
         }
         let selected = if self.cursor.peek() == Some(b'@') { self.selectors(token)? } else { Selected::default() };
-        let Token { operand, memory, words, size, .. } = *token;
-        Ok(Upper { operand, memory, words, size, address, selected })
+        let Token { operand, memory, words, size, table, .. } = *token;
+        Ok(Upper { operand, table, memory, words, size, address, selected })
     }
 
     /// `@2`, `@2.1`, `@.1`: one number per level of the operand, each may be left out.

@@ -1,21 +1,18 @@
 //! Debug statements: `d set` and `d get`.
 
-use super::cursor::{fault, fault_help, Parse};
+use super::cursor::{fault, fault_help, shorten, Parse};
 use super::location::{location, Located};
 use super::parser::Parser;
 use super::program::{DebugGet, DebugSet, ItemKind};
 use crate::error::{Code, Span};
-use crate::spec::{LaneKind, Unit, LONG_BITS};
+use crate::spec::{LaneKind, Unit};
 
 /// The word that a debug statement begins with.
-pub(super) const DEBUG: u8 = b'd';
+pub(super) const DEBUG: char = 'd';
 /// What stands before the letter of a block float type.
 const BLOCK: char = 'b';
 const SET: &str = "set";
 const GET: &str = "get";
-/// What may stand before the digits of a long word.
-const ITEM: u8 = b'l';
-const HEX_DIGITS: usize = LONG_BITS as usize / 4;
 
 impl Parser<'_> {
     /// Reads the statement after its `d`.
@@ -35,18 +32,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Location and count, and where the count stands.
-    fn place(&mut self) -> Parse<(Located, u64)> {
+    /// Location and count. `endless`: a memory of one entry per cycle repeats past its last one.
+    fn place(&mut self, endless: bool) -> Parse<(Located, u64)> {
         self.cursor.skip_blanks();
         if self.cursor.peek().is_none() {
             return Err(fault(Code::BadLocation, self.cursor.word_span(), "a location is missing"));
         }
-        let located = location(&mut self.cursor, self.spec)?;
+        let located = location(&mut self.cursor, self.spec, &self.lexicon.places)?;
         self.cursor.skip_blanks();
         let at = self.cursor.at();
         let count = self.cursor.number("the count")?;
         self.expect_break("the count")?;
-        if count == 0 || count > located.room {
+        let repeats = endless && self.spec.memories[located.location.memory].unit == Unit::Cycle;
+        if count == 0 || count > if repeats { u64::from(u32::MAX) } else { located.room } {
             let name = &self.spec.memories[located.location.memory].name;
             let message = match count {
                 0 => "the count is 0".to_string(),
@@ -61,19 +59,18 @@ impl Parser<'_> {
     fn debug_get(&mut self, letters: &str, verb: Span) -> Parse<ItemKind> {
         let floats = || self.spec.precisions.iter().enumerate().filter(|(_, p)| p.kind == LaneKind::Float);
         let plain = || floats().filter(|(_, p)| !p.pseudo);
-        let precision = plain().find(|(_, p)| p.name == letters).map(|(at, _)| at);
-        if letters.strip_prefix(BLOCK).is_some_and(|letter| floats().any(|(_, p)| p.name == letter)) {
-            let message = format!("`d get{letters}`: how block float values are printed is not known");
-            let help = "print the bits with one of the other types";
-            return Err(fault_help(Code::Unsupported, verb, message, help));
-        }
+        let named = |letter: &str| floats().find(|(_, p)| p.name == letter);
+        let block = letters.strip_prefix(BLOCK).and_then(named);
+        let precision = block.or_else(|| plain().find(|(_, p)| p.name == letters)).map(|(at, _)| at);
         if precision.is_none() && !letters.is_empty() {
-            let names: Vec<&str> = plain().map(|(_, p)| p.name.as_str()).collect();
-            let message = format!("`{letters}` is not a type of `d get`");
+            let names = plain().map(|(_, p)| p.name.clone());
+            let names: Vec<String> = names.chain(floats().map(|(_, p)| format!("{BLOCK}{}", p.name))).collect();
+            let message = format!("`{}` is not a type of `d get`", shorten(letters));
             let help = format!("types are {}, or none", names.join(", "));
             return Err(fault_help(Code::UnknownDebug, verb, message, help));
         }
-        let (located, count) = self.place()?;
+        let block = block.is_some();
+        let (located, count) = self.place(true)?;
         self.cursor.expect_end("the count")?;
         let Located { location, span, echo_prefix, .. } = located;
         if precision.is_none() && self.spec.memories[location.memory].unit == Unit::Matrix {
@@ -85,48 +82,17 @@ impl Parser<'_> {
         let prefix = echo_prefix.unwrap_or_default();
         let verb = self.cursor.slice(verb.start as usize, verb.end as usize);
         let statement = format!("d {verb} ${prefix}{written} {count}");
-        Ok(ItemKind::Get(Box::new(DebugGet { location, precision, count, statement })))
+        Ok(ItemKind::Get(Box::new(DebugGet { location, precision, block, count, statement })))
     }
 
     fn debug_set(&mut self) -> Parse<ItemKind> {
-        let (located, count) = self.place()?;
+        let (located, count) = self.place(false)?;
         if matches!(self.spec.memories[located.location.memory].unit, Unit::Mask | Unit::Base | Unit::Matrix) {
             let message = format!("`{}` cannot be set", self.cursor.quote(located.span));
             let help = "set a memory and write the register with an instruction";
             return Err(fault_help(Code::BadLocation, located.span, message, help));
         }
-        self.cursor.skip_blanks();
-        let start = self.cursor.at();
-        if self.cursor.peek().is_none() {
-            return Err(fault(Code::PayloadCount, self.cursor.word_span(), "the payload is missing"));
-        }
-        // The text bounds the payload; the count must not reserve anything.
-        let mut payload = Vec::new();
-        let items = self.cursor.peek() == Some(ITEM);
-        loop {
-            if items {
-                self.cursor.skip_blanks();
-            }
-            if self.cursor.peek().is_none() {
-                break;
-            }
-            let at = self.cursor.at();
-            let letter = !items || self.cursor.eat(ITEM);
-            let digits = self.cursor.rest().get(..HEX_DIGITS).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
-            match digits.and_then(|d| u64::from_str_radix(d, 16).ok()).filter(|_| letter) {
-                Some(word) => payload.push(word),
-                None => {
-                    self.cursor.move_to(at);
-                    let message = format!("`{}` does not begin with {HEX_DIGITS} hex digits", self.cursor.word());
-                    return Err(fault(Code::BadPayload, self.cursor.word_span(), message));
-                }
-            }
-            self.cursor.move_to(self.cursor.at() + HEX_DIGITS);
-        }
-        if payload.len() as u64 != count {
-            let message = format!("{} long words for a count of {count}", payload.len());
-            return Err(fault(Code::PayloadCount, self.cursor.span_from(start), message));
-        }
+        let payload = self.payload(count)?;
         Ok(ItemKind::Set(Box::new(DebugSet { location: located.location, payload })))
     }
 }

@@ -131,6 +131,7 @@ impl Parser<'_> {
                 line.wait = Some(self.wait_tag()?);
             }
             ControlKernel::Noforward => line.noforward = true,
+            ControlKernel::Mvnop => line.idle_mv = true,
             ControlKernel::Quit => line.quit = true,
             ControlKernel::Mask => {
                 self.mask_statement(head)?;

@@ -1,5 +1,6 @@
 //! What the parser looks up often, laid out once per spec.
 
+use super::location::{self, Named};
 use super::program::{PeKind, Target};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
@@ -28,6 +29,8 @@ pub(super) struct Token {
     pub(super) unit: Unit,
     /// The memory of a PE.
     pub(super) pe: bool,
+    /// Addresses are entries of a table, and `operand` is the one that this stands for.
+    pub(super) table: bool,
 }
 
 /// What a name after `$` stands for that is no memory with an address.
@@ -69,6 +72,8 @@ pub(super) struct Reach {
 pub(super) struct Lexicon {
     pub(super) tokens: Vec<Token>,
     pub(super) names: Vec<(String, Name)>,
+    /// Memories as debug statements name them.
+    pub(super) places: Vec<Named>,
     /// Width prefixes of masks, longest first, and whether they make the bits control words of the path.
     pub(super) mask_lengths: Vec<(String, bool)>,
     /// Memories that a letter of a mask statement stands for.
@@ -122,6 +127,7 @@ impl Lexicon {
         Lexicon {
             tokens: tokens(spec).collect(),
             names: names(spec),
+            places: location::memories(spec),
             mask_lengths: mask_lengths(spec),
             mask_letters: mask_letters(spec),
             alu_slot: slot(ALU_SLOT),
@@ -203,8 +209,15 @@ pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
             let m = &spec.memories[memory];
             let words = spec.widths.iter().find(|w| w.prefix == *prefix)?.words;
             let pe = m.level == LevelName::Pe;
-            let size = if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words };
-            Some(Token { text: format!("{prefix}{}", o.letter), operand, memory, words, size, unit: m.unit, pe })
+            let text = format!("{prefix}{}{}", o.letter, o.suffix);
+            let token =
+                Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
+            if let Some(table) = &o.table {
+                let operand = spec.operands.iter().position(|of| of.name == table.operand)?;
+                let size = spec.memory(&table.memory).map(|t| spec.memories[t].words)?;
+                return Some(Token { operand, size, ..token });
+            }
+            Some(Token { size: if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words }, ..token })
         })
     })
 }
@@ -262,10 +275,11 @@ fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
         (reach.source_stride, reach.destination_stride) = form.block_strides(&values).ok()?;
         values.push(("i", 0));
     }
-    let ends = parameter.map_or(vec![0], |p| vec![p.minimum, p.maximum]);
+    let ends = parameter.map_or(vec![0], crate::spec::ResolvedParameter::extremes);
     for value in ends {
+        let named = spec.form_values(transfer, value);
         let mut all = values.clone();
-        all.extend(parameter.map(|p| (p.name.as_str(), value)));
+        all.extend(named.iter().map(|(n, v)| (n.as_str(), *v)));
         for (from, to) in form.evaluate(&all).ok()? {
             reach.source = reach.source.max(from.addr + 1);
             reach.destination = reach.destination.max(to.addr + 1);

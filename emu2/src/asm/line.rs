@@ -21,6 +21,8 @@ pub(super) struct Line {
     pub(super) wait: Option<u32>,
     pub(super) noforward: bool,
     pub(super) quit: bool,
+    /// An MV that does nothing: no item.
+    pub(super) idle_mv: bool,
     /// A mask statement: no step.
     pub(super) mask: bool,
     pub(super) uses: Vec<Use>,
@@ -33,6 +35,6 @@ impl Line {
         self.l2bm.clear();
         self.uses.clear();
         (self.mv, self.nop, self.wait) = (None, None, None);
-        (self.noforward, self.quit, self.mask) = (false, false, false);
+        (self.noforward, self.quit, self.mask, self.idle_mv) = (false, false, false, false);
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Located {
 
 /// A memory as debug statements name it.
 #[derive(Clone, Debug)]
-struct Named {
+pub(super) struct Named {
     text: String,
     /// Entry of `memories`.
     memory: usize,
@@ -30,10 +30,10 @@ struct Named {
     unit: Unit,
 }
 
-/// Operand classes, mask registers by entry, matrix registers by row.
-fn memories(spec: &Spec) -> Vec<Named> {
+/// Operand classes, mask registers by entry, matrix registers by row; longer names first.
+pub(super) fn memories(spec: &Spec) -> Vec<Named> {
     let operand = |Token { text, memory, words, size, unit, .. }| Named { text, memory, words, size, unit };
-    let mut all: Vec<Named> = tokens(spec).map(operand).collect();
+    let mut all: Vec<Named> = tokens(spec).filter(|t| !t.table).map(operand).collect();
     let register = |text: String, memory: usize, size: u64| {
         let unit = spec.memories[memory].unit;
         Named { text, memory, words: WORDS_PER_LONG, size, unit }
@@ -46,6 +46,7 @@ fn memories(spec: &Spec) -> Vec<Named> {
             all.push(register(format!("{}{}", long.prefix, bank.name), memory, spec.memories[memory].words));
         }
     }
+    all.sort_by_key(|named| std::cmp::Reverse(named.text.len()));
     all
 }
 
@@ -56,13 +57,13 @@ fn memories(spec: &Spec) -> Vec<Named> {
 /// the start of `text`.
 pub fn parse_location(text: &str, spec: &Spec) -> Result<Location, Diagnostic> {
     let mut cursor = Cursor::new(text, 0, text.len());
-    let located = location(&mut cursor, spec).map_err(|fault| *fault)?;
+    let located = location(&mut cursor, spec, &memories(spec)).map_err(|fault| *fault)?;
     cursor.expect_end("the location").map_err(|fault| *fault)?;
     Ok(located.location)
 }
 
 /// Reads a location at the cursor.
-pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
+pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec, known: &[Named]) -> Parse<Located> {
     let start = cursor.at();
     let whole = cursor.word_span();
     if !cursor.eat(SIGIL) {
@@ -70,9 +71,7 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
         return Err(fault(Code::BadLocation, whole, message));
     }
     let rest = cursor.rest();
-    let known = memories(spec);
-    let token = known.iter().filter(|t| rest.starts_with(t.text.as_str())).max_by_key(|t| t.text.len());
-    let Some(token) = token else {
+    let Some(token) = known.iter().find(|t| rest.starts_with(t.text.as_str())) else {
         let names: Vec<String> = known.iter().map(|t| format!("${}", t.text)).collect();
         let message = format!("`{}` names no memory of `{}`", cursor.quote(whole), spec.machine.name);
         let help = format!("memories are {}", names.join(", "));
@@ -89,8 +88,9 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec) -> Parse<Located> {
         let message = format!("`{}` is not a part of a location", cursor.word());
         return Err(fault(Code::BadLocation, cursor.word_span(), message));
     }
-    let long = spec.widths.iter().find(|w| w.words == WORDS_PER_LONG).map(|w| w.prefix.clone());
-    let echo_prefix = long.filter(|_| token.unit == Unit::Cycle && token.words < WORDS_PER_LONG);
+    let narrow = token.unit == Unit::Cycle && token.words < WORDS_PER_LONG;
+    let long = spec.widths.iter().find(|w| narrow && w.words == WORDS_PER_LONG);
+    let echo_prefix = long.map(|w| w.prefix.clone());
     let location = Location { memory: token.memory, words, address, units };
     Ok(Located { location, span: cursor.span_from(start), room, echo_prefix })
 }

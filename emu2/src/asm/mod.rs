@@ -20,7 +20,9 @@ mod matrix;
 mod mv;
 mod operand;
 mod parser;
+mod payload;
 mod program;
+pub(crate) mod record;
 mod render;
 mod sink;
 mod suggest;
@@ -38,6 +40,7 @@ use lexicon::Lexicon;
 use line::Line;
 use parser::Parser;
 use sink::Sink;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Which findings refuse a program. Errors of grammar, ranges and parallel issue always do.
@@ -67,6 +70,23 @@ pub fn assemble_bytes(bytes: &[u8], name: &str, spec: &Arc<Spec>, policy: Policy
     Assembler::new(spec).assemble_bytes(bytes, name, policy)
 }
 
+/// The text of a file. Comments in another encoding than UTF-8 are read over: their bytes become `?`. Otherwise the place of
+/// the first byte that is no text.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = bytes.to_vec();
+    for line in text.split_mut(|b| *b == b'\n') {
+        let comment = line.iter().position(|b| *b == COMMENT).unwrap_or(line.len());
+        let comment = &mut line[comment..];
+        if std::str::from_utf8(comment).is_err() {
+            comment.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b'?');
+        }
+    }
+    String::from_utf8(text).map(Cow::Owned).map_err(|error| error.utf8_error().valid_up_to())
+}
+
 /// An assembler with its tables laid out, for many programs of one machine.
 #[derive(Debug)]
 pub struct Assembler {
@@ -74,6 +94,8 @@ pub struct Assembler {
     lexicon: Lexicon,
 }
 
+/// A comment begins here, and ends with the line.
+const COMMENT: u8 = b'#';
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 impl Assembler {
@@ -87,10 +109,9 @@ impl Assembler {
     /// # Errors
     /// As [`assemble_bytes`].
     pub fn assemble_bytes(&self, bytes: &[u8], name: &str, policy: Policy) -> Result<Program, AssembleError> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.assemble(text, name, policy),
-            Err(error) => {
-                let at = error.valid_up_to();
+        match decoded(bytes) {
+            Ok(text) => self.assemble(&text, name, policy),
+            Err(at) => {
                 let byte = bytes.get(at).copied().unwrap_or(0);
                 let message = format!("byte {at} of the file, 0x{byte:02x}, is not UTF-8 text");
                 let text = String::from_utf8_lossy(bytes);
@@ -152,7 +173,7 @@ struct Reader<'a> {
     quit: bool,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn read(&mut self) {
         let bytes = self.text.as_bytes();
         let mut at = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
@@ -167,7 +188,7 @@ impl Reader<'_> {
 
     /// One line: `bytes` is what lies at `at` up to the line feed.
     fn statement(&mut self, at: usize, bytes: &[u8]) {
-        let code = bytes.iter().position(|b| *b == b'#').map_or(bytes, |comment| &bytes[..comment]);
+        let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
         if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
             // A comment would swallow what a text with bare carriage returns has on its next lines.
             if inside + 1 < bytes.len() {
@@ -183,16 +204,22 @@ impl Reader<'_> {
         let span = Span::new(at + first, at + last + 1);
         self.parser.cursor = Cursor::new(self.text, at + first, at + last + 1);
         let code = &code[first..=last];
-        let debug = code[0] == debug::DEBUG && code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'));
-        let kind = if debug { self.debug() } else { self.instructions() };
+        let letter = Some(code[0]).filter(|_| code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'))).map(char::from);
+        let kind = match letter {
+            Some(debug::DEBUG) => self.lettered(Parser::debug),
+            Some(record::RECORD) => self.lettered(Parser::record),
+            Some(record::HOST) => self.lettered(|_| Err(record::host_command(span))),
+            _ => self.instructions(),
+        };
         if let Some(kind) = kind {
             self.items.push(Item { line: self.number, span, kind });
         }
     }
 
-    fn debug(&mut self) -> Option<ItemKind> {
-        self.parser.cursor.eat(debug::DEBUG);
-        match self.parser.debug() {
+    /// A statement that begins with a letter of its own.
+    fn lettered(&mut self, read: impl FnOnce(&mut Parser<'a>) -> cursor::Parse<ItemKind>) -> Option<ItemKind> {
+        self.parser.cursor.move_to(self.parser.cursor.at() + 1);
+        match read(&mut self.parser) {
             Ok(kind) => Some(kind),
             Err(fault) => {
                 self.parser.sink.push(*fault);
@@ -210,7 +237,8 @@ impl Reader<'_> {
             if self.parser.cursor.eat(b';') {
                 continue;
             }
-            if self.parser.cursor.peek().is_none() {
+            // With more instructions than slots one is taken twice: the rest of the line cannot make it legal.
+            if self.parser.cursor.peek().is_none() || self.line.uses.len() > self.parser.spec.slots.len() {
                 break;
             }
             if let Err(fault) = self.parser.instruction(&mut self.line) {
@@ -247,7 +275,7 @@ impl Reader<'_> {
         if let Some(tag) = line.wait {
             self.hazards.wait(tag);
         }
-        if line.quit || line.mask {
+        if line.quit || line.mask || line.idle_mv {
             return None;
         }
         if let Some(mv) = line.mv.take() {

@@ -2,10 +2,11 @@
 
 use super::cursor::{fault, fault_help, Parse};
 use super::line::Line;
+use super::operand::Kind;
 use super::parser::{Head, Parser};
-use super::program::{FormRef, Mv};
+use super::program::{FormRef, Mv, Selected};
 use crate::error::{Code, Span};
-use crate::spec::End;
+use crate::spec::{End, LevelName, ResolvedForm};
 
 /// Hex digits of a tag.
 const TAG_DIGITS: usize = 2;
@@ -16,6 +17,8 @@ struct Parameters {
     /// Some(None): a tag that nothing can wait for.
     tag: Option<Option<u32>>,
     priority: Option<u32>,
+    /// Blocks that an entry of a table serves.
+    per_entry: Option<(u64, Span)>,
 }
 
 impl Parser<'_> {
@@ -40,6 +43,7 @@ impl Parser<'_> {
             return Err(fault(Code::ExtraOperand, extra.span, message));
         }
         let resolved = &self.spec.forms[transfer][form];
+        self.warn_of_assumed(resolved);
         let unit = resolved.unit.unwrap_or(1).max(1);
         if size == 0 || size % unit != 0 {
             let message = format!("nw must be aligned to the multiple of {unit}");
@@ -61,6 +65,13 @@ impl Parser<'_> {
         let (second, first) = (operands.pop(), operands.pop());
         let (Some(first), Some(second)) = (first, second) else { return Ok(span) };
         let (from, to) = (align(&resolved.source), align(&resolved.destination));
+        let tables = [&first, &second].map(|o| matches!(&o.kind, Kind::Upper(upper) if upper.table));
+        if let Some((_, span)) = parameters.per_entry.filter(|_| tables == [false, false]) {
+            let message = format!("`{}` without an operand that goes through a table", self.cursor.quote(span));
+            return Err(fault_help(Code::BadMvParameter, span, message, "remove it, or use `$di` instead of `$d`"));
+        }
+        let per_entry = parameters.per_entry.map_or(1, |(n, _)| n);
+        let [source_table, destination_table] = tables.map(|table| table.then_some(per_entry));
         let source = self.upper_end(first, from, covered(reach.source_stride, reach.source))?;
         let destination = self.upper_end(second, to, covered(reach.destination_stride, reach.destination))?;
         self.operands = operands;
@@ -70,20 +81,56 @@ impl Parser<'_> {
             tag: parameters.tag.flatten(),
             priority: parameters.priority.unwrap_or(0),
             source: source.address,
-            source_unit: source.selected,
+            source_table,
+            source_unit: self.assume(&resolved.source, source.selected),
             destination: destination.address,
-            destination_unit: destination.selected,
+            destination_table,
+            destination_unit: self.assume(&resolved.destination, destination.selected),
         }));
         Ok(span)
+    }
+
+    /// Warns where a selector is left out that the form needs.
+    fn warn_of_assumed(&mut self, form: &ResolvedForm) {
+        for (end, operand) in [&form.source, &form.destination].into_iter().zip(&self.operands) {
+            let (End::Memory { assumed, .. }, Kind::Upper(upper)) = (end, &operand.kind) else { continue };
+            for level in assumed.iter().filter(|l| upper.selected.number(**l).is_none()) {
+                let name = format!("{level:?}").to_lowercase();
+                let message = format!("`{}` selects no {name}: 0 is meant", self.cursor.quote(operand.span));
+                self.sink.warn(Code::AssumedUnit, operand.span, message);
+            }
+        }
+    }
+
+    /// The selected units, with 0 for those that may be left out.
+    fn assume(&self, end: &End, mut selected: Selected) -> Selected {
+        let End::Memory { assumed, .. } = end else { return selected };
+        for level in assumed {
+            let number = match level {
+                LevelName::Group => &mut selected.group,
+                _ => &mut selected.l2b,
+            };
+            number.get_or_insert(0);
+        }
+        selected
     }
 
     /// `/n64i02p1`, in any order.
     fn mv_parameters(&mut self, priorities: u32) -> Parse<Parameters> {
         let mut all = Parameters::default();
         self.cursor.eat(b'/');
+        let first = self.cursor.at();
         loop {
             let start = self.cursor.at();
             let twice = match self.cursor.peek() {
+                Some(b'n') if self.cursor.eat_str("nd") => {
+                    let blocks = self.cursor.number("the blocks of an entry")?;
+                    let span = self.cursor.span_from(start);
+                    if blocks == 0 {
+                        return Err(fault(Code::BadMvParameter, span, "an entry serves at least one block"));
+                    }
+                    all.per_entry.replace((blocks, span)).is_some()
+                }
                 Some(b'n') => {
                     self.cursor.eat(b'n');
                     let size = self.cursor.number("the size")?;
@@ -104,7 +151,7 @@ impl Parser<'_> {
                     }
                     all.priority.replace(priority).is_some()
                 }
-                _ if self.cursor.at_break() && all.size.is_some() | all.tag.is_some() | all.priority.is_some() => {
+                _ if self.cursor.at_break() && self.cursor.at() > first => {
                     return Ok(all);
                 }
                 _ => {

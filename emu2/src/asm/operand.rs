@@ -9,6 +9,8 @@ use crate::spec::Unit;
 
 /// What stands between letter and address where the T register is added.
 const INDIRECT: char = 't';
+/// No instruction takes half as many operands.
+const MOST_OPERANDS: usize = 64;
 
 /// A written operand, wherever it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,15 +61,17 @@ pub(super) struct Bank {
 /// An operand in a memory above the PEs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Upper {
-    /// Entry of `operands`.
+    /// Entry of `operands`; of the one that it stands for if it goes through a table.
     pub(super) operand: usize,
+    /// The address is an entry of a table.
+    pub(super) table: bool,
     /// Entry of `memories`.
     pub(super) memory: usize,
     /// Words of 32 bits of its width prefix.
     pub(super) words: u32,
-    /// Long words of the memory.
+    /// Long words of the memory, or entries of the table.
     pub(super) size: u64,
-    /// In long words.
+    /// In long words, or an entry.
     pub(super) address: u64,
     pub(super) selected: Selected,
 }
@@ -82,6 +86,10 @@ impl Parser<'_> {
                 return Ok(());
             }
             let operand = self.operand()?;
+            if self.operands.len() == MOST_OPERANDS {
+                let message = format!("no instruction takes more than {MOST_OPERANDS} operands");
+                return Err(fault(Code::ExtraOperand, operand.span, message));
+            }
             self.operands.push(operand);
         }
     }

@@ -1,6 +1,6 @@
 //! What all statement readers share: the spec, its tables, the place in the source, the findings.
 
-use super::cursor::{fault, fault_help, Cursor, Parse};
+use super::cursor::{fault, fault_help, shorten, Cursor, Parse};
 use super::lexicon::Lexicon;
 use super::operand::Operand;
 use super::program::Mask;
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
             return fault(Code::UnexpectedText, self.cursor.word_span(), message);
         }
         let span = Span::new(start, start + text.len());
-        let message = format!("`{}` has no instruction `{text}`", self.spec.machine.name);
+        let message = format!("`{}` has no instruction `{}`", self.spec.machine.name, shorten(text));
         match self.suggestion(text, self.spec.mnemonics.keys().map(String::as_str)) {
             Some(known) => fault_help(Code::UnknownMnemonic, span, message, format!("did you mean `{known}`?")),
             None => fault(Code::UnknownMnemonic, span, message),

@@ -3,7 +3,7 @@
 //! Numbers called `op`, `transfer`, `memory`, ... index the lists of [`Spec`].
 
 use crate::error::{Diagnostic, Span};
-use crate::spec::{Half, Spec};
+use crate::spec::{Half, LevelName, Spec};
 use std::sync::Arc;
 
 /// A checked program.
@@ -290,6 +290,8 @@ pub struct UpperTransfer {
     pub source: u64,
     /// Destination address in long words.
     pub destination: u64,
+    /// Units that `@` selects on the source side.
+    pub source_unit: Selected,
 }
 
 /// An MV instruction.
@@ -303,12 +305,16 @@ pub struct Mv {
     pub tag: Option<u32>,
     /// Priority.
     pub priority: u32,
-    /// Source address in long words.
+    /// Source address in long words, or the first entry of the table.
     pub source: u64,
+    /// The source is found through a table, an entry for so many consecutive blocks.
+    pub source_table: Option<u64>,
     /// Units that `@` selects on the source side.
     pub source_unit: Selected,
-    /// Destination address in long words.
+    /// Destination address in long words, or the first entry of the table.
     pub destination: u64,
+    /// The same for the destination.
+    pub destination_table: Option<u64>,
     /// Units that `@` selects on the destination side.
     pub destination_unit: Selected,
 }
@@ -320,6 +326,17 @@ pub struct Selected {
     pub group: Option<u32>,
     /// L2B inside the group.
     pub l2b: Option<u32>,
+}
+
+impl Selected {
+    /// The selected unit of a level.
+    pub fn number(self, level: LevelName) -> Option<u32> {
+        match level {
+            LevelName::Group => self.group,
+            LevelName::L2b => self.l2b,
+            _ => None,
+        }
+    }
 }
 
 /// The place a debug statement names.
@@ -351,6 +368,8 @@ pub struct DebugGet {
     pub location: Location,
     /// Entry of `precisions`; None: untyped.
     pub precision: Option<usize>,
+    /// Values are block float.
+    pub block: bool,
     /// Long words.
     pub count: u64,
     /// The statement as dump lines echo it.

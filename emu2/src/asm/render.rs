@@ -85,10 +85,15 @@ pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -
         let level = severity(diagnostic.severity).1;
         let excerpt = diagnostic.span.map(|span| Excerpt::new(&positions, span));
         let mut message = level.title(&diagnostic.message).id(diagnostic.code.id());
-        if let Some(Excerpt { text, line, range }) = &excerpt {
+        let mut place = None;
+        if let Some(Excerpt { text, line, range, column }) = &excerpt {
             let label = level.span(range.clone()).label(diagnostic.code.title());
-            message = message.snippet(Snippet::source(text).line_start(*line).origin(name).annotation(label));
+            let snippet = Snippet::source(text).line_start(*line).annotation(label);
+            // The renderer counts columns in what it is given.
+            place = column.map(|column| format!("this is {name}:{line}:{column}"));
+            message = message.snippet(if place.is_some() { snippet } else { snippet.origin(name) });
         }
+        message = message.footers(place.as_deref().map(|place| Level::Note.title(place)));
         let rendered = renderer.render(message.footer(Level::Help.title(&diagnostic.help))).to_string();
         out.push_str(rendered.trim_end());
         out.push_str("\n\n");
@@ -96,18 +101,32 @@ pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -
     out
 }
 
-/// The lines that a span touches.
+/// Bytes of a line that are kept before the span and from its beginning on; the renderer shows fewer.
+const KEPT: usize = 4096;
+/// Bytes of a span that are underlined.
+const UNDERLINED: usize = 120;
+
+/// The lines that a span touches, or what of them can be shown.
 struct Excerpt {
     text: String,
     /// Number of the first line.
     line: usize,
     /// The span's bytes in `text`.
     range: Range<usize>,
+    /// Where the span begins in its line, from 1, if `text` begins further behind.
+    column: Option<usize>,
 }
 
 impl Excerpt {
     fn new(positions: &Positions<'_>, span: Span) -> Self {
-        let (start, end) = positions.lines(span);
+        let (first, last) = positions.lines(span);
+        let boundary = |at: usize| (at..=at + 3).find(|a| positions.text.is_char_boundary(*a)).unwrap_or(at);
+        let from = (span.start as usize).clamp(first, last);
+        let cut = from - first > KEPT;
+        let start = if cut { boundary(from - KEPT) } else { first };
+        let end = boundary(from.saturating_add(KEPT)).min(last);
+        let column = cut.then(|| positions.line_column(from).1);
+        let span = Span::new(from, (span.end as usize).min(boundary(from + UNDERLINED)));
         // A blank for a tab or a control character keeps every place, and the terminal's state.
         let plain = |c: char| if c.is_ascii_control() && c != '\n' { ' ' } else { c };
         let lines = positions.text.get(start..end).unwrap_or("");
@@ -115,7 +134,8 @@ impl Excerpt {
         let inside = |byte: u32| (byte as usize).saturating_sub(start).min(text.len());
         let (from, to) = (inside(span.start), inside(span.end));
         let valid = text.is_char_boundary(from) && text.is_char_boundary(to) && from <= to;
-        Excerpt { text, line: positions.line_column(start).0, range: if valid { from..to } else { 0..0 } }
+        let line = positions.line_column(first).0;
+        Excerpt { text, line, range: if valid { from..to } else { 0..0 }, column }
     }
 }
 

@@ -8,7 +8,9 @@ use super::operand::{Kind, Operand, Upper};
 use super::parser::{Head, Parser};
 use super::program::{Convert, FormRef, PeInstruction, PeKind, Selected, UpperTransfer};
 use crate::error::{Code, Span};
-use crate::spec::{End, Form, LevelName, ParameterStyle, ResolvedForm, Transfer, Widen, WORDS_PER_LONG};
+use crate::spec::{
+    End, Form, LevelName, ParameterStyle, ResolvedForm, ResolvedParameter, Transfer, UnitSet, Widen, WORDS_PER_LONG,
+};
 
 impl Parser<'_> {
     /// Reads what follows a transfer's mnemonic.
@@ -23,6 +25,16 @@ impl Parser<'_> {
         let flush_span = self.cursor.span_from(flush_at);
         self.read_operands()?;
         let span = self.span(head.start);
+        if let Some(form) = self.spec.forms[transfer].iter().position(|f| implied(&f.source) && implied(&f.destination))
+        {
+            if let Some(extra) = self.operands.first() {
+                return Err(fault(Code::ExtraOperand, extra.span, format!("`{}` takes no operand", head.text)));
+            }
+            let form = FormRef { transfer, form, parameter: 0 };
+            let source_unit = Selected::default();
+            line.l2bm.push(UpperTransfer { span, form, source: 0, destination: 0, source_unit });
+            return Ok(span);
+        }
         let form = self.find_form(head, transfer, span)?;
         let resolved = &self.spec.forms[transfer][form];
         if zero_flush.is_some() && !matches!(resolved.destination, End::Pe) {
@@ -56,10 +68,14 @@ impl Parser<'_> {
                 line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush: None });
             }
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
-                let source = self.upper_end(first, *from, reach.source)?.address;
+                let source = self.upper_end(first, *from, reach.source)?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
-                let destination = self.upper_end(second, *to, reach.destination)?.address;
-                line.l2bm.push(UpperTransfer { span, form, source, destination });
+                // What passes through a buffer goes on from the entry as far as it is told.
+                let buffered = self.buffered(&resolved.destination);
+                let length = if buffered { 1 } else { reach.destination };
+                let destination = self.upper_end(second, *to, length)?.address;
+                let (source, source_unit) = (source.address, source.selected);
+                line.l2bm.push(UpperTransfer { span, form, source, destination, source_unit });
             }
             (End::Pe, End::Pe) => {}
         }
@@ -68,7 +84,11 @@ impl Parser<'_> {
         Ok(span)
     }
 
-    /// `@3`, `+3`, `-3` right after the mnemonic, with its place. `flushable`: a mask may follow.
+    fn buffered(&self, end: &End) -> bool {
+        matches!(end, End::Memory { operand, .. } if self.spec.operands[*operand].buffer.is_some())
+    }
+
+    /// `@3`, `+3`, `-3`, `@0/6` right after the mnemonic, with its place. `flushable`: a mask may follow.
     fn parameter(&mut self, head: Head<'_>, transfer: usize, flushable: bool) -> Parse<Option<(i64, Span)>> {
         let start = self.cursor.at();
         let style = match self.cursor.peek() {
@@ -76,7 +96,11 @@ impl Parser<'_> {
             Some(b'+' | b'-') => ParameterStyle::Signed,
             _ => return Ok(None),
         };
-        let Some(parameter) = self.spec.parameters[transfer].as_ref().filter(|p| p.style == style) else {
+        let all = self.spec.parameters[transfer].as_ref();
+        if let Some(set) = all.filter(|p| p.style == ParameterStyle::Set && style == ParameterStyle::At) {
+            return self.set(head, set).map(Some);
+        }
+        let Some(parameter) = all.filter(|p| p.style == style) else {
             let message = format!("`{}` does not take `{}`", head.text, self.cursor.word());
             let help = "remove it, or use another transfer";
             return Err(fault_help(Code::BadParameter, self.cursor.word_span(), message, help));
@@ -104,6 +128,50 @@ impl Parser<'_> {
         Ok(Some((value, span)))
     }
 
+    /// `@3`, `@0/6`, `@0,2,4,6`: units that differ in whole bits of their numbers.
+    fn set(&mut self, head: Head<'_>, parameter: &ResolvedParameter) -> Parse<(i64, Span)> {
+        let start = self.cursor.at();
+        let span = self.cursor.word_span();
+        let help = || "write `@` and one unit, `@0/1` with the bits that may differ, or a list such as `@0,1`";
+        let wrong = |why: String| fault_help(Code::BadParameter, span, why, help());
+        let (text, count) = (self.cursor.quote(span), parameter.maximum as u32 + 1);
+        self.cursor.move_to(start + 1);
+        let mut numbers = Vec::new();
+        let mut free = None;
+        loop {
+            if !self.cursor.peek().is_some_and(|b| b.is_ascii_digit()) {
+                return Err(wrong(format!("`{text}` is not a set of `{}`", head.text)));
+            }
+            numbers.push(self.cursor.number32("the number of the unit")?);
+            if self.cursor.eat(b'/') && numbers.len() == 1 {
+                free = Some(self.cursor.number32("the free bits")?);
+            }
+            if self.cursor.at_break() {
+                break;
+            }
+            if free.is_some() || !self.cursor.eat(b',') {
+                return Err(wrong(format!("`{text}` is not a set of `{}`", head.text)));
+            }
+        }
+        let all = parameter.all();
+        if numbers.iter().any(|n| *n >= count) || free.is_some_and(|f| f > all.free) {
+            return Err(wrong(format!("`{text}` is out of range: units are 0 to {}", parameter.maximum)));
+        }
+        let set = match free {
+            Some(free) => UnitSet { first: numbers[0] & !free, free },
+            None => UnitSet::of(&numbers, count).ok_or_else(|| {
+                wrong(format!("`{text}` lists units that do not differ in whole bits, or not in ascending order"))
+            })?,
+        };
+        if parameter.partial && set.members(count).count() as u32 == count {
+            return Err(wrong(format!(
+                "`{text}` is all units, and `{}` needs some that send to the others",
+                head.text
+            )));
+        }
+        Ok((set.code(), span))
+    }
+
     /// The value of the parameter in the form that the operands selected.
     fn form_parameter(
         &self,
@@ -116,6 +184,11 @@ impl Parser<'_> {
         let parameter = all.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
         match (parameter, written) {
             (Some(_), Some((value, _))) => Ok(value),
+            (Some(p), None) if p.style == ParameterStyle::Set => p.default.ok_or_else(|| {
+                let span = Span::new(head.start, head.start + head.text.len());
+                let help = format!("write `{}@` and a set of units", head.text);
+                fault_help(Code::MissingParameter, span, format!("`{}` needs a set of units", head.text), help)
+            }),
             (Some(p), None) => p.default.ok_or_else(|| {
                 let ResolvedRange { low, high } = ResolvedRange::of(p.minimum, p.maximum, p.style);
                 let span = Span::new(head.start, head.start + head.text.len());
@@ -197,7 +270,15 @@ impl Parser<'_> {
         };
         let numbers: Vec<String> = entry.selectors.iter().map(number).collect();
         let selector = if selectors.is_empty() { String::new() } else { format!("@{}", numbers.join(".")) };
-        format!("${prefix}{}{address}{selector}", entry.letter)
+        let suffix = if upper.is_some_and(|u| u.table) { &self.table_suffix(*class) } else { &entry.suffix };
+        format!("${prefix}{}{suffix}{address}{selector}", entry.letter)
+    }
+
+    /// What follows the letter of the operand that stands for entry `class` and goes through a table.
+    fn table_suffix(&self, class: usize) -> String {
+        let name = &self.spec.operands[class].name;
+        let of = |o: &&crate::spec::Operand| o.table.as_ref().is_some_and(|t| t.operand == *name);
+        self.spec.operands.iter().find(of).map(|o| o.suffix.clone()).unwrap_or_default()
     }
 
     /// Why a reduction has no two-long-word form, and which have; empty for other faults.
@@ -275,17 +356,19 @@ impl Parser<'_> {
     }
 
     fn matches(&self, end: &End, operand: &Operand) -> bool {
-        let End::Memory { width, selectors, .. } = end else { return self.same_class(end, operand) };
+        let End::Memory { width, selectors, assumed, .. } = end else { return self.same_class(end, operand) };
         let (words, selected) = match &operand.kind {
             Kind::Upper(upper) => (upper.words, upper.selected),
             Kind::Turnaround(words) => (*words, Selected::default()),
             _ => return false,
         };
-        let selects = |level: LevelName, value: Option<u32>| selectors.contains(&level) == value.is_some();
+        let selects = |level: &LevelName| {
+            let given = selected.number(*level).is_some();
+            selectors.contains(level) == given || (assumed.contains(level) && !given)
+        };
         self.same_class(end, operand)
             && width.is_none_or(|w| w == words)
-            && selects(LevelName::Group, selected.group)
-            && selects(LevelName::L2b, selected.l2b)
+            && [LevelName::Group, LevelName::L2b].iter().all(selects)
     }
 
     /// Checks an operand above the PEs that covers `reach` long words.
@@ -300,6 +383,9 @@ impl Parser<'_> {
         }
         if mask.is_some() {
             return Err(fault(Code::BadMask, span, format!("`{}` has no write mask: all cycles are moved", text())));
+        }
+        if upper.table {
+            return Ok(upper);
         }
         if upper.address % align != 0 {
             let message = format!("address {} of this transfer must be a multiple of {align}", upper.address);
@@ -329,11 +415,15 @@ struct ResolvedRange {
 impl ResolvedRange {
     fn of(minimum: i64, maximum: i64, style: ParameterStyle) -> Self {
         let write = |value: i64| match style {
-            ParameterStyle::At => format!("@{value}"),
+            ParameterStyle::At | ParameterStyle::Set => format!("@{value}"),
             ParameterStyle::Signed => format!("{value:+}"),
         };
         ResolvedRange { low: write(minimum), high: write(maximum) }
     }
+}
+
+fn implied(end: &End) -> bool {
+    matches!(end, End::Memory { implied: true, .. })
 }
 
 /// The turnaround register stands between PEs only.

@@ -1,46 +1,28 @@
 //! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
 
-use super::compute::{BlockKernel, Compute, Load, MauForm, MauOp, OwnPlace, Second, Sent};
+mod l1bm;
+
+use super::compute::{BlockKernel, Compute, MauForm, MauOp, Second};
 use super::direct::Direct;
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{meeting, moves, pe_runs, upper_runs, Meeting, PeRun, UpperRun};
+use super::maps::{moves, Meeting, PeRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
 use super::step::{BaseWrite, Op, Step};
-use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target, UpperTransfer};
+use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
-use crate::num::reduce::reduce_kernel;
 use crate::spec::{
-    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED,
-    HALVES, IMM, IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
+    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// A lowered L2BM instruction.
-#[derive(Clone, Debug)]
-pub(super) struct Upper {
-    /// Slot among the L2B's memories.
-    pub(super) upper_slot: usize,
-    /// Written address there.
-    pub(super) upper: u64,
-    /// Slot among the L1B's memories.
-    pub(super) lower_slot: usize,
-    /// Written address there.
-    pub(super) lower: u64,
-    /// L2B to L1Bs.
-    pub(super) down: bool,
-    /// Block copies.
-    pub(super) runs: Arc<[UpperRun]>,
-    /// Long words of all of them.
-    pub(super) words: usize,
-}
 
 /// Lowers statements of one program; keeps what several of them share.
 pub(super) struct Lowering {
@@ -49,7 +31,6 @@ pub(super) struct Lowering {
     plane: usize,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
-    upper_maps: HashMap<FormRef, Arc<[UpperRun]>>,
     meetings: HashMap<FormRef, Arc<Meeting>>,
 }
 
@@ -60,9 +41,13 @@ impl Lowering {
             spec,
             fixed: HashMap::new(),
             pe_maps: HashMap::new(),
-            upper_maps: HashMap::new(),
             meetings: HashMap::new(),
         }
+    }
+
+    /// The spec it lowers for.
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     /// The PE part of a step.
@@ -179,32 +164,7 @@ impl Lowering {
                     MatrixKernel::Read => (Compute::MatrixRead(access), Some(ForwardUnit::Matrix)),
                 }
             }
-            PeKind::L1bm { form, address } => {
-                let resolved = &spec.forms[form.transfer][form.form];
-                let to_pe = matches!(resolved.destination, End::Pe);
-                let end = if to_pe { &resolved.source } else { &resolved.destination };
-                let kept = spec.memory(&spec.turnaround.memory).map(|m| layout.slot(m).index).unwrap_or_default();
-                let kept = OwnPlace { slot: kept, address: 0 };
-                let written = match address {
-                    Some(address) => Some(OwnPlace { slot: memory_slot(&spec, layout, end)?.index, address }),
-                    None => None,
-                };
-                if let Some(at) = spec.transfers[form.transfer].reduction {
-                    let sent = Sent { written: written.map(|place| (place, ())), kept: (kept, ()) };
-                    return Ok((self.reduction(form, at, sent)?, None));
-                }
-                let runs = self.pe_map(form, to_pe)?;
-                if to_pe {
-                    let words = runs.iter().map(|run| run.length).sum();
-                    (Compute::Load(Load { place: written.unwrap_or(kept), runs, words }), Some(ForwardUnit::L1bm))
-                } else {
-                    // What is kept is shifted when it returns.
-                    let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);
-                    let unshifted = FormRef { parameter: parameter.unwrap_or(form.parameter), ..form };
-                    let kept = (kept, self.pe_map(unshifted, false)?);
-                    (Compute::Store(Sent { written: written.map(|place| (place, runs)), kept }), None)
-                }
-            }
+            PeKind::L1bm { form, address } => self.l1bm(layout, form, address)?,
         })
     }
 
@@ -245,79 +205,18 @@ impl Lowering {
         Ok(Source { origin, conversion })
     }
 
-    fn pe_map(&mut self, form: FormRef, to_pe: bool) -> Result<Arc<[PeRun]>, Error> {
-        if let Some(runs) = self.pe_maps.get(&form) {
-            return Ok(runs.clone());
-        }
-        let runs: Arc<[PeRun]> = pe_runs(&self.spec, &self.moves(form)?, to_pe).into();
-        self.pe_maps.insert(form, runs.clone());
-        Ok(runs)
-    }
-
-    fn reduction(&mut self, form: FormRef, reduction: usize, sent: Sent<()>) -> Result<Compute, Error> {
-        let spec = self.spec.clone();
-        let (entry, resolved) = (&spec.reductions[reduction], &spec.forms[form.transfer][form.form]);
-        let lane = reduction_lane(&spec, entry, resolved.widen == Some(Widen::Always));
-        let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, resolved.narrow));
-        let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
-        let meeting = match self.meetings.get(&form) {
-            Some(meeting) => meeting.clone(),
-            None => {
-                let meeting = meeting(&spec, &self.moves(form)?, &resolved.tree, resolved.narrow);
-                let meeting = Arc::new(meeting);
-                self.meetings.insert(form, meeting.clone());
-                meeting
-            }
-        };
-        Ok(Compute::Reduce { sent, kernel, meeting })
-    }
-
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
-        let parameter = self.spec.parameters[form.transfer].as_ref();
-        let values: Vec<_> = parameter.iter().map(|p| (p.name.as_str(), form.parameter)).collect();
+        let named = self.spec.form_values(form.transfer, form.parameter);
+        let values: Vec<_> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         moves(&self.spec.forms[form.transfer][form.form], &values)
-    }
-
-    /// An L2BM instruction.
-    pub(super) fn upper(&mut self, layout: &Layout, instruction: &UpperTransfer) -> Result<Arc<Upper>, Error> {
-        let form = instruction.form;
-        let spec = self.spec.clone();
-        let resolved = &spec.forms[form.transfer][form.form];
-        let (source, destination) =
-            (memory_slot(&spec, layout, &resolved.source)?, memory_slot(&spec, layout, &resolved.destination)?);
-        let down = source.level < destination.level;
-        let runs = match self.upper_maps.get(&form) {
-            Some(runs) => runs.clone(),
-            None => {
-                let runs: Arc<[UpperRun]> = upper_runs(&self.moves(form)?, down).into();
-                self.upper_maps.insert(form, runs.clone());
-                runs
-            }
-        };
-        let words = runs.iter().map(|r| r.length).sum();
-        let (upper, lower) = if down { (source, destination) } else { (destination, source) };
-        let (at_upper, at_lower) = if down {
-            (instruction.source, instruction.destination)
-        } else {
-            (instruction.destination, instruction.source)
-        };
-        Ok(Arc::new(Upper {
-            upper_slot: upper.index,
-            upper: at_upper,
-            lower_slot: lower.index,
-            lower: at_lower,
-            down,
-            runs,
-            words,
-        }))
     }
 }
 
-fn no_kernel(what: &str) -> Error {
+pub(super) fn no_kernel(what: &str) -> Error {
     Error::new(Code::NoKernel, format!("the engine cannot run {what}"))
 }
 
-fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
+pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {
     let memory = match end {
         End::Memory { operand, .. } => spec.memory(&spec.operands[*operand].memory),
         End::Pe => None,

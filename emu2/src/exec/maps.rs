@@ -97,19 +97,6 @@ pub(super) struct Reduce {
     pub(super) out: Vec<u64>,
 }
 
-/// A copy between the memory of an L2B and that of one of its L1Bs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct UpperRun {
-    /// L1B inside the L2B.
-    pub(super) l1b: usize,
-    /// First long word of the L1B's memory, from the written address.
-    pub(super) lower: u64,
-    /// First long word of the L2B's memory, from the written address.
-    pub(super) upper: u64,
-    /// Long words.
-    pub(super) length: usize,
-}
-
 /// Block copies of an L1BM form. `to_pe`: the PE side is the destination.
 pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
     let mut words: Vec<(usize, u64)> = moves
@@ -192,32 +179,6 @@ kernel! {
             }
         }
     }
-}
-
-/// Block copies of an L2BM form. `down`: the L1Bs are the destination.
-pub(super) fn upper_runs(moves: &[Move], down: bool) -> Vec<UpperRun> {
-    let mut words: Vec<(usize, u64, u64)> = moves
-        .iter()
-        .map(|(from, to)| {
-            let (upper, lower) = if down { (from, to) } else { (to, from) };
-            (lower.l1b as usize, lower.addr, upper.addr)
-        })
-        .collect();
-    words.sort_unstable();
-    let mut runs: Vec<UpperRun> = Vec::new();
-    for (l1b, lower, upper) in words {
-        match runs.last_mut() {
-            Some(run)
-                if run.l1b == l1b
-                    && run.lower + run.length as u64 == lower
-                    && run.upper + run.length as u64 == upper =>
-            {
-                run.length += 1;
-            }
-            _ => runs.push(UpperRun { l1b, lower, upper, length: 1 }),
-        }
-    }
-    runs
 }
 
 /// The moves of a form, or a diagnostic naming it.

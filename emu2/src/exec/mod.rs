@@ -14,15 +14,19 @@ mod mask;
 mod matrix;
 mod mv;
 mod operand;
+mod piece;
 mod quick;
 mod step;
+mod table;
+mod tags;
 mod upper;
 
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Machine, Region};
-use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
+use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
+pub use tags::{AssumedHost, Tags};
 
 use lower::Lowering;
 use rayon::prelude::*;
@@ -51,44 +55,28 @@ pub fn run(
     program: &Program,
     on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
 ) -> Result<(), RunError> {
-    run_as(machine, program, on_get, false)
+    Engine::new(program.spec.clone()).run(machine, program, &mut AssumedHost, on_get)
 }
 
 /// As [`run`], but every op takes the general path: what the faster forms are tested against.
+///
+/// # Errors
+/// As [`run`].
 pub fn run_general(
     machine: &mut Machine,
     program: &Program,
     on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
 ) -> Result<(), RunError> {
-    run_as(machine, program, on_get, true)
+    let mut engine = Engine::new(program.spec.clone());
+    engine.scratch.set_general();
+    engine.run(machine, program, &mut AssumedHost, on_get)
 }
 
-fn run_as(
-    machine: &mut Machine,
-    program: &Program,
-    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
-    general: bool,
-) -> Result<(), RunError> {
-    let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
-    machine.check_usable().map_err(|e| at(0, e))?;
-    if machine.spec().fingerprint != program.spec.fingerprint {
-        let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
-        let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
-        return Err(at(0, Error::new(Code::WrongSpec, message)));
-    }
-    let mut engine = Engine::new(program.spec.clone(), general);
-    for item in &program.items {
-        if let Err(error) = engine.item(machine, &item.kind, on_get) {
-            machine.poison();
-            return Err(at(item.line, error));
-        }
-    }
-    engine.flush(machine);
-    Ok(())
-}
-
-struct Engine {
+/// Runs programs of one spec; keeps what they share, and buffers.
+pub struct Engine {
     lowering: Lowering,
+    uppers: upper::Uppers,
+    mvs: mv::Mvs,
     region: Vec<Step>,
     scratch: Scratch,
     /// Forwarding paths.
@@ -96,21 +84,55 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(spec: std::sync::Arc<Spec>, general: bool) -> Engine {
-        let (scratch, paths) = (Scratch::new(&spec, general), spec.forwards.len());
-        Engine { lowering: Lowering::new(spec), region: Vec::new(), scratch, paths }
+    /// An engine for machines and programs of `spec`.
+    pub fn new(spec: std::sync::Arc<Spec>) -> Engine {
+        let (scratch, paths) = (Scratch::new(&spec), spec.forwards.len());
+        let (uppers, mvs) = Default::default();
+        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch, paths }
+    }
+
+    /// As [`run`], with what is known of completion tags; MVs add to it.
+    ///
+    /// # Errors
+    /// As [`run`], and for a `wait` that `tags` refuses, with its line.
+    pub fn run(
+        &mut self,
+        machine: &mut Machine,
+        program: &Program,
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
+        machine.check_usable().map_err(|e| at(0, e))?;
+        let ours = &self.lowering.spec().fingerprint;
+        if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != *ours) {
+            let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
+            let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
+            return Err(at(0, Error::new(Code::WrongSpec, message)));
+        }
+        for item in &program.items {
+            if let Err(error) = self.item(machine, &item.kind, tags, on_get) {
+                self.region.clear();
+                machine.poison();
+                return Err(at(item.line, error));
+            }
+        }
+        self.flush(machine);
+        Ok(())
     }
 
     fn item(
         &mut self,
         machine: &mut Machine,
         kind: &ItemKind,
+        tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match kind {
             // Idle steps change no state; they count in the cycle model only.
-            ItemKind::Nop { .. } => Ok(()),
+            ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)),
             ItemKind::Step(step) => {
+                step.wait.map_or(Ok(()), |tag| tags.wait(tag))?;
                 let lowered = self.lowering.step(machine.layout(), step)?;
                 if step.l2bm.is_empty() {
                     self.region.push(lowered);
@@ -121,7 +143,7 @@ impl Engine {
                 }
                 self.flush(machine);
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
-                let moved = upper::read(machine, &mut self.lowering, &step.l2bm)?;
+                let moved = self.uppers.read(machine, &step.l2bm)?;
                 self.region.push(lowered);
                 self.flush(machine);
                 upper::write(machine, moved);
@@ -129,7 +151,9 @@ impl Engine {
             }
             ItemKind::Mv(instruction) => {
                 self.flush(machine);
-                mv::run(machine, instruction)
+                self.mvs.run(machine, instruction)?;
+                instruction.tag.into_iter().for_each(|tag| tags.signal(tag));
+                Ok(())
             }
             ItemKind::Set(set) => {
                 self.flush(machine);
@@ -208,9 +232,4 @@ fn debug_set(machine: &mut Machine, set: &DebugSet) -> Result<(), Error> {
         machine.write(&region, &old)?;
     }
     Ok(())
-}
-
-/// Units of `level` inside the chip, as the engine counts L1Bs.
-fn l1bs_of_l2b(spec: &Spec) -> usize {
-    spec.count(LevelName::L1b) as usize
 }

@@ -1,94 +1,98 @@
-//! MV instructions: copies between the memories of groups and L2Bs. Each one completes when it is issued.
+//! MV instructions: between the memories of groups and L2Bs. Each one completes when it is issued.
 
-use super::maps::{moves, wrapped};
-use crate::asm::{Mv, Selected};
-use crate::error::Error;
+use super::lower::memory_slot;
+use super::maps::wrapped;
+use super::piece::{pieces, Piece, Reducer, Rows};
+use super::table::{Indirect, Units};
+use crate::asm::{FormRef, Mv, Selected};
+use crate::error::{Code, Error};
 use crate::machine::{Machine, Slot};
-use crate::spec::{selector_name, End, LevelName, Place, ResolvedForm, Spec};
+use crate::spec::{selector_name, End, ExprError, LevelName, Place, ResolvedForm};
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// Consecutive long words between one source unit and one destination unit.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    from: Place,
-    to: Place,
-    length: u64,
+/// A form with its selectors, as the engine runs it.
+#[derive(Debug)]
+struct Plan {
+    /// Of one block.
+    pieces: Vec<Piece>,
+    /// How far the next block lies on either side.
+    strides: (u64, u64),
+    /// Long words of a block, as the size counts them.
+    unit: u64,
+    /// Blocks follow each other without a gap in every piece: an MV is one block of many times the length.
+    dense: bool,
+    reducer: Option<Reducer>,
+    source: Slot,
+    destination: Slot,
+}
+
+/// The plans of one program, and the buffers they share.
+#[derive(Debug, Default)]
+pub(super) struct Mvs {
+    plans: HashMap<(FormRef, Units), Arc<Plan>>,
+    rows: Rows,
+    words: Vec<u64>,
 }
 
 /// The values of a form's selectors by the names that index maps use.
 pub(crate) fn selectors(form: &ResolvedForm, mv: &Mv) -> Vec<(String, i64)> {
     let mut values = Vec::new();
-    for (side, end, unit) in [("src", &form.source, &mv.source_unit), ("dst", &form.destination, &mv.destination_unit)]
-    {
+    for (side, end, unit) in [("src", &form.source, mv.source_unit), ("dst", &form.destination, mv.destination_unit)] {
         let End::Memory { selectors, .. } = end else { continue };
         for level in selectors {
-            let Selected { group, l2b } = *unit;
-            let value = if *level == LevelName::Group { group } else { l2b };
-            values.push((selector_name(side, *level), i64::from(value.unwrap_or(0))));
+            values.push((selector_name(side, *level), i64::from(unit.number(*level).unwrap_or(0))));
         }
     }
     values
 }
 
-/// Runs `mv` on the whole chip.
-pub(super) fn run(machine: &mut Machine, mv: &Mv) -> Result<(), Error> {
-    let spec = machine.spec().clone();
-    let form = &spec.forms[mv.form.transfer][mv.form.form];
-    let named = selectors(form, mv);
-    let mut parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-    let fail = |e: crate::spec::ExprError| {
-        Error::new(crate::error::Code::SpecExpression, format!("form `{}`: {e}", form.name))
-    };
-    let strides = form.block_strides(&parameters).map_err(fail)?;
-    parameters.push(("i", 0));
-    let mut runs = coalesce(&moves(form, &parameters)?);
-    let unit = form.unit.unwrap_or(1);
-    let mut blocks = mv.size / unit;
-    // Blocks that follow each other on both sides are one long copy.
-    let dense = runs.iter().all(|r| (r.length, r.length) == strides);
-    if dense {
-        runs.iter_mut().for_each(|r| r.length *= blocks);
-        blocks = blocks.min(1);
-    }
-    let (source, destination) = (slot(machine, &spec, &form.source), slot(machine, &spec, &form.destination));
-    // Inside one memory everything is read before anything is written, so that overlapping ranges copy as a whole.
-    let mut held = Vec::new();
-    for block in 0..blocks {
-        for run in &runs {
-            let mut words = vec![0; run.length as usize];
-            read(machine, source, &run.from, mv.source + run.from.addr + block * strides.0, &mut words);
-            let to = mv.destination + run.to.addr + block * strides.1;
-            if source == destination {
-                held.push((run.to, to, words));
-            } else {
-                write(machine, destination, &run.to, to, &words);
-            }
-        }
-    }
-    for (unit, addr, words) in held {
-        write(machine, destination, &unit, addr, &words);
-    }
-    Ok(())
+/// One side of an MV: where offsets of the map lie.
+struct Side {
+    slot: Slot,
+    address: u64,
+    indirect: Option<Indirect>,
 }
 
-fn coalesce(moves: &[crate::spec::Move]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for (from, to) in moves {
-        if let Some(run) = runs.last_mut() {
-            let next = |start: &Place| Place { addr: start.addr + run.length, ..*start };
-            if next(&run.from) == *from && next(&run.to) == *to {
-                run.length += 1;
-                continue;
-            }
-        }
-        runs.push(Run { from: *from, to: *to, length: 1 });
+impl Side {
+    fn new(machine: &Machine, slot: Slot, end: &End, address: u64, table: Option<u64>) -> Result<Side, Error> {
+        let indirect = table.map(|per_entry| Indirect::new(machine, end, address, per_entry)).transpose()?;
+        Ok(Side { slot, address, indirect })
     }
-    runs
-}
 
-fn slot(machine: &Machine, spec: &Spec, end: &End) -> Option<Slot> {
-    match end {
-        End::Memory { operand, .. } => spec.memory(&spec.operands[*operand].memory).map(|m| machine.layout().slot(m)),
-        End::Pe => None,
+    fn read(&self, machine: &Machine, unit: &Place, offset: u64, out: &mut [u64]) {
+        let addr = self.address + offset;
+        if self.slot.level != LevelName::Group {
+            let memory = &machine.state.l2b[l2b_index(machine, unit)][self.slot.index];
+            wrapped(addr, out.len(), memory.len(), |at, to, n| out[to..to + n].copy_from_slice(&memory[at..at + n]));
+            return;
+        }
+        let group = unit.group as usize;
+        let memory = &machine.state.group[group][self.slot.index];
+        match &self.indirect {
+            None => memory.read(addr, out),
+            Some(way) => way.each(machine, group, offset, out.len(), |at, a, b| memory.read(at, &mut out[a..b])),
+        }
+    }
+
+    fn write(&self, machine: &mut Machine, unit: &Place, offset: u64, words: &[u64]) {
+        let addr = self.address + offset;
+        if self.slot.level != LevelName::Group {
+            let index = l2b_index(machine, unit);
+            let memory = &mut machine.state.l2b[index][self.slot.index];
+            let size = memory.len();
+            wrapped(addr, words.len(), size, |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
+            return;
+        }
+        let group = unit.group as usize;
+        let mut places = vec![(addr, 0, words.len())];
+        if let Some(way) = &self.indirect {
+            places.clear();
+            way.each(machine, group, offset, words.len(), |at, a, b| places.push((at, a, b)));
+        }
+        for (at, a, b) in places {
+            machine.state.group[group][self.slot.index].write(at, &words[a..b]);
+        }
     }
 }
 
@@ -96,24 +100,65 @@ fn l2b_index(machine: &Machine, unit: &Place) -> usize {
     (unit.group * machine.spec().counts.l2b + unit.l2b) as usize
 }
 
-fn read(machine: &Machine, slot: Option<Slot>, unit: &Place, addr: u64, out: &mut [u64]) {
-    let Some(slot) = slot else { return };
-    if slot.level == LevelName::Group {
-        machine.state.group[unit.group as usize][slot.index].read(addr, out);
-    } else {
-        let memory = &machine.state.l2b[l2b_index(machine, unit)][slot.index];
-        wrapped(addr, out.len(), memory.len(), |at, to, n| out[to..to + n].copy_from_slice(&memory[at..at + n]));
+impl Mvs {
+    fn plan(&mut self, machine: &Machine, mv: &Mv) -> Result<Arc<Plan>, Error> {
+        let units: (Selected, Selected) = (mv.source_unit, mv.destination_unit);
+        if let Some(plan) = self.plans.get(&(mv.form, units)) {
+            return Ok(plan.clone());
+        }
+        let spec = machine.spec();
+        let form = &spec.forms[mv.form.transfer][mv.form.form];
+        let named = selectors(form, mv);
+        let mut parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let fail = |e: ExprError| Error::new(Code::SpecExpression, format!("form `{}`: {e}", form.name));
+        let strides = form.block_strides(&parameters).map_err(fail)?;
+        parameters.push(("i", 0));
+        let pieces = pieces(form, &parameters)?;
+        let plan = Arc::new(Plan {
+            dense: pieces.iter().all(|p| (p.length, p.length) == strides),
+            pieces,
+            strides,
+            unit: form.unit.unwrap_or(1),
+            reducer: Reducer::of(spec, mv.form.transfer, form)?,
+            source: memory_slot(spec, machine.layout(), &form.source)?,
+            destination: memory_slot(spec, machine.layout(), &form.destination)?,
+        });
+        self.plans.insert((mv.form, units), plan.clone());
+        Ok(plan)
     }
-}
 
-fn write(machine: &mut Machine, slot: Option<Slot>, unit: &Place, addr: u64, words: &[u64]) {
-    let Some(slot) = slot else { return };
-    if slot.level == LevelName::Group {
-        machine.state.group[unit.group as usize][slot.index].write(addr, words);
-    } else {
-        let index = l2b_index(machine, unit);
-        let memory = &mut machine.state.l2b[index][slot.index];
-        let size = memory.len();
-        wrapped(addr, words.len(), size, |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
+    /// Runs `mv` on the whole chip.
+    pub(super) fn run(&mut self, machine: &mut Machine, mv: &Mv) -> Result<(), Error> {
+        let plan = self.plan(machine, mv)?;
+        let spec = machine.spec().clone();
+        let form = &spec.forms[mv.form.transfer][mv.form.form];
+        let source = Side::new(machine, plan.source, &form.source, mv.source, mv.source_table)?;
+        let destination =
+            Side::new(machine, plan.destination, &form.destination, mv.destination, mv.destination_table)?;
+        let total = mv.size / plan.unit;
+        let (blocks, times) = if plan.dense { (total.min(1), total) } else { (total, 1) };
+        // Inside one memory everything is read before anything is written, so that overlapping ranges copy as a whole.
+        let hold = plan.source == plan.destination;
+        let mut held = Vec::new();
+        for block in 0..blocks {
+            let (from, to) = (block * plan.strides.0, block * plan.strides.1);
+            for piece in &plan.pieces {
+                let mut words = std::mem::take(&mut self.words);
+                words.resize((piece.length * times) as usize, 0);
+                self.rows.fetch(piece, plan.reducer.as_ref(), &mut words, |place, out| {
+                    source.read(machine, place, from + place.addr, out);
+                });
+                if hold {
+                    held.push((piece.to, to, words));
+                } else {
+                    destination.write(machine, &piece.to, to + piece.to.addr, &words);
+                    self.words = words;
+                }
+            }
+        }
+        for (unit, offset, words) in held {
+            destination.write(machine, &unit, offset + unit.addr, &words);
+        }
+        Ok(())
     }
 }

@@ -101,7 +101,7 @@ struct Outcome {
 }
 
 impl Scratch {
-    pub(super) fn new(spec: &Spec, general: bool) -> Scratch {
+    pub(super) fn new(spec: &Spec) -> Scratch {
         let lanes = spec.lanes();
         let cycles = spec.counts.cycle as usize;
         let layout = crate::machine::Layout::new(spec);
@@ -117,8 +117,13 @@ impl Scratch {
             reduce: Reduce::default(),
             gathered: std::array::from_fn(|_| vec![0; 2 * cycles * lanes]),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
-            general,
+            general: false,
         }
+    }
+
+    /// Every op takes the general path from now on.
+    pub(super) fn set_general(&mut self) {
+        self.general = true;
     }
 }
 

@@ -1,67 +1,130 @@
-//! L2BM instructions: between the memory of every L2B and those of its L1Bs.
+//! L2BM instructions: between the memory of every L2B and those of its L1Bs, and among those.
 
-use super::lower::{Lowering, Upper};
+use super::lower::memory_slot;
 use super::maps::wrapped;
-use crate::asm::UpperTransfer;
+use super::piece::{pieces, Piece, Reducer, Rows};
+use super::table;
+use crate::asm::{FormRef, UpperTransfer};
 use crate::error::Error;
-use crate::machine::Machine;
+use crate::machine::{L1b, Machine, Slot};
+use crate::spec::{LevelName, Spec};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What an L2BM instruction has read and still has to write: the words of every L2B in run order.
-pub(super) struct Moved {
-    transfer: Arc<Upper>,
-    words: Vec<Vec<u64>>,
+/// A form with its parameter, as the engine runs it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pieces: Vec<Piece>,
+    words: usize,
+    reducer: Option<Reducer>,
+    source: Slot,
+    destination: Slot,
 }
 
-/// Reads the sources of all L2BM instructions of a step.
-pub(super) fn read(
-    machine: &Machine,
-    lowering: &mut Lowering,
-    instructions: &[UpperTransfer],
-) -> Result<Vec<Moved>, Error> {
-    let per_l2b = super::l1bs_of_l2b(machine.spec());
-    let mut all = Vec::new();
-    for instruction in instructions {
-        let transfer = lowering.upper(machine.layout(), instruction)?;
+/// The plans of one program, and the buffers they share.
+#[derive(Debug, Default)]
+pub(super) struct Uppers {
+    plans: HashMap<FormRef, Arc<Plan>>,
+    rows: Rows,
+}
+
+/// What an L2BM instruction has read and still has to write.
+pub(super) enum Moved {
+    /// The words of every L2B, piece after piece, and the address that they go to.
+    Words { plan: Arc<Plan>, destination: u64, words: Vec<Vec<u64>> },
+    /// What goes to the table of every group.
+    Table(Vec<table::Change>),
+}
+
+impl Uppers {
+    fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<Plan>, Error> {
+        if let Some(plan) = self.plans.get(&form) {
+            return Ok(plan.clone());
+        }
+        let spec = machine.spec();
+        let resolved = &spec.forms[form.transfer][form.form];
+        let named = spec.form_values(form.transfer, form.parameter);
+        let parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let pieces = pieces(resolved, &parameters)?;
+        let plan = Arc::new(Plan {
+            words: pieces.iter().map(|p| p.length as usize).sum(),
+            pieces,
+            reducer: Reducer::of(spec, form.transfer, resolved)?,
+            source: memory_slot(spec, machine.layout(), &resolved.source)?,
+            destination: memory_slot(spec, machine.layout(), &resolved.destination)?,
+        });
+        self.plans.insert(form, plan.clone());
+        Ok(plan)
+    }
+
+    /// Reads the sources of all L2BM instructions of a step.
+    pub(super) fn read(&mut self, machine: &Machine, instructions: &[UpperTransfer]) -> Result<Vec<Moved>, Error> {
+        instructions.iter().map(|instruction| self.read_one(machine, instruction)).collect()
+    }
+
+    fn read_one(&mut self, machine: &Machine, instruction: &UpperTransfer) -> Result<Moved, Error> {
+        let spec = machine.spec();
+        if spec.transfers[instruction.form.transfer].level == LevelName::Group {
+            return table::read(machine, instruction).map(Moved::Table);
+        }
+        let plan = self.plan(machine, instruction.form)?;
+        let l2bs = machine.state.l2b.iter().zip(machine.state.l1b.chunks_exact(l1bs_of_l2b(spec)));
         let mut words = Vec::with_capacity(machine.state.l2b.len());
-        for (l2b, l1bs) in machine.state.l2b.iter().zip(machine.state.l1b.chunks_exact(per_l2b)) {
-            let mut buffer = vec![0; transfer.words];
+        for (l2b, l1bs) in l2bs {
+            let mut buffer = vec![0; plan.words];
             let mut rest = &mut buffer[..];
-            for run in transfer.runs.iter() {
-                let (target, tail) = std::mem::take(&mut rest).split_at_mut(run.length);
-                let (memory, addr) = if transfer.down {
-                    (&l2b[transfer.upper_slot], transfer.upper + run.upper)
-                } else {
-                    (&l1bs[run.l1b].own[transfer.lower_slot], transfer.lower + run.lower)
-                };
-                wrapped(addr, run.length, memory.len(), |at, to, n| {
-                    target[to..to + n].copy_from_slice(&memory[at..at + n]);
+            for piece in &plan.pieces {
+                let (target, tail) = std::mem::take(&mut rest).split_at_mut(piece.length as usize);
+                self.rows.fetch(piece, plan.reducer.as_ref(), target, |from, out| {
+                    let memory = memory(plan.source, l2b, l1bs, from.l1b);
+                    wrapped(instruction.source + from.addr, out.len(), memory.len(), |at, to, n| {
+                        out[to..to + n].copy_from_slice(&memory[at..at + n]);
+                    });
                 });
                 rest = tail;
             }
             words.push(buffer);
         }
-        all.push(Moved { transfer, words });
+        Ok(Moved::Words { plan, destination: instruction.destination, words })
     }
-    Ok(all)
 }
 
-/// Writes what [`read`] has read.
+fn memory<'m>(slot: Slot, l2b: &'m [Vec<u64>], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
+    if slot.level == LevelName::L1b {
+        &l1bs[l1b as usize].own[slot.index]
+    } else {
+        &l2b[slot.index]
+    }
+}
+
+fn l1bs_of_l2b(spec: &Spec) -> usize {
+    spec.count(LevelName::L1b) as usize
+}
+
+/// Writes what [`Uppers::read`] has read.
 pub(super) fn write(machine: &mut Machine, all: Vec<Moved>) {
-    let per_l2b = super::l1bs_of_l2b(machine.spec());
-    for Moved { transfer, words } in all {
+    let per_l2b = l1bs_of_l2b(machine.spec());
+    for moved in all {
+        let (plan, destination, words) = match moved {
+            Moved::Words { plan, destination, words } => (plan, destination, words),
+            Moved::Table(changes) => {
+                changes.into_iter().for_each(|change| change.write(machine));
+                continue;
+            }
+        };
+        let slot = plan.destination;
         let l2bs = machine.state.l2b.iter_mut().zip(machine.state.l1b.chunks_exact_mut(per_l2b));
         for ((l2b, l1bs), buffer) in l2bs.zip(words) {
             let mut rest = &buffer[..];
-            for run in transfer.runs.iter() {
-                let (source, tail) = rest.split_at(run.length);
-                let (memory, addr) = if transfer.down {
-                    (&mut l1bs[run.l1b].own[transfer.lower_slot], transfer.lower + run.lower)
+            for piece in &plan.pieces {
+                let (source, tail) = rest.split_at(piece.length as usize);
+                let memory = if slot.level == LevelName::L1b {
+                    &mut l1bs[piece.to.l1b as usize].own[slot.index]
                 } else {
-                    (&mut l2b[transfer.upper_slot], transfer.upper + run.upper)
+                    &mut l2b[slot.index]
                 };
                 let size = memory.len();
-                wrapped(addr, run.length, size, |at, from, n| {
+                wrapped(destination + piece.to.addr, source.len(), size, |at, from, n| {
                     memory[at..at + n].copy_from_slice(&source[from..from + n]);
                 });
                 rest = tail;

@@ -128,6 +128,17 @@ impl Machine {
         }
     }
 
+    /// Writes `words` to every PE of the L1B that `unit` lies in. The range must exist.
+    fn fill(&mut self, memory: usize, unit: [u32; 5], addr: u64, words: &[u64]) {
+        let slot = self.layout.slot(memory);
+        let lanes = self.spec.lanes();
+        let (l1b, ..) = self.indices(unit);
+        let l1b = &mut self.state.l1b[l1b];
+        l1b.settled = false;
+        let rows = l1b.pe[slot.index][addr as usize * lanes..].chunks_exact_mut(lanes);
+        rows.zip(words).for_each(|(row, word)| row.fill(*word));
+    }
+
     /// The long words of `region`: units in tree order, outermost slowest, addresses innermost.
     pub fn read(&self, region: &Region) -> Result<Vec<u64>, Error> {
         region.check(&self.spec)?;
@@ -157,6 +168,12 @@ impl Machine {
             return Err(Error::new(Code::BadShape, message));
         }
         if count == 0 {
+            return Ok(());
+        }
+        // All PEs of an L1B lie side by side.
+        if !each && spec.memories[region.memory].level == LevelName::Pe && region.units[3..] == [None, None] {
+            let l1bs = [region.units[0], region.units[1], region.units[2], Some(0), Some(0)];
+            Region { units: l1bs, ..*region }.each(&spec, |unit| self.fill(region.memory, unit, region.addr, words));
             return Ok(());
         }
         let mut at = 0;

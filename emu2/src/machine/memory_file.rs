@@ -5,21 +5,29 @@
 //!
 //! Offsets and lengths count bytes, multiples of 8; data files hold long words most significant byte first, the
 //! device's own order. A data file's path is relative to the folder of the JSON file.
+//!
+//! guess: regions without a `file`, as public configurations have them, lie one after the other in the data file that is
+//! named beside the configuration; saved ones without one go to `<region>.bin`.
 
 use super::{Machine, Region};
 use crate::error::{Code, Error};
 use crate::spec::{LevelName, Spec};
 use serde::Deserialize;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const BYTES: u64 = 8;
+/// Long words handed on at a time.
+const CHUNK: u64 = 1 << 16;
 
 /// One region of a memory file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     region: String,
-    file: PathBuf,
+    file: Option<PathBuf>,
     #[serde(default)]
     offset: u64,
     length: Option<u64>,
@@ -34,23 +42,179 @@ struct Config {
     save: Vec<Entry>,
 }
 
-fn config(path: &Path) -> Result<Config, Error> {
-    let text = std::fs::read(path).map_err(|e| io(Code::Unreadable, path, &e))?;
-    serde_json::from_slice(&text).map_err(|e| Error::new(Code::MemoryFile, format!("{}: {e}", path.display())))
+/// A region with the place of its data.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// The JSON file and the region, for messages.
+    place: String,
+    memory: usize,
+    group: u32,
+    offset: u64,
+    length: Option<u64>,
+    /// Bytes from the region's offset to its end.
+    room: u64,
+    path: PathBuf,
+    /// It follows the piece before in the same data file.
+    follows: bool,
+}
+
+/// The regions that a run begins and ends with, all names and places checked.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFiles {
+    load: Vec<Piece>,
+    save: Vec<Piece>,
 }
 
 fn io(code: Code, path: &Path, error: &std::io::Error) -> Error {
     Error::new(code, format!("{}: {error}", path.display()))
 }
 
-/// The data file of an entry, seen from the JSON file's folder.
-fn data_path(json: &Path, entry: &Entry) -> PathBuf {
-    json.parent().map_or_else(|| entry.file.clone(), |folder| folder.join(&entry.file))
+fn config(path: &Path) -> Result<Config, Error> {
+    let text = std::fs::read(path).map_err(|e| io(Code::Unreadable, path, &e))?;
+    let bad = |what: String| Error::new(Code::MemoryFile, format!("{}: {what}", path.display()));
+    let config = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    // Arrays would pass for objects with their keys left out.
+    let value: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let lists = value.as_object().map(|keys| keys.values().filter_map(Value::as_array).flatten());
+    match lists.map(|mut entries| entries.all(Value::is_object)) {
+        Some(true) => Ok(config),
+        _ => Err(bad("an array stands where an object belongs".to_string())),
+    }
 }
 
-/// A region's memory and group: the memory's name, then the group's number.
-fn region(spec: &Spec, json: &Path, entry: &Entry, bytes: u64) -> Result<Region, Error> {
-    let place = format!("{}: region `{}`", json.display(), entry.region);
+/// What a list of regions is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Load,
+    Save,
+}
+
+impl MemoryFiles {
+    /// Reads memory files. `config` counts for both directions. `load` and `save` are memory files for one direction each; or,
+    /// where `config` has regions without `file` in that direction, the file that holds those one after the other.
+    ///
+    /// # Errors
+    /// [`Code::Unreadable`], [`Code::MemoryFile`] and [`Code::MemoryRange`], before any data is read or written.
+    pub fn new(
+        spec: &Spec,
+        config_path: Option<&Path>,
+        load: Option<&Path>,
+        save: Option<&Path>,
+    ) -> Result<MemoryFiles, Error> {
+        let mut files = MemoryFiles::default();
+        // A file that counts for both directions need not be named again for one.
+        let other = |path: &&Path| Some(*path) != config_path;
+        let (mut load, mut save) = (load.filter(other), save.filter(other));
+        if let Some(path) = config_path {
+            let config = config(path)?;
+            let data = |entries: &[Entry], given: &mut Option<&Path>| {
+                let bare = entries.iter().any(|e| e.file.is_none());
+                given.take_if(|_| bare).map(Path::to_path_buf)
+            };
+            let (from, to) = (data(&config.load, &mut load), data(&config.save, &mut save));
+            files.load = pieces(spec, path, &config.load, from.as_deref(), Direction::Load)?;
+            files.save = pieces(spec, path, &config.save, to.as_deref(), Direction::Save)?;
+        }
+        if let Some(path) = load {
+            files.load.extend(pieces(spec, path, &config(path)?.load, None, Direction::Load)?);
+        }
+        if let Some(path) = save {
+            files.save.extend(pieces(spec, path, &config(path)?.save, None, Direction::Save)?);
+        }
+        for (at, piece) in files.save.iter().enumerate() {
+            if !piece.follows && files.save[..at].iter().any(|earlier| earlier.path == piece.path) {
+                let message = format!("{}: another region is saved to {} too", piece.place, piece.path.display());
+                return Err(Error::new(Code::MemoryFile, message).help("give every region a file of its own"));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Writes the regions to load to `machine`. All data is checked before any is written.
+    ///
+    /// # Errors
+    /// [`Code::Unreadable`], [`Code::MemoryFile`] and [`Code::MemoryRange`].
+    pub fn load(&self, machine: &mut Machine) -> Result<(), Error> {
+        let mut ready: Vec<(&Piece, Vec<u8>)> = Vec::new();
+        let mut rest = Vec::new();
+        for piece in &self.load {
+            let bytes = match piece.follows {
+                true => std::mem::take(&mut rest),
+                false => std::fs::read(&piece.path).map_err(|e| io(Code::Unreadable, &piece.path, &e))?,
+            };
+            let (bytes, left) = piece.part(bytes)?;
+            rest = left;
+            ready.push((piece, bytes));
+        }
+        for (piece, bytes) in ready {
+            let (words, _) = bytes.as_chunks::<{ BYTES as usize }>();
+            for (at, chunk) in words.chunks(CHUNK as usize).enumerate() {
+                let words: Vec<u64> = chunk.iter().map(|w| u64::from_be_bytes(*w)).collect();
+                machine.write(&piece.region(at as u64 * CHUNK, words.len() as u64), &words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the regions to save from `machine` to their data files.
+    ///
+    /// # Errors
+    /// [`Code::Unwritable`].
+    pub fn save(&self, machine: &Machine) -> Result<(), Error> {
+        for piece in &self.save {
+            let fail = |e: &std::io::Error| io(Code::Unwritable, &piece.path, e);
+            let file = match piece.follows {
+                true => File::options().append(true).open(&piece.path),
+                false => File::create(&piece.path),
+            };
+            let mut file = BufWriter::new(file.map_err(|e| fail(&e))?);
+            let words = piece.length.unwrap_or(piece.room) / BYTES;
+            let mut done = 0;
+            while done < words {
+                let chunk = machine.read(&piece.region(done, CHUNK.min(words - done)))?;
+                let bytes: Vec<u8> = chunk.iter().flat_map(|w| w.to_be_bytes()).collect();
+                file.write_all(&bytes).map_err(|e| fail(&e))?;
+                done += chunk.len() as u64;
+            }
+            file.flush().map_err(|e| fail(&e))?;
+        }
+        Ok(())
+    }
+}
+
+/// The pieces of a list. `data`: where entries without a `file` lie.
+fn pieces(
+    spec: &Spec,
+    json: &Path,
+    entries: &[Entry],
+    data: Option<&Path>,
+    direction: Direction,
+) -> Result<Vec<Piece>, Error> {
+    let mut all: Vec<Piece> = Vec::new();
+    let mut bare = false;
+    for entry in entries {
+        let place = format!("{}: region `{}`", json.display(), entry.region);
+        let beside = |file: &Path| json.parent().map_or_else(|| file.to_path_buf(), |folder| folder.join(file));
+        let shared = entry.file.is_none() && data.is_some();
+        let path = match (&entry.file, data, direction) {
+            (Some(file), ..) => beside(file),
+            (None, Some(data), _) => data.to_path_buf(),
+            (None, None, Direction::Save) => beside(Path::new(&format!("{}.bin", entry.region))),
+            (None, None, Direction::Load) => {
+                let help = "give it a `file`, or name the file with the data as --load-memory-file";
+                return Err(Error::new(Code::MemoryFile, format!("{place} has no `file`")).help(help));
+            }
+        };
+        all.push(piece(spec, entry, place, path, shared && bare)?);
+        bare |= shared;
+    }
+    // Pieces of one file follow each other, whatever stands between them in the list.
+    all.sort_by_key(|piece| piece.follows || data.is_some_and(|data| piece.path == data));
+    Ok(all)
+}
+
+/// A checked piece. A region is a memory's name and a group's number.
+fn piece(spec: &Spec, entry: &Entry, place: String, path: PathBuf, follows: bool) -> Result<Piece, Error> {
     let name = entry.region.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = entry.region[name.len()..].parse::<u32>().ok();
     let memory = spec.memory(name).filter(|m| spec.memories[*m].level == LevelName::Group);
@@ -60,54 +224,71 @@ fn region(spec: &Spec, json: &Path, entry: &Entry, bytes: u64) -> Result<Region,
         let known: Vec<_> = known.map(|m| format!("{0}0 to {0}{groups}", m.name)).collect();
         return Err(Error::new(Code::MemoryFile, format!("{place} does not exist; there are {}", known.join(", "))));
     };
-    if !entry.offset.is_multiple_of(BYTES) || !bytes.is_multiple_of(BYTES) {
-        let message =
-            format!("{place}: offset {} and {bytes} bytes are not whole long words of {BYTES} bytes", entry.offset);
-        return Err(Error::new(Code::MemoryFile, message));
-    }
-    let size = spec.memories[memory].words;
-    let (addr, count) = (entry.offset / BYTES, bytes / BYTES);
-    if addr.checked_add(count).is_none_or(|end| end > size) {
-        let message = format!("{place}: {bytes} bytes from {} on reach past its {} bytes", entry.offset, size * BYTES);
+    let size = spec.memories[memory].words * BYTES;
+    let room = size.saturating_sub(entry.offset);
+    let (offset, length) = (entry.offset, entry.length);
+    let piece = Piece { place, memory, group, offset, length, room, path, follows };
+    if offset > size {
+        let message = format!("{}: offset {offset} lies past its {size} bytes", piece.place);
         return Err(Error::new(Code::MemoryRange, message));
     }
-    Ok(Region { memory, units: [Some(group), None, None, None, None], addr, count })
+    piece.check(length.unwrap_or(0))?;
+    Ok(piece)
+}
+
+impl Piece {
+    /// Whether `bytes` are whole long words that fit.
+    fn check(&self, bytes: u64) -> Result<(), Error> {
+        let (place, offset) = (&self.place, self.offset);
+        if !offset.is_multiple_of(BYTES) || !bytes.is_multiple_of(BYTES) {
+            let message =
+                format!("{place}: offset {offset} and {bytes} bytes are not whole long words of {BYTES} bytes");
+            return Err(Error::new(Code::MemoryFile, message).help(format!("use multiples of {BYTES}")));
+        }
+        if bytes > self.room {
+            let size = offset + self.room;
+            let message = format!("{place}: {bytes} bytes from {offset} on reach past its {size} bytes");
+            return Err(Error::new(Code::MemoryRange, message));
+        }
+        Ok(())
+    }
+
+    /// What of a file's bytes belongs to the piece, and what is left.
+    fn part(&self, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), Error> {
+        let mut rest = Vec::new();
+        if let Some(length) = self.length {
+            if length > bytes.len() as u64 {
+                let (place, path, has) = (&self.place, self.path.display(), bytes.len());
+                let message = format!("{place}: {length} bytes are wanted, {path} has {has}");
+                return Err(Error::new(Code::MemoryFile, message).help("lower the length or give the whole data"));
+            }
+            rest = bytes.split_off(length as usize);
+        }
+        self.check(bytes.len() as u64)?;
+        Ok((bytes, rest))
+    }
+
+    /// `count` long words from long word `at` of the piece on.
+    fn region(&self, at: u64, count: u64) -> Region {
+        let units = [Some(self.group), None, None, None, None];
+        Region { memory: self.memory, units, addr: self.offset / BYTES + at, count }
+    }
 }
 
 impl Machine {
-    /// Writes every `load` region of the memory file at `json` to the machine. All entries are checked before any is
-    /// written.
+    /// Writes every `load` region of the memory file at `json` to the machine.
+    ///
+    /// # Errors
+    /// As [`MemoryFiles`].
     pub fn load_memory_file(&mut self, json: &Path) -> Result<(), Error> {
-        let spec = self.spec().clone();
-        let mut ready = Vec::new();
-        for entry in config(json)?.load {
-            let path = data_path(json, &entry);
-            let mut bytes = std::fs::read(&path).map_err(|e| io(Code::Unreadable, &path, &e))?;
-            if let Some(length) = entry.length {
-                if length > bytes.len() as u64 {
-                    let message = format!("{} has {} bytes, not {length}", path.display(), bytes.len());
-                    return Err(Error::new(Code::MemoryFile, message));
-                }
-                bytes.truncate(length as usize);
-            }
-            let region = region(&spec, json, &entry, bytes.len() as u64)?;
-            let (words, _) = bytes.as_chunks::<{ BYTES as usize }>();
-            ready.push((region, words.iter().map(|w| u64::from_be_bytes(*w)).collect::<Vec<_>>()));
-        }
-        ready.iter().try_for_each(|(region, words)| self.write(region, words))
+        MemoryFiles::new(self.spec(), None, Some(json), None)?.load(self)
     }
 
     /// Writes every `save` region of the memory file at `json` from the machine to its data file.
+    ///
+    /// # Errors
+    /// As [`MemoryFiles`].
     pub fn save_memory_file(&self, json: &Path) -> Result<(), Error> {
-        let spec = self.spec().clone();
-        for entry in config(json)?.save {
-            let size = spec.memories.iter().find(|m| entry.region.starts_with(&m.name)).map_or(0, |m| m.words);
-            let length = entry.length.unwrap_or((size * BYTES).saturating_sub(entry.offset));
-            let words = self.read(&region(&spec, json, &entry, length)?)?;
-            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
-            let path = data_path(json, &entry);
-            std::fs::write(&path, bytes).map_err(|e| io(Code::Unwritable, &path, &e))?;
-        }
-        Ok(())
+        MemoryFiles::new(self.spec(), None, None, Some(json))?.save(self)
     }
 }

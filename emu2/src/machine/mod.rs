@@ -9,6 +9,7 @@ mod state;
 
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
+pub use memory_file::MemoryFiles;
 pub use pages::Pages;
 pub(crate) use path::Out;
 pub use path::PathRows;
@@ -44,6 +45,11 @@ impl Machine {
     /// Where each memory of the spec lies in the state.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Bytes of the host that the sparse memories take: pages that have been written, of 32 KiB each.
+    pub fn resident_bytes(&self) -> usize {
+        self.state.group.iter().flatten().map(Pages::resident_bytes).sum()
     }
 
     /// Everything zero again, also after an error.

@@ -46,11 +46,21 @@ impl Pages {
         let mut done = 0;
         while done < words.len() {
             let (page, offset, length) = self.piece(addr + done as u64, words.len() - done);
+            let missing = self.pages.get(page).is_none_or(Option::is_none);
+            if missing && words[done..done + length].iter().all(|word| *word == 0) {
+                done += length;
+                continue;
+            }
             if page >= self.pages.len() {
                 self.pages.resize(page + 1, None);
             }
-            let target = self.pages[page].get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
-            target[offset..offset + length].copy_from_slice(&words[done..done + length]);
+            let source = &words[done..done + length];
+            let held = &mut self.pages[page];
+            // Zeros over what was never written change nothing.
+            if held.is_some() || source.iter().any(|word| *word != 0) {
+                let target = held.get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
+                target[offset..offset + length].copy_from_slice(source);
+            }
             done += length;
         }
     }
@@ -79,6 +89,25 @@ mod tests {
         pages.read(0, &mut first);
         assert_eq!(first, [3, 0]);
         assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
+        // Zeros where nothing has been written cost nothing.
+        pages.write(1 << 20, &[0; 3 * PAGE]);
+        assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
+        pages.write(0, &[0]);
+        pages.read(0, &mut first);
+        assert_eq!(first, [0, 0]);
+    }
+
+    #[test]
+    fn zeros_over_nothing_take_nothing() {
+        let mut pages = Pages::new(1 << 20);
+        pages.write(0, &[0; 3 * PAGE]);
+        assert_eq!(pages.resident_bytes(), 0);
+        pages.write(PAGE as u64 - 1, &[0, 7]);
+        assert_eq!(pages.resident_bytes(), PAGE * 8);
+        pages.write(PAGE as u64, &[0]);
+        let mut out = [9];
+        pages.read(PAGE as u64, &mut out);
+        assert_eq!((out, pages.resident_bytes()), ([0], PAGE * 8));
     }
 
     #[test]

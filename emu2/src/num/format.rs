@@ -83,6 +83,21 @@ impl FloatFormat {
         f64::from_bits(sign | magnitude)
     }
 
+    /// The value of a block float word as a host double, exact: no hidden bit, the fraction's first bit counts 1.
+    ///
+    /// Exponent field 0 gives a signed zero (what an extended element means depends on its block), all ones a signed
+    /// infinity.
+    #[must_use]
+    pub fn block_to_f64(self, bits: u64) -> f64 {
+        let one = self.to_f64(bits & !self.frac_mask());
+        if one == 0.0 || one.is_infinite() {
+            return one;
+        }
+        // Both factors are exact, and so is every product with a fraction of at most 52 bits, also below the normal range.
+        let fraction = (bits & self.frac_mask()) as f64 / (1u64 << (self.frac_bits - 1)) as f64;
+        one * fraction
+    }
+
     /// The bits nearest to a host double, ties to even: overflow gives infinity, underflow a zero of the same sign.
     /// A NaN, which no format has, gives infinity.
     #[must_use]

@@ -1,22 +1,14 @@
-//! The cycle model and the counters of a program. The machine has no branches, so they are facts of its text.
+//! The counters of a program. The machine has no branches, so they are facts of its text.
 
-use crate::asm::{FormRef, ItemKind, Mv, PeKind, Program, Selected};
-use crate::exec::mv_selectors;
-use crate::spec::{End, Place, Spec, Throughput};
+use super::timeline::{Event, Flight, Timeline, Wait};
+use super::traffic::{MemoryWords, Port, Traffic};
+use crate::asm::{ItemKind, PeKind, Program, Step};
+use crate::spec::Spec;
 use indexmap::IndexMap;
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
-/// Long words read from and written to one memory by transfers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct MemoryWords {
-    /// Long words read.
-    pub read: u64,
-    /// Long words written.
-    pub written: u64,
-}
-
-/// What a program costs. Cycles follow the spec's timing model.
+/// What a program costs. Cycles follow the spec's timing model (docs/cycle_model.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Name of the spec.
@@ -27,8 +19,18 @@ pub struct Report {
     pub cycles: u64,
     /// Cycles that waits stall.
     pub stall_cycles: u64,
+    /// Waits, and how many of them stall.
+    pub waits: u64,
+    /// Waits that stall.
+    pub stalled_waits: u64,
     /// MV instructions.
     pub mvs: u64,
+    /// Cycles in which at least one MV is on its way.
+    pub mv_busy_cycles: u64,
+    /// The cycle in which the last MV ends, waited for or not.
+    pub mv_end: u64,
+    /// Cycles for which MVs hold each memory that they use: `dram0`, `l2bm3.1`.
+    pub port_cycles: IndexMap<String, u64>,
     /// Steps in which a slot is busy, by slot.
     pub busy_steps: IndexMap<String, u64>,
     /// Long words that MVs move over DRAM.
@@ -42,157 +44,150 @@ pub struct Report {
 /// The memory whose traffic is reported by itself.
 const DRAM: &str = "dram";
 
-/// Facts of one form with its selectors.
-#[derive(Clone, Debug)]
-struct FormCost {
-    /// Per block: long words by memory.
-    words: Vec<(usize, MemoryWords)>,
-    /// Ports: memory and unit.
-    ports: Vec<(usize, Place)>,
-    throughput: u64,
-}
-
 impl Report {
     /// Counts what `program` does.
     pub fn of(program: &Program) -> Report {
-        let mut model = Model::new(&program.spec);
+        let mut timeline = Timeline::new(program);
+        let mut counts = Counts::new(&program.spec);
         for item in &program.items {
-            match &item.kind {
-                ItemKind::Nop { count, wait } => model.steps(*count, *wait),
-                ItemKind::Step(step) => {
-                    model.steps(1, step.wait);
-                    for instruction in &step.pe {
-                        match instruction.kind {
-                            PeKind::Alu { .. } => model.busy("alu"),
-                            PeKind::Mau { .. } => model.busy("mau"),
-                            PeKind::Matrix { op, .. } => model.busy(&program.spec.matrix_ops[op].slot),
-                            // Nothing moves in L1BM.
-                            PeKind::L1bm { form, address: None } => {
-                                model.busy(&program.spec.transfers[form.transfer].slot);
-                            }
-                            PeKind::L1bm { form, .. } => model.transfer(form),
-                        }
+            match timeline.item(item) {
+                Event::Steps { wait, count, .. } => {
+                    counts.report.steps = counts.report.steps.saturating_add(count);
+                    if let Some(wait) = wait {
+                        counts.wait(&wait);
                     }
-                    for instruction in &step.l2bm {
-                        model.transfer(instruction.form);
+                    if let ItemKind::Step(step) = &item.kind {
+                        counts.step(step, &mut timeline);
                     }
                 }
-                ItemKind::Mv(mv) => model.mv(mv),
-                ItemKind::Set(_) | ItemKind::Get(_) => {}
+                Event::Mv(flight) => counts.mv(&flight),
+                Event::Nothing => {}
             }
         }
-        let mut report = model.report;
-        report.cycles = report.steps.saturating_mul(u64::from(program.spec.counts.cycle)) + report.stall_cycles;
-        report.dram_words = report.words.get(DRAM).copied().unwrap_or_default();
-        report
+        Report { cycles: timeline.now(), ..counts.finish() }
     }
 }
 
-struct Model<'a> {
+/// Counters by numbers of the spec's lists.
+struct Counts<'a> {
     spec: &'a Spec,
     report: Report,
-    costs: HashMap<(FormRef, Selected, Selected), FormCost>,
-    /// The cycle in which each port becomes free.
-    free: HashMap<(usize, Place), u64>,
-    /// The cycle in which the MV with a tag ends.
-    ends: HashMap<u32, u64>,
+    slots: Vec<u64>,
+    words: Vec<MemoryWords>,
+    ports: BTreeMap<Port, u64>,
+    alu: usize,
+    mau: usize,
+    in_flight: Cover,
 }
 
-impl<'a> Model<'a> {
+impl<'a> Counts<'a> {
     fn new(spec: &'a Spec) -> Self {
         let report = Report { machine: spec.machine.name.clone(), ..Report::default() };
-        Model { spec, report, costs: HashMap::new(), free: HashMap::new(), ends: HashMap::new() }
+        let slots = vec![0; spec.slots.len()];
+        let words = vec![MemoryWords::default(); spec.memories.len()];
+        let (alu, mau) = (slot(spec, "alu"), slot(spec, "mau"));
+        Counts { spec, report, slots, words, ports: BTreeMap::new(), alu, mau, in_flight: Cover::default() }
     }
 
-    fn now(&self) -> u64 {
-        self.report.steps.saturating_mul(u64::from(self.spec.counts.cycle)) + self.report.stall_cycles
+    fn wait(&mut self, wait: &Wait) {
+        self.report.waits += 1;
+        self.report.stall_cycles = self.report.stall_cycles.saturating_add(wait.stall);
+        self.report.stalled_waits += u64::from(wait.stall > 0);
+        if wait.host && !self.report.host_tags.contains(&wait.tag) {
+            self.report.host_tags.push(wait.tag);
+        }
     }
 
-    fn steps(&mut self, count: u64, wait: Option<u32>) {
-        if let Some(tag) = wait {
-            match self.ends.get(&tag) {
-                Some(end) => self.report.stall_cycles += end.saturating_sub(self.now()),
-                None if self.report.host_tags.contains(&tag) => {}
-                None => self.report.host_tags.push(tag),
+    fn step(&mut self, step: &Step, timeline: &mut Timeline<'_>) {
+        let mut transfer = |counts: &mut Self, form: crate::asm::FormRef| {
+            let entry = &counts.spec.transfers[form.transfer];
+            counts.busy(slot(counts.spec, &entry.slot));
+            let units = counts.spec.units(entry.level);
+            counts.moved(&timeline.traffic().transfer(form), units);
+        };
+        for instruction in &step.pe {
+            match instruction.kind {
+                PeKind::Alu { .. } => self.busy(self.alu),
+                PeKind::Mau { .. } => self.busy(self.mau),
+                PeKind::Matrix { op, .. } => self.busy(slot(self.spec, &self.spec.matrix_ops[op].slot)),
+                // Nothing moves in L1BM.
+                PeKind::L1bm { form, address: None } => {
+                    self.busy(slot(self.spec, &self.spec.transfers[form.transfer].slot));
+                }
+                PeKind::L1bm { form, .. } => transfer(self, form),
             }
         }
-        self.report.steps = self.report.steps.saturating_add(count);
+        for instruction in &step.l2bm {
+            transfer(self, instruction.form);
+        }
     }
 
-    fn busy(&mut self, slot: &str) {
-        *self.report.busy_steps.entry(slot.to_string()).or_default() += 1;
+    fn busy(&mut self, slot: usize) {
+        if let Some(count) = self.slots.get_mut(slot) {
+            *count += 1;
+        }
     }
 
-    fn transfer(&mut self, form: FormRef) {
-        let slot = self.spec.transfers[form.transfer].slot.clone();
-        self.busy(&slot);
-        let level = self.spec.transfers[form.transfer].level;
-        let units = self.spec.units(level);
-        let parameter = self.spec.parameters[form.transfer].as_ref();
-        let named: Vec<_> = parameter.iter().map(|p| (p.name.clone(), form.parameter)).collect();
-        let cost = self.cost(form, Selected::default(), Selected::default(), &named);
-        self.count(&cost, units);
-    }
-
-    fn mv(&mut self, mv: &Mv) {
+    fn mv(&mut self, flight: &Flight) {
         self.report.mvs += 1;
-        let form = &self.spec.forms[mv.form.transfer][mv.form.form];
-        let named = mv_selectors(form, mv);
-        let cost = self.cost(mv.form, mv.source_unit, mv.destination_unit, &named);
-        self.count(&cost, mv.size / form.unit.unwrap_or(1));
-        let busy = mv.size.div_ceil(cost.throughput.max(1));
-        let ready = cost.ports.iter().filter_map(|port| self.free.get(port)).max().copied();
-        let start = self.now().max(ready.unwrap_or(0));
-        for port in &cost.ports {
-            self.free.insert(*port, start + busy);
+        self.report.mv_end = self.report.mv_end.max(flight.end);
+        self.in_flight.add(flight.issued, flight.start, flight.end);
+        for port in &flight.traffic.ports {
+            *self.ports.entry(*port).or_default() += flight.released - flight.start;
         }
-        if let Some(tag) = mv.tag {
-            self.ends.insert(tag, start + u64::from(self.spec.timing.mv_latency) + busy);
-        }
+        self.moved(&flight.traffic, flight.blocks);
     }
 
-    fn count(&mut self, cost: &FormCost, times: u64) {
-        for (memory, words) in &cost.words {
-            let total = self.report.words.entry(self.spec.memories[*memory].name.clone()).or_default();
+    fn moved(&mut self, traffic: &Traffic, times: u64) {
+        for (memory, words) in &traffic.words {
+            let total = &mut self.words[*memory];
             total.read += words.read * times;
             total.written += words.written * times;
         }
     }
 
-    fn cost(&mut self, form: FormRef, from: Selected, to: Selected, named: &[(String, i64)]) -> FormCost {
-        if let Some(cost) = self.costs.get(&(form, from, to)) {
-            return cost.clone();
-        }
-        let resolved = &self.spec.forms[form.transfer][form.form];
-        let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        values.push(("i", 0));
-        // A map that cannot be evaluated has been refused when the spec was loaded.
-        let moves = resolved.evaluate(&values).unwrap_or_default();
-        let sources: HashSet<Place> = moves.iter().map(|m| m.0).collect();
-        let destinations: HashSet<Place> = moves.iter().map(|m| m.1).collect();
-        let unit = |p: &Place| Place { addr: 0, ..*p };
-        let mut words = Vec::new();
-        let mut ports = Vec::new();
-        let mut groups = HashSet::new();
-        for (end, places, read) in [(&resolved.source, &sources, true), (&resolved.destination, &destinations, false)] {
-            let End::Memory { operand, .. } = end else { continue };
-            let Some(memory) = self.spec.memory(&self.spec.operands[*operand].memory) else { continue };
-            // The two words of a narrowed result are one long word.
-            let count = places.iter().map(|p| Place { half: 0, ..*p }).collect::<HashSet<_>>().len() as u64;
-            let moved =
-                if read { MemoryWords { read: count, written: 0 } } else { MemoryWords { read: 0, written: count } };
-            words.push((memory, moved));
-            let units: HashSet<Place> = places.iter().map(unit).collect();
-            groups.extend(units.iter().map(|u| u.group));
-            ports.extend(units.into_iter().map(|u| (memory, u)));
-        }
-        let throughput = match &resolved.throughput {
-            Some(Throughput { same_group, .. }) if groups.len() <= 1 => u64::from(*same_group),
-            Some(Throughput { across, .. }) => u64::from(*across),
-            None => u64::from(self.spec.timing.mv_throughput),
-        };
-        let cost = FormCost { words, ports, throughput };
-        self.costs.insert((form, from, to), cost.clone());
-        cost
+    fn finish(self) -> Report {
+        let Counts { spec, mut report, .. } = self;
+        report.mv_busy_cycles = self.in_flight.total();
+        report.port_cycles = self.ports.iter().map(|(port, cycles)| (port.name(spec), *cycles)).collect();
+        let slots = spec.slots.iter().zip(self.slots).filter(|(_, count)| *count > 0);
+        report.busy_steps = slots.map(|(slot, count)| (slot.name.clone(), count)).collect();
+        let words = spec.memories.iter().zip(self.words).filter(|(_, words)| *words != MemoryWords::default());
+        report.words = words.map(|(memory, words)| (memory.name.clone(), words)).collect();
+        report.dram_words = report.words.get(DRAM).copied().unwrap_or_default();
+        report
+    }
+}
+
+fn slot(spec: &Spec, name: &str) -> usize {
+    spec.slots.iter().position(|s| s.name == name).unwrap_or(usize::MAX)
+}
+
+/// The length of a union of intervals, of which only those that may still grow are kept.
+#[derive(Debug, Default)]
+struct Cover {
+    closed: u64,
+    /// Disjoint, in order.
+    open: Vec<(u64, u64)>,
+}
+
+impl Cover {
+    /// Adds `start..end`. No later interval starts before `now`.
+    fn add(&mut self, now: u64, mut start: u64, mut end: u64) {
+        let closed = self.open.iter().take_while(|(_, end)| *end < now).count();
+        self.closed += self.open.drain(..closed).map(|(start, end)| end - start).sum::<u64>();
+        self.open.retain(|old| {
+            let apart = old.1 < start || end < old.0;
+            if !apart {
+                (start, end) = (start.min(old.0), end.max(old.1));
+            }
+            apart
+        });
+        let at = self.open.partition_point(|old| old.0 < start);
+        self.open.insert(at, (start, end));
+    }
+
+    fn total(&self) -> u64 {
+        self.closed + self.open.iter().map(|(start, end)| end - start).sum::<u64>()
     }
 }

@@ -5,9 +5,13 @@ use crate::asm::DebugGet;
 use crate::error::{Code, Error};
 use crate::exec::debug_place;
 use crate::machine::{Machine, Region};
+use crate::num::format::FloatFormat;
 use crate::num::lane::Lane;
 use crate::spec::{LevelName, Spec, Unit, HALVES, WORDS_PER_LONG};
 use std::fmt::Write;
+
+/// How bits of a format become a number.
+type Number = fn(FloatFormat, u64) -> f64;
 
 /// Writes one line per long word of `get` to `sink`: units in tree order, addresses innermost.
 pub fn dump_lines(
@@ -19,6 +23,7 @@ pub fn dump_lines(
     let location = &get.location;
     let memory = &spec.memories[location.memory];
     let lane = get.precision.and_then(|p| spec.precisions[p].lane());
+    let number = if get.block { FloatFormat::block_to_f64 } else { FloatFormat::to_f64 };
     let whole = Region { memory: location.memory, units: location.units, addr: 0, count: 0 };
     whole.check(&spec)?;
     let mut units = Vec::new();
@@ -34,7 +39,7 @@ pub fn dump_lines(
             let word = if mask { mask_bits(machine, get, unit, k)? } else { long_word(machine, get, unit, k)? };
             line.clear();
             write!(line, "DEBUG-{}({name},{}):", memory.dump, location.address + k / lines * step)
-                .and_then(|()| if mask { write!(line, "Mask{{{word}}}") } else { value(&mut line, lane, word) })
+                .and_then(|()| if mask { write!(line, "Mask{{{word}}}") } else { value(&mut line, lane, number, word) })
                 .and_then(|()| write!(line, " #{}", get.statement))
                 .map_err(|_| Error::new(Code::Unwritable, "a dump line cannot be formatted"))?;
             sink(&line)?;
@@ -91,7 +96,8 @@ fn unit_name(spec: &Spec, level: LevelName, unit: [u32; 5]) -> String {
     name
 }
 
-fn value(line: &mut String, lane: Option<Lane>, word: u64) -> std::fmt::Result {
+/// guess: block float values are printed as the others of their format.
+fn value(line: &mut String, lane: Option<Lane>, number: Number, word: u64) -> std::fmt::Result {
     let lane = match lane {
         Some(lane) => lane,
         None => {
@@ -110,7 +116,7 @@ fn value(line: &mut String, lane: Option<Lane>, word: u64) -> std::fmt::Result {
     };
     let width = lane.width();
     let lanes = (0..lane.count() as u32).rev().map(|k| word >> (k * width) & (u64::MAX >> (u64::BITS - width)));
-    let numbers: Vec<String> = lanes.clone().map(|v| general(lane.format().map_or(0.0, |f| f.to_f64(v)))).collect();
+    let numbers: Vec<String> = lanes.clone().map(|v| general(lane.format().map_or(0.0, |f| number(f, v)))).collect();
     let hex: Vec<String> = lanes.map(|v| format!("0x{v:0w$x}", w = width as usize / 4)).collect();
     write!(line, "({}) ({})", numbers.join(", "), hex.join(", "))
 }

@@ -1,6 +1,7 @@
 //! Manual pages, generated from the spec: for the terminal and as Markdown.
 
 mod page;
+mod picture;
 mod syntax;
 mod words;
 
@@ -95,6 +96,10 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
             if spec.transfers.iter().any(|t| of_entry(&t)) {
                 let maps: Vec<String> = spec.entry_forms(entry.name).into_iter().map(map).collect();
                 facts.push(("Index maps (long words from the written addresses)", maps.join("\n")));
+            }
+            if let Some(at) = spec.transfers.iter().position(|t| of_entry(&t)) {
+                let pictures: Vec<String> = spec.forms[at].iter().map(|form| picture::of(spec, at, form)).collect();
+                facts.push(("Moves", pictures.concat()));
             }
         }
         _ => {}

@@ -4,10 +4,15 @@ mod cost;
 mod dump;
 pub mod manual;
 mod number;
+mod timeline;
+mod trace;
+mod traffic;
 
-pub use cost::{MemoryWords, Report};
+pub use cost::Report;
 pub use dump::dump_lines;
 pub use number::general;
+pub use trace::trace;
+pub use traffic::MemoryWords;
 
 use crate::asm::Program;
 use crate::error::Error;

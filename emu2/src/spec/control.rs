@@ -88,7 +88,7 @@ fn check_mask_statement(spec: &Spec) -> Result<(), Error> {
 
 fn check_hazard(spec: &Spec, h: &Hazard) -> Result<(), Error> {
     let place = format!("[[hazard]] `{}`", h.name);
-    if let Some(name) = h.memories.iter().find(|n| spec.memory(n).is_none()) {
+    if let Some(name) = h.memories.iter().chain(&h.source).find(|n| spec.memory(n).is_none()) {
         return Err(unknown(format!("{place}: no memory `{name}`")));
     }
     if let Some(name) = h.writers.iter().chain(&h.readers).find(|n| !is_slot(spec, n)) {

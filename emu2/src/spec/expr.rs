@@ -1,4 +1,4 @@
-//! Integer expressions of index maps: names, integers, `+ - * / %`, parentheses.
+//! Integer expressions of index maps: names, integers, `+ - * / %`, bitwise `& ^ |`, `==` (1 or 0), parentheses.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum Expr {
     Int(i64),
     /// A counter, count, port or parameter.
     Name(String),
-    /// Two operands and one of `+ - * / %`.
+    /// Two operands and one of `+ - * / % & ^ | =`, the last for `==`.
     Binary(Box<Expr>, char, Box<Expr>),
 }
 
@@ -24,10 +24,11 @@ impl fmt::Display for ExprError {
 }
 
 impl Expr {
-    /// Parses `text`; `*`, `/`, `%` bind tighter than `+`, `-`, all from the left.
+    /// Parses `text`; `*`, `/`, `%` bind tighter than `+`, `-`, these tighter than `&`, `^`, `|`, these tighter than `==`,
+    /// all from the left.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         let mut parser = Parser { text, at: 0, depth: 0 };
-        let expr = parser.sum()?;
+        let expr = parser.comparison()?;
         match parser.peek() {
             None => Ok(expr),
             Some(c) => Err(ExprError(format!("unexpected `{c}` in `{text}`"))),
@@ -46,9 +47,31 @@ impl Expr {
                     '-' => a.checked_sub(b),
                     '*' => a.checked_mul(b),
                     '/' => a.checked_div_euclid(b),
+                    '&' => Some(a & b),
+                    '^' => Some(a ^ b),
+                    '|' => Some(a | b),
+                    '=' => Some(i64::from(a == b)),
                     _ => a.checked_rem_euclid(b),
                 };
                 value.ok_or_else(|| ExprError(format!("`{a} {op} {b}` has no value")))
+            }
+        }
+    }
+
+    /// The same with every name that `value` knows replaced by its value.
+    #[must_use]
+    pub fn with(self, value: &dyn Fn(&str) -> Option<i64>) -> Expr {
+        match self {
+            Expr::Name(n) => value(&n).map_or(Expr::Name(n), Expr::Int),
+            Expr::Int(_) => self,
+            Expr::Binary(a, op, b) => {
+                let (a, b) = (a.with(value), b.with(value));
+                let both = matches!((&a, &b), (Expr::Int(_), Expr::Int(_)));
+                let whole = Expr::Binary(Box::new(a), op, Box::new(b));
+                match whole.eval(&|_| None) {
+                    Ok(known) if both => Expr::Int(known),
+                    _ => whole,
+                }
             }
         }
     }
@@ -81,6 +104,23 @@ impl Parser<'_> {
         let trimmed = rest.trim_start();
         self.at += rest.len() - trimmed.len();
         trimmed.chars().next()
+    }
+
+    fn comparison(&mut self) -> Result<Expr, ExprError> {
+        let left = self.bits()?;
+        if self.peek() != Some('=') {
+            return Ok(left);
+        }
+        if !self.text[self.at..].starts_with("==") {
+            return Err(ExprError(format!("unexpected `=` in `{}`", self.text)));
+        }
+        self.at += 2;
+        Ok(Expr::Binary(Box::new(left), '=', Box::new(self.bits()?)))
+    }
+
+    fn bits(&mut self) -> Result<Expr, ExprError> {
+        let first = self.sum()?;
+        self.chain(first, &['&', '^', '|'], Self::sum)
     }
 
     fn sum(&mut self) -> Result<Expr, ExprError> {
@@ -122,7 +162,7 @@ impl Parser<'_> {
                     return Err(ExprError("the expression nests too deeply".into()));
                 }
                 self.at += 1;
-                let inner = self.sum()?;
+                let inner = self.comparison()?;
                 if self.peek() != Some(')') {
                     return Err(ExprError(format!("`)` is missing in `{}`", self.text)));
                 }
@@ -156,6 +196,11 @@ mod tests {
             ("(m - 5) % 4", Ok(1)),
             ("7 / 2 * 2", Ok(6)),
             ("m % 0", Err("`2 % 0` has no value")),
+            ("6 & 3 + 1", Ok(4)),
+            ("5 ^ 4 | 2", Ok(3)),
+            ("(m ^ 3) & 1 == 1", Ok(1)),
+            ("m == 3", Ok(0)),
+            ("m = 3", Err("unexpected `=` in `m = 3`")),
             ("q", Err("nothing is named `q`")),
             ("1 +", Err("`1 +` ends too early")),
             ("(1", Err("`)` is missing in `(1`")),

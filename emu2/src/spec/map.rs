@@ -4,7 +4,7 @@
 use super::expr::{Expr, ExprError};
 use super::model::{Counts, Form, LevelName, Throughput, Widen};
 use crate::error::{Code, Error};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// One end of one moved long word. Coordinates that the map does not name are those of the unit that runs it, and 0
 /// here; `addr` is the offset in long words from the written address.
@@ -31,6 +31,16 @@ pub const HALVES: u32 = 2;
 /// One moved long word.
 pub type Move = (Place, Place);
 
+/// A long word of a reduction and the elements that meet there, in the order of the tree; None: the neutral element.
+pub type Meeting = (Place, Vec<Option<Place>>);
+
+impl Place {
+    /// The unit it lies in: the place without its offset.
+    pub fn unit(&self) -> Place {
+        Place { addr: 0, ..*self }
+    }
+}
+
 /// One end of a form, resolved.
 #[derive(Clone, Debug)]
 pub enum End {
@@ -44,8 +54,12 @@ pub enum End {
         width: Option<u32>,
         /// Levels that `@` selects.
         selectors: Vec<LevelName>,
+        /// Of these, levels that may be left out.
+        assumed: Vec<LevelName>,
         /// The written address must be a multiple of this, in long words.
         align: u64,
+        /// Not written.
+        implied: bool,
     },
 }
 
@@ -69,10 +83,13 @@ pub struct ResolvedForm {
     /// Reductions: the last stage rounds to the next lower format.
     pub narrow: bool,
     loops: Vec<(String, u32)>,
+    filter: Option<Expr>,
     from: Coordinates,
     to: Coordinates,
-    counts: HashMap<String, i64>,
 }
+
+/// The values of counters and parameters.
+type Names<'n> = &'n dyn Fn(&str) -> Option<i64>;
 
 /// An expression per named coordinate, in the order of [`COORDINATES`].
 type Coordinates = Vec<(usize, Expr)>;
@@ -90,7 +107,9 @@ impl ResolvedForm {
         place: &str,
     ) -> Result<Self, Error> {
         let fail = |e: ExprError| Error::new(Code::SpecExpression, format!("{place}: {e}"));
-        let count = |text: &str| Expr::parse(text).and_then(|e| e.eval(&|n| counts.get(n).copied())).map_err(fail);
+        let known = |n: &str| counts.get(n).copied();
+        let count = |text: &str| Expr::parse(text).and_then(|e| e.eval(&known)).map_err(fail);
+        let expression = |text: &str| Expr::parse(text).map(|e| e.with(&known)).map_err(fail);
         let mut loops = Vec::new();
         let mut total = 1u64;
         for (name, extent) in &form.r#loop {
@@ -111,7 +130,7 @@ impl ResolvedForm {
                     let message = format!("{place}: `{name}` is no coordinate; they are {}", COORDINATES.join(", "));
                     return Err(Error::new(Code::SpecUnknownKey, message));
                 };
-                out.push((index, Expr::parse(text).map_err(fail)?));
+                out.push((index, expression(text)?));
             }
             Ok(out)
         };
@@ -129,24 +148,52 @@ impl ResolvedForm {
             widen: form.widen,
             narrow: form.narrow,
             loops,
+            filter: form.r#where.as_deref().map(expression).transpose()?,
             from: coordinates(&form.from)?,
             to: coordinates(&form.to)?,
-            counts: counts.clone(),
         })
     }
 
     /// Every moved long word with the named parameters, in loop order. MV maps take the block number as `i`.
     pub fn evaluate(&self, parameters: &[(&str, i64)]) -> Result<Vec<Move>, ExprError> {
+        let mut moves = Vec::new();
+        self.each(parameters, &mut |name| {
+            if self.passes(name)? {
+                moves.push((place(&self.from, name)?, place(&self.to, name)?));
+            }
+            Ok(())
+        })?;
+        Ok(moves)
+    }
+
+    /// The words of a reduction by destination, with their elements in loop order, absent ones included.
+    pub fn meetings(&self, parameters: &[(&str, i64)]) -> Result<Vec<Meeting>, ExprError> {
+        let mut all: BTreeMap<Place, Vec<Option<Place>>> = BTreeMap::new();
+        self.each(parameters, &mut |name| {
+            let element = if self.passes(name)? { Some(place(&self.from, name)?) } else { None };
+            all.entry(place(&self.to, name)?).or_default().push(element);
+            Ok(())
+        })?;
+        Ok(all.into_iter().collect())
+    }
+
+    fn passes(&self, name: Names<'_>) -> Result<bool, ExprError> {
+        self.filter.as_ref().map_or(Ok(true), |f| f.eval(name).map(|v| v != 0))
+    }
+
+    /// Calls `visit` with the names of every combination of the counters.
+    fn each(
+        &self,
+        parameters: &[(&str, i64)],
+        visit: &mut dyn FnMut(Names<'_>) -> Result<(), ExprError>,
+    ) -> Result<(), ExprError> {
         let total: u64 = self.loops.iter().map(|(_, n)| u64::from(*n)).product();
         let mut counters = vec![0u32; self.loops.len()];
-        let mut moves = Vec::with_capacity(total as usize);
         for _ in 0..total {
-            let name = |n: &str| {
+            visit(&|n: &str| {
                 let counter = self.loops.iter().position(|(l, _)| l == n).map(|at| i64::from(counters[at]));
-                let parameter = || parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v);
-                counter.or_else(parameter).or_else(|| self.counts.get(n).copied())
-            };
-            moves.push((place(&self.from, &name)?, place(&self.to, &name)?));
+                counter.or_else(|| parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v))
+            })?;
             for at in (0..counters.len()).rev() {
                 counters[at] += 1;
                 if counters[at] < self.loops[at].1 {
@@ -155,7 +202,7 @@ impl ResolvedForm {
                 counters[at] = 0;
             }
         }
-        Ok(moves)
+        Ok(())
     }
 
     /// Checks the map with one set of parameters: units and words in range (`source_words`, `destination_words` are the
@@ -181,8 +228,11 @@ impl ResolvedForm {
         places.sort_unstable();
         if !self.tree.is_empty() {
             let elements: usize = self.tree.iter().product();
-            let even = elements > 0 && places.len().is_multiple_of(elements);
-            if !even || places.chunks_exact(elements).any(|c| c[0] != c[elements - 1]) {
+            let meetings = self
+                .meetings(parameters)
+                .map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
+            let full = |m: &Meeting| m.1.len() == elements && m.1.iter().any(Option::is_some);
+            if elements == 0 || !meetings.iter().all(full) {
                 return Err(Error::new(
                     Code::SpecMapOverlap,
                     format!("{place}{with}: not {elements} elements for each word"),
@@ -197,6 +247,20 @@ impl ResolvedForm {
             Some(hole) => Err(Error::new(Code::SpecMapGap, format!("{place}{with}: {hole}"))),
             None => Ok(()),
         }
+    }
+
+    /// Long words of a block that the busiest memory of the source and of the destination reads and writes.
+    pub fn loads(&self, parameters: &[(String, i64)]) -> Result<[u64; 2], ExprError> {
+        let named: Vec<(&str, i64)> = parameters.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let moves = self.evaluate(&named)?;
+        let busiest = |side: fn(&Move) -> Place| {
+            let mut units: HashMap<Place, u64> = HashMap::new();
+            for place in moves.iter().map(side).collect::<HashSet<_>>() {
+                *units.entry(place.unit()).or_default() += 1;
+            }
+            units.into_values().max().unwrap_or(0)
+        };
+        Ok([busiest(|m| m.0), busiest(|m| m.1)])
     }
 
     /// By how much the offsets of source and destination grow from one block of an MV to the next.
@@ -223,7 +287,7 @@ impl ResolvedForm {
     }
 }
 
-fn place(coordinates: &Coordinates, name: &dyn Fn(&str) -> Option<i64>) -> Result<Place, ExprError> {
+fn place(coordinates: &Coordinates, name: Names<'_>) -> Result<Place, ExprError> {
     let mut values = [0i64; COORDINATES.len()];
     for (index, expr) in coordinates {
         values[*index] = expr.eval(name)?;

@@ -7,6 +7,7 @@ mod map;
 mod mnemonic;
 mod model;
 mod resolve;
+mod set;
 mod source;
 
 pub use encoding::{
@@ -14,10 +15,11 @@ pub use encoding::{
     EncodingShared, EncodingUnit, EncodingVector, Family, LiteralPiece, OpTarget, Selector, Status,
 };
 pub use expr::{Expr, ExprError};
-pub use map::{End, Move, Place, ResolvedForm, COORDINATES, HALVES};
+pub use map::{End, Meeting, Move, Place, ResolvedForm, COORDINATES, HALVES};
 pub use mnemonic::{Half, Mnemonic};
 pub use model::*;
 pub use resolve::{reduction_lane, selector_name};
+pub use set::UnitSet;
 pub use source::built_in_names;
 
 use crate::num::lane::Lane;
@@ -35,6 +37,9 @@ pub const WORDS_PER_LONG: u32 = LONG_BITS / WORD_BITS;
 pub const ALU_SLOT: &str = "alu";
 /// The slot of MAU operations.
 pub const MAU_SLOT: &str = "mau";
+
+/// Long words at the end of a buffer that say where its words go: the entry of the first one, and how many have gone.
+pub const BUFFER_STATE: u64 = 2;
 
 /// ALU kernel: the literal's word in all words of the path.
 pub const IMM: &str = "imm";
@@ -134,8 +139,42 @@ pub struct ResolvedParameter {
     pub maximum: i64,
     /// Value when left out.
     pub default: Option<i64>,
+    /// Of a set: the one of all numbers is refused.
+    pub partial: bool,
     /// Forms that have it; empty: all.
     pub forms: Vec<String>,
+}
+
+impl ResolvedParameter {
+    /// The set of all numbers.
+    pub fn all(&self) -> UnitSet {
+        UnitSet::all((self.maximum + 1).max(1) as u32)
+    }
+
+    /// A written value by the names that index maps use.
+    pub fn named(&self, code: i64) -> Vec<(String, i64)> {
+        match self.style {
+            ParameterStyle::At | ParameterStyle::Signed => vec![(self.name.clone(), code)],
+            ParameterStyle::Set => {
+                let UnitSet { first, free } = UnitSet::from_code(code);
+                vec![(format!("{}_first", self.name), first.into()), (format!("{}_free", self.name), free.into())]
+            }
+        }
+    }
+
+    /// Values at the ends of the range, where a map goes farthest.
+    pub fn extremes(&self) -> Vec<i64> {
+        match self.style {
+            ParameterStyle::At | ParameterStyle::Signed => vec![self.minimum, self.maximum],
+            ParameterStyle::Set => {
+                let UnitSet { free, .. } = self.all();
+                let last = UnitSet { first: self.maximum.max(0) as u32, free: 0 };
+                let half = UnitSet { first: 0, free: free >> 1 };
+                let whole = (!self.partial).then(|| self.all().code());
+                [UnitSet::default().code(), half.code(), last.code()].into_iter().chain(whole).collect()
+            }
+        }
+    }
 }
 
 /// What every instruction entry has, whatever its family.
@@ -211,6 +250,26 @@ impl Spec {
     /// PEs of one L1B: the length of a row of PE state.
     pub fn lanes(&self) -> usize {
         (self.counts.mab * self.counts.pe) as usize
+    }
+
+    /// The values of a form's parameter by the names that its index map uses.
+    pub fn form_values(&self, transfer: usize, parameter: i64) -> Vec<(String, i64)> {
+        self.parameters[transfer].iter().flat_map(|p| p.named(parameter)).collect()
+    }
+
+    /// The memory at an end of a form; none: the PEs.
+    pub fn end_memory(&self, end: &End) -> Option<usize> {
+        match end {
+            End::Pe => None,
+            End::Memory { operand, .. } => self.memory(&self.operands[*operand].memory),
+        }
+    }
+
+    /// Long words of a block that an operand finds through a table.
+    pub fn table_block(&self, table: &Table) -> u64 {
+        let constants = self.constants();
+        let block = Expr::parse(&table.block).and_then(|e| e.eval(&|n| constants.get(n).copied()));
+        block.map_or(1, |b| b.max(1) as u64)
     }
 
     /// The name of the entry that a transfer was made from: without the reduction's.

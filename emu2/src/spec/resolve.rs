@@ -70,7 +70,8 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_examples(&spec)?;
     spec.transfers = expand_reductions(&spec)?;
     for at in 0..spec.transfers.len() {
-        let (forms, parameter) = resolve_transfer(&spec, &spec.transfers[at])?;
+        let previous = at.checked_sub(1).map_or("", |before| spec.entry_name(&spec.transfers[before]));
+        let (forms, parameter) = resolve_transfer(&spec, &spec.transfers[at], previous)?;
         spec.forms.push(forms);
         spec.parameters.push(parameter);
     }

@@ -21,6 +21,7 @@ pub use encode::{encode_step, StepWord};
 pub use print::{print, statement};
 pub use read::read;
 
+use crate::asm::record::{records, RECORD};
 use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
 use crate::error::{Code, Diagnostic, Error, Severity, Span};
 use crate::spec::{Encoding, Spec};
@@ -194,6 +195,12 @@ impl Writer<'_> {
     }
 
     fn debug(&mut self, kind: &ItemKind) {
+        if let ItemKind::Set(set) = kind {
+            // The vendor's tools have a line of its own for what only we can write as `d set`.
+            if let Some(lines) = records(&self.program.spec, set) {
+                return lines.into_iter().for_each(|line| self.push(1, Content::Text(RECORD, line)));
+            }
+        }
         let text = statement(&self.program.spec, kind);
         let bare = text.strip_prefix(DEBUG).map_or(text.as_str(), str::trim_start).to_string();
         self.push(1, Content::Text(DEBUG, bare));

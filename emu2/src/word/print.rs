@@ -5,7 +5,7 @@ mod operand;
 use crate::asm::{Address, DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
 use crate::asm::{FormRef, Selected, UpperTransfer};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
-use crate::spec::{Unit, WORDS_PER_LONG};
+use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
 pub(super) use operand::{bank, destination, mask, source};
 use std::fmt::Write;
 
@@ -158,6 +158,10 @@ pub(super) fn parameter(spec: &Spec, form: FormRef) -> String {
         Some(p) => match p.style {
             ParameterStyle::At => format!("@{}", form.parameter),
             ParameterStyle::Signed => format!("{:+}", form.parameter),
+            ParameterStyle::Set => match UnitSet::from_code(form.parameter) {
+                UnitSet { first, free: 0 } => format!("@{first}"),
+                UnitSet { first, free } => format!("@{first}/{free}"),
+            },
         },
     }
 }
@@ -169,7 +173,16 @@ fn memory(spec: &Spec, end: &End, address: u64) -> String {
     let fits = |prefix: &&String| {
         width.is_none_or(|words| spec.widths.iter().any(|w| w.prefix == **prefix && w.words == words))
     };
-    format!("${}{}{address}", entry.widths.iter().find(fits).map_or("", String::as_str), entry.letter)
+    let prefix = entry.widths.iter().find(fits).map_or("", String::as_str);
+    format!("${prefix}{}{}{address}", entry.letter, entry.suffix)
+}
+
+/// An entry of the table through which an operand goes that stands for that of `end`.
+fn entry(spec: &Spec, end: &End, entry: u64) -> String {
+    let End::Memory { operand, .. } = end else { return String::new() };
+    let name = &spec.operands[*operand].name;
+    let of = |o: &&crate::spec::Operand| o.table.as_ref().is_some_and(|t| t.operand == *name);
+    spec.operands.iter().find(of).map_or(String::new(), |o| format!("${}{}{entry}", o.letter, o.suffix))
 }
 
 /// The L1BM's end of an instruction of the PEs; no address: the turnaround register.
@@ -186,9 +199,9 @@ fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
 
 fn upper(spec: &Spec, t: &UpperTransfer) -> String {
     let mut out = format!("{}{}", spec.transfers[t.form.transfer].name, parameter(spec, t.form));
-    if let Some(form) = resolved(spec, t.form) {
+    if let Some(form) = resolved(spec, t.form).filter(|f| !matches!(f.source, End::Memory { implied: true, .. })) {
         let (from, to) = (memory(spec, &form.source, t.source), memory(spec, &form.destination, t.destination));
-        let _ = write!(out, " {from} {to}");
+        let _ = write!(out, " {from}{} {to}", selected(spec, &form.source, t.source_unit));
     }
     out
 }
@@ -198,13 +211,19 @@ fn mv(spec: &Spec, m: &Mv) -> String {
     if let Some(tag) = m.tag {
         let _ = write!(out, "i{tag:02x}");
     }
+    if let Some(blocks) = m.source_table.or(m.destination_table).filter(|n| *n != 1) {
+        let _ = write!(out, "nd{blocks}");
+    }
     if m.priority != 0 {
         let _ = write!(out, "p{}", m.priority);
     }
     if let Some(form) = resolved(spec, m.form) {
-        let side = |end, address, unit| format!("{}{}", memory(spec, end, address), selected(spec, end, unit));
-        let source = side(&form.source, m.source, m.source_unit);
-        let destination = side(&form.destination, m.destination, m.destination_unit);
+        let side = |end, address, table: Option<u64>, unit| {
+            let place = if table.is_some() { entry(spec, end, address) } else { memory(spec, end, address) };
+            place + &selected(spec, end, unit)
+        };
+        let source = side(&form.source, m.source, m.source_table, m.source_unit);
+        let destination = side(&form.destination, m.destination, m.destination_table, m.destination_unit);
         let _ = write!(out, " {source} {destination}");
     }
     out
@@ -237,7 +256,7 @@ fn location(spec: &Spec, location: &Location) -> String {
     let register = spec.bases.iter().map(|b| (&b.name, &b.memory, &b.widths));
     let mut registers = register.chain(spec.banks.iter().map(|b| (&b.name, &b.memory, &b.widths)));
     let token = match (operand, registers.find(|(_, name, _)| **name == memory.name)) {
-        (Some(o), _) => format!("{}{}", prefix(&o.widths, location.words), o.letter),
+        (Some(o), _) => format!("{}{}{}", prefix(&o.widths, location.words), o.letter, o.suffix),
         (None, Some((name, _, widths))) => format!("{}{name}", prefix(widths, WORDS_PER_LONG)),
         (None, None) => spec.mask.destination.clone(),
     };

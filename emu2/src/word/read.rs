@@ -7,20 +7,15 @@ use super::bits::Word;
 use super::decode::{decode_word, Decoded};
 use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
-use crate::asm::{AssembleError, Assembler, DebugSet, Item, ItemKind, Location, Policy, Program, SourceKind, Step};
+use crate::asm::record::{host_command, HOST, RECORD};
+use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, SourceKind, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
-use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS, WORDS_PER_LONG};
+use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The first letter of a line that writes a word of DRAM.
-const RECORD: char = 'r';
-/// The first letter of a host command.
-const HOST: char = 'c';
 const COMMENT: char = '#';
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// The count of a DRAM line: one long word.
-const RECORD_COUNT: &str = "001";
 /// Hazards are the assembler's business: its finding codes begin so.
 const HAZARDS: &str = "A07";
 /// Findings of each severity that are listed.
@@ -34,7 +29,8 @@ const LIMIT: usize = 100;
 pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
     let assembler = Assembler::new(spec);
     // Files that are empty or not UTF-8 meet the same findings as a source.
-    let Some(text) = std::str::from_utf8(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok()) else {
+    let text = decoded(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok());
+    let Some(text) = text.as_deref() else {
         return assembler.assemble_bytes(bytes, name, Policy::Run);
     };
     let mut reader = Reader {
@@ -130,11 +126,8 @@ impl Reader<'_> {
                 self.kinds.insert(number, (letter, whole));
                 Ok(Some(indent + letter.len_utf8()))
             }
-            RECORD => self.record(operands, start, number).map(|()| None),
-            HOST => {
-                let message = "host commands are not carried out here".to_string();
-                Err(Box::new(Diagnostic::error(Code::HostCommand, Some(whole), message)))
-            }
+            RECORD => Ok(Some(0)),
+            HOST => Err(host_command(whole)),
             _ => Err(bad_line(whole, code, "this letter begins no line of assembled text")),
         }
     }
@@ -204,42 +197,6 @@ impl Reader<'_> {
                 Err(Diagnostic::error(Code::UnreadableWord, Some(span), message))
             }
         }
-    }
-
-    /// `<group> <address> 001 <long word>`, the last three in hex.
-    fn record(&mut self, operands: &str, start: usize, number: u32) -> Result<(), Box<Diagnostic>> {
-        let span = Span::new(start, start + operands.len());
-        let fault = |message: String| Box::new(Diagnostic::error(Code::BadRecord, Some(span), message));
-        let name = self.spec.encoding.as_ref().map_or("", |e| e.record_memory.as_str());
-        let Some(memory) = self.spec.memory(name) else {
-            return Err(fault(format!("`{}` has no memory for such lines", self.spec.machine.name)));
-        };
-        let parts: Vec<&str> = operands.split([' ', '\t']).filter(|p| !p.is_empty()).collect();
-        let [group, address, count, word] = parts[..] else {
-            return Err(fault(format!("{} parts instead of group, address, count and word", parts.len())));
-        };
-        let hex = |text: &str| {
-            let digits = text.len() <= LONG_BITS as usize / 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
-            u64::from_str_radix(text, 16).ok().filter(|_| digits)
-        };
-        let decimal = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
-        let group: u32 = decimal(group)
-            .filter(|g| *g < self.spec.counts.group)
-            .ok_or_else(|| fault(format!("`{group}` is no group: the machine has {}", self.spec.counts.group)))?;
-        let words = self.spec.memories[memory].words;
-        let address = hex(address)
-            .filter(|a| *a < words)
-            .ok_or_else(|| fault(format!("`{address}` is no hexadecimal address below {words:#x}")))?;
-        if count != RECORD_COUNT {
-            return Err(fault(format!("the count is `{count}`; only {RECORD_COUNT} is known")));
-        }
-        let full = word.len() == LONG_BITS as usize / 4;
-        let word = hex(word).filter(|_| full).ok_or_else(|| fault(format!("`{word}` is not 16 hex digits")))?;
-        let units = [Some(group), None, None, None, None];
-        let location = Location { memory, words: WORDS_PER_LONG, address, units };
-        let kind = ItemKind::Set(Box::new(DebugSet { location, payload: vec![word] }));
-        self.items.push(Item { line: number, span, kind });
-        Ok(())
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {

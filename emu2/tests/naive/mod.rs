@@ -2,7 +2,7 @@
 //! reference order of a step; and what is needed to set it against the engine on random programs.
 //!
 //! What the machine does is typed here from the manual, by the names of instructions. From the spec come sizes, names and
-//! the index maps of transfers. Arithmetic is that of `num_reference`, on big integers. Nothing is shared with
+//! the index maps between L1BM and the PEs. Arithmetic is that of `num_reference`, on big integers. Nothing is shared with
 //! `emu2::exec` or `emu2::num`.
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part
 
@@ -14,6 +14,8 @@ pub mod coverage;
 pub mod data;
 pub mod debug;
 pub mod fetch;
+#[path = "../formulas/mod.rs"]
+pub mod formulas;
 pub mod generate;
 pub mod letters;
 pub mod mau;

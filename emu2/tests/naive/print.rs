@@ -5,8 +5,8 @@ use emu2::asm::{
     PeInstruction, PeKind, Program, Selected, Source, SourceKind, Step, Target, UpperTransfer,
 };
 use emu2::spec::{
-    ControlKernel, End, LiteralKind, MatrixKernel, Mnemonic, ParameterStyle, Spec, Unit, HALVES, WORDS_PER_LONG,
-    WORD_BITS,
+    ControlKernel, End, LiteralKind, MatrixKernel, Mnemonic, ParameterStyle, Spec, Unit, UnitSet, HALVES,
+    WORDS_PER_LONG, WORD_BITS,
 };
 
 /// The whole program, one statement a line.
@@ -112,13 +112,28 @@ fn transfer(spec: &Spec, form: FormRef) -> String {
             _ if p.default == Some(form.parameter) => name.clone(),
             ParameterStyle::At => format!("{name}@{}", form.parameter),
             ParameterStyle::Signed => format!("{name}{:+}", form.parameter),
+            ParameterStyle::Set => set(name, UnitSet::from_code(form.parameter), spec.counts.l1b),
         },
         _ => name.clone(),
     }
 }
 
+/// A set in one of its spellings: by its free bits, or as a list.
+fn set(name: &str, set: UnitSet, count: u32) -> String {
+    let members: Vec<String> = set.members(count).map(|b| b.to_string()).collect();
+    match (set.first + set.free) % 2 {
+        0 if members.len() == 1 << set.free.count_ones() => format!("{name}@{}", members.join(",")),
+        _ => format!("{name}@{}/{}", set.first, set.free),
+    }
+}
+
 /// An operand above the PEs.
 fn end(spec: &Spec, end: &End, address: u64, selected: Selected) -> String {
+    place(spec, end, address, selected, false)
+}
+
+/// The same, or through the table of DRAM addresses.
+fn place(spec: &Spec, end: &End, address: u64, selected: Selected, table: bool) -> String {
     let End::Memory { operand, width, selectors, .. } = end else { return String::new() };
     let entry = &spec.operands[*operand];
     let prefix = width.map_or_else(|| entry.widths[0].clone(), |words| prefix(spec, words));
@@ -128,7 +143,8 @@ fn end(spec: &Spec, end: &End, address: u64, selected: Selected) -> String {
         (false, 1) => format!("@{}", number(selected.group)),
         (false, _) => format!("@{}.{}", number(selected.group), number(selected.l2b)),
     };
-    format!("${prefix}{}{address}{selector}", entry.letter)
+    let suffix = if table { "i" } else { &entry.suffix };
+    format!("${prefix}{}{suffix}{address}{selector}", entry.letter)
 }
 
 /// The L1BM's end of an instruction of the PEs.
@@ -141,7 +157,10 @@ fn l1bm(spec: &Spec, at: &End, address: Option<u64>) -> String {
 
 fn upper(spec: &Spec, t: &UpperTransfer) -> String {
     let form = &spec.forms[t.form.transfer][t.form.form];
-    let source = end(spec, &form.source, t.source, Selected::default());
+    if spec.transfers[t.form.transfer].name == "l2bmdarw" {
+        return "l2bmdarw".into();
+    }
+    let source = end(spec, &form.source, t.source, t.source_unit);
     let destination = end(spec, &form.destination, t.destination, Selected::default());
     format!("{} {source} {destination}", transfer(spec, t.form))
 }
@@ -151,9 +170,17 @@ fn mv_text(spec: &Spec, mv: &Mv) -> String {
     let name = transfer(spec, mv.form);
     let tag = mv.tag.map(|tag| format!("i{tag:02x}")).unwrap_or_default();
     let priority = if mv.priority == 0 { String::new() } else { format!("p{}", mv.priority) };
-    let source = end(spec, &form.source, mv.source, mv.source_unit);
-    let destination = end(spec, &form.destination, mv.destination, mv.destination_unit);
-    format!("{name}/n{}{tag}{priority} {source} {destination}", mv.size)
+    let source = place(spec, &form.source, mv.source, mv.source_unit, mv.source_table.is_some());
+    let destination =
+        place(spec, &form.destination, mv.destination, mv.destination_unit, mv.destination_table.is_some());
+    let blocks = mv.source_table.or(mv.destination_table).map(|n| format!("nd{n}")).unwrap_or_default();
+    // Parameters stand in any order.
+    let parameters = match mv.size / 16 % 3 {
+        0 => format!("n{}{tag}{blocks}{priority}", mv.size),
+        1 => format!("{tag}{blocks}n{}{priority}", mv.size),
+        _ => format!("{priority}{blocks}{tag}n{}", mv.size),
+    };
+    format!("{name}/{parameters} {source} {destination}")
 }
 
 pub fn prefix(spec: &Spec, words: u32) -> String {
@@ -225,11 +252,11 @@ fn destination(spec: &Spec, d: &Destination) -> String {
 
 fn location(spec: &Spec, location: &Location) -> String {
     let memory = &spec.memories[location.memory];
-    let letters = match spec.operands.iter().find(|o| o.memory == memory.name) {
+    let letters = match spec.operands.iter().find(|o| o.memory == memory.name && o.table.is_none()) {
         Some(operand) => {
             let prefix = prefix(spec, location.words);
             let prefix = if operand.widths.contains(&prefix) { prefix } else { operand.widths[0].clone() };
-            format!("{prefix}{}", operand.letter)
+            format!("{prefix}{}{}", operand.letter, operand.suffix)
         }
         None => match spec.banks.iter().find(|b| b.memory == memory.name) {
             Some(bank) => format!("{}{}", prefix(spec, location.words), bank.name),

@@ -1,12 +1,14 @@
-//! Transfers: an index map's moves, one long word at a time.
+//! Transfers, one long word at a time: between L1BM and the PEs by the moves of the index maps, above that by the manual's
+//! formulas.
 
-use super::chip::Chip;
+use super::chip::{Chip, CYCLES};
 use super::fetch::extend_halves;
+use super::formulas::{self, Numbers, Word};
 use super::letters::{long, path, Letter, Path};
 use super::num_reference::reduce::{narrowed, tree};
 use super::num_reference::{lane, pack_lanes};
 use emu2::asm::{FormRef, Mv, Selected, UpperTransfer};
-use emu2::spec::{selector_name, End, LevelName, Move, Place};
+use emu2::spec::{End, LevelName, Move, Place, UnitSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -134,54 +136,124 @@ pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -
     writes
 }
 
+/// The numbers of the chip, by the manual's names.
+fn numbers(chip: &Chip) -> Numbers {
+    let (c, port) = (&chip.spec.counts, |name: &str| chip.spec.ports[name] as u64);
+    Numbers {
+        groups: c.group.into(),
+        l2bs: c.l2b.into(),
+        l1bs: c.l1b.into(),
+        cycles: c.cycle.into(),
+        narrow: port("l2bm_narrow"),
+        lane: port("l2bm_lane"),
+        block: port("mv_block"),
+    }
+}
+
+fn unit_of(chip: &Chip, memory: usize, (g, l, b, _): Word) -> usize {
+    chip.unit(chip.spec.memories[memory].level, [g as usize, l as usize, b as usize, 0, 0])
+}
+
+/// The value of a destination whose elements have been read; None is the neutral element.
+fn met(c: Numbers, mnemonic: &str, elements: &[Option<u64>]) -> u64 {
+    let (mode, Some((letter, function))) = formulas::mode(mnemonic) else { return elements[0].expect("a word") };
+    let width = Letter::of(letter).width;
+    let lanes: Vec<u64> = (0..64 / width)
+        .map(|k| {
+            let neutral = formulas::neutral(function, width);
+            let lanes: Vec<u64> = elements.iter().map(|v| v.map_or(neutral, |v| lane(v, width, k))).collect();
+            tree(function, width, &formulas::tree(c, mode), &lanes)
+        })
+        .collect();
+    pack_lanes(width, &lanes)
+}
+
 /// What an L2BM instruction writes: memory, unit, address, value.
-pub fn l2bm(chip: &mut Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
-    prepare(chip, transfer.form);
-    assert!(reduction(chip, transfer.form).is_none());
+pub fn l2bm(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
+    let name = &chip.spec.transfers[transfer.form.transfer].name;
     let form = &chip.spec.forms[transfer.form.transfer][transfer.form.form];
-    let ends = [&form.source, &form.destination].map(|end| memory(chip, end).expect("a memory"));
+    match name.as_str() {
+        "l2bmdars" => return fill_table(chip, transfer),
+        "l2bmdarw" => return empty_table(chip),
+        _ => {}
+    }
+    let c = numbers(chip);
+    let [from, to] = [&form.source, &form.destination].map(|end| memory(chip, end).expect("a memory"));
+    let down = chip.spec.memories[from].name == "l2bm";
+    let set = UnitSet::from_code(transfer.form.parameter);
+    let (set, x) = ((set.first.into(), set.free.into()), transfer.form.parameter as u64);
     let mut writes = Vec::new();
-    for group in 0..chip.spec.counts.group {
-        for l2b in 0..chip.spec.counts.l2b {
-            let unit = |memory: usize, at: &Place| {
-                let place = [group as usize, l2b as usize, at.l1b as usize, 0, 0];
-                chip.unit(chip.spec.memories[memory].level, place)
-            };
-            for (from, to) in moves(chip, transfer.form).iter() {
-                let value = chip.read_upper(ends[0], unit(ends[0], from), transfer.source + from.addr);
-                writes.push((ends[1], unit(ends[1], to), transfer.destination + to.addr, value));
+    for g in 0..c.groups {
+        for l in 0..c.l2bs {
+            for (at, elements) in formulas::l2bm(c, formulas::mode(name).0, down, (g, l), set, x) {
+                let read = |w: Word| chip.read_upper(from, unit_of(chip, from, w), transfer.source + w.3);
+                let values: Vec<Option<u64>> = elements.into_iter().map(|w| w.map(read)).collect();
+                writes.push((to, unit_of(chip, to, at), transfer.destination + at.3, met(c, name, &values)));
             }
         }
     }
     writes
 }
 
-/// Runs an MV block by block. As in the manual's formulas, what is read is the state before the instruction.
-pub fn mv(chip: &mut Chip, mv: &Mv) {
-    let form = &chip.spec.forms[mv.form.transfer][mv.form.form];
-    let ends = [&form.source, &form.destination].map(|end| memory(chip, end).expect("a memory"));
-    let mut names = Vec::new();
-    for (side, end, unit) in [("src", &form.source, mv.source_unit), ("dst", &form.destination, mv.destination_unit)] {
-        let Selected { group, l2b } = unit;
-        for (level, number) in [(LevelName::Group, group), (LevelName::L2b, l2b)] {
-            let End::Memory { selectors, .. } = end else { continue };
-            if selectors.contains(&level) {
-                names.push((selector_name(side, level), i64::from(number.expect("a selector"))));
-            }
+/// Long words that the buffer of a DAR table takes in a step, and where its state lies.
+const TABLE_WORDS: u64 = 256;
+
+/// The buffer takes 64 long words per cycle; then the entry that the first word goes to, and how many have gone.
+fn fill_table(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
+    let (l2bm, buffer) = (chip.memory("l2bm"), chip.memory("dar_buffer"));
+    let l = transfer.source_unit.l2b.expect("a selector") as usize;
+    let mut writes = Vec::new();
+    for g in 0..chip.spec.counts.group as usize {
+        let unit = chip.unit(LevelName::L2b, [g, l, 0, 0, 0]);
+        for k in 0..TABLE_WORDS {
+            writes.push((buffer, g, k, chip.read_upper(l2bm, unit, transfer.source + k)));
         }
+        writes.extend([(buffer, g, TABLE_WORDS, transfer.destination), (buffer, g, TABLE_WORDS + 1, 0)]);
     }
-    let unit = |memory: usize, at: &Place| {
-        let place = [at.group as usize, at.l2b as usize, at.l1b as usize, 0, 0];
-        chip.unit(chip.spec.memories[memory].level, place)
+    writes
+}
+
+/// One word per cycle, the most significant one of a long word first.
+fn empty_table(chip: &Chip) -> Vec<(usize, usize, u64, u64)> {
+    let (dar, buffer) = (chip.memory("dar"), chip.memory("dar_buffer"));
+    let mut writes = Vec::new();
+    for g in 0..chip.spec.counts.group as usize {
+        let [entry, gone] = [0, 1].map(|k| chip.read_upper(buffer, g, TABLE_WORDS + k));
+        for k in gone..gone + CYCLES as u64 {
+            let at = k % (2 * TABLE_WORDS);
+            let long = chip.read_upper(buffer, g, at / 2);
+            let word = if at.is_multiple_of(2) { long >> 32 } else { long & 0xFFFF_FFFF };
+            writes.push((dar, g, (entry + k) % 1024, word));
+        }
+        writes.push((buffer, g, TABLE_WORDS + 1, gone + CYCLES as u64));
+    }
+    writes
+}
+
+/// Runs an MV word by word. As in the manual's formulas, what is read is the state before the instruction.
+pub fn mv(chip: &mut Chip, mv: &Mv) {
+    let name = chip.spec.transfers[mv.form.transfer].name.clone();
+    let form = &chip.spec.forms[mv.form.transfer][mv.form.form];
+    let c = numbers(chip);
+    let [from, to] = [&form.source, &form.destination].map(|end| memory(chip, end).expect("a memory"));
+    let names = [from, to].map(|m| chip.spec.memories[m].name.as_str());
+    let numbers = |s: Selected| (s.group.map(u64::from), s.l2b.map(u64::from));
+    let selected = [numbers(mv.source_unit), numbers(mv.destination_unit)];
+    // Offset `at` of a group's DRAM, with an entry of the table for N blocks of 16.
+    let place = |address: u64, table: Option<u64>, (g, _, _, at): Word| match table {
+        None => address + at,
+        Some(n) => {
+            let j = at / 16;
+            let entry = chip.read_upper(chip.memory("dar"), g as usize, (address + j / n) % 1024);
+            16 * ((entry & 0xFFFF_FFFF) + j % n) + at % 16
+        }
     };
     let mut writes = Vec::new();
-    for block in 0..mv.size / form.unit.expect("a unit") {
-        let mut values: Vec<(&str, i64)> = names.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        values.push(("i", block as i64));
-        for (from, to) in form.evaluate(&values).expect("a map that was checked") {
-            let value = chip.read_upper(ends[0], unit(ends[0], &from), mv.source + from.addr);
-            writes.push((ends[1], unit(ends[1], &to), mv.destination + to.addr, value));
-        }
+    for (at, elements) in formulas::mv(c, formulas::mode(&name).0, names, selected, mv.size) {
+        let read = |w: Word| chip.read_upper(from, unit_of(chip, from, w), place(mv.source, mv.source_table, w));
+        let values: Vec<Option<u64>> = elements.into_iter().map(|w| w.map(read)).collect();
+        let addr = place(mv.destination, mv.destination_table, at);
+        writes.push((to, unit_of(chip, to, at), addr, met(c, &name, &values)));
     }
     for (memory, unit, addr, value) in writes {
         chip.write_upper(memory, unit, addr, value);

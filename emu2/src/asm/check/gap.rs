@@ -9,6 +9,8 @@ pub(super) struct Write {
     pub(super) step: u64,
     /// Entry of `slots`.
     pub(super) slot: usize,
+    /// Of a transfer: the memory that the words come from.
+    pub(super) source: Option<usize>,
     /// Line of the source.
     pub(super) line: u32,
     pub(super) extent: Extent,

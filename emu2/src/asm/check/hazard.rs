@@ -29,6 +29,8 @@ pub(in crate::asm) struct Place<'p> {
 struct Row {
     hazard: usize,
     writers: u32,
+    /// The memory that a writing transfer takes its words from, if it matters.
+    source: Option<usize>,
 }
 
 /// Follows a program and keeps what later reads may meet. Debug statements are exempt and never come here.
@@ -60,7 +62,8 @@ impl Hazards {
         for (row, hazard) in spec.hazards.iter().enumerate() {
             let names = |n: &String| spec.slots.iter().position(|s| s.name == *n).map_or(0, |at| 1u32 << at);
             let writers = hazard.writers.iter().map(names).fold(0, |a, b| a | b);
-            let row = Row { hazard: row, writers: if hazard.writers.is_empty() { u32::MAX } else { writers } };
+            let writers = if hazard.writers.is_empty() { u32::MAX } else { writers };
+            let row = Row { hazard: row, writers, source: hazard.source.as_ref().and_then(|n| spec.memory(n)) };
             let readers = |slot: &usize| hazard.readers.is_empty() || hazard.readers.contains(&spec.slots[*slot].name);
             for memory in hazard.memories.iter().filter_map(|n| spec.memory(n)) {
                 for slot in (0..slots).filter(readers) {
@@ -133,6 +136,7 @@ impl Hazards {
             let slot = place.lexicon.transfer_slots[upper.form.transfer];
             let resolved = &place.spec.forms[upper.form.transfer][upper.form.form];
             if let Some((memory, extent)) = run(place.lexicon, &resolved.source, upper.source, reach.source) {
+                let extent = select(extent, upper.source_unit);
                 self.read(place, memory, slot, &extent, upper.span, sink);
             }
         }
@@ -237,7 +241,8 @@ impl Hazards {
                 run(place.lexicon, &resolved.destination, upper.destination, reach.destination)
             {
                 self.written_twice(place, memory, &extent, upper.span, sink);
-                self.write(memory, slot, place.line, extent);
+                let source = place.spec.end_memory(&resolved.source);
+                self.transfer_write(memory, (slot, source), place.line, extent);
             }
         }
     }
@@ -253,6 +258,12 @@ impl Hazards {
         let length = blocks * reach.destination_stride + reach.destination;
         let destination = run(lexicon, &form.destination, mv.destination, length);
         let (Some((from, read)), Some((to, written))) = (source, destination) else { return };
+        // Through a table any word may be meant.
+        let widen = |extent: Extent, memory, table: Option<u64>| match table {
+            Some(_) => Extent::Run { start: 0, length: size(place, memory), units: Selected::default() },
+            None => extent,
+        };
+        let (read, written) = (widen(read, from, mv.source_table), widen(written, to, mv.destination_table));
         let (read, written) = (select(read, mv.source_unit), select(written, mv.destination_unit));
         self.read(place, from, slot, &read, span, sink);
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });
@@ -272,11 +283,15 @@ impl Hazards {
     }
 
     fn write(&mut self, memory: usize, slot: usize, line: u32, extent: Extent) {
+        self.transfer_write(memory, (slot, None), line, extent);
+    }
+
+    fn transfer_write(&mut self, memory: usize, (slot, source): (usize, Option<usize>), line: u32, extent: Extent) {
         let (step, kept) = (self.step, self.kept[memory]);
         if kept > 0 {
             let recent = &mut self.recent[memory];
             recent.retain(|w| step - w.step <= kept);
-            recent.push(Write { step, slot, line, extent });
+            recent.push(Write { step, slot, source, line, extent });
         }
     }
 
@@ -291,7 +306,8 @@ impl Hazards {
                 }
                 continue;
             }
-            let writes = |w: &&Write| row.writers >> w.slot & 1 == 1;
+            let from = |w: &Write| row.source.is_none() || row.source == w.source;
+            let writes = |w: &&Write| row.writers >> w.slot & 1 == 1 && from(w);
             let early = |w: &Write| gap::check(hazard, w, extent, self.step, size, cycles);
             let worst = self.recent[memory].iter().filter(writes).filter_map(early).max_by_key(|e| e.missing);
             if let Some(early) = worst {

@@ -67,7 +67,8 @@ fn fence(text: &str) -> String {
 fn entry_section(spec: &Spec, entry: &Entry<'_>) -> String {
     let mut out = format!("\n## {}\n\n{}\n\n", entry.name, entry.doc.trim());
     out.push_str(&fence(&syntax::of(spec, entry)));
-    let (blocks, lines): (Vec<_>, Vec<_>) = facts(spec, entry).into_iter().partition(|(_, text)| text.contains(":="));
+    let (blocks, lines): (Vec<_>, Vec<_>) =
+        facts(spec, entry).into_iter().partition(|(_, text)| text.contains(":=") || text.contains(" <- "));
     for (title, text) in blocks {
         let _ = write!(out, "\n{title}:\n\n{}", fence(&text));
     }

@@ -70,8 +70,13 @@ fn transfer(spec: &Spec, name: &str) -> String {
         let parameter = parameter.map_or(String::new(), |p| match p.style {
             ParameterStyle::At => format!("@<{}>", p.name),
             ParameterStyle::Signed => format!("[+|-<{}>]", p.name),
+            ParameterStyle::Set if p.default.is_some() => format!("[@<{}>]", p.name),
+            ParameterStyle::Set => format!("@<{}>", p.name),
         });
-        let size = if form.unit.is_some() { "/n<size>[i<tag>][p<priority>]" } else { "" };
+        let size = if form.unit.is_some() { "/n<size>[i<tag>][nd<blocks>][p<priority>]" } else { "" };
+        if form.source.implied && form.destination.implied {
+            return format!("{name}\n");
+        }
         let pe = |side: &Side| !spec.operands.iter().any(|o| o.name == side.operand);
         let turns = pe(&form.source) || pe(&form.destination);
         let (source, destination) =
@@ -100,7 +105,7 @@ fn side(spec: &Spec, side: &Side, destination: bool, turns: bool) -> String {
         let written: Vec<String> = operand.selectors.iter().map(level).collect();
         selectors = format!("@{}", written.join("."));
     }
-    let place = format!("${prefix}{}<a>{selectors}", operand.letter);
+    let place = format!("${prefix}{}{}<a>{selectors}", operand.letter, operand.suffix);
     let turnaround = &spec.turnaround;
     match turns && turnaround.operand == operand.name {
         true => format!("({place}|${prefix}{})", turnaround.name),

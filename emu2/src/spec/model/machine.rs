@@ -158,6 +158,9 @@ pub struct Memory {
     /// Kept as pages that exist once touched.
     #[serde(default)]
     pub sparse: bool,
+    /// The group whose instance the host reaches.
+    #[serde(default)]
+    pub host: Option<u32>,
     /// Name in dump lines.
     pub dump: String,
     /// One sentence.

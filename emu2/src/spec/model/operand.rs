@@ -26,6 +26,13 @@ pub struct Operand {
     pub name: String,
     /// The letter after the width prefix.
     pub letter: char,
+    /// What follows the letter, before the address.
+    #[serde(default)]
+    pub suffix: String,
+    /// Addresses are entries of a table: in an MV it stands where the other operand may.
+    pub table: Option<Table>,
+    /// A memory through which the words pass that an L2BM instruction brings here.
+    pub buffer: Option<String>,
     /// The memory.
     pub memory: String,
     /// Legal width prefixes.
@@ -41,6 +48,18 @@ pub struct Operand {
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
+}
+
+/// How an operand finds its words through a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The operand that it stands for.
+    pub operand: String,
+    /// The memory with the entries.
+    pub memory: String,
+    /// Long words of a block, an expression: an entry is the number of one.
+    pub block: String,
 }
 
 /// The unit whose last result a forwarding path holds.

@@ -47,6 +47,8 @@ pub struct Share {
 pub enum ControlKernel {
     /// Idle steps.
     Nop,
+    /// An MV that does nothing.
+    Mvnop,
     /// Waits for an MV.
     Wait,
     /// Freezes the forwarding paths.
@@ -103,6 +105,8 @@ pub struct Hazard {
     /// Slots of the instructions that write; empty: all.
     #[serde(default)]
     pub writers: Vec<String>,
+    /// Of writing transfers above the PEs: the memory that the words come from; none: any.
+    pub source: Option<String>,
     /// Slots of the instructions that read; empty: all.
     #[serde(default)]
     pub readers: Vec<String>,

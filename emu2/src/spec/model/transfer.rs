@@ -13,6 +13,9 @@ pub enum ParameterStyle {
     At,
     /// `+3`, `-3`, or nothing for the default.
     Signed,
+    /// `@0/6`, `@3`, `@0,2,4,6`: numbers that agree outside some free bits. Index maps see two names: `_first`, the
+    /// smallest number, and `_free`, the free bits.
+    Set,
 }
 
 /// What a transfer's mnemonic carries.
@@ -27,8 +30,11 @@ pub struct Parameter {
     pub minimum: String,
     /// Largest value, an expression.
     pub maximum: String,
-    /// Value when left out; none: must be written.
+    /// Value when left out; none: must be written. Of a set -1: all numbers.
     pub default: Option<i64>,
+    /// Of a set: the one of all numbers is refused.
+    #[serde(default)]
+    pub partial: bool,
     /// Forms that have it; empty: all.
     #[serde(default)]
     pub forms: Vec<String>,
@@ -55,18 +61,37 @@ pub struct Side {
     /// Levels that `@` must select here.
     #[serde(default)]
     pub selectors: Vec<LevelName>,
+    /// Of these, levels that may be left out; unit 0 is meant then, with a warning.
+    #[serde(default)]
+    pub assumed: Vec<LevelName>,
     /// What the written address must be a multiple of, an expression.
     pub align: Option<String>,
+    /// Not written: the instruction has this end by itself.
+    #[serde(default)]
+    pub implied: bool,
 }
 
-/// Published rates of an MV form in long words per cycle.
+/// Published rates of an MV form, in long words per cycle through each memory that it touches. Either one rate for both
+/// sides, by where the ends lie, or a rate of a side; a side without one does not limit the form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// Both ends in one group.
-    pub same_group: u32,
-    /// Ends in different groups.
-    pub across: u32,
+    /// Both sides, all in one group.
+    pub same_group: Option<u32>,
+    /// Both sides, in different groups.
+    pub across: Option<u32>,
+    /// Through each memory that is read.
+    pub source: Option<u32>,
+    /// Through each memory that is written.
+    pub destination: Option<u32>,
+}
+
+impl Throughput {
+    /// Rates of the source and of the destination.
+    pub fn sides(&self, across: bool) -> [Option<u32>; 2] {
+        let both = if across { self.across } else { self.same_group };
+        [self.source.or(both), self.destination.or(both)]
+    }
 }
 
 /// `[[transfer.form]]`: one index map.
@@ -85,6 +110,8 @@ pub struct Form {
     pub throughput: Option<Throughput>,
     /// Counter to its count, an expression; outermost first.
     pub r#loop: IndexMap<String, String>,
+    /// An expression over counters and parameters: where it is 0, nothing moves; a reduction takes the neutral element.
+    pub r#where: Option<String>,
     /// Coordinates of the source.
     pub from: IndexMap<String, String>,
     /// Coordinates of the destination.

@@ -5,7 +5,7 @@ use crate::error::{Code, Error};
 use crate::num::format::FloatFormat;
 use crate::spec::expr::Expr;
 use crate::spec::model::*;
-use crate::spec::{Spec, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BITS};
+use crate::spec::{Spec, BUFFER_STATE, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BITS};
 use indexmap::IndexMap;
 use std::collections::HashSet;
 
@@ -112,6 +112,12 @@ pub(super) fn check_memories(spec: &Spec) -> Result<(), Error> {
         if !fits {
             return Err(bad(format!("[[memory]] `{}`: level, unit, words and sparse do not fit together", m.name)));
         }
+        if m.host.is_some_and(|group| m.level != LevelName::Group || group >= spec.counts.group) {
+            return Err(bad(format!("[[memory]] `{}`: `host` is no group of its instances", m.name)));
+        }
+    }
+    if spec.memories.iter().filter(|m| m.host.is_some()).count() > 1 {
+        return Err(Error::new(Code::SpecDuplicate, "two memories have the key `host`".to_string()));
     }
     Ok(())
 }
@@ -126,13 +132,14 @@ pub(super) fn check_operands(spec: &Spec) -> Result<(), Error> {
             if !spec.widths.iter().any(|w| w.prefix == *prefix) {
                 return Err(unknown(format!("[[operand]] `{}`: no width has the prefix `{prefix}`", o.name)));
             }
-            if !tokens.insert(format!("{prefix}{}", o.letter)) {
-                let message = format!("[[operand]] `{}`: `${prefix}{}` is taken", o.name, o.letter);
+            if !tokens.insert(format!("{prefix}{}{}", o.letter, o.suffix)) {
+                let message = format!("[[operand]] `{}`: `${prefix}{}{}` is taken", o.name, o.letter, o.suffix);
                 return Err(Error::new(Code::SpecDuplicate, message));
             }
         }
     }
     check_registers(spec)?;
+    check_tables(spec)?;
     for w in &spec.widths {
         if !w.words.is_power_of_two() || w.words > WORDS_PER_LONG * HALVES {
             return Err(bad(format!("[[width]] `{}`: {} words", w.name, w.words)));
@@ -144,6 +151,39 @@ pub(super) fn check_operands(spec: &Spec) -> Result<(), Error> {
         Expr::parse(&f.value)
             .and_then(|e| e.eval(&known))
             .map_err(|e| Error::new(Code::SpecExpression, format!("[[fixed]] `{}`: {e}", f.name)))?;
+    }
+    Ok(())
+}
+
+/// Tables and buffers lie in memories beside those that they serve.
+fn check_tables(spec: &Spec) -> Result<(), Error> {
+    let level = |name: &str, place: &str| match spec.memory(name) {
+        Some(m) => Ok(spec.memories[m].level),
+        None => Err(unknown(format!("{place}: no memory `{name}`"))),
+    };
+    for o in &spec.operands {
+        let place = format!("[[operand]] `{}`", o.name);
+        if let Some(buffer) = &o.buffer {
+            let words = spec.memory(buffer).map_or(0, |m| spec.memories[m].words);
+            if level(buffer, &place)? != level(&o.memory, &place)? || words <= BUFFER_STATE {
+                return Err(bad(format!("{place}: `{buffer}` cannot be its buffer")));
+            }
+        }
+        let Some(table) = &o.table else { continue };
+        let of = spec.operands.iter().find(|other| other.name == table.operand);
+        let of = of.ok_or_else(|| unknown(format!("{place}: no operand `{}`", table.operand)))?;
+        if of.table.is_some() || of.memory != o.memory || of.selectors != o.selectors {
+            return Err(bad(format!("{place}: it cannot stand for `{}`", of.name)));
+        }
+        if level(&table.memory, &place)? != LevelName::Group || level(&o.memory, &place)? != LevelName::Group {
+            return Err(bad(format!("{place}: a table and what it leads to belong to the groups")));
+        }
+        let constants = spec.constants();
+        let block = Expr::parse(&table.block).and_then(|e| e.eval(&|n| constants.get(n).copied()));
+        let block = block.map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
+        if block < 1 {
+            return Err(bad(format!("{place}: blocks of {block} long words")));
+        }
     }
     Ok(())
 }

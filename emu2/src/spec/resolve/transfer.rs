@@ -7,7 +7,7 @@ use crate::num::reduce::reduce_kernel;
 use crate::spec::expr::Expr;
 use crate::spec::map::{End, ResolvedForm};
 use crate::spec::model::*;
-use crate::spec::{ResolvedParameter, Spec};
+use crate::spec::{ResolvedParameter, Spec, BUFFER_STATE};
 
 /// A transfer of its own for every reduction that one names, and for every suffix of its forms.
 pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
@@ -51,6 +51,8 @@ pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
     Ok(all)
 }
 
+/// The default of a set that is left out.
+const ALL_NUMBERS: i64 = -1;
 /// A form that widens or narrows needs kernels that do, and halves that it can widen.
 fn check_conversions(spec: &Spec, reduction: &Reduction, form: &Form, place: &str) -> Result<(), Error> {
     if form.widen.is_none() && !form.narrow {
@@ -76,7 +78,8 @@ pub fn reduction_lane(spec: &Spec, reduction: &Reduction, widened: bool) -> Opti
 
 type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);
 
-pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resolved, Error> {
+/// `previous`: the entry that the transfer before this one was made from.
+pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer, previous: &str) -> Result<Resolved, Error> {
     let place = format!("[[transfer]] `{}`", transfer.name);
     let constants = spec.constants();
     if !spec.slots.iter().any(|s| s.name == transfer.slot) {
@@ -95,7 +98,14 @@ pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resol
                 return Err(bad(format!("{place}: the parameter's range or forms are wrong")));
             }
             let (name, style, default, forms) = (p.name.clone(), p.style, p.default, p.forms.clone());
-            Some(ResolvedParameter { name, style, minimum, maximum, default, forms })
+            if style == ParameterStyle::Set && (minimum != 0 || default.is_some_and(|d| d != ALL_NUMBERS)) {
+                return Err(bad(format!("{place}: a set counts from 0, and its default is {ALL_NUMBERS}")));
+            }
+            let mut parameter = ResolvedParameter { name, style, minimum, maximum, default, partial: p.partial, forms };
+            if style == ParameterStyle::Set {
+                parameter.default = default.map(|_| parameter.all().code());
+            }
+            Some(parameter)
         }
         None => None,
     };
@@ -114,7 +124,11 @@ pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer) -> Result<Resol
         if resolved.tree.is_empty() == transfer.reduction.is_some() {
             return Err(bad(format!("{place}: `tree` and `reductions` go together")));
         }
-        check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
+        // The transfers of one entry that reduce have the same maps.
+        if transfer.reduction.is_none() || spec.entry_name(transfer) != previous {
+            check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
+        }
+        check_throughput(&resolved, &place)?;
         forms.push(resolved);
     }
     if forms.is_empty() {
@@ -155,7 +169,11 @@ fn resolve_end(
     let align = side.align.as_deref().map(value).transpose()?.unwrap_or(1);
     let align =
         u64::try_from(align).ok().filter(|a| *a > 0).ok_or_else(|| bad(format!("{place}: align is {align}")))?;
-    Ok(End::Memory { operand, width, selectors: side.selectors.clone(), align })
+    if let Some(level) = side.assumed.iter().find(|l| !side.selectors.contains(l)) {
+        return Err(bad(format!("{place}: no {level:?} is selected that could be assumed")));
+    }
+    let (selectors, assumed) = (side.selectors.clone(), side.assumed.clone());
+    Ok(End::Memory { operand, width, selectors, assumed, align, implied: side.implied })
 }
 
 /// Checks the index map at the ends of every parameter's range.
@@ -169,7 +187,11 @@ fn check_form(
     let size = |end: &End| match end {
         End::Pe => 1,
         End::Memory { operand, .. } => {
-            spec.memory(&spec.operands[*operand].memory).map_or(0, |m| spec.memories[m].words)
+            let operand = &spec.operands[*operand];
+            let buffer = operand.buffer.as_ref().and_then(|b| spec.memory(b)).map(|m| spec.memories[m].words);
+            // What a buffer holds besides words: where they go, and how many have gone.
+            let room = buffer.map(|words| words.saturating_sub(BUFFER_STATE));
+            room.or(spec.memory(&operand.memory).map(|m| spec.memories[m].words)).unwrap_or(0)
         }
     };
     let sizes = (size(&form.source), size(&form.destination));
@@ -186,12 +208,11 @@ fn check_form(
         values
     };
     let parameter = parameter.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
-    for last in [false, true] {
-        let names = selected(last);
+    let codes = parameter.map_or(vec![0, 0], ResolvedParameter::extremes);
+    for (at, code) in codes.iter().enumerate() {
+        let mut names = selected(at > 0);
+        names.extend(parameter.iter().flat_map(|p| p.named(*code)));
         let mut values: Vec<(&str, i64)> = names.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        if let Some(p) = parameter {
-            values.push((&p.name, if last { p.maximum } else { p.minimum }));
-        }
         if transfer.level == LevelName::Chip {
             let (source, destination) =
                 form.block_strides(&values).map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
@@ -203,6 +224,41 @@ fn check_form(
         form.check(&values, &spec.counts, sizes, place)?;
     }
     Ok(())
+}
+
+/// Rates come as a pair by group or by side; two published sides must take equally long.
+fn check_throughput(form: &ResolvedForm, place: &str) -> Result<(), Error> {
+    let Some(rates) = &form.throughput else { return Ok(()) };
+    let by_group = [rates.same_group, rates.across];
+    let by_side = [rates.source, rates.destination];
+    let none = |pair: [Option<u32>; 2]| pair.iter().all(Option::is_none);
+    let both = by_group.iter().all(Option::is_some);
+    if form.unit.is_none() || by_group.iter().chain(&by_side).any(|r| *r == Some(0)) {
+        return Err(bad(format!("{place}: `throughput` belongs to MVs, and rates are at least 1")));
+    }
+    if none(by_side) && !both || !none(by_side) && !none(by_group) {
+        return Err(bad(format!("{place}: give `same_group` and `across`, or `source` or `destination`")));
+    }
+    if let [Some(source), Some(destination)] = by_side {
+        let [read, written] =
+            form.loads(&selected_first(form)).map_err(|e| Error::new(Code::SpecExpression, format!("{place}: {e}")))?;
+        if read * u64::from(destination) != written * u64::from(source) {
+            let message = format!("{place}: {read} words at {source} a cycle and {written} at {destination} differ");
+            return Err(bad(message));
+        }
+    }
+    Ok(())
+}
+
+/// Every selector of a form at its first unit, and its first block.
+fn selected_first(form: &ResolvedForm) -> Vec<(String, i64)> {
+    let mut values = vec![("i".to_string(), 0)];
+    for (side, end) in [("src", &form.source), ("dst", &form.destination)] {
+        if let End::Memory { selectors, .. } = end {
+            values.extend(selectors.iter().map(|level| (selector_name(side, *level), 0)));
+        }
+    }
+    values
 }
 
 /// The name under which an index map sees a selector: `src_group`, `dst_l2b`.

@@ -87,8 +87,10 @@ impl Generator<'_> {
         let mut line = Line::new(self.table, self.choices);
         loop {
             self.fill(&mut line, [60, 45, 12, 12, 25]);
-            if l2bm && self.choices.chance(8) {
-                self.upper_transfer(&mut line);
+            for percent in [14, 3] {
+                if l2bm && self.choices.chance(percent) {
+                    self.upper_transfer(&mut line);
+                }
             }
             if !line.pe.is_empty() || !line.l2bm.is_empty() {
                 break;

@@ -20,6 +20,9 @@ pub struct Table {
     pub l1bm: Vec<(usize, usize)>,
     pub l2bm: Vec<(usize, usize)>,
     pub mv: Vec<(usize, usize)>,
+    /// The same by the entry of the spec, of which many may differ in what they reduce only.
+    pub l2bm_families: Vec<Vec<(usize, usize)>>,
+    pub mv_families: Vec<Vec<(usize, usize)>>,
     /// Operand classes of the PEs' memories.
     pub pe_operands: Vec<usize>,
     /// Operand classes of all memories.
@@ -45,17 +48,24 @@ impl Table {
             transfers.flat_map(|(t, _)| (0..spec.forms[t].len()).map(move |f| (t, f))).collect()
         };
         let memory = |o: usize| &spec.memories[spec.memory(&spec.operands[o].memory).expect("a memory")];
-        let operands: Vec<usize> = (0..spec.operands.len()).collect();
+        let operands: Vec<usize> = (0..spec.operands.len()).filter(|o| spec.operands[*o].table.is_none()).collect();
         let pe = |o: &usize| memory(*o).level == LevelName::Pe;
+        let families = |forms: &[(usize, usize)]| -> Vec<Vec<(usize, usize)>> {
+            let name = |(t, _): &(usize, usize)| spec.entry_name(&spec.transfers[*t]);
+            forms.chunk_by(|a, b| name(a) == name(b)).map(<[_]>::to_vec).collect()
+        };
+        let (l2bm, mv) = (forms(&|l| matches!(l, LevelName::Group | LevelName::L2b)), forms(&|l| l == LevelName::Chip));
         Table {
             spec: spec.clone(),
+            l2bm_families: families(&l2bm),
+            mv_families: families(&mv),
             alu: of(&|m| matches!(m, Mnemonic::Alu { .. })),
             vector: of(&|m| matches!(m, Mnemonic::Mau { .. }) && !with_matrix(m)),
             product: of(&with_matrix),
             matrix: of(&|m| matches!(m, Mnemonic::Matrix { .. })),
             l1bm: forms(&|level| level == LevelName::L1b),
-            l2bm: forms(&|level| level == LevelName::L2b),
-            mv: forms(&|level| level == LevelName::Chip),
+            l2bm,
+            mv,
             pe_operands: operands.iter().copied().filter(pe).collect(),
             operands,
             alu_forward: spec.forwards.iter().position(|f| f.unit == ForwardUnit::Alu).expect("a path"),

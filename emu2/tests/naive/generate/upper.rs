@@ -6,7 +6,7 @@ use crate::naive::data::long_word;
 use crate::naive::print;
 use emu2::asm::{DebugGet, DebugSet, FormRef, ItemKind, Location, Mv, Selected, UpperTransfer};
 use emu2::error::Span;
-use emu2::spec::{End, LaneKind, LevelName, Unit, WORDS_PER_LONG};
+use emu2::spec::{End, LaneKind, LevelName, ParameterStyle, Unit, UnitSet, WORDS_PER_LONG};
 
 /// Blocks of the longest MV.
 const MOST_BLOCKS: u64 = 3;
@@ -17,6 +17,16 @@ impl Generator<'_> {
     /// The parameter of a form; 0 where it has none.
     pub fn parameter(&mut self, transfer: usize, form: &str) -> i64 {
         match &self.table.spec.parameters[transfer] {
+            Some(p) if (p.forms.is_empty() || p.forms.iter().any(|f| f == form)) && p.style == ParameterStyle::Set => {
+                let count = p.maximum as u32 + 1;
+                loop {
+                    let free = self.choices.below(u64::from(p.all().free) + 1) as u32;
+                    let set = UnitSet { first: self.choices.below(u64::from(count)) as u32 & !free, free };
+                    if !p.partial || set.members(count).count() < count as usize {
+                        return set.code();
+                    }
+                }
+            }
             Some(p) if p.forms.is_empty() || p.forms.iter().any(|f| f == form) => {
                 p.minimum + self.choices.below((p.maximum - p.minimum + 1) as u64) as i64
             }
@@ -26,7 +36,7 @@ impl Generator<'_> {
 
     /// An address that an end of a form may have: near the start, now and then near the end.
     pub fn upper_address(&mut self, end: &End) -> u64 {
-        let End::Memory { align, .. } = end else { return 0 };
+        let End::Memory { align, implied: false, .. } = end else { return 0 };
         let size = self.table.end(end).map_or(1, |m| self.table.spec.memories[m].words);
         let places = (size / align).max(1);
         let at = match self.choices.below(10) {
@@ -42,7 +52,9 @@ impl Generator<'_> {
         if self.table.l2bm.is_empty() {
             return;
         }
-        let (transfer, form) = self.choices.pick(&self.table.l2bm);
+        let families = &self.table.l2bm_families;
+        let family = self.choices.pick(families);
+        let (transfer, form) = self.choices.pick(&family);
         let resolved = self.table.spec.forms[transfer][form].clone();
         let lower = |end: &End| self.table.end(end).map(|m| self.table.spec.memories[m].level) == Some(LevelName::L1b);
         if line.stores && lower(&resolved.destination) {
@@ -52,7 +64,12 @@ impl Generator<'_> {
         let source = self.upper_address(&resolved.source);
         let destination = self.upper_address(&resolved.destination);
         let form = FormRef { transfer, form, parameter };
-        line.l2bm.push(UpperTransfer { span: Span::default(), form, source, destination });
+        let source_unit = self.selected(&resolved.source);
+        let slot = &self.table.spec.transfers[form.transfer].slot;
+        if line.l2bm.iter().any(|t| self.table.spec.transfers[t.form.transfer].slot == *slot) {
+            return;
+        }
+        line.l2bm.push(UpperTransfer { span: Span::default(), form, source, destination, source_unit });
     }
 
     /// An MV.
@@ -61,22 +78,38 @@ impl Generator<'_> {
             return;
         }
         let spec = self.table.spec.clone();
-        let (transfer, form) = self.choices.pick(&self.table.mv);
+        let family = self.choices.pick(&self.table.mv_families);
+        let (transfer, form) = self.choices.pick(&family);
         let resolved = &spec.forms[transfer][form];
         let priorities =
             spec.slots.iter().find(|s| s.name == spec.transfers[transfer].slot).map_or(1, |s| s.priorities);
         let tags = u64::from(spec.timing.tag_maximum - spec.timing.tag_minimum + 1);
         let tag = self.choices.chance(50).then(|| spec.timing.tag_minimum + self.choices.below(tags) as u32);
-        let mv = Mv {
+        let blocks = self.choices.chance(30).then(|| 1 + self.choices.below(3));
+        let is_dram = |end: &End| self.table.end(end).is_some_and(|m| spec.memories[m].name == "dram");
+        let source_table = blocks.filter(|_| is_dram(&resolved.source));
+        let destination_table = blocks.filter(|_| is_dram(&resolved.destination));
+        let mut mv = Mv {
             form: FormRef { transfer, form, parameter: 0 },
             size: resolved.unit.unwrap_or(1) * (1 + self.choices.below(MOST_BLOCKS)),
             tag,
             priority: self.choices.below(u64::from(priorities.max(1))) as u32,
             source: self.upper_address(&resolved.source),
+            source_table,
             source_unit: self.selected(&resolved.source),
             destination: self.upper_address(&resolved.destination),
+            destination_table,
             destination_unit: self.selected(&resolved.destination),
         };
+        let entries = spec.memories[spec.memory("dar").expect("a table")].words;
+        for (address, table) in [(&mut mv.source, source_table), (&mut mv.destination, destination_table)] {
+            if table.is_some() {
+                *address = match self.choices.below(4) {
+                    0 => entries - 1 - self.choices.below(4),
+                    _ => self.choices.below(40),
+                };
+            }
+        }
         self.kinds.push(ItemKind::Mv(Box::new(mv)));
     }
 
@@ -147,7 +180,7 @@ impl Generator<'_> {
             Unit::Matrix => self.choices.pick(&types[..types.len() - 1]),
             _ => self.choices.pick(&types),
         };
-        let mut get = DebugGet { location, precision, count, statement: String::new() };
+        let mut get = DebugGet { location, precision, block: false, count, statement: String::new() };
         get.statement = print::get(&self.table.spec, &get);
         self.kinds.push(ItemKind::Get(Box::new(get)));
     }

@@ -1,0 +1,305 @@
+//! `emu2.Device` and `emu2.Kernel`.
+
+use crate::error;
+use crate::machine::PyReport;
+use crate::program::PyProgram;
+use crate::sink::Dump;
+use crate::spec::PySpec;
+use emu2::error::{Code, Error};
+use emu2::host::{Device, Endian, Kernel, Place, NO_TAG};
+use emu2::spec::Spec;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The spec of a device that names none.
+const DEFAULT_SPEC: &str = "mncore2";
+/// Names of a location's numbers.
+const LOCATION: [&str; 5] = ["chip", "l2b", "l1b", "mab", "pe"];
+
+/// A machine as a host program sees it: transfers, kernels, tags. `with Device() as device:` closes it.
+///
+/// The host reaches the PDM of group 0 only (`size` bytes); offsets and lengths are bytes, multiples of 8. Tags are those of
+/// MVs and `wait`, 1 to 63; 0 means none. Calls return when their work is done. Memories keep their contents from kernel to
+/// kernel. After an error inside a kernel the device refuses to work (R0004) until `reset`.
+#[pyclass(frozen, name = "Device", module = "emu2")]
+pub(crate) struct PyDevice {
+    spec: Arc<Spec>,
+    /// None: closed.
+    inner: Mutex<Option<Device>>,
+}
+
+/// A program that was loaded; it runs on any device of its spec, any number of times.
+#[pyclass(frozen, name = "Kernel", module = "emu2")]
+pub(crate) struct PyKernel {
+    inner: Kernel,
+}
+
+impl PyDevice {
+    fn lock(&self) -> MutexGuard<'_, Option<Device>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `work` with the open device, without the interpreter.
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Device) -> Result<T, Error> + Send) -> PyResult<T> {
+        py.detach(|| self.lock().as_mut().ok_or_else(closed).and_then(work)).map_err(|e| error::core(py, &e))
+    }
+}
+
+fn closed() -> Error {
+    Error::new(Code::Closed, "the device has been closed")
+}
+
+fn shape_error(py: Python<'_>, message: &str, help: &str) -> PyErr {
+    error::core(py, &Error::new(Code::BadShape, message).help(help))
+}
+
+/// The bytes of a C-contiguous array as a flat view of it.
+fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    if array.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+        return Err(shape_error(py, "an array of Python objects has no bytes to transfer", "use an array of numbers"));
+    }
+    array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))
+}
+
+/// Group, L2B, L1B, MAB and PE from a sequence of up to five numbers, or a dict.
+fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place> {
+    let mut place = [0; 5];
+    let Some(location) = location else { return Ok(place) };
+    let bad = |message: String| {
+        let help = format!("give up to {} numbers, or a dict with the keys {}", LOCATION.len(), LOCATION.join(", "));
+        error::core(py, &Error::new(Code::BadSelector, message).help(help))
+    };
+    if let Ok(named) = location.cast::<PyDict>() {
+        for (key, value) in named.iter() {
+            let key: String = key.extract()?;
+            let at = LOCATION.iter().position(|name| *name == key);
+            let at = at.ok_or_else(|| bad(format!("a location has no `{key}`")))?;
+            place[at] = value.extract()?;
+        }
+        return Ok(place);
+    }
+    let numbers: Vec<u32> = location.extract().map_err(|_| bad(format!("{location} is no location")))?;
+    if numbers.len() > place.len() {
+        return Err(bad(format!("a location of {} numbers", numbers.len())));
+    }
+    place[..numbers.len()].copy_from_slice(&numbers);
+    Ok(place)
+}
+
+#[pymethods]
+impl PyDevice {
+    /// Opens a device of `spec` (an `emu2.Spec`, or what `Spec.load` takes) whose memories are zero. `endian` as the
+    /// attribute.
+    #[new]
+    #[pyo3(signature = (spec = None, *, endian = 4))]
+    fn new(py: Python<'_>, spec: Option<&Bound<'_, PyAny>>, endian: i64) -> PyResult<PyDevice> {
+        let spec = match spec {
+            None => PySpec::load(py, DEFAULT_SPEC)?.inner,
+            Some(spec) => match spec.cast::<PySpec>() {
+                Ok(spec) => spec.get().inner.clone(),
+                Err(_) => PySpec::load(py, &spec.extract::<String>()?)?.inner,
+            },
+        };
+        let device = Device::open(spec.clone()).map_err(|e| error::core(py, &e))?;
+        let device = PyDevice { spec, inner: Mutex::new(Some(device)) };
+        device.set_endian(py, endian)?;
+        Ok(device)
+    }
+
+    /// The spec it was made from.
+    #[getter]
+    fn spec(&self) -> PySpec {
+        PySpec { inner: self.spec.clone() }
+    }
+
+    /// Bytes that the host reaches.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |device| Ok(device.size()))
+    }
+
+    /// How transfers turn bytes around, in both directions: 0 reverses blocks of 64 bytes, 1 nothing, 2, 3 and 4 (at the
+    /// start) units of 2, 4 and 8 bytes. In mode 4 a little-endian uint64 is a long word of the device.
+    #[getter]
+    fn endian(&self, py: Python<'_>) -> PyResult<u8> {
+        self.with(py, |device| Ok(device.endian().mode()))
+    }
+
+    #[setter]
+    fn set_endian(&self, py: Python<'_>, mode: i64) -> PyResult<()> {
+        // What is no byte is no mode either.
+        let mode = u8::try_from(mode).unwrap_or(u8::MAX);
+        self.with(py, |device| Endian::new(mode).map(|endian| device.set_endian(endian)))
+    }
+
+    /// Copies `data` (an array of any numeric dtype in C order, or bytes) to byte `offset`, then signals `tag`.
+    ///
+    /// Raises EmulatorError: H0001 past the end, H0002 no multiple of 8 bytes (64 in endian mode 0), H0003 a tag above 63,
+    /// H0005 a tag whose MV nobody has received, H0006 closed.
+    #[pyo3(signature = (data, offset = 0, tag = NO_TAG))]
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: u64, tag: u32) -> PyResult<()> {
+        let bytes: Vec<u8> = match data.cast::<PyBytes>() {
+            Ok(bytes) => bytes.as_bytes().to_vec(),
+            Err(_) => {
+                let array = py.import("numpy")?.call_method1("ascontiguousarray", (data,))?;
+                let bytes: PyReadonlyArray1<'_, u8> = flat(&array)?.extract()?;
+                bytes.as_slice()?.to_vec()
+            }
+        };
+        self.with(py, |device| device.send(&bytes, offset, tag))
+    }
+
+    /// Fills the array `out` (any numeric dtype, writable, C order) from byte `offset` on and returns it, once an MV has
+    /// signalled `tag`. The signal is used up; with tag 0 nothing is waited for.
+    ///
+    /// Raises EmulatorError: H0004 if no MV has signalled the tag since something was received under it, R0007 for an array
+    /// that cannot be filled, and as `send`.
+    #[pyo3(signature = (out, offset = 0, tag = NO_TAG))]
+    fn recv<'py>(&self, py: Python<'py>, out: Bound<'py, PyAny>, offset: u64, tag: u32) -> PyResult<Bound<'py, PyAny>> {
+        let array = out.is_instance(&py.import("numpy")?.getattr("ndarray")?)?;
+        let flag = |name: &str| out.getattr("flags")?.getattr(name)?.is_truthy();
+        if !array || !flag("c_contiguous")? || !flag("writeable")? {
+            return Err(shape_error(py, "this cannot be filled", "give a writable numpy array in C order"));
+        }
+        let view = flat(&out)?;
+        let view = view.cast::<PyArray1<u8>>()?;
+        let mut bytes = vec![0; view.len()?];
+        self.with(py, |device| device.recv(&mut bytes, offset, tag))?;
+        view.readwrite().as_slice_mut()?.copy_from_slice(&bytes);
+        Ok(out)
+    }
+
+    /// Loads a kernel: an `emu2.Program`; the path of a source (.vsm), of assembled text (.asm) or of a container; or their
+    /// contents, as bytes or as a str with a line feed.
+    ///
+    /// Raises AssembleError with every finding, EmulatorError F0001 for a file that cannot be read.
+    #[pyo3(signature = (source, *, filename = None))]
+    fn load_kernel(&self, py: Python<'_>, source: &Bound<'_, PyAny>, filename: Option<&str>) -> PyResult<PyKernel> {
+        if let Ok(program) = source.cast::<PyProgram>() {
+            return Ok(PyKernel { inner: Kernel::new(program.get().inner.clone()) });
+        }
+        let text = source.cast::<PyString>().ok().map(|s| s.extract::<String>()).transpose()?;
+        let (data, name) = match (source.cast::<PyBytes>(), text) {
+            (Ok(bytes), _) => (bytes.as_bytes().to_vec(), "<bytes>".to_string()),
+            (_, Some(text)) if text.contains('\n') => (text.into_bytes(), "<string>".to_string()),
+            _ => {
+                let path: PathBuf = source.extract()?;
+                let name = path.display().to_string();
+                let data = std::fs::read(&path)
+                    .map_err(|e| error::core(py, &Error::new(Code::Unreadable, format!("{name}: {e}"))))?;
+                (data, name)
+            }
+        };
+        let name = filename.map_or(name, str::to_string);
+        let loaded = py.detach(|| match self.lock().as_ref() {
+            Some(device) => Ok(device.load_kernel(&data, &name)),
+            None => Err(closed()),
+        });
+        match loaded.map_err(|e| error::core(py, &e))? {
+            Ok(inner) => Ok(PyKernel { inner }),
+            Err(e) => Err(error::assemble(py, &e)),
+        }
+    }
+
+    /// Runs `kernel` to its end and returns its report. Dump lines are collected there, or written to `dump`, an object
+    /// with a `write(str)` method.
+    ///
+    /// Raises RunError with the line: R0008 for a `wait` whose tag neither the host nor an MV has signalled.
+    #[pyo3(signature = (kernel, *, dump = None))]
+    fn exec(&self, py: Python<'_>, kernel: &PyKernel, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
+        let mut dump = Dump::new(dump);
+        let result = py.detach(|| {
+            let mut device = self.lock();
+            let device = device.as_mut().ok_or_else(closed)?;
+            Ok(device.exec(&kernel.inner, &mut |line| dump.line(line)))
+        });
+        let result = result.map_err(|e| error::core(py, &e))?;
+        let lines = dump.finish()?;
+        match result {
+            Ok(report) => Ok(PyReport::new(report, lines)),
+            Err(e) => Err(error::run(py, &kernel.inner.program().name, &e)),
+        }
+    }
+
+    /// `count` long words of a memory of one unit as uint64, from long word `addr` on (a local memory's address is the
+    /// assembly's divided by 2). `region` is a memory of the spec in either case, such as "PDM" or "lm0"; `location` up to five numbers
+    /// (group, l2b, l1b, mab, pe), missing ones 0, or a dict with the keys chip, l2b, l1b, mab, pe.
+    ///
+    /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
+    #[pyo3(signature = (region, location = None, addr = 0, count = 1))]
+    fn debug_read<'py>(
+        &self,
+        py: Python<'py>,
+        region: &str,
+        location: Option<&Bound<'py, PyAny>>,
+        addr: u64,
+        count: u64,
+    ) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let place = place(py, location)?;
+        Ok(self.with(py, |device| device.debug_read(region, place, addr, count))?.into_pyarray(py))
+    }
+
+    /// Sets long words of a memory of one unit from long word `addr` on; arguments and errors as `debug_read`.
+    #[pyo3(signature = (region, location, addr, words))]
+    fn debug_write(
+        &self,
+        py: Python<'_>,
+        region: &str,
+        location: Option<&Bound<'_, PyAny>>,
+        addr: u64,
+        words: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<()> {
+        let place = place(py, location)?;
+        let words: Vec<u64> = words.as_array().iter().copied().collect();
+        self.with(py, |device| device.debug_write(region, place, addr, &words))
+    }
+
+    /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.
+    #[getter]
+    fn resident_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |device| Ok(device.machine().resident_bytes()))
+    }
+
+    /// Every memory zero, no tag signalled; also makes the device usable after an error.
+    fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |device| {
+            device.reset();
+            Ok(())
+        })
+    }
+
+    /// Gives the memories back. Closing twice does nothing; every other call on a closed device raises H0006.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| *self.lock() = None);
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Device({:?})", self.spec.machine.name)
+    }
+}
+
+#[pymethods]
+impl PyKernel {
+    /// Its program.
+    #[getter]
+    fn program(&self) -> PyProgram {
+        PyProgram { inner: self.inner.program().clone() }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Kernel({:?})", self.inner.program().name)
+    }
+}

@@ -1,0 +1,65 @@
+//! Kernels: programs in any of the forms that they are handed over in.
+
+use crate::asm::{AssembleError, Assembler, Policy, Program};
+use crate::error::{Diagnostic, Error};
+use crate::report::Report;
+use crate::spec::Spec;
+use crate::word::{self, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
+use std::sync::Arc;
+
+/// What the name of assembled text ends with.
+const ASSEMBLED: &str = ".asm";
+/// What the name of a source ends with.
+const SOURCE: &str = ".vsm";
+
+/// A program ready to run on any device of its spec, any number of times. Copies share it.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    program: Arc<Program>,
+    report: Arc<Report>,
+}
+
+impl Kernel {
+    /// A kernel of a program.
+    pub fn new(program: Program) -> Kernel {
+        let report = Arc::new(Report::of(&program));
+        Kernel { program: Arc::new(program), report }
+    }
+
+    /// Its program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// What one run of it costs.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// The program of a source, of assembled text or of a container.
+pub(super) fn load(assembler: &Assembler, spec: &Arc<Spec>, data: &[u8], name: &str) -> Result<Program, AssembleError> {
+    if data.starts_with(&MAGIC) {
+        let bad = |error: Error| AssembleError {
+            name: name.to_string(),
+            text: Arc::from(""),
+            diagnostics: vec![Diagnostic { span: None, ..*error.0 }],
+        };
+        return assembler.assemble(word::unpack(data).map_err(bad)?, name, Policy::Run);
+    }
+    if name.ends_with(ASSEMBLED) || (!name.ends_with(SOURCE) && looks_assembled(spec, data)) {
+        return word::read(data, name, spec);
+    }
+    assembler.assemble_bytes(data, name, Policy::Run)
+}
+
+/// Whether a line begins as only lines of assembled text do: one of their letters and a blank.
+fn looks_assembled(spec: &Spec, data: &[u8]) -> bool {
+    let word = spec.encoding.as_ref().map(|e| e.letter);
+    let letters: Vec<u8> =
+        [word, Some(STATEMENT), Some(FLAT_PE), Some(FLAT_MV)].iter().flatten().map(|c| *c as u8).collect();
+    data.split(|b| *b == b'\n').any(|line| match line.trim_ascii_start() {
+        [letter, b' ' | b'\t', ..] => letters.contains(letter),
+        _ => false,
+    })
+}

@@ -1,0 +1,248 @@
+//! A device as a host program sees it: transfers to and from its memory, kernels, tags, and a debugger's access.
+//!
+//! The host reaches one memory of one group (PDM of group 0 on MN-Core 2); all else travels by MV. Offsets and lengths
+//! count bytes, tags are those of MVs and `wait`, and everything completes before a call returns. State stays from kernel
+//! to kernel.
+//!
+//! ```
+//! use emu2::host::{Device, NO_TAG};
+//! use std::sync::Arc;
+//!
+//! let spec = Arc::new(emu2::spec::Spec::load("mini")?);
+//! let mut device = Device::open(spec)?;
+//! let kernel = device.load_kernel(b"nop; wait i10\nmvp/n64i1e $p0@0 $p64@0\n", "copy.vsm")?;
+//! device.send(&[7; 512], 0, 0x10)?;
+//! let report = device.exec(&kernel, &mut |_line| Ok(())).map_err(|e| e.diagnostic.message)?;
+//! let mut out = device.alloc(512)?;
+//! device.recv(&mut out, 512, 0x1e)?;
+//! assert_eq!((out, report.mvs), (vec![7; 512], 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod endian;
+mod kernel;
+mod tags;
+
+pub use endian::Endian;
+pub use kernel::Kernel;
+
+use crate::asm::{AssembleError, Assembler, Program};
+use crate::error::{Code, Error};
+use crate::exec::{Engine, RunError};
+use crate::machine::{Machine, Region};
+use crate::report::{dump_lines, Report};
+use crate::spec::{LevelName, Spec};
+use endian::LONG_BYTES;
+use std::sync::Arc;
+use tags::DeviceTags;
+
+/// The tag of transfers that neither signal nor are waited for.
+pub const NO_TAG: u32 = 0;
+
+/// A unit by its numbers: group, L2B, L1B, MAB, PE. Levels below a memory's own do not count.
+pub type Place = [u32; 5];
+
+/// A machine behind a host interface. Dropping it closes it.
+pub struct Device {
+    machine: Machine,
+    engine: Engine,
+    assembler: Assembler,
+    tags: DeviceTags,
+    endian: Endian,
+    /// Entry of `memories` that the host reaches, and the group of the instance.
+    reached: (usize, u32),
+}
+
+impl Device {
+    /// A device of `spec` whose memories are zero.
+    ///
+    /// # Errors
+    /// [`Code::SpecMissingKey`] for a machine without a memory that the host reaches.
+    pub fn open(spec: Arc<Spec>) -> Result<Device, Error> {
+        let reached = spec.memories.iter().enumerate().find_map(|(at, m)| Some((at, m.host?)));
+        let Some(reached) = reached else {
+            let message = format!("no memory of `{}` is reached by the host", spec.machine.name);
+            return Err(Error::new(Code::SpecMissingKey, message).help("give one memory of a group the key `host`"));
+        };
+        Ok(Device {
+            engine: Engine::new(spec.clone()),
+            assembler: Assembler::new(&spec),
+            machine: Machine::new(spec),
+            tags: DeviceTags::default(),
+            endian: Endian::default(),
+            reached,
+        })
+    }
+
+    /// The spec it was made from.
+    pub fn spec(&self) -> &Arc<Spec> {
+        self.machine.spec()
+    }
+
+    /// The machine behind it, for reading.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Bytes that the host reaches.
+    pub fn size(&self) -> u64 {
+        self.spec().memories[self.reached.0].words * LONG_BYTES as u64
+    }
+
+    /// A buffer of `bytes` zero bytes for transfers.
+    ///
+    /// # Errors
+    /// [`Code::TransferUnit`] and [`Code::TransferRange`] for sizes that no transfer has.
+    pub fn alloc(&self, bytes: usize) -> Result<Vec<u8>, Error> {
+        self.region(0, bytes)?;
+        Ok(vec![0; bytes])
+    }
+
+    /// The mode in which transfers turn bytes around.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// Sets it for both directions, from the next transfer on.
+    pub fn set_endian(&mut self, endian: Endian) {
+        self.endian = endian;
+    }
+
+    /// Copies `data` to byte `offset`, then signals `tag` ([`NO_TAG`]: nothing).
+    ///
+    /// # Errors
+    /// [`Code::TransferUnit`] for an offset or length that is no multiple of [`Endian::granule`], or no bytes;
+    /// [`Code::TransferRange`] past the end; [`Code::TagRange`] and [`Code::TagInFlight`] for the tag; [`Code::Poisoned`].
+    pub fn send(&mut self, data: &[u8], offset: u64, tag: u32) -> Result<(), Error> {
+        self.machine.check_usable()?;
+        let region = self.region(offset, data.len())?;
+        self.check_tag(tag)?;
+        if tag != NO_TAG {
+            self.tags.check_send(tag)?;
+        }
+        self.machine.write(&region, &self.endian.words(data))?;
+        if tag != NO_TAG {
+            self.tags.sent(tag);
+        }
+        Ok(())
+    }
+
+    /// Fills `out` from byte `offset` on, after an MV has signalled `tag` ([`NO_TAG`]: whatever lies there now). The
+    /// signal is used up: each transfer needs its own.
+    ///
+    /// # Errors
+    /// As [`Device::send`], but [`Code::NothingToReceive`] where no signal is left: the hardware would wait for good.
+    pub fn recv(&mut self, out: &mut [u8], offset: u64, tag: u32) -> Result<(), Error> {
+        self.machine.check_usable()?;
+        let region = self.region(offset, out.len())?;
+        self.check_tag(tag)?;
+        if tag != NO_TAG {
+            self.tags.check_receive(tag)?;
+        }
+        let words = self.machine.read(&region)?;
+        self.endian.bytes(&words, out);
+        if tag != NO_TAG {
+            self.tags.received(tag);
+        }
+        Ok(())
+    }
+
+    /// A kernel from a source (`.vsm`), assembled text (`.asm`) or a program container. The end of `name` decides between
+    /// the first two, else what the lines look like.
+    ///
+    /// # Errors
+    /// [`AssembleError`] with every finding.
+    pub fn load_kernel(&self, data: &[u8], name: &str) -> Result<Kernel, AssembleError> {
+        Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name)?))
+    }
+
+    /// Runs `kernel` to its end. `sink` takes the dump lines.
+    ///
+    /// # Errors
+    /// [`Code::WrongSpec`] before anything ran; [`Code::UnsignalledTag`] at a `wait` for what neither the host nor an MV
+    /// has signalled, and what `sink` returns, after which the device must be reset.
+    pub fn exec(
+        &mut self,
+        kernel: &Kernel,
+        sink: &mut dyn FnMut(&str) -> Result<(), Error>,
+    ) -> Result<Report, RunError> {
+        self.exec_program(kernel.program(), sink)?;
+        Ok(kernel.report().clone())
+    }
+
+    fn exec_program(
+        &mut self,
+        program: &Program,
+        sink: &mut dyn FnMut(&str) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        let on_get = &mut |get: &_, machine: &Machine| dump_lines(machine, get, sink);
+        self.engine.run(&mut self.machine, program, &mut self.tags, on_get)
+    }
+
+    /// `count` long words of one unit's memory from long word `addr` on. A debugger's access: no transfer, no tag.
+    ///
+    /// # Errors
+    /// [`Code::UnknownMemory`], [`Code::BadSelector`], [`Code::AddressRange`].
+    pub fn debug_read(&self, memory: &str, place: Place, addr: u64, count: u64) -> Result<Vec<u64>, Error> {
+        self.machine.read(&self.place(memory, place, addr, count)?)
+    }
+
+    /// Sets long words of one unit's memory from long word `addr` on.
+    ///
+    /// # Errors
+    /// As [`Device::debug_read`].
+    pub fn debug_write(&mut self, memory: &str, place: Place, addr: u64, words: &[u64]) -> Result<(), Error> {
+        let region = self.place(memory, place, addr, words.len() as u64)?;
+        self.machine.write(&region, words)
+    }
+
+    /// Every memory zero and no tag signalled; also makes a device usable after an error. The endian mode stays.
+    pub fn reset(&mut self) {
+        self.machine.reset();
+        self.tags = DeviceTags::default();
+    }
+
+    /// A memory by its name in either case.
+    fn place(&self, memory: &str, place: Place, addr: u64, count: u64) -> Result<Region, Error> {
+        let spec = self.spec();
+        let Some(memory) = spec.memory(&memory.to_ascii_lowercase()) else {
+            let known: Vec<_> = spec.memories.iter().map(|m| m.name.as_str()).collect();
+            let message = format!("no memory is called `{memory}`; there are {}", known.join(", "));
+            return Err(Error::new(Code::UnknownMemory, message));
+        };
+        let level = spec.memories[memory].level;
+        let tree = [LevelName::Group, LevelName::L2b, LevelName::L1b, LevelName::Mab, LevelName::Pe];
+        let units = std::array::from_fn(|at| (tree[at] <= level).then_some(place[at]));
+        let region = Region { memory, units, addr, count };
+        region.check(spec)?;
+        Ok(region)
+    }
+
+    /// What a transfer of `bytes` bytes at `offset` covers.
+    fn region(&self, offset: u64, bytes: usize) -> Result<Region, Error> {
+        let granule = self.endian.granule();
+        if bytes == 0 || !bytes.is_multiple_of(granule) || !offset.is_multiple_of(granule as u64) {
+            let message = format!("{bytes} bytes at {offset} are no transfer in endian mode {}", self.endian.mode());
+            let help = format!("use an offset and a length that are multiples of {granule} bytes, at least {granule}");
+            return Err(Error::new(Code::TransferUnit, message).help(help));
+        }
+        let size = self.size();
+        if offset.checked_add(bytes as u64).is_none_or(|end| end > size) {
+            let message = format!("{bytes} bytes at {offset} reach past the {size} bytes that the host reaches");
+            return Err(Error::new(Code::TransferRange, message));
+        }
+        let (memory, group) = self.reached;
+        let units = [Some(group), None, None, None, None];
+        let (addr, count) = (offset / LONG_BYTES as u64, (bytes / LONG_BYTES) as u64);
+        Ok(Region { memory, units, addr, count })
+    }
+
+    fn check_tag(&self, tag: u32) -> Result<(), Error> {
+        let largest = self.spec().timing.tag_maximum;
+        if tag <= largest {
+            return Ok(());
+        }
+        let message = format!("tag {tag:#04x} is past {largest:#04x}, the last one");
+        Err(Error::new(Code::TagRange, message).help(format!("use 1 to {largest}, or {NO_TAG} for none")))
+    }
+}

@@ -1,0 +1,165 @@
+"""Two layouts of one tensor, digit by digit: what a layout switch has to move.
+
+The *parts* of a layout are its subaxes with the weight each has in the index (``lo``). A *segment*
+is a stretch of an axis between weights at which both layouts cut the index. Where the cuts inside
+of a stretch divide each other, it falls into segments with one part on each side: digits. Where
+they do not (3 x 2 against 2 x 3), the segment keeps several parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .dtypes import MNDtype
+from .layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+
+Digit = tuple[int, int]  # stride and size on a level; the size is prime
+
+
+@dataclass(frozen=True)
+class Part:
+    """``size`` values of the index digit with weight ``lo`` lie ``stride`` apart on ``level``.
+
+    Parts sort by weight.
+    """
+
+    lo: int
+    size: int
+    level: Level
+    stride: int
+
+    def __lt__(self, other: Part) -> bool:
+        return (self.lo, self.size, self.stride) < (other.lo, other.size, other.stride)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Digits ``index // lo % size`` of ``axis``, as two layouts place them; minor parts first."""
+
+    axis: int
+    lo: int
+    size: int
+    source: tuple[Part, ...]
+    result: tuple[Part, ...]
+
+
+def parts(layout: Layout, shape: tuple[int, ...]) -> list[list[Part]]:
+    """Return the parts of each axis that more than one index meets, minor first."""
+    out: list[list[Part]] = []
+    for subs, size in zip(layout.axes, shape, strict=True):
+        found, lo = [], 1
+        for sub in reversed(subs):
+            used = min(sub.size, -(-size // lo))
+            if used > 1:
+                found.append(Part(lo, used, sub.level, sub.stride))
+            lo *= sub.size
+        out.append(found)
+    return out
+
+
+def segments(source: Layout, result: Layout, shape: tuple[int, ...]) -> list[Segment]:
+    """Return the segments of all axes, minor ones of an axis first."""
+    out: list[Segment] = []
+    pairs = zip(parts(source, shape), parts(result, shape), shape, strict=True)
+    for axis, (ours, theirs, size) in enumerate(pairs):
+        if size <= 1:
+            continue
+        one, other = {p.lo for p in ours}, {p.lo for p in theirs}
+        common = sorted({1} | (one & other))
+        for low, high in pairwise([*common, size]):
+            cuts = sorted(c for c in one | other if low < c < high)
+            # The topmost digits of an axis may be cut short by its size.
+            ends = [low, *cuts, high]
+            inner = ends[:-1] if high == size and high not in one | other else ends
+            if all(b % a == 0 for a, b in pairwise(inner)):
+                out += [_segment(axis, a, b, ours, theirs) for a, b in pairwise(ends)]
+            else:
+                out.append(_segment(axis, low, high, ours, theirs))
+    return out
+
+
+def _segment(axis: int, low: int, high: int, ours: list[Part], theirs: list[Part]) -> Segment:
+    return Segment(axis, low, -(-high // low), _within(ours, low, high), _within(theirs, low, high))
+
+
+def _within(found: list[Part], low: int, high: int) -> tuple[Part, ...]:
+    """Return what ``found`` does between two weights; a part may begin before and end behind."""
+    out: list[Part] = []
+    for part in found:
+        start, stop = max(low, part.lo), min(high, part.lo * part.size)
+        if start < stop:
+            size = -(-stop // start)
+            out.append(Part(start, size, part.level, part.stride * (start // part.lo)))
+    return tuple(out)
+
+
+def primes(count: int) -> list[Digit]:
+    """Return the prime factors of ``count``, each with the product of those before it as stride."""
+    out, stride, factor = [], 1, 2
+    while count > 1:
+        while count % factor:
+            factor += 1
+        out.append((stride, factor))
+        stride, count = stride * factor, count // factor
+    return out
+
+
+def copied_digits(layout: Layout, level: Level, ranges: Mapping[Level, int]) -> frozenset[Digit]:
+    """Return the digits of ``level`` over which ``layout`` holds copies.
+
+    Words that no digit packs hold copies, whether the layout says so or not.
+    """
+    if level is Level.W:
+        return frozenset() if layout.on(Level.W) else frozenset(primes(ranges[level]))
+    found: set[Digit] = set()
+    for entry in layout.copies({**ranges, Level.TIME: 1, Level.ADDR: 1}):
+        if entry.level is level:
+            found |= {(entry.stride * stride, size) for stride, size in primes(entry.size)}
+    return frozenset(found)
+
+
+def make_layout(
+    rank: int,
+    placed: Mapping[int, list[Part]],
+    copies: Mapping[Level, frozenset[Digit]],
+    ranges: Mapping[Level, int],
+) -> Layout:
+    """Return the layout with these parts per axis (in any order) and these copies."""
+    axes: list[tuple[SubAxis, ...]] = []
+    for axis in range(rank):
+        subs: list[SubAxis] = []
+        weight = 1
+        for part in sorted(placed.get(axis, [])):
+            if part.lo != weight:  # a size that the index never reaches is made up for
+                raise ValueError(f"axis {axis} has no digit of weight {weight}")
+            subs.append(SubAxis(part.size, part.level, part.stride))
+            weight *= part.size
+        axes.append(tuple(reversed(subs)))
+    entries: list[Broadcast] = []
+    for level in (Level.W, *reversed(UNIT_LEVELS)):
+        digits = sorted(copies.get(level, frozenset()))
+        if len(digits) == len(primes(ranges[level])) and digits:
+            entries.append(Broadcast(level))
+            continue
+        for run in merged(digits, level):
+            entries.append(Broadcast(level, run.size, run.stride))
+    return Layout(tuple(axes), tuple(entries))
+
+
+def merged(digits: list[Digit], level: Level) -> list[SubAxis]:
+    """Digits from minor to major, neighbours that continue each other made one."""
+    out: list[SubAxis] = []
+    for stride, size in digits:
+        last = out[-1] if out else None
+        if last is not None and last.stride * last.size == stride:
+            out[-1] = SubAxis(last.size * size, level, last.stride)
+        else:
+            out.append(SubAxis(size, level, stride))
+    return out
+
+
+def all_ranges(level_range: Mapping[str, int], dtype: MNDtype) -> dict[Level, int]:
+    """Return how many coordinates each unit level and the words of ``dtype`` have."""
+    return {Level(n): c for n, c in level_range.items()} | {Level.W: dtype.words_per_long}

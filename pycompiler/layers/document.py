@@ -1,0 +1,96 @@
+"""docs/operators.md from the registry: ``python -m pycompiler.layers.document [FILE]``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from math import log2
+from pathlib import Path
+
+from ..pfvm.composites import COMPOSITES
+from ..tolerance import RELATIVE, SUMS
+from .base import Layer
+from .elementwise import Elementwise
+from .functions.function import Function
+from .registry import LAYERS
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
+
+_HEAD = """<!-- Generated from the registry of layers by `make manual`; do not edit. -->
+
+# Operators on the device
+
+An operator that is not listed, or is used in a way the table does not give, runs on the host; the
+report names it under `host_fallback` with the reason (`strict` makes it an error).
+
+`T` stands for the same dtype in every place; inputs broadcast, shapes are static. Bounds are of
+|result - reference| / |reference|, with the reference in double precision; `exact` means every bit.
+16-bit floats are singles on the device, and rounded when a `Cast` or an output makes them short.
+Truth values are masks of 32 bits. Results below 2^-126 are flushed to 0. NaN and denormals are
+outside the contract; so are infinities that are multiplied (exp, max, comparisons and choices
+know them).
+
+| operator | dtypes | error bound | restrictions |
+|---|---|---|---|
+"""
+
+_WRITTEN_OUT = """
+These are written out as others: """
+
+
+def page() -> str:
+    """Return the page."""
+    rows = (_row(LAYERS[op]) for op in sorted(LAYERS) if not op.startswith("MNCore"))
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return _HEAD + table + _WRITTEN_OUT + ", ".join(sorted(COMPOSITES)) + ".\n"
+
+
+def _row(layer: Layer) -> tuple[str, str, str, str]:
+    if isinstance(layer, Elementwise):
+        dtypes = _dtypes(layer.function)
+        notes = list(_notes(layer.function))
+    else:
+        dtypes = ", ".join(sorted(dtype.value for dtype in layer.dtypes))
+        notes = [_attributes(layer.attributes)] if layer.attributes else []
+    return layer.op, dtypes, _bound(layer.error), "; ".join(notes)
+
+
+def _bound(error: str) -> str:
+    summed = SUMS.get(("Float", error))
+    if summed is not None:
+        return f"K 2^{log2(summed):g} of the largest product of K terms"
+    largest = RELATIVE.get(("Float", error), 0.0)
+    return f"2^{log2(largest):g}" if largest else "exact"
+
+
+def _dtypes(function: Function) -> str:
+    if function.pairs:
+        return ", ".join(sorted(f"{a.value} to {b.value}" for a, b in function.pairs))
+    named = ", ".join(dtype.value for dtype in function.dtypes)
+    forms = {"same": "", "test": "(T, ..) to SingleBool, ", "choice": "(SingleBool, T, T) to T, "}
+    return f"{forms[function.style]}T: {named}"
+
+
+def _notes(function: Function) -> Iterator[str]:
+    if function.attributes:
+        yield _attributes(function.attributes)
+    if function.note:
+        yield function.note
+    exact = [dtype.value for dtype in function.dtypes if dtype.value in ("Int", "Long")]
+    if exact and _bound(function.error) != "exact":
+        yield f"exact in {', '.join(exact)}, modulo 2^32 or 2^64"
+
+
+def _attributes(names: frozenset[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in sorted(names))
+    return f"attribute{'s' * (len(names) > 1)} {shown}"
+
+
+def main() -> None:
+    """Write the page."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    path.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Scalar functions as programs of the chip's own instructions, one file per family."""

@@ -1,0 +1,137 @@
+"""Sums, products, signs and bounds of singles and of 32- and 64-bit integers."""
+
+from __future__ import annotations
+
+from ...graph.dtypes import MNDtype
+from ...tolerance import MOVE
+from .function import BINARY, FLOAT, LONG, NUMBERS, TERNARY, UNARY, Build, Call, Function
+from .program import ZERO, Program, Result, Row, double, long, neg, word
+
+_MAGNITUDE = 0x7FFFFFFF
+
+
+def _add(p: Program, call: Call) -> Row:
+    a, b = call.inputs
+    if call.result is FLOAT:
+        return p.add(a, b)
+    return p.alu(f"{call.letter}add", a, b)
+
+
+def _sub(p: Program, call: Call) -> Row:
+    a, b = call.inputs
+    if call.result is FLOAT:
+        return p.sub(a, b)
+    return p.alu(f"{call.letter}sub", a, b)
+
+
+def _mul(p: Program, call: Call) -> Row:
+    a, b = call.inputs
+    return p.mul(a, b) if call.result is FLOAT else integer_product(p, a, b, call.result)
+
+
+def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
+    """Return the low bits of ``a * b``, from exact products of thirds.
+
+    The thirds of a 32-bit integer have 11 bits, of a 64-bit one 22; three products of two thirds
+    and their sum fit the fraction of a single, or of a double, and their low bits are 0, so that
+    the multiplier omits nothing.
+    """
+    wide = dtype is LONG
+    letter, bits = ("l", 22) if wide else ("i", 11)
+    f = "d" if wide else "f"
+    # An integer below 2^fraction put into the fraction of 2^fraction.
+    magic = double(2.0**52) if wide else word(0x4B000000)
+    low = long((1 << bits) - 1) if wide else word((1 << bits) - 1)
+    shift, shift2 = (long(bits), long(2 * bits)) if wide else (word(bits), word(2 * bits))
+
+    def third(x: Row, number: int) -> Result:
+        part: Row = x
+        if number:
+            part = p.alu(f"u{letter}lsr", x, shift if number == 1 else shift2)
+        if number < 2:
+            part = p.alu(f"{letter}and", part, low)
+        return p.op("mau", f"{f}vadd", p.alu(f"{letter}or", part, magic), neg(magic))
+
+    def product(x: Row, y: Row, z: Row | None = None) -> Result:
+        if not wide:
+            return p.mul(x, y) if z is None else p.fma(x, y, z)
+        upper = p.op("mau", "dvmulu", x, y) if z is None else p.op("mau", "dvfmau", x, y, z)
+        return p.op("mau", "dvfmad", x, y, upper)
+
+    def integer(x: Row) -> Result:
+        return p.alu(f"{f}ftoi", x)
+
+    (a0, a1, a2), (b0, b1, b2) = ([third(x, n) for n in range(3)] for x in (a, b))
+    lower = integer(product(a0, b0))
+    middle = integer(product(a1, b0, product(a0, b1)))
+    upper = integer(product(a2, b0, product(a1, b1, product(a0, b2))))
+    middle = p.alu(f"{letter}lsl", middle, shift)
+    upper = p.alu(f"{letter}lsl", upper, shift2)
+    return p.alu(f"{letter}add", p.alu(f"{letter}add", lower, middle), upper)
+
+
+def _neg(p: Program, call: Call) -> Row:
+    (a,) = call.inputs
+    return p.normal(neg(a)) if call.result is FLOAT else p.alu(f"{call.letter}sub", ZERO, a)
+
+
+def _abs(p: Program, call: Call) -> Row:
+    (a,) = call.inputs
+    if call.result is FLOAT:
+        return p.alu("iand", a, _MAGNITUDE)
+    negative = p.alu(f"{call.letter}sub", ZERO, a)
+    return p.alu(f"{call.letter}max", a, negative)
+
+
+def _extreme(name: str) -> Build:
+    def build(p: Program, call: Call) -> Row:
+        letter = "f" if call.result is FLOAT else call.letter
+        total: Row = call.inputs[0]
+        for other in call.inputs[1:]:
+            total = p.alu(f"{letter}{name}", total, other)
+        return total
+
+    return build
+
+
+def _sum(p: Program, call: Call) -> Row:
+    total: Row = call.inputs[0]
+    for other in call.inputs[1:]:
+        total = p.add(total, other)
+    return total
+
+
+def _clip(p: Program, call: Call) -> Row:
+    letter = "f" if call.result is FLOAT else call.letter
+    x, low, high = call.inputs
+    return p.alu(f"{letter}min", p.alu(f"{letter}max", x, low), high)
+
+
+def _relu(p: Program, call: Call) -> Row:
+    (a,) = call.inputs
+    if call.result is FLOAT:
+        # `frelu` gives -0 for negative inputs; the MAU makes it +0, as torch has it.
+        return p.normal(p.alu("frelu", a, a))
+    return p.alu(f"{call.letter}max", a, ZERO)
+
+
+def _leaky_relu(p: Program, call: Call) -> Row:
+    (a,) = call.inputs
+    alpha = call.attributes.get("alpha", 0.01)
+    assert isinstance(alpha, float)
+    return p.fma(p.alu("fmin", a, ZERO), alpha, p.alu("frelu", a, a))
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("Add", _add, BINARY, NUMBERS),
+    Function("Sub", _sub, BINARY, NUMBERS),
+    Function("Mul", _mul, BINARY, NUMBERS),
+    Function("Neg", _neg, UNARY, NUMBERS, MOVE),
+    Function("Abs", _abs, UNARY, NUMBERS, MOVE),
+    Function("Min", _extreme("min"), range(1, 100), NUMBERS, MOVE),
+    Function("Max", _extreme("max"), range(1, 100), NUMBERS, MOVE),
+    Function("Sum", _sum, range(1, 3)),
+    Function("Clip", _clip, TERNARY, NUMBERS, MOVE),
+    Function("Relu", _relu, UNARY, NUMBERS, MOVE),
+    Function("LeakyRelu", _leaky_relu, UNARY, attributes=frozenset({"alpha"})),
+)

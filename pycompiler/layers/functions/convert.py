@@ -1,0 +1,150 @@
+"""Conversions between number formats, and rounding to integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import onnx
+
+from ...graph.dtypes import MNDtype
+from ...tolerance import ELEMENTWISE, MOVE
+from .function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
+from .program import Program, Result, Row, double, first_word, long, neg, single, word
+
+_MANTISSA = 23
+_HALF = 0x10  # bits of half a word
+_MAGNITUDE = 0x7FFFFFFF
+_SIGN = 0x80000000
+#: 1.5 * 2^23: a small integer added to its bits is added to its value.
+_MAGIC = 0x4B400000
+
+
+def int_to_float(p: Program, x: Row) -> Result:
+    """Round a 32-bit integer to a single: both halves are exact, their sum is rounded once."""
+
+    def exact(small: Row) -> Result:
+        return p.sub(p.alu("iadd", small, _MAGIC), word(_MAGIC))
+
+    upper = exact(p.alu("ilsr", x, _HALF))
+    lower = exact(p.alu("iand", x, (1 << _HALF) - 1))
+    return p.fma(upper, 2.0**_HALF, lower)
+
+
+def small_to_float(p: Program, x: Row) -> Result:
+    """Convert integers of magnitude below 2^22, exactly."""
+    return p.sub(p.alu("iadd", x, _MAGIC), word(_MAGIC))
+
+
+def both_words(p: Program, x: Row) -> Result:
+    """Copy the first word of a long word to both."""
+    return p.alu("lor", p.alu("ullsr", x, long(32)), _first(p, x))
+
+
+def _first(p: Program, x: Row) -> Result:
+    return p.alu("land", x, long(0xFFFFFFFF00000000))
+
+
+def _low_in_both(p: Program, x: Row) -> Result:
+    upper = p.alu("llsl", x, long(32))
+    return p.alu("lor", upper, p.alu("ullsr", upper, long(32)))
+
+
+def _long_to_float(p: Program, x: Row) -> Row:
+    """Both halves are exact doubles, their sum is rounded once, to a single."""
+    # The upper half, as an unsigned number above 2^31, in the fraction of 2^84.
+    biased = p.alu("lxor", p.alu("ullsr", x, long(32)), double(2.0**84 + 2.0**63))
+    upper = p.op("mau", "dvadd", biased, neg(double(2.0**84 + 2.0**63 + 2.0**52)))
+    lower = p.alu("lor", p.alu("land", x, long(0xFFFFFFFF)), double(2.0**52))
+    return both_words(p, p.op("mau", "dvaddr", upper, lower, first_word=True))
+
+
+def _float_to_long(p: Program, x: Row) -> Row:
+    return p.alu("dftoi", p.op("mau", "dvpassa", first_word(x)))
+
+
+#: Formats that are kept as singles: fraction bits to drop, and the largest number.
+_SHORT: dict[object, tuple[int, float]] = {
+    onnx.TensorProto.FLOAT16: (13, 65504.0),
+    onnx.TensorProto.BFLOAT16: (_HALF, 3.3895313892515355e38),
+}
+
+
+def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
+    """Round to a shorter fraction: half the last place is added to the bits, ties go to even."""
+    odd = p.alu("iand", p.alu("uilsr", x, bits), 1)
+    raised = p.alu("iadd", p.alu("iadd", x, (1 << bits - 1) - 1), odd)
+    short = p.alu("iand", raised, -(1 << bits))
+    magnitude = p.alu("iand", short, _MAGNITUDE)
+    over = p.alu("lnot", p.mask(p.flags("fmax", largest, magnitude)))
+    return p.normal(p.alu("ior", short, p.alu("iand", over, 0x7F800000)))
+
+
+def _cast(p: Program, call: Call) -> Row:
+    (x,), (source,), target = call.inputs, call.dtypes, call.result
+    if target is FLOAT and call.attributes.get("to") in _SHORT:
+        single_value = x if source is FLOAT else _cast(p, replace(call, attributes={}))
+        return _rounded(p, single_value, *_SHORT[call.attributes["to"]])
+    if source is target:
+        return x
+    if source is BOOL:
+        one = {FLOAT: single(1.0), INT: word(1), LONG: long(1)}[target]
+        return p.alu("land", x, one)
+    if target is BOOL:
+        letter = "l" if source is LONG else "i"
+        bits = p.alu("iand", x, _MAGNITUDE) if source is FLOAT else x
+        return p.alu("lnot", p.mask(p.flags(f"{letter}passa", bits)))
+    return _NUMBERS[source, target](p, x)
+
+
+_NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
+    (INT, FLOAT): int_to_float,
+    (FLOAT, INT): lambda p, x: p.alu("fftoi", x),
+    (LONG, FLOAT): _long_to_float,
+    (FLOAT, LONG): _float_to_long,
+    (INT, LONG): lambda p, x: p.alu("llsr", x, long(32)),
+    (LONG, INT): _low_in_both,
+}
+_PAIRS: frozenset[tuple[MNDtype, MNDtype]] = frozenset(
+    {
+        *_NUMBERS,
+        *((BOOL, dtype) for dtype in (BOOL, FLOAT, INT, LONG)),
+        *((dtype, BOOL) for dtype in (FLOAT, INT, LONG)),
+        *((dtype, dtype) for dtype in (FLOAT, INT, LONG)),
+    }
+)
+
+
+def _floor(p: Program, call: Call) -> Row:
+    return p.normal(p.alu("ffloor", call.inputs[0]))
+
+
+def _ceil(p: Program, call: Call) -> Row:
+    return p.normal(neg(p.alu("ffloor", p.normal(neg(call.inputs[0])))))
+
+
+def _round(p: Program, call: Call) -> Row:
+    """To the nearest integer, ties to even: above 2^23 every single is one."""
+    (x,) = call.inputs
+    magnitude = p.alu("iand", x, _MAGNITUDE)
+    large = 2.0**_MANTISSA
+    near = p.sub(p.add(p.alu("fmin", magnitude, large), large), large)
+    rounded = p.alu("fmax", near, p.keep(p.flags("fmax", magnitude, large), magnitude))
+    return p.normal(p.alu("ior", rounded, p.alu("iand", x, _SIGN)))
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function(
+        "Cast",
+        _cast,
+        UNARY,
+        (),
+        ELEMENTWISE,
+        pairs=_PAIRS,
+        attributes=frozenset({"to", "saturate"}),
+        note="integers are rounded once; out of range saturates to 32 or 64 bits",
+    ),
+    Function("Floor", _floor, UNARY, error=MOVE),
+    Function("Ceil", _ceil, UNARY, error=MOVE),
+    Function("Round", _round, UNARY, error=MOVE, note="ties to even"),
+)

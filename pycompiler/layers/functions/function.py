@@ -1,0 +1,91 @@
+"""What the table of elementwise operators says about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Attribute
+from ...tolerance import ELEMENTWISE
+from .program import Input, Program, Row
+
+FLOAT, BOOL = MNDtype.FLOAT, MNDtype.SINGLE_BOOL
+INT, LONG = MNDtype.INT, MNDtype.LONG
+INTEGERS = (INT, LONG)
+NUMBERS = (FLOAT, *INTEGERS)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of a function: its inputs with their dtypes, and the dtype of its result."""
+
+    inputs: tuple[Input, ...]
+    dtypes: tuple[MNDtype, ...]
+    result: MNDtype
+    attributes: Mapping[str, Attribute]
+
+    @property
+    def letter(self) -> str:
+        """The precision letter of ALU instructions on the last input."""
+        return "l" if self.dtypes[-1] is LONG else "i"
+
+
+Build = Callable[[Program, Call], Row]
+
+
+def _same(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
+    return result if set(inputs) == {result} else None
+
+
+def _test(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
+    return inputs[0] if len(set(inputs)) == 1 and result is BOOL else None
+
+
+def _choice(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
+    return _same(inputs[1:], result) if inputs[0] is BOOL else None
+
+
+#: How the dtypes of inputs and result depend on one: it, or None if they do not agree.
+STYLES: dict[str, Callable[[Sequence[MNDtype], MNDtype], MNDtype | None]] = {
+    "same": _same,
+    "test": _test,
+    "choice": _choice,
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """An elementwise operator: what it accepts, how it is computed, how exact it is.
+
+    ``style`` names a row of :data:`STYLES`; ``pairs`` lists (input, result) dtypes instead.
+    ``error`` is a row of the tolerance table for results in floating point; others are exact.
+    ``refuse`` says what is wrong with the attributes.
+    """
+
+    op: str
+    build: Build
+    arity: range
+    dtypes: tuple[MNDtype, ...] = (FLOAT,)
+    error: str = ELEMENTWISE
+    style: str = "same"
+    pairs: frozenset[tuple[MNDtype, MNDtype]] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    refuse: Callable[[Mapping[str, Attribute]], str | None] = field(default=lambda _: None)
+    note: str = ""
+
+    def mismatch(self, inputs: Sequence[MNDtype], result: MNDtype) -> str | None:
+        """Why the function does not compute in these dtypes."""
+        if len(inputs) not in self.arity:
+            return f"{self.op} has no form with {len(inputs)} inputs on the device"
+        if self.pairs:
+            fits = len(inputs) == 1 and (inputs[0], result) in self.pairs
+        else:
+            fits = STYLES[self.style](inputs, result) in self.dtypes
+        if fits:
+            return None
+        shown = ", ".join(dtype.value for dtype in inputs)
+        return f"{self.op} does not compute ({shown}) -> {result.value} on the device"
+
+
+UNARY, BINARY, TERNARY = range(1, 2), range(2, 3), range(3, 4)

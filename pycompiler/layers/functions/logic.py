@@ -1,0 +1,87 @@
+"""Comparisons, logic and choice. A truth value is a mask: all ones for true, 0 for false.
+
+A mask in both words of a long word is also the mask of a 64-bit integer.
+"""
+
+from __future__ import annotations
+
+from ...tolerance import MOVE
+from .function import BINARY, BOOL, FLOAT, INTEGERS, NUMBERS, TERNARY, UNARY, Build, Call, Function
+from .program import Program, Result, Row
+
+
+def _extreme(call: Call, name: str) -> str:
+    """Return the instruction whose flag tells whether its first operand is the larger, or as so."""
+    return f"f{name}" if call.dtypes[-1] is FLOAT else f"{call.letter}{name}"
+
+
+def _not(p: Program, a: Row) -> Result:
+    return p.alu("lnot", a)
+
+
+def _compare(name: str, invert: bool) -> Build:
+    """`max` and `min` flag the lanes where they give their first operand, ties included."""
+
+    def build(p: Program, call: Call) -> Row:
+        found = p.mask(p.flags(_extreme(call, name), *call.inputs))
+        return _not(p, found) if invert else found
+
+    return build
+
+
+def _equal(p: Program, call: Call) -> Row:
+    a, b = call.inputs
+    if call.dtypes[0] is BOOL:
+        return _not(p, p.alu("lxor", a, b))
+    if call.dtypes[0] is FLOAT:  # +0 equals -0
+        at_least = p.flags("fmax", a, b)
+        at_most = p.mask(p.flags("fmin", a, b))
+        return p.keep(at_least, at_most)
+    return p.mask(p.flags(f"{call.letter}xor", a, b))
+
+
+def _bitwise(name: str) -> Build:
+    def build(p: Program, call: Call) -> Row:
+        total: Row = call.inputs[0]
+        for other in call.inputs[1:]:
+            total = p.alu(f"l{name}", total, other)
+        return total
+
+    return build
+
+
+def _where(p: Program, call: Call) -> Row:
+    mask, a, b = call.inputs
+    return p.select(mask, a, b)
+
+
+def _isinf(p: Program, call: Call) -> Row:
+    (a,) = call.inputs
+    infinity = 0x7F800000
+    field = p.alu("iand", a, infinity)
+    return p.mask(p.flags("ixor", field, infinity))
+
+
+def _never(p: Program, call: Call) -> Row:
+    """There is no NaN on the machine."""
+    return p.alu("lxor", call.inputs[0], call.inputs[0])
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("GreaterOrEqual", _compare("max", False), BINARY, NUMBERS, MOVE, "test"),
+    Function("LessOrEqual", _compare("min", False), BINARY, NUMBERS, MOVE, "test"),
+    Function("Less", _compare("max", True), BINARY, NUMBERS, MOVE, "test"),
+    Function("Greater", _compare("min", True), BINARY, NUMBERS, MOVE, "test"),
+    Function("Equal", _equal, BINARY, (*NUMBERS, BOOL), MOVE, "test"),
+    Function("And", _bitwise("and"), BINARY, (BOOL,), MOVE),
+    Function("Or", _bitwise("or"), BINARY, (BOOL,), MOVE),
+    Function("Xor", _bitwise("xor"), BINARY, (BOOL,), MOVE),
+    Function("BitwiseAnd", _bitwise("and"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseOr", _bitwise("or"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseXor", _bitwise("xor"), BINARY, INTEGERS, MOVE),
+    Function("BitwiseNot", lambda p, call: _not(p, call.inputs[0]), UNARY, INTEGERS, MOVE),
+    Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
+    Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
+    Function("IsInf", _isinf, UNARY, (FLOAT,), MOVE, "test"),
+    Function("IsNaN", _never, UNARY, (FLOAT,), MOVE, "test", note="always false"),
+)

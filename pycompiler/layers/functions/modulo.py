@@ -1,0 +1,387 @@
+"""Modulo scheduling: a program over one row becomes a pipeline over many.
+
+Every ``interval`` steps a new row starts; all rows run through the same flat schedule. Per step and
+modulo the interval, a unit issues one instruction, and every memory has one read and one write
+port. A result reaches a reader in the next step by its unit's forwarding path, a later reader
+through a register of a bank that has its ports free in both steps. Registers rotate, so that a
+result lives until its last reader although the next rows are under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...machine import Target
+from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
+
+#: Register files, and the T register, which holds one row.
+FILES = ("grf0", "grf1")
+BANKS = (*FILES, "t")
+MASKS = "omr"
+
+# Steps from the write of a bank to a read of the same row, and from the write of an LM to any read
+# of it, as the rules of the spec work out for accesses of whole rows (docs/isa). The assembler
+# checks all of them again.
+_UNITS = ("alu", "mau")
+#: What an attempt to issue an instruction may change besides its step.
+_PORTS = ("units", "readers", "writers", "stored", "constants")
+_STORED = 2
+_LM_TURN = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """``copies`` registers of one row each, from ``base`` on, that a result's rows take in turn."""
+
+    base: int
+    copies: int
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One instruction: its step in the flat schedule, the bank of each source, its destinations.
+
+    A source's bank is a memory, or a unit whose forwarding path it is read from.
+    """
+
+    step: int
+    index: int
+    operation: Operation
+    banks: tuple[str, ...]
+    stores: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pipeline. Instruction ``final`` makes the result.
+
+    ``places`` are long words of register files and entries of mask registers, ``constants`` long
+    words. ``free`` is the first unused long word of each register file.
+    """
+
+    interval: int
+    issues: tuple[Issue, ...]
+    final: int
+    places: Mapping[tuple[str, int], Place]
+    constants: Mapping[tuple[str, Constant], int]
+    free: Mapping[str, int]
+    cycles: int
+
+    @property
+    def length(self) -> int:
+        """Steps from a row's first instruction to its last."""
+        return self.issues[-1].step + 1
+
+    def steps(self, rows: int) -> int:
+        """Count the steps in which something is issued when ``rows`` go through."""
+        issued = {issue.step for issue in self.issues}
+        if rows <= self.length // self.interval + 1:
+            return len({s + row * self.interval for s in issued for row in range(rows)})
+        # Steps at the start and the end that nobody uses are the same for any more rows.
+        filled = self.length // self.interval + 1
+        return self.steps(filled) + (rows - filled) * len({s % self.interval for s in issued})
+
+    def timeline(self, rows: int) -> Iterator[list[tuple[Issue, int]]]:
+        """Yield what each step issues: instructions and the number of the row each works on."""
+        by_phase: dict[int, list[Issue]] = {}
+        for issue in self.issues:
+            by_phase.setdefault(issue.step % self.interval, []).append(issue)
+        for step in range(self.length + (rows - 1) * self.interval):
+            line = []
+            for issue in by_phase.get(step % self.interval, ()):
+                row = (step - issue.step) // self.interval
+                if 0 <= row < rows:
+                    line.append((issue, row))
+            if line:
+                yield line
+
+
+@dataclass
+class _Attempt:
+    """A schedule with a given interval, as far as it has come."""
+
+    operations: list[Operation]
+    final: int
+    interval: int
+    homes: Sequence[str]
+    result_home: str
+    lm: frozenset[str]
+    steps: dict[int, int] = field(default_factory=dict)
+    units: set[tuple[str, int]] = field(default_factory=set)
+    #: (bank, phase) -> what is read there, and in which step of the flat schedule
+    readers: dict[tuple[str, int], tuple[Row | Flags, int]] = field(default_factory=dict)
+    writers: set[tuple[str, int]] = field(default_factory=set)
+    #: result -> bank -> last step in which it is read there
+    stored: dict[tuple[int, str], int] = field(default_factory=dict)
+    constants: dict[tuple[str, Constant], None] = field(default_factory=dict)
+    banks: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    # -- ports ---------------------------------------------------------------------------------
+
+    def _phase(self, bank: str, step: int) -> tuple[str, int]:
+        return bank, step % self.interval
+
+    def _may_read(self, bank: str, what: Row | Flags, step: int) -> bool:
+        found = self.readers.get(self._phase(bank, step))
+        if found is not None and found != (what, step):
+            return False
+        if bank not in self.lm:
+            return True
+        return not any(
+            (bank, (step - turn) % self.interval) in self.writers for turn in range(_LM_TURN)
+        )
+
+    def _may_write(self, bank: str, step: int) -> bool:
+        if self._phase(bank, step) in self.writers:
+            return False
+        return bank not in self.lm or not any(
+            (bank, (step + turn) % self.interval) in self.readers for turn in range(_LM_TURN)
+        )
+
+    # -- operands ------------------------------------------------------------------------------
+
+    def _choices(self, what: Row | Flags, step: int, extend: bool) -> Iterator[str]:
+        """Banks and forwarding paths from which ``what`` could be read in ``step``."""
+        if isinstance(what, Input):
+            yield self.homes[what.number]
+        elif isinstance(what, Constant):
+            yield from sorted(FILES, key=lambda bank: (bank, what) not in self.constants)
+        elif isinstance(what, Flags):
+            if self._storable(what.index, MASKS, step, 1):
+                yield MASKS
+        else:
+            operation = self.operations[what.index]
+            if step == self.steps[what.index] + 1 and not extend:
+                yield operation.unit
+            elif step >= self.steps[what.index] + _STORED:
+                free = (b for b in BANKS if self._storable(what.index, b, step, _STORED))
+                yield from sorted(free, key=lambda bank: (what.index, bank) not in self.stored)
+
+    def _storable(self, index: int, bank: str, step: int, apart: int) -> bool:
+        """Whether the result can be, or is, kept in ``bank`` until ``step``."""
+        made = self.steps[index]
+        if step < made + apart:
+            return False
+        if bank == "t" and not self._t_is_free(index, step):
+            return False
+        return (index, bank) in self.stored or self._may_write(bank, made)
+
+    def _t_is_free(self, index: int, step: int) -> bool:
+        """Whether the T register, which holds one row, can keep the result until ``step``."""
+        made = self.steps[index]
+        if step > made + self.interval:
+            return False
+        mine = {phase % self.interval for phase in range(made, step)}
+        others = (
+            (self.steps[i], last) for (i, b), last in self.stored.items() if b == "t" and i != index
+        )
+        return not any(
+            phase % self.interval in mine for start, last in others for phase in range(start, last)
+        )
+
+    def _read_all(self, wanted: Sequence[tuple[Row | Flags, bool]], step: int) -> list[str] | None:
+        """Find a bank for each of the operands, and note all reads; None if there is no way."""
+        if not wanted:
+            return []
+        (what, extend), *rest = wanted
+        for bank in list(self._choices(what, step, extend)):
+            before = self._state()
+            if bank not in _UNITS:
+                if not self._may_read(bank, what, step):
+                    continue
+                self._note_read(bank, what, step)
+            others = self._read_all(rest, step)
+            if others is not None:
+                return [bank, *others]
+            self._restore(before)
+        return None
+
+    def _note_read(self, bank: str, what: Row | Flags, step: int) -> None:
+        self.readers[self._phase(bank, step)] = (what, step)
+        if isinstance(what, Constant):
+            self.constants[bank, what] = None
+        elif isinstance(what, Result | Flags):
+            self.writers.add(self._phase(bank, self.steps[what.index]))
+            last = self.stored.get((what.index, bank), 0)
+            self.stored[what.index, bank] = max(step, last)
+
+    def _state(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name).copy() for name in _PORTS)
+
+    def _restore(self, state: tuple[object, ...]) -> None:
+        for name, value in zip(_PORTS, state, strict=True):
+            setattr(self, name, value)
+
+    # -- instructions --------------------------------------------------------------------------
+
+    def place(self, index: int) -> bool:
+        """Issue the instruction in the first step that has room for it."""
+        before = 1 + max((self.steps[i] for i in reads(self.operations[index])), default=-1)
+        window = range(before, before + self.interval + _STORED + 1)
+        return any(self._issue(index, step) for step in window) or any(
+            self._issue_renewed(index, number, step)
+            for step in window
+            for number in range(len(self.operations[index].sources))
+        )
+
+    def _issue(self, index: int, step: int) -> bool:
+        operation = self.operations[index]
+        if self._phase(operation.unit, step) in self.units:
+            return False
+        wanted: list[tuple[Row | Flags, bool]] = [(s.row, s.extend) for s in operation.sources]
+        if operation.flush is not None:
+            wanted.append((operation.flush, False))
+        before = self._state()
+        banks = self._read_all(wanted, step)
+        last = index == self.final
+        if banks is None or (last and not self._may_write(self.result_home, step)):
+            self._restore(before)
+            return False
+        if last:
+            self.writers.add(self._phase(self.result_home, step))
+        self.units.add(self._phase(operation.unit, step))
+        self.steps[index], self.banks[index] = step, tuple(banks)
+        return True
+
+    def _issue_renewed(self, index: int, number: int, step: int) -> bool:
+        """Issue the instruction behind a copy of one of its operands, or behind making it anew.
+
+        A forwarded operand needs no port.
+        """
+        operation = self.operations[index]
+        source = operation.sources[number]
+        if not isinstance(source.row, Result) or source.extend:
+            return False
+        before, copy = self._state(), len(self.operations)
+        renewed = replace(source, row=Result(copy))
+        sources = (*operation.sources[:number], renewed, *operation.sources[number + 1 :])
+        again = self.operations[source.row.index]
+        for first in (Operation("alu", "lpassa", (Source(source.row),)), again):
+            self.operations.append(first)
+            made = max((self.steps[i] for i in reads(first)), default=-1)
+            if made < step and self._issue(copy, step):
+                self.operations[index] = replace(operation, sources=sources)
+                if self._issue(index, step + 1):
+                    return True
+                self.operations[index] = operation
+                del self.steps[copy], self.banks[copy]
+            self.operations.pop()
+            self._restore(before)
+            before = self._state()
+        return False
+
+    # -- registers -----------------------------------------------------------------------------
+
+    def plan(self, target: Target) -> Plan | None:
+        """Give every stored result its registers; None if they do not suffice."""
+        free = dict.fromkeys(FILES, 0)
+        constants: dict[tuple[str, Constant], int] = {}
+        for bank, constant in self.constants:
+            constants[bank, constant] = free[bank]
+            free[bank] += 1
+        free = {bank: -(-words // target.cycles) * target.cycles for bank, words in free.items()}
+        entries = 1  # mask register 0 is all ones
+        places: dict[tuple[str, int], Place] = {}
+        for (index, bank), until in self.stored.items():
+            copies = max(1, -(-(until - self.steps[index]) // self.interval))
+            if bank == MASKS:
+                places[bank, index] = Place(entries, copies)
+                entries += copies
+            elif bank == "t":
+                places[bank, index] = Place(0, 1)
+            else:
+                places[bank, index] = Place(free[bank], copies)
+                free[bank] += copies * target.cycles
+        fits = all(free[bank] <= target.words(bank) for bank in FILES)
+        if not fits or entries * target.cycles > target.words(MASKS):
+            return None
+        stores: dict[int, list[str]] = {}
+        for index, bank in self.stored:
+            stores.setdefault(index, []).append(bank)
+        issues = sorted(
+            (
+                Issue(
+                    step,
+                    index,
+                    self.operations[index],
+                    self.banks[index],
+                    tuple(stores.get(index, ())),
+                )
+                for index, step in self.steps.items()
+            ),
+            key=lambda issue: issue.step,
+        )
+        return Plan(
+            self.interval, tuple(issues), self.final, places, constants, free, target.cycles
+        )
+
+
+def _heights(program: Program) -> list[int]:
+    """For each instruction, the longest chain of instructions that begins with it."""
+    heights = [1] * len(program.operations)
+    for index in reversed(range(len(program.operations))):
+        for read in reads(program.operations[index]):
+            heights[read] = max(heights[read], heights[index] + 1)
+    return heights
+
+
+def _separate(program: Program, homes: Sequence[str]) -> Program:
+    """Copy an input to a register first where an instruction reads two inputs of one LM."""
+    copied: dict[Input, Input] = {}
+    for operation in program.operations:
+        rows = dict.fromkeys(s.row for s in operation.sources if isinstance(s.row, Input))
+        seen: set[str] = set()
+        for row in rows:
+            if homes[row.number] in seen and row not in copied:
+                copied[row] = row
+            if row not in copied:
+                seen.add(homes[row.number])
+    if not copied:
+        return program
+    again = Program()
+    moved: dict[Row, Result] = {row: again.alu("lpassa", row) for row in copied}
+    new: list[Result] = []
+
+    def renewed(row: Row) -> Row:
+        if isinstance(row, Result):
+            return new[row.index]
+        return moved.get(row, row)
+
+    for operation in program.operations:
+        sources = [type(s)(renewed(s.row), s.negate, s.extend) for s in operation.sources]
+        flush = operation.flush
+        flush = None if flush is None else Flags(new[flush.index].index)
+        new.append(
+            again.op(
+                operation.unit,
+                operation.mnemonic,
+                *sources,
+                flush=flush,
+                first_word=operation.first_word,
+            )
+        )
+    assert program.result is not None
+    return again.finish(new[program.result.index])
+
+
+def plan_rows(
+    program: Program, homes: Sequence[str], result_home: str, target: Target, most: int
+) -> Plan | None:
+    """Return the pipeline of shortest interval up to ``most``, or None.
+
+    ``homes`` are the memories of the inputs, ``result_home`` the one of the result.
+    """
+    program = _separate(program, homes)
+    heights = _heights(program)
+    order = sorted(range(len(heights)), key=lambda index: -heights[index])
+    units = [operation.unit for operation in program.operations]
+    lm = frozenset((*homes, result_home)) - set(FILES)
+    for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
+        operations, final = list(program.operations), len(program.operations) - 1
+        attempt = _Attempt(operations, final, interval, homes, result_home, lm)
+        if all(attempt.place(index) for index in order):
+            plan = attempt.plan(target)
+            if plan is not None:
+                return plan
+    return None

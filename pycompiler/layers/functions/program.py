@@ -1,0 +1,231 @@
+"""Straight-line programs over rows: what an elementwise operator does to one vector.
+
+A row is the long word of each cycle of a step, in every PE: two singles, two 32-bit integers or one
+64-bit integer. A program says what is computed, not where or when; :mod:`.modulo` finds a place and
+a step for each instruction. Equal instructions are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+_WORD = (1 << 32) - 1
+
+
+@dataclass(frozen=True)
+class Input:
+    """Operand ``number`` of the operator."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same 64 bits in every cycle."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """What instruction ``index`` of the program makes."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Flags:
+    """The flags of instruction ``index``: a mask that clears rows (see :meth:`Program.keep`)."""
+
+    index: int
+
+
+Row = Input | Constant | Result
+
+
+@dataclass(frozen=True)
+class Source:
+    """A row as an operand: ``negate`` flips its sign, ``extend`` reads its first word (MAU)."""
+
+    row: Row
+    negate: bool = False
+    extend: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction. ``first_word`` results have only their first word."""
+
+    unit: str
+    mnemonic: str
+    sources: tuple[Source, ...]
+    flush: Flags | None = None
+    first_word: bool = False
+
+
+#: What the methods below take for a row: a float stands for a single in both words, an int for
+#: 32 bits in both words.
+Operand = Row | Source | float | int
+
+
+@dataclass(eq=False)
+class Program:
+    """Instructions in an order in which each follows what it reads; ``result`` is the outcome."""
+
+    operations: list[Operation] = field(default_factory=list)
+    result: Result | None = None
+    _known: dict[Operation, Result] = field(default_factory=dict)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    @staticmethod
+    def row(operand: Operand) -> Source:
+        """Return the operand as a source."""
+        if isinstance(operand, Source):
+            return operand
+        if isinstance(operand, float):
+            return Source(single(operand))
+        if isinstance(operand, int):
+            return Source(Constant((operand & _WORD) << 32 | (operand & _WORD)))
+        return Source(operand)
+
+    def op(
+        self,
+        unit: str,
+        mnemonic: str,
+        *operands: Operand,
+        flush: Flags | None = None,
+        first_word: bool = False,
+    ) -> Result:
+        """Append an instruction, or find the one that computes the same."""
+        sources = tuple(self.row(operand) for operand in operands)
+        made = Operation(unit, mnemonic, sources, flush, first_word)
+        if made not in self._known:
+            self.operations.append(made)
+            self._known[made] = Result(len(self.operations) - 1)
+        return self._known[made]
+
+    # -- MAU -----------------------------------------------------------------------------------
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Result:
+        """Return ``a * b + c`` of singles, rounded once."""
+        return self.op("mau", "fvfma", a, b, c)
+
+    def mul(self, a: Operand, b: Operand) -> Result:
+        """Return ``a * b`` of singles."""
+        return self.op("mau", "fvmul", a, b)
+
+    def add(self, a: Operand, b: Operand) -> Result:
+        """Return ``a + b`` of singles."""
+        return self.op("mau", "fvadd", a, b)
+
+    def sub(self, a: Operand, b: Operand) -> Result:
+        """Return ``a - b`` of singles."""
+        return self.add(a, neg(b))
+
+    def normal(self, a: Operand) -> Result:
+        """Return ``a`` with zeros positive and nothing below the smallest single."""
+        return self.op("mau", "fvpassa", a)
+
+    def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
+        """``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
+        *rest, last = coefficients
+        total: Operand = last
+        for coefficient in reversed(rest):
+            total = self.fma(total, x, coefficient)
+        assert isinstance(total, Result)
+        return total
+
+    # -- ALU -----------------------------------------------------------------------------------
+
+    def alu(self, mnemonic: str, *operands: Operand) -> Result:
+        """Any ALU instruction."""
+        return self.op("alu", mnemonic, *operands)
+
+    def flags(self, mnemonic: str, *operands: Operand) -> Flags:
+        """Return the flags of an ALU instruction."""
+        return Flags(self.alu(mnemonic, *operands).index)
+
+    def keep(self, flags: Flags, a: Operand) -> Result:
+        """Return ``a`` in lanes whose flag is set, 0 in others."""
+        return self.op("alu", "lpassa", a, flush=flags)
+
+    def mask(self, flags: Flags) -> Result:
+        """All ones in lanes whose flag is set, 0 in others."""
+        return self.keep(flags, ONES)
+
+    def select(self, mask: Operand, a: Operand, b: Operand) -> Result:
+        """Return ``a`` where the mask is all ones, ``b`` where it is 0."""
+        both = self.alu("lxor", a, b)
+        return self.alu("lxor", self.alu("land", both, mask), b)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def finish(self, result: Row) -> Program:
+        """Name the outcome and drop what it does not need."""
+        if not isinstance(result, Result):
+            result = self.alu("lpassa", result)
+        needed = {result.index}
+        for index in reversed(range(len(self.operations))):
+            if index in needed:
+                needed |= set(reads(self.operations[index]))
+        kept = sorted(needed)
+        new = {old: number for number, old in enumerate(kept)}
+        self.operations = [_renumbered(self.operations[index], new) for index in kept]
+        self._known = {}
+        self.result = Result(new[result.index])
+        return self
+
+
+def reads(operation: Operation) -> tuple[int, ...]:
+    """Return the instructions whose results or flags an instruction reads."""
+    rows = [s.row.index for s in operation.sources if isinstance(s.row, Result)]
+    return (*rows, *(() if operation.flush is None else (operation.flush.index,)))
+
+
+def _renumbered(operation: Operation, new: dict[int, int]) -> Operation:
+    sources = tuple(
+        replace(s, row=Result(new[s.row.index])) if isinstance(s.row, Result) else s
+        for s in operation.sources
+    )
+    flush = None if operation.flush is None else Flags(new[operation.flush.index])
+    return replace(operation, sources=sources, flush=flush)
+
+
+def neg(operand: Operand) -> Source:
+    """Return the operand with its sign flipped (MAU only)."""
+    source = Program.row(operand)
+    return replace(source, negate=not source.negate)
+
+
+def first_word(operand: Operand) -> Source:
+    """Return the single in the first word of each long word as a double (MAU `d` only)."""
+    return replace(Program.row(operand), extend=True)
+
+
+def single(value: float) -> Constant:
+    """Return the nearest single in both words."""
+    bits = int(np.float32(value).view(np.uint32))
+    return Constant(bits << 32 | bits)
+
+
+def double(value: float) -> Constant:
+    """Return a double."""
+    return Constant(int(np.float64(value).view(np.uint64)))
+
+
+def long(value: int) -> Constant:
+    """Return a 64-bit integer."""
+    return Constant(value & ((1 << 64) - 1))
+
+
+def word(value: int) -> Constant:
+    """Return a 32-bit integer in both words."""
+    return Constant((value & _WORD) << 32 | (value & _WORD))
+
+
+ONES = long(-1)
+ZERO = long(0)

@@ -1,0 +1,58 @@
+"""MNCoreCopy: a value from one LM to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode
+from ..machine import Target
+from ..tolerance import MOVE
+from .base import Frame, Layer, Placement
+from .fragment import Fragment, Instruction, Step
+from .scratch import vector
+
+COPY = "MNCoreCopy"
+
+
+class LocalCopy(Layer):
+    """The same long words at another place."""
+
+    op = COPY
+    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
+    error = MOVE
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Work over the value."""
+        shape = graph.values[node.inputs[0]].shape
+        axes = tuple(range(len(shape)))
+        return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Read one LM, write the other."""
+        return Placement((Location.LM0,), (Location.LM1,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield a change of anything but the place."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        if {source.location, result.location} != {Location.LM0, Location.LM1}:
+            yield "operands that are not one in LM0 and one in LM1"
+        if (source.layout, source.dtype) != (result.layout, result.dtype):
+            yield "a change of layout or dtype"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count a step per vector."""
+        return (graph.values[node.inputs[0]].num_lw or 0) // target.cycles
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return a copy per vector."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        steps = []
+        for start in range(0, source.num_lw or 0, target.cycles):
+            at = tuple(range(start, start + target.cycles))
+            copy = Instruction("alu", "lpassa", (vector(source, at),), (vector(result, at),))
+            steps.append(Step((copy,)))
+        return Fragment(tuple(steps))
+
+
+LAYERS: tuple[Layer, ...] = (LocalCopy(),)

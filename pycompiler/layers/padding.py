@@ -1,0 +1,137 @@
+"""Padding of an axis: words whose index lies past the axis, set to a value that does no harm.
+
+Where an element's index is ``units + address + word``, the part of the units is the same in all
+long words of a PE. It is computed once from the numbers of the units; a word is padding in a PE
+where that part reaches what is left of the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..graph.digits import Part, parts, primes
+from ..graph.graph import MNValue
+from ..graph.layout import Level
+from ..machine import Target
+from .fragment import Instruction, Line, Literal, Operand, PeOperand, Special, Step
+
+_UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
+_REGISTER = 1  # mask register
+
+
+def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Iterator[Line]:
+    """Write the 32 bits ``bits`` into every word of ``value`` that is padding on one of ``axes``.
+
+    Uses the second register file. Words that no index reaches at all stay as they are.
+    """
+    assert value.layout is not None
+    # With the sizes of the layout: digits that no index of the axis meets are padding too.
+    found = parts(value.layout, value.layout.padded_shape)
+    constant = False
+    for axis in axes:
+        padded = _padded(found, axis, value.shape[axis])
+        if not padded:
+            continue
+        if not constant:
+            yield _step("imm", (Literal(bits),), _long(_FILL, target))
+            constant = True
+        units = [p for p in found[axis] if p.level in _UNIT]
+        yield from _unit_index(units, target)
+        for left, words in sorted(padded.items()):
+            mask = ""
+            if left > 0:
+                yield _step("imm", (Literal(left),), Special("nowrite"))
+                # The flag says that the difference is not negative.
+                yield _step(
+                    "isub",
+                    (_long(_INDEX, target), Special("aluf")),
+                    Special(f"omr{_REGISTER}"),
+                )
+                mask = f"$imr{_REGISTER}"
+            for at, word in sorted(words):
+                there = PeOperand(
+                    value.location.memory,
+                    (at,) * target.cycles,
+                    value.name,
+                    word=word,
+                    mask=mask,
+                )
+                yield _step("ipassa", (_long(_FILL, target),), there)
+
+
+_FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file, apart for its one read port
+
+
+def _padded(
+    found: Sequence[Sequence[Part]], axis: int, size: int
+) -> dict[int, set[tuple[int, int]]]:
+    """Words that may be padding, by what is left of the axis for the part of the units."""
+    own = found[axis]
+    most = sum((p.size - 1) * p.lo for p in own if p.level in _UNIT)
+    local = [p for p in own if p.level in (Level.ADDR, Level.W)]
+    index, at, word = (np.zeros(1, dtype=np.int64) for _ in range(3))
+    for part in local:
+        digit = np.arange(part.size, dtype=np.int64)
+        index = (index[:, None] + digit * part.lo).reshape(-1)
+        place = digit * part.stride
+        at = (at[:, None] + (place if part.level is Level.ADDR else 0 * place)).reshape(-1)
+        word = (word[:, None] + (place if part.level is Level.W else 0 * place)).reshape(-1)
+    others, other_words = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for number, rest in enumerate(found):
+        for part in rest if number != axis else ():
+            digit = np.arange(part.size, dtype=np.int64) * part.stride
+            zero = 0 * digit
+            others = (others[:, None] + (digit if part.level is Level.ADDR else zero)).reshape(-1)
+            other_words = (
+                other_words[:, None] + (digit if part.level is Level.W else zero)
+            ).reshape(-1)
+    out: dict[int, set[tuple[int, int]]] = {}
+    packed = any(p.level is Level.W for rest in found for p in rest)
+    for first, here, which in zip(index.tolist(), at.tolist(), word.tolist(), strict=True):
+        left = size - first
+        if left > most:
+            continue
+        places = out.setdefault(max(left, 0), set())
+        for more, other in zip(others.tolist(), other_words.tolist(), strict=True):
+            places.add((here + more, which + other))
+            if not packed:
+                places.add((here + more, 1))
+    return out
+
+
+def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
+    """Compute the part of the index that the numbers of the units say."""
+    total, part = _long(_INDEX, target), _long(_PART, target)
+    forward = Special("aluf")
+    yield _step("imm", (Literal(0),), total)
+    for unit in units:
+        # The size counts what is used; every digit of the level may be there.
+        for stride, size in primes(_whole(unit.size)):
+            assert size == 2
+            yield _step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)
+            yield _step("ilsr", (Special(_UNIT[unit.level]), part), part)
+            yield _step("imm", (Literal(1),), Special("nowrite"))
+            yield _step("iand", (forward, part), part)
+            # 0 - bit is all ones where the digit is 1.
+            yield _step("imm", (Literal(0),), Special("nowrite"))
+            yield _step("isub", (forward, part), part)
+            yield _step("imm", (Literal(unit.lo * stride),), Special("nowrite"))
+            yield _step("iand", (forward, part), Special("nowrite"))
+            yield _step("iadd", (forward, total), total)
+
+
+def _whole(size: int) -> int:
+    count = 1
+    while count < size:
+        count *= 2
+    return count
+
+
+def _long(at: int, target: Target) -> PeOperand:
+    return PeOperand("grf1", (at,) * target.cycles)
+
+
+def _step(mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
+    return Step((Instruction("alu", mnemonic, sources, (goal,)),))

@@ -1,0 +1,261 @@
+"""Reductions over any axes: ReduceSum, ReduceMax and ReduceMin.
+
+The axes may lie on any level. A PE first reduces its own words, then the words of a long word are
+joined, then digit after digit of the units: every unit takes the partial result of its partner.
+So all units that held a part hold the result, which is copied over the reduced digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..graph.digits import Digit, primes
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode, MNValue
+from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..machine import WORDS_PER_LONG, Target
+from ..tolerance import MOVE, SUM
+from .base import Frame, Layer, Placement, digits, layout_of, misfits
+from .fragment import Fragment, Instruction, Line, Literal, Operand, PeOperand, Special, Step
+from .padding import fill_padding
+from .scratch import Scratch, vector
+from .switch.lanes import mab_cost, mab_steps, pe_cost, pe_steps
+from .switch.passes import Moves
+from .switch.rows import l1b_cost, l1b_steps, l2b_cost, l2b_lines
+
+_INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
+_FORWARD = {"alu": "aluf", "mau": "mauf"}
+_CHUNK = 64  # long words of the result that are made at once
+_CONSTANTS = 1  # long words of the second register file that hold constants
+
+
+@dataclass(frozen=True)
+class _Joining:
+    """How two partial results become one, and how the first is taken."""
+
+    slot: str
+    join: str
+    take: str
+
+
+class Reduce(Layer):
+    """One reduction of singles."""
+
+    dtypes = frozenset({MNDtype.FLOAT})
+    attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
+
+    def __init__(self, op: str, joining: _Joining, neutral: int, error: str):
+        self.op, self.joining, self.neutral, self.error = op, joining, neutral, error
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Why the node cannot run on the device."""
+        if len(node.inputs) > 1:
+            return f"{self.op} with axes that are no constant"
+        return super().unsupported(node, graph, dtypes)
+
+    def reduced(self, node: MNNode, graph: MNGraph) -> tuple[int, ...]:
+        """Return the axes that disappear."""
+        rank = len(graph.values[node.inputs[0]].shape)
+        facts = dict(node.attributes)
+        axes = facts.get("axes", ())
+        if not axes:
+            return () if facts.get("noop_with_empty_axes") else tuple(range(rank))
+        assert isinstance(axes, tuple)
+        return tuple(sorted(int(axis) % rank for axis in axes))
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Work over the input; reduced axes better have no padding."""
+        shape = graph.values[node.inputs[0]].shape
+        reduced = self.reduced(node, graph)
+        whole: tuple[int | None, ...] = tuple(range(len(shape)))
+        if dict(node.attributes).get("keepdims", 1):
+            kept: tuple[int | None, ...] = tuple(None if a in reduced else a for a in whole)
+        else:
+            kept = tuple(a for a in whole if a not in reduced)
+        return Frame(shape, ((node.inputs[0], whole), (node.outputs[0], kept)), reduced)
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """From one LM to the other."""
+        return Placement((Location.LM0,), (Location.LM1,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield operands outside of LM, and layouts that do not agree."""
+        source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
+        banks = (Location.LM0, Location.LM1)
+        if source.location not in banks or result.location not in banks:
+            yield "an operand that is not in LM"
+        whole = layout_of(source)
+        frame = self.frame(node, graph)
+        problem = misfits(whole, layout_of(result), frame.values[1][1], target)
+        if problem is not None:
+            yield f"`{result.name}`: {problem}"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count about the steps."""
+        plan = _plan(self, node, graph, target)
+        total = 0
+        for chunk in plan.chunks(target):
+            total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
+            for level, digit in plan.units:
+                for turn in range(1, digit[1]):
+                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    total += len(chunk) // target.cycles + _COST[level](found, target)
+        return total
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code."""
+        plan = _plan(self, node, graph, target)
+        source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
+        here = PeOperand("grf1", (0,) * target.cycles)
+        reduced = self.reduced(node, graph)
+        lines: list[Line] = list(fill_padding(source, reduced, self.neutral, target))
+        if plan.words:
+            bits = source.dtype.bits
+            for word, value in enumerate((0, bits)):
+                lines.append(_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target)))
+        for chunk in plan.chunks(target):
+            part = Scratch("grf0")
+            for start in range(0, len(chunk), target.cycles):
+                at = tuple(range(start, start + target.cycles))
+                into = vector(part, at)
+                terms = [plan.meets[out] for out in chunk[start : start + target.cycles]]
+                lines += self._own(source, terms, into)
+            if plan.words:
+                for start in range(0, len(chunk), target.cycles):
+                    into = vector(part, tuple(range(start, start + target.cycles)))
+                    lines.append(_step("alu", "lbsl", (into, here), Special("nowrite")))
+                    lines.append(self._joined(Special("aluf"), into, into))
+            for level, digit in plan.units:
+                # All partners' results are needed before the own one changes.
+                turns = range(1, digit[1])
+                for turn in turns:
+                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    other = Scratch("grf1", _CONSTANTS + (turn - 1) * len(chunk))
+                    lines += _CODE[level](found, part, other, target)
+                for turn in turns:
+                    other = Scratch("grf1", _CONSTANTS + (turn - 1) * len(chunk))
+                    for start in range(0, len(chunk), target.cycles):
+                        at = tuple(range(start, start + target.cycles))
+                        lines.append(
+                            self._joined(vector(part, at), vector(other, at), vector(part, at))
+                        )
+            for start in range(0, len(chunk), target.cycles):
+                at = tuple(range(start, start + target.cycles))
+                goal = vector(result, tuple(chunk[start : start + target.cycles]))
+                lines.append(_step("alu", "lpassa", (vector(part, at),), goal))
+        return Fragment(tuple(lines))
+
+    def _own(
+        self, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
+    ) -> Iterator[Line]:
+        """Reduce the long words that one PE holds; ``terms`` are those of each cycle."""
+        kind = self.joining
+        before: Operand | None = None
+        for index in range(len(terms[0])):
+            here = vector(source, tuple(row[index] for row in terms))
+            goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
+            if before is None:
+                yield _step(kind.slot, kind.take, (here,), goal)
+            else:
+                yield _step(kind.slot, kind.join, (here, before), goal)
+            before = Special(_FORWARD[kind.slot])
+
+    def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
+        return _step(self.joining.slot, self.joining.join, (one, other), goal)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """``meets``: the input words of each output word. ``units``: the digits to reduce over."""
+
+    meets: dict[int, list[int]]
+    terms: int
+    words: bool
+    units: tuple[tuple[Level, Digit], ...]
+    counts: dict[Level, int]
+    size: int
+
+    def chunks(self, target: Target) -> Iterator[list[int]]:
+        """Yield output words, whole vectors, few enough for the register files."""
+        outs = sorted(self.meets)
+        for start in range(0, len(outs), self.size):
+            part = outs[start : start + self.size]
+            yield part + [part[-1]] * (-len(part) % target.cycles)
+
+
+def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
+    source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
+    whole, own = layout_of(source), layout_of(result)
+    reduced = layer.reduced(node, graph)
+    axes = layer.frame(node, graph).values[1][1]
+    kept = {axis: index for index, axis in enumerate(axes) if axis is not None}
+    at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for number, subs in enumerate(whole.axes):
+        theirs = digits(own.axes[kept[number]]) if number in kept else None
+        for index, sub in enumerate(digits(subs)):
+            if sub.level is not Level.ADDR:
+                continue
+            digit = np.arange(sub.size, dtype=np.int64)
+            stride = theirs[index].stride if theirs is not None else 0
+            at = (at[:, None] + digit * sub.stride).reshape(-1)
+            meets = (meets[:, None] + digit * stride).reshape(-1)
+    found: dict[int, list[int]] = {}
+    for word, out in zip(at.tolist(), meets.tolist(), strict=True):
+        found.setdefault(out, []).append(word)
+    units = tuple(_digits_of(whole, reduced))
+    packed = any(s.level is Level.W for axis in reduced for s in digits(whole.axes[axis]))
+    counts = {level: target.level_range[level.value] for level in UNIT_LEVELS}
+    # Chunks are whole vectors, and the partners' results fit beside the constants.
+    most = max((size - 1 for _, (_, size) in units), default=1)
+    room = (target.words("grf1") - 2 * target.cycles) // most
+    size = max(target.cycles, min(_CHUNK, room // target.cycles * target.cycles))
+    terms = len(next(iter(found.values())))
+    return _Plan(found, terms, packed, units, counts, size)
+
+
+def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, Digit]]:
+    for level in reversed(UNIT_LEVELS):
+        for axis in reduced:
+            for sub in digits(layout.axes[axis]):
+                if sub.level is level:
+                    for stride, size in primes(sub.size):
+                        yield level, (sub.stride * stride, size)
+
+
+def _partners(digit: Digit, turn: int, count: int, words: int) -> Moves:
+    """Every unit takes all words of the unit whose digit is ``turn`` higher, going round."""
+    stride, size = digit
+    unit = np.arange(count, dtype=np.int64)
+    own = unit // stride % size
+    partner = unit + ((own + turn) % size - own) * stride
+    at = np.tile(np.arange(words, dtype=np.int64), count)
+    return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
+
+
+_Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]
+_CODE: dict[Level, _Code] = {
+    Level.PE: pe_steps,
+    Level.MAB: mab_steps,
+    Level.L1B: l1b_steps,
+    Level.L2B: l2b_lines,
+}
+_COST = {Level.PE: pe_cost, Level.MAB: mab_cost, Level.L1B: l1b_cost, Level.L2B: l2b_cost}
+
+
+def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
+    assert word < WORDS_PER_LONG
+    return PeOperand(memory, (at,) * target.cycles, word=word)
+
+
+def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
+    return Step((Instruction(slot, mnemonic, sources, (goal,)),))
+
+
+LAYERS: tuple[Layer, ...] = (
+    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), 0, SUM),
+    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), _MINUS_INFINITY, MOVE),
+    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), _INFINITY, MOVE),
+)

@@ -1,0 +1,173 @@
+"""A pipeline over the long words of values, as lines of a fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from ..machine import WORDS_PER_LONG, Target
+from .fragment import Instruction, Operand, PeOperand, Special, Step
+from .functions.modulo import MASKS, Issue, Plan, plan_rows
+from .functions.program import Constant, Input, Program, Source
+
+_FORWARD = {"alu": "aluf", "mau": "mauf"}
+_STAGING = "grf0"  # where results wait when their LM cannot be written at once
+_WORD = (1 << 32) - 1
+
+#: One operand or result per row.
+Rows = Sequence[PeOperand]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a program runs over rows: directly, or through registers in chunks of ``chunk`` rows.
+
+    The LM that the result goes to may hold operands too; its port then allows a write only when
+    nothing is read for some steps. A short program is faster when its results wait in registers.
+    """
+
+    plan: Plan
+    chunk: int | None = None
+
+    def steps(self, rows: int) -> int:
+        """Count the lines that :func:`emit` gives."""
+        plan = self.plan
+        count = len(list(_constants(plan)))
+        if self.chunk is None:
+            return count + plan.steps(rows)
+        whole, rest = divmod(rows, self.chunk)
+        count += whole * (plan.steps(self.chunk) + self.chunk)
+        return count + (plan.steps(rest) + rest if rest else 0)
+
+
+@lru_cache(maxsize=1024)
+def pipeline(program: Program, homes: tuple[str, ...], home: str, target: Target) -> Pipeline:
+    """Return the better pipeline for operands in ``homes`` and a result in ``home``."""
+    most = 8 + 2 * len(program.operations)
+    found: list[Pipeline] = []
+    direct = plan_rows(program, homes, home, target, most)
+    if direct is not None:
+        found.append(Pipeline(direct))
+    if home in homes:
+        staged = plan_rows(program, homes, _STAGING, target, most)
+        if staged is not None:
+            room = (target.words(_STAGING) - staged.free[_STAGING]) // target.cycles
+            if room > 0:
+                found.append(Pipeline(staged, room))
+    assert found, "a program that no interval fits"
+    many = 4 * target.words(_STAGING)
+    return min(found, key=lambda one: one.steps(many))
+
+
+def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Target) -> list[Step]:
+    """Return the lines that compute ``results``; ``operands`` are by input number."""
+    plan = found.plan
+    steps = list(_constants(plan))
+    if found.chunk is None:
+        return [*steps, *_lines(plan, operands, results, target)]
+    base = plan.free[_STAGING]
+    for first in range(0, len(results), found.chunk):
+        part = slice(first, min(first + found.chunk, len(results)))
+        homes = results[part]
+        waiting = [
+            PeOperand(_STAGING, tuple(base + row * target.cycles + c for c in range(target.cycles)))
+            for row in range(len(homes))
+        ]
+        steps += _lines(plan, [rows[part] for rows in operands], waiting, target)
+        steps += copies(waiting, homes)
+    return steps
+
+
+def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Iterator[Step]:
+    """One step per row that copies it."""
+    for source, destination in zip(sources, destinations, strict=True):
+        yield Step((Instruction("alu", "lpassa", (source,), (destination,)),))
+
+
+def _constants(plan: Plan) -> Iterator[Step]:
+    """Load every constant into its registers: both words at once if they are equal."""
+    places: dict[Constant, list[PeOperand]] = {}
+    for (bank, constant), at in plan.constants.items():
+        places.setdefault(constant, []).append(PeOperand(bank, (at,) * plan.cycles))
+    for constant, homes in places.items():
+        words = [constant.bits >> 32, constant.bits & _WORD]
+        if words[0] == words[1]:
+            yield _immediate(words[0], homes)
+            continue
+        for number in range(WORDS_PER_LONG):
+            yield _immediate(words[number], [replace(home, word=number) for home in homes])
+
+
+def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
+    return Step((Instruction("alu", f'imm ui"0x{word:08X}"', (), tuple(homes)),))
+
+
+def _lines(plan: Plan, operands: Sequence[Rows], results: Rows, target: Target) -> Iterator[Step]:
+    for line in plan.timeline(len(results)):
+        yield Step(
+            tuple(
+                _instruction(plan, issue, row, operands, results[row], target)
+                for issue, row in line
+            )
+        )
+
+
+def _instruction(
+    plan: Plan,
+    issue: Issue,
+    row: int,
+    operands: Sequence[Rows],
+    result: PeOperand,
+    target: Target,
+) -> Instruction:
+    operation = issue.operation
+    banks = issue.banks
+    sources = tuple(
+        _source(plan, source, bank, row, operands, target)
+        for source, bank in zip(operation.sources, banks, strict=False)
+    )
+    flush = None
+    if operation.flush is not None:
+        flush = _register(plan, MASKS, operation.flush.index, row, target)
+    stores: list[Operand] = []
+    for bank in issue.stores:
+        place = _register(plan, bank, issue.index, row, target)
+        stores.append(replace(place, word=0) if operation.first_word and bank != "t" else place)
+    if issue.index == plan.final:
+        stores.append(result)
+    return Instruction(
+        operation.unit,
+        operation.mnemonic,
+        sources,
+        tuple(stores) or (Special("nowrite"),),
+        flush,
+    )
+
+
+def _source(
+    plan: Plan, source: Source, bank: str, row: int, operands: Sequence[Rows], target: Target
+) -> Operand:
+    what = source.row
+    if bank in _FORWARD:
+        return Special(_FORWARD[bank], source.negate)
+    if isinstance(what, Input):
+        found = operands[what.number][row]
+    elif isinstance(what, Constant):
+        found = PeOperand(bank, (plan.constants[bank, what],) * target.cycles)
+    else:
+        found = _register(plan, bank, what.index, row, target)
+    word = 0 if source.extend else None
+    return replace(found, negate=source.negate, word=word, extend=source.extend)
+
+
+def _register(plan: Plan, bank: str, index: int, row: int, target: Target) -> PeOperand:
+    """Return the registers of a result's row; the T register has one 128-bit entry per cycle."""
+    place = plan.places[bank, index]
+    cycles = range(target.cycles)
+    if bank == "t":
+        width = target.words(bank) // target.cycles
+        return PeOperand(bank, tuple(width * c for c in cycles))
+    unit = target.cycles
+    base = place.base * unit if bank == MASKS else place.base
+    return PeOperand(bank, tuple(base + row % place.copies * unit + c for c in cycles))

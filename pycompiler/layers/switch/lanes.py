@@ -1,0 +1,267 @@
+"""Passes inside an L1B: between PEs of a MAB by the ALU, between MABs through L1BM.
+
+Data goes round by a number of units, and only some units write it: a *turn*. Or one unit's data
+goes to all MABs, some of which write it: a *cast*. What no other move writes needs no mask if it
+comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...machine import Target
+from ..fragment import BlockOperand, Instruction, Operand, Special, Step
+from ..scratch import Words, vector
+from .masks import UnitMasks
+from .passes import Moves
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """``pairs`` of source and result addresses, ``by`` units upwards, written by ``units``.
+
+    ``units`` None means all.
+    """
+
+    by: int
+    units: int | None
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Address ``at`` of units ``first``, ``first + 1`` ... to ``results``, written by ``units``."""
+
+    at: int
+    first: int
+    results: tuple[int, ...]
+    units: int | None
+
+
+def turns(moves: Moves, count: int) -> list[Turn]:
+    """Return the moves as turns of ``count`` units, those without a mask first."""
+    turned = (moves.result - moves.source) % count
+    rows = _units_by(moves, (turned, moves.source_at, moves.result_at), count)
+    # Of the moves to one address, one may write everywhere before the others.
+    first: dict[int, tuple[int, int]] = {}
+    for index, ((turn, _, at), units) in enumerate(rows):
+        rank = (-units.bit_count() if turn else -count, index)
+        if at not in first or rank < first[at]:
+            first[at] = rank
+    groups: dict[tuple[int, int | None], list[Pair]] = defaultdict(list)
+    for index, ((turn, source, at), found) in enumerate(rows):
+        everywhere = first[at][1] == index
+        groups[turn, None if everywhere else found].append((source, at))
+    ordered = sorted(groups.items(), key=lambda g: (g[0][1] is not None, g[0][1] or 0, g[0][0]))
+    return [Turn(by, chosen, tuple(pairs)) for (by, chosen), pairs in ordered]
+
+
+def _units_by(
+    moves: Moves, keys: Sequence[np.ndarray], count: int
+) -> list[tuple[tuple[int, ...], int]]:
+    """Distinct values of ``keys``, and which units write for each."""
+    table = np.stack(keys, axis=1)
+    rows, inverse = np.unique(table, axis=0, return_inverse=True)
+    units = np.zeros(len(rows), dtype=np.int64)
+    np.bitwise_or.at(units, inverse.reshape(-1), np.int64(1) << moves.result)
+    return [
+        (tuple(int(k) for k in row), int(found)) for row, found in zip(rows, units, strict=True)
+    ]
+
+
+def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
+    """Return the moves as casts, those without a mask first."""
+    rows = _units_by(moves, (moves.source_at, moves.result_at, moves.source), count)
+    first: dict[int, tuple[int, int]] = {}
+    for index, ((_, at, _), units) in enumerate(rows):
+        rank = (-units.bit_count(), index)
+        if at not in first or rank < first[at]:
+            first[at] = rank
+    groups: dict[tuple[int, int | None], list[Pair]] = defaultdict(list)
+    for index, ((source_at, at, unit), units) in enumerate(rows):
+        everywhere = first[at][1] == index
+        groups[source_at, None if everywhere else units].append((unit, at))
+    out: list[Cast] = []
+    for (at, chosen), pairs in groups.items():
+        waiting = sorted(pairs)
+        while waiting:
+            run: list[Pair] = []
+            rest: list[Pair] = []
+            for unit, result in waiting:
+                follows = not run or unit == run[-1][0] + 1
+                (run if follows and len(run) < cycles else rest).append((unit, result))
+            out.append(Cast(at, run[0][0], tuple(r for _, r in run), chosen))
+            waiting = rest
+    return sorted(out, key=lambda cast: (cast.units is not None, cast.units or 0))
+
+
+def chunks(items: Sequence[Pair], size: int) -> Iterator[tuple[Pair, ...]]:
+    """``size`` at a time; the last repeats its last item."""
+    for start in range(0, len(items), size):
+        part = tuple(items[start : start + size])
+        yield part + (part[-1],) * (size - len(part))
+
+
+# -- PEs -------------------------------------------------------------------------------------
+
+
+def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
+    """Return the code of a pass over the PEs of a MAB."""
+    count = target.counts["pe"]
+    masks = UnitMasks("subpeid", target)
+    out: list[Step] = []
+    for turn in turns(found, count):
+        mask = "" if turn.units is None else masks.use(turn.units, out)
+        up = turn.by <= count - turn.by
+        rounds = turn.by if up else count - turn.by
+        for part in chunks(turn.pairs, target.cycles):
+            here: Operand = vector(source, tuple(a for a, _ in part))
+            there = vector(result, tuple(b for _, b in part), mask)
+            for number in range(max(1, rounds)):
+                name = ("msl" if up else "msr") if rounds else "lpassa"
+                last = number >= rounds - 1
+                out.append(_step("alu", name, here, there if last else Special("nowrite")))
+                here = Special("aluf")
+    return out
+
+
+def pe_cost(found: Moves, target: Target) -> int:
+    """Count the steps of :func:`pe_steps`, without those of masks."""
+    count = target.counts["pe"]
+    return sum(
+        max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
+        + (0 if turn.units is None else 3)
+        for turn in turns(found, count)
+    )
+
+
+# -- MABs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class L1bmRoom:
+    """Vectors of all PEs in L1BM: how many fit, and the long words of one."""
+
+    vectors: int
+    words: int
+    row: int
+
+
+def l1bm_room(target: Target) -> L1bmRoom:
+    """Return the room of L1BM."""
+    words = target.transfer("l1bmd", "from_pe").destination_words
+    return L1bmRoom(target.words("l1bm") // words - 1, words, words // target.cycles)
+
+
+def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
+    """Return the code of a pass over the MABs of an L1B: by turns or by casts."""
+    count = target.counts["mab"]
+    found_turns, found_casts = turns(found, count), casts(found, count, target.cycles)
+    masks = UnitMasks("mabid", target)
+    if _turn_cost(found_turns, target) <= _cast_cost(found_casts, target):
+        return list(_turn_steps(found_turns, masks, source, result, target))
+    return list(_cast_steps(found_casts, masks, source, result, target))
+
+
+def mab_cost(found: Moves, target: Target) -> int:
+    """Count the steps of :func:`mab_steps`, without those of masks."""
+    count = target.counts["mab"]
+    by_turns = _turn_cost(turns(found, count), target)
+    return min(by_turns, _cast_cost(casts(found, count, target.cycles), target))
+
+
+def _turn_cost(found: Sequence[Turn], target: Target) -> int:
+    vectors = sum(-(-len(turn.pairs) // target.cycles) for turn in found)
+    return 2 * vectors + sum(3 for turn in found if turn.units is not None)
+
+
+def _cast_cost(found: Sequence[Cast], target: Target) -> int:
+    vectors = -(-len({cast.at for cast in found}) // target.cycles)
+    masks = {cast.units for cast in found if cast.units is not None}
+    return vectors + len(found) + 3 * len(masks)
+
+
+def _turn_steps(
+    found: Sequence[Turn], masks: UnitMasks, source: Words, result: Words, target: Target
+) -> Iterator[Step]:
+    room = l1bm_room(target)
+    shift = _shifts(target)
+    work = [(turn, part) for turn in found for part in chunks(turn.pairs, target.cycles)]
+    for start in range(0, len(work), room.vectors):
+        batch = work[start : start + room.vectors]
+        slots: dict[tuple[int, ...], int] = {}
+        for _, part in batch:
+            read = tuple(a for a, _ in part)
+            if read not in slots:
+                slots[read] = len(slots) * room.words
+                yield _up(source, read, slots[read], room, target)
+        for turn, part in batch:
+            steps: list[Step] = []
+            mask = "" if turn.units is None else masks.use(turn.units, steps)
+            yield from steps
+            at = BlockOperand("l1bm", slots[tuple(a for a, _ in part)], room.words)
+            there = vector(result, tuple(b for _, b in part), mask)
+            yield _step("l1bm", f"l1bmd{shift[turn.by]}", at, there)
+
+
+def _cast_steps(
+    found: Sequence[Cast], masks: UnitMasks, source: Words, result: Words, target: Target
+) -> Iterator[Step]:
+    room = l1bm_room(target)
+    one = target.transfer("l1bmm", "to_pe").source_words
+    pes = target.counts["pe"]
+    rows = room.vectors * target.cycles
+    done = 0
+    ordered = list(found)
+    while done < len(ordered):
+        slots: dict[int, int] = {}
+        batch: list[Cast] = []
+        while done < len(ordered):
+            cast = ordered[done]
+            if cast.at not in slots and len(slots) == rows:
+                break
+            # The first row stays free: a cast may begin before its row.
+            slots.setdefault(cast.at, room.words + len(slots) * room.row)
+            batch.append(cast)
+            done += 1
+        wanted = list(slots)
+        for start in range(0, len(wanted), target.cycles):
+            part = wanted[start : start + target.cycles]
+            read = tuple(part + [part[-1]] * (target.cycles - len(part)))
+            yield _up(source, read, slots[part[0]], room, target)
+        for cast in batch:
+            steps: list[Step] = []
+            mask = "" if cast.units is None else masks.use(cast.units, steps)
+            yield from steps
+            spare = target.cycles - len(cast.results)
+            first = slots[cast.at] + (cast.first - spare) * pes
+            written = (cast.results[0],) * spare + cast.results
+            yield _step(
+                "l1bm", "l1bmm", BlockOperand("l1bm", first, one), vector(result, written, mask)
+            )
+
+
+def _shifts(target: Target) -> dict[int, str]:
+    """How many units upwards data goes, to what the mnemonic says; read off the index maps."""
+    out: dict[int, str] = {}
+    pes = target.counts["pe"]
+    for shift in range(target.counts["mab"]):
+        found = target.transfer("l1bmd", "to_pe", shift=shift)
+        where = (found.destination["cycle"] == 0) & (found.destination["pe"] == 0)
+        mabs, slots = found.destination["mab"][where], found.source["addr"][where] // pes
+        out[int((mabs - slots)[0]) % target.counts["mab"]] = f"+{shift}" if shift else ""
+    return out
+
+
+def _up(source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target) -> Step:
+    return _step("l1bm", "l1bmd", vector(source, tuple(read)), BlockOperand("l1bm", at, room.words))
+
+
+def _step(slot: str, mnemonic: str, source: Operand, destination: Operand) -> Step:
+    return Step((Instruction(slot, mnemonic, (source,), (destination,)),))

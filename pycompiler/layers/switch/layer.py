@@ -1,0 +1,69 @@
+"""The layer of MNCoreLayoutSwitch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Location, MNGraph, MNNode
+from ...graph.layout import Level
+from ...machine import Target
+from ...tolerance import MOVE
+from ..base import Frame, Layer, Placement, layout_of
+from ..fragment import Fragment
+from .code import pass_code, pass_steps
+from .passes import NoPassError, moves
+
+SWITCH = "MNCoreLayoutSwitch"
+#: The attribute that names the level a pass settles.
+LEVEL = "level"
+
+
+class LayoutSwitch(Layer):
+    """One pass: ``level`` says over which level."""
+
+    op = SWITCH
+    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
+    attributes = frozenset({LEVEL})
+    error = MOVE
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Tie no axes: that the layouts differ is the point."""
+        return Frame((), ())
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Go from one LM to the other: both are used in every step."""
+        return Placement((Location.LM0,), (Location.LM1,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield what one pass cannot do."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        if {source.location, result.location} != {Location.LM0, Location.LM1}:
+            yield "operands that are not one in LM0 and one in LM1"
+        if (source.shape, source.dtype) != (result.shape, result.dtype):
+            yield "a change of shape or dtype"
+            return
+        try:
+            layouts = layout_of(source), layout_of(result)
+            moves(*layouts, source.shape, source.dtype, level_of(node), target)
+        except NoPassError as problem:
+            yield f"a switch in which {problem}"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps, about."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        layouts = layout_of(source), layout_of(result)
+        return pass_steps(*layouts, source.shape, source.dtype, level_of(node), target)
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code of the pass."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        return pass_code(source, result, level_of(node), target)
+
+
+def level_of(node: MNNode) -> Level:
+    """Return the level that a switch node settles."""
+    return Level(dict(node.attributes)[LEVEL])
+
+
+LAYERS: tuple[Layer, ...] = (LayoutSwitch(),)

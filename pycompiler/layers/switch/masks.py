@@ -1,0 +1,55 @@
+"""Mask registers that choose units by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...machine import Target
+from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
+
+_WORD_BITS = 32
+
+
+class UnitMasks:
+    """Makes masks of sets of units (bit u of a number stands for unit u), and keeps them.
+
+    ``unit`` is the fixed input with the unit's number (``mabid``, ``subpeid``). The last long word
+    of the second register file is taken for it.
+    """
+
+    def __init__(self, unit: str, target: Target):
+        self._number = PeOperand("grf1", (target.words("grf1") - 1,) * target.cycles)
+        self._unit = unit
+        # Entry 0 is no register: it masks nothing.
+        self._registers = range(1, target.words("omr") // target.cycles)
+        self._made: dict[int, int] = {}
+        self._ready = False
+
+    def use(self, units: int, into: list[Step]) -> str:
+        """Return the mask of ``units`` as text; the steps that make it go to ``into``."""
+        if units not in self._made:
+            if not self._ready:
+                into.append(_alu("ipassa", (Special(self._unit),), self._number))
+                self._ready = True
+            if len(self._made) == len(self._registers):
+                oldest = next(iter(self._made))
+                register = self._made.pop(oldest)
+            else:
+                register = self._registers[len(self._made)]
+            self._made[units] = register
+            into.extend(self._make(units, register))
+        return f"$imr{self._made[units]}"
+
+    def _make(self, units: int, register: int) -> Iterator[Step]:
+        """Shift the bit of the own unit to the top; the flag says that the top bit is 0."""
+        bits = sum(
+            1 << (_WORD_BITS - 1 - unit) for unit in range(_WORD_BITS) if not units >> unit & 1
+        )
+        forward = Special("aluf")
+        yield _alu("imm", (Literal(bits),), Special("nowrite"))
+        yield _alu("ilsl", (forward, self._number), Special("nowrite"))
+        yield _alu("frelu", (forward, forward), Special(f"omr{register}"))
+
+
+def _alu(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
+    return Step((Instruction("alu", mnemonic, sources, (destination,)),))

@@ -1,0 +1,336 @@
+"""Passes between L1Bs (through L2BM) and between L2Bs (through PDM).
+
+What moves are *rows*: one long word of every PE of an L1B, or of an L2B. Rows go up in vectors,
+cross over, and come down to their new addresses, which are the same in all units.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...machine import Target
+from ..fragment import BlockOperand, Instruction, Line, Move, Operand, Step
+from ..scratch import Words, vector
+from .lanes import l1bm_room
+from .passes import Moves
+
+Origin = tuple[int, int]  # unit and address
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Sizes in long words, and how many rows go together.
+
+    ``row`` is a row in L1BM, ``block`` the rows that one L2BM instruction moves, ``vector`` those
+    of one L1BM instruction; ``half`` is where the way down begins, in vectors.
+    """
+
+    row: int
+    block: int
+    vector: int
+    half: int
+
+
+def _l1b_room(target: Target) -> _Room:
+    room = l1bm_room(target)
+    step = target.transfer("l2bm", "up", l1b_number=0).source_words
+    block = max(1, step // room.row)
+    return _Room(room.row, block, target.cycles, (room.vectors + 1) // 2)
+
+
+def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
+    """For each result address, where each unit's row comes from."""
+    out: dict[int, list[Origin | None]] = defaultdict(lambda: [None] * count)
+    rows = zip(found.result_at, found.result, found.source, found.source_at, strict=True)
+    for at, unit, source, source_at in rows:
+        out[int(at)][int(unit)] = int(source), int(source_at)
+    return {at: tuple(origins) for at, origins in out.items()}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Rows that come down together, and for each unit the unit and rows they come from."""
+
+    results: tuple[int, ...]
+    origins: tuple[tuple[int, tuple[int, ...]] | None, ...]
+
+
+def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_Block]:
+    """Group result rows whose units take from the same units, ``size`` at a time."""
+    alike: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
+    for at, row in sorted(origins.items()):
+        alike[tuple(None if o is None else o[0] for o in row)].append(at)
+    out: list[_Block] = []
+    for units, rows in alike.items():
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            part += [part[-1]] * (size - len(part))
+            found: list[tuple[int, tuple[int, ...]] | None] = []
+            for unit, source in enumerate(units):
+                if source is None:
+                    found.append(None)
+                    continue
+                places = [origins[at][unit] for at in part]
+                found.append((source, tuple(p[1] for p in places if p is not None)))
+            out.append(_Block(tuple(part), tuple(found)))
+    return out
+
+
+# -- L1Bs ------------------------------------------------------------------------------------
+
+
+def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
+    """Return the code of a pass over the L1Bs of an L2B."""
+    count, room = target.counts["l1b"], _l1b_room(target)
+    blocks = _blocks(_origins(found, count), room.block)
+    out: list[Step] = []
+    start = 0
+    while start < len(blocks):
+        batch = _batch(blocks, start, room)
+        start += len(batch)
+        # A vector comes down whole: the last row fills it, with its own data.
+        batch += [batch[-1]] * (-len(batch) % (room.vector // room.block))
+        out += _l1b_batch(batch, room, source, result, target)
+    return out
+
+
+def _batch(blocks: Sequence[_Block], start: int, room: _Room) -> list[_Block]:
+    """Return the blocks from ``start`` on whose rows fit L1BM, going up and coming down."""
+    most = room.half * room.vector // room.block
+    read: set[tuple[int, ...]] = set()
+    out: list[_Block] = []
+    for block in blocks[start:]:
+        more = read | {origin[1] for origin in block.origins if origin is not None}
+        if out and (len(more) > most or len(out) == most):
+            break
+        read = more
+        out.append(block)
+    return out
+
+
+def _l1b_batch(
+    batch: Sequence[_Block], room: _Room, source: Words, result: Words, target: Target
+) -> Iterator[Step]:
+    size = room.row * room.block
+    reads = list(dict.fromkeys(o[1] for b in batch for o in b.origins if o is not None))
+    slots = {rows: index * size for index, rows in enumerate(reads)}
+    together = room.vector // room.block
+    words = room.row * room.vector
+    for start in range(0, len(reads), together):
+        part = _filled(reads[start : start + together], together)
+        yield _pe_step(source, part, slots[reads[start]], words, up=True)
+    lifted: dict[tuple[int, tuple[int, ...]], int] = {}
+    step = target.transfer("l2bm", "up", l1b_number=0)
+    width = step.source_words
+    for block in batch:
+        for origin in block.origins:
+            if origin is not None and origin not in lifted:
+                unit, rows = origin
+                lifted[origin] = len(lifted) * size
+                for piece in range(0, size, width):
+                    yield _l2_step(
+                        f"l2bm@{unit}",
+                        BlockOperand("l1bm", slots[rows] + piece, width),
+                        BlockOperand("l2bm", lifted[origin] + piece, width),
+                    )
+    below = room.half * words
+    for index, block in enumerate(batch):
+        goes: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
+        for unit, origin in enumerate(block.origins):
+            if origin is not None:
+                goes[origin].append(unit)
+        for origin, units in goes.items():
+            for subset in subsets(units, target.counts["l1b"]):
+                for piece in range(0, size, width):
+                    yield _l2_step(
+                        f"l2bmb{subset}",
+                        BlockOperand("l2bm", lifted[origin] + piece, width),
+                        BlockOperand("l1bm", below + index * size + piece, width),
+                    )
+    for start in range(0, len(batch), together):
+        part = _filled([b.results for b in batch[start : start + together]], together)
+        yield _pe_step(result, part, below + start * size, words, up=False)
+
+
+def _filled(rows: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
+    padded = [*rows, *[rows[-1]] * (count - len(rows))]
+    return tuple(at for row in padded for at in row)
+
+
+def subsets(units: Sequence[int], count: int) -> list[str]:
+    """Return the suffixes of an instruction to L1Bs that together name ``units``."""
+    if len(units) == count:
+        return [""]
+    found = set(units)
+    free = 0
+    for unit in units:
+        free |= unit ^ units[0]
+    if len(found) == 1 << free.bit_count():
+        base = units[0] & ~free
+        return [f"@{base}/{free}" if free else f"@{base}"]
+    return [f"@{unit}" for unit in units]
+
+
+def l1b_cost(found: Moves, target: Target) -> int:
+    """Count about the steps of :func:`l1b_steps`."""
+    count, room = target.counts["l1b"], _l1b_room(target)
+    blocks = _blocks(_origins(found, count), room.block)
+    up = {origin for block in blocks for origin in block.origins if origin is not None}
+    down = sum(len({o for o in block.origins if o is not None}) for block in blocks)
+    wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
+    vectors = -(-len(blocks) * room.block // room.vector)
+    return wide * (len(up) + down) + 2 * vectors
+
+
+# -- L2Bs ------------------------------------------------------------------------------------
+
+
+def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> list[Line]:
+    """Return the code of a pass over the L2Bs of the chip."""
+    count = target.level_range["L2B"]
+    origins = _origins(found, count)
+    room = _l1b_room(target)
+    row = room.row * target.counts["l1b"]
+    most = min(room.half * room.vector, target.words("l2bm") // 2 // row) // room.vector
+    out: list[Line] = []
+    results = sorted(origins, key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
+    size = most * room.vector
+    start = 0
+    while start < len(results):
+        read: dict[int, None] = {}
+        batch: list[int] = []
+        for at in results[start:]:
+            more = read | dict.fromkeys(o[1] for o in origins[at] if o is not None)
+            if batch and (len(more) > size or len(batch) == size):
+                break
+            read = more
+            batch.append(at)
+        start += len(batch)
+        batch += [batch[-1]] * (-len(batch) % room.vector)
+        out += _l2b_batch(batch, list(read), origins, row, source, result, target)
+    return out
+
+
+def _l2b_batch(
+    batch: Sequence[int],
+    read: Sequence[int],
+    origins: dict[int, tuple[Origin | None, ...]],
+    row: int,
+    source: Words,
+    result: Words,
+    target: Target,
+) -> Iterator[Line]:
+    room = _l1b_room(target)
+    up = {at: index * row for index, at in enumerate(read)}
+    below = target.words("l2bm") // 2
+    yield from _whole_rows(source, read, 0, 0, room, target, up=True)
+    runs = list(_runs(batch, up, origins, row, below))
+    per_group = target.l2bs_per_group
+    pdm = 0
+    crossing: list[tuple[int, int, int, int, int]] = []
+    for unit, origin, start, goal, words in runs:
+        if pdm + words > target.words("pdm"):
+            yield from _come_down(crossing, target)
+            crossing, pdm = [], 0
+        group, l2b = divmod(origin, per_group)
+        home = unit // per_group
+        yield Move(
+            "mvp",
+            words,
+            BlockOperand("l2bm", start, words, l2b=l2b, group=group),
+            BlockOperand("pdm", pdm, words, group=home),
+        )
+        crossing.append((unit, home, pdm, goal, words))
+        pdm += words
+    yield from _come_down(crossing, target)
+    yield from _whole_rows(result, batch, below, room.half * room.row * room.vector, room, target)
+
+
+def _come_down(
+    crossing: Sequence[tuple[int, int, int, int, int]], target: Target
+) -> Iterator[Line]:
+    for unit, home, pdm, goal, words in crossing:
+        group, l2b = divmod(unit, target.l2bs_per_group)
+        yield Move(
+            "mvp",
+            words,
+            BlockOperand("pdm", pdm, words, group=home),
+            BlockOperand("l2bm", goal, words, l2b=l2b, group=group),
+        )
+
+
+def _runs(
+    batch: Sequence[int],
+    up: dict[int, int],
+    origins: dict[int, tuple[Origin | None, ...]],
+    row: int,
+    below: int,
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield stretches of L2BM: unit, unit it comes from, start there, start here, long words."""
+    units = len(next(iter(origins.values())))
+    for unit in range(units):
+        run: list[int] | None = None
+        for index, at in enumerate(batch):
+            origin = origins[at][unit]
+            if origin is None:
+                continue
+            start, goal = up[origin[1]], below + index * row
+            if run and run[0] == origin[0] and run[1] + run[3] == start and run[2] + run[3] == goal:
+                run[3] += row
+                continue
+            if run:
+                yield unit, run[0], run[1], run[2], run[3]
+            run = [origin[0], start, goal, row]
+        if run:
+            yield unit, run[0], run[1], run[2], run[3]
+
+
+def _whole_rows(
+    value: Words,
+    rows: Sequence[int],
+    l2: int,
+    l1: int,
+    room: _Room,
+    target: Target,
+    up: bool = False,
+) -> Iterator[Line]:
+    """Bring rows of all L1Bs to L2BM, or back."""
+    words = room.row * room.vector
+    found = target.transfer("l2bmd", "up")
+    steps: list[Line] = []
+    for start in range(0, len(rows), room.vector):
+        part = [*rows[start : start + room.vector]]
+        part += [part[-1]] * (room.vector - len(part))
+        steps.append(_pe_step(value, part, l1 + start * room.row, words, up=up))
+    total = -(-len(rows) // room.vector) * words
+    across: list[Line] = []
+    for piece in range(0, total, found.source_words):
+        high = l2 + piece // found.source_words * found.destination_words
+        lower = BlockOperand("l1bm", l1 + piece, found.source_words)
+        upper = BlockOperand("l2bm", high, found.destination_words)
+        across.append(_l2_step("l2bmd", *((lower, upper) if up else (upper, lower))))
+    yield from (*steps, *across) if up else (*across, *steps)
+
+
+def l2b_cost(found: Moves, target: Target) -> int:
+    """Count about the steps of :func:`l2b_lines`, waiting for the MVs included."""
+    count = target.level_range["L2B"]
+    origins = _origins(found, count)
+    room = _l1b_room(target)
+    row = room.row * target.counts["l1b"]
+    moved = sum(o is not None for found_here in origins.values() for o in found_here)
+    rate = target.cycles * 16 * target.groups
+    return 128 + 2 * moved * row // rate + len(origins)
+
+
+def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool) -> Step:
+    local: Operand = vector(value, tuple(rows))
+    above: Operand = BlockOperand("l1bm", at, words)
+    source, destination = (local, above) if up else (above, local)
+    return Step((Instruction("l1bm", "l1bmd", (source,), (destination,)),))
+
+
+def _l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:
+    return Step((Instruction("l2bm", mnemonic, (source,), (destination,)),))

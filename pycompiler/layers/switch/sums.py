@@ -1,0 +1,70 @@
+"""Sums of what all L1Bs of an L2B hold, by the reduction network above L1BM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...graph.graph import MNValue
+from ...machine import Target
+from ..fragment import BlockOperand, Instruction, Line, Operand, PeOperand, Special, Step
+from ..scratch import vector
+from .lanes import l1bm_room
+
+
+def sum_l1bs(
+    value: MNValue, added: MNValue | None, rows: Mapping[int, int], target: Target
+) -> Iterator[Line]:
+    """Make the long words ``rows`` of ``value`` the sums over the L1Bs, in all of them.
+
+    ``rows`` maps each to the long word of ``added`` that is added once. Singles.
+    """
+    room = l1bm_room(target)
+    wide = target.transfer("l2bmrffadd", "up")
+    # Going up and coming down take half of L1BM each.
+    most = max(1, min(room.vectors // 2, target.words("grf0") // target.cycles))
+    ordered = sorted(rows)
+    ordered += [ordered[-1]] * (-len(ordered) % target.cycles)
+    vectors = [tuple(ordered[i : i + target.cycles]) for i in range(0, len(ordered), target.cycles)]
+    for start in range(0, len(vectors), most):
+        batch = vectors[start : start + most]
+        below = most * room.words
+        for index, words in enumerate(batch):
+            up = BlockOperand("l1bm", index * room.words, room.words)
+            yield _step("l1bm", "l1bmd", (vector(value, words),), up)
+        size = wide.source_words
+        pieces = range(0, len(batch) * room.words, size)
+        for piece in pieces:
+            yield _step(
+                "l2bm",
+                "l2bmrffadd",
+                (BlockOperand("l1bm", piece, size),),
+                BlockOperand("l2bm", piece, size),
+            )
+        for piece in pieces:
+            yield _step(
+                "l2bm",
+                "l2bmb",
+                (BlockOperand("l2bm", piece, size),),
+                BlockOperand("l1bm", below + piece, size),
+            )
+        for index, words in enumerate(batch):
+            down = BlockOperand("l1bm", below + index * room.words, room.words)
+            if added is None:
+                yield _step("l1bm", "l1bmd", (down,), vector(value, words))
+                continue
+            more = vector(added, tuple(rows[word] for word in words))
+            yield _step("l1bm", "l1bmd", (down,), Special("nowrite"))
+            # What is added may lie in the LM of the sums, which has one port.
+            yield _step("mau", "fvadd", (Special("lbf"), more), _register(index, target))
+        if added is not None:
+            for index, words in enumerate(batch):
+                yield _step("alu", "lpassa", (_register(index, target),), vector(value, words))
+
+
+def _register(index: int, target: Target) -> PeOperand:
+    first = index * target.cycles
+    return PeOperand("grf0", tuple(range(first, first + target.cycles)))
+
+
+def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
+    return Step((Instruction(slot, mnemonic, sources, (goal,)),))

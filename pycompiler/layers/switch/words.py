@@ -1,0 +1,121 @@
+"""Passes over the words of a long word: by word addresses, or by rotation and masks.
+
+Words of 32 bits have addresses of their own. Narrower ones are cut out of rotated long words and
+joined.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ...graph.graph import MNValue
+from ...machine import WORDS_PER_LONG, Target
+from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
+from .passes import Moves
+
+_BITS = 64
+_ADDRESSED = _BITS // WORDS_PER_LONG
+_Cut = tuple[int, int]  # bits that a long word is rotated left, and the bits that are kept
+_CONSTANTS, _SUM = "grf1", "grf0"
+
+
+def word_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Step]:
+    """Return the code of a pass over words of the values' dtype."""
+    if source.dtype.bits == _ADDRESSED:
+        return list(_by_address(found, source, result, target))
+    return list(_by_rotation(found, source, result, target))
+
+
+def word_cost(found: Moves, bits: int, target: Target) -> int:
+    """Count the steps of :func:`word_steps`."""
+    if bits == _ADDRESSED:
+        return -(-len(set(zip(found.result, found.result_at, strict=True))) // target.cycles)
+    groups, cuts = _groups(found, bits)
+    return 2 * len(cuts) + sum(
+        -(-len(rows) // target.cycles) * 3 * len(group) for group, rows in groups.items()
+    )
+
+
+def _by_address(found: Moves, source: MNValue, result: MNValue, target: Target) -> Iterator[Step]:
+    rows = sorted(
+        zip(
+            found.result_at.tolist(),
+            found.result.tolist(),
+            found.source_at.tolist(),
+            found.source.tolist(),
+            strict=True,
+        )
+    )
+    for start in range(0, len(rows), target.cycles):
+        part = rows[start : start + target.cycles]
+        part += [part[-1]] * (target.cycles - len(part))
+        yield _step(
+            "ipassa",
+            (_word(source, [r[2] for r in part], [r[3] for r in part]),),
+            _word(result, [r[0] for r in part], [r[1] for r in part]),
+        )
+
+
+def _word(value: MNValue, at: Sequence[int], word: Sequence[int]) -> PeOperand:
+    memory = value.location.memory
+    return PeOperand(memory, tuple(at), value.name, word=tuple(word))
+
+
+def _groups(
+    found: Moves, bits: int
+) -> tuple[dict[tuple[_Cut, ...], list[tuple[int, ...]]], set[_Cut]]:
+    """Long words of the result by how they are put together: rows of addresses, result first."""
+    count = _BITS // bits
+    pieces: dict[int, dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
+    ones = (1 << bits) - 1
+    rows = zip(found.result_at, found.result, found.source_at, found.source, strict=True)
+    for at, word, source_at, source in rows:
+        turn = int(source - word) % count * bits
+        kept = ones << (count - 1 - int(word)) * bits
+        pieces[int(at)][turn, int(source_at)] |= kept
+    groups: dict[tuple[_Cut, ...], list[tuple[int, ...]]] = defaultdict(list)
+    cuts: set[_Cut] = set()
+    for at, found_here in sorted(pieces.items()):
+        items = sorted((turn, kept, where) for (turn, where), kept in found_here.items())
+        key = tuple((turn, kept) for turn, kept, _ in items)
+        cuts.update(key)
+        groups[key].append((at, *(where for *_, where in items)))
+    return groups, cuts
+
+
+def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target) -> Iterator[Step]:
+    groups, cuts = _groups(found, source.dtype.bits)
+    constants: dict[int, PeOperand] = {}
+    for number in sorted({turn for turn, _ in cuts} | {kept for _, kept in cuts}):
+        at = (len(constants),) * target.cycles
+        constants[number] = PeOperand(_CONSTANTS, at)
+        for word in range(WORDS_PER_LONG):
+            bits = number >> (WORDS_PER_LONG - 1 - word) * _ADDRESSED & ((1 << _ADDRESSED) - 1)
+            place = PeOperand(_CONSTANTS, at, word=word)
+            yield _step("imm", (Literal(bits),), place)
+    total = PeOperand(_SUM, tuple(range(target.cycles)))
+    forward = Special("aluf")
+    for key, rows in groups.items():
+        for start in range(0, len(rows), target.cycles):
+            part = rows[start : start + target.cycles]
+            part += [part[-1]] * (target.cycles - len(part))
+            there = _long(result, [row[0] for row in part])
+            for index, (turn, kept) in enumerate(key):
+                last = index == len(key) - 1
+                here: Operand = _long(source, [row[index + 1] for row in part])
+                if turn:
+                    yield _step("lbsl", (here, constants[turn]), Special("nowrite"))
+                    here = forward
+                goal: Operand = total if index == 0 else Special("nowrite")
+                yield _step("land", (here, constants[kept]), there if last and index == 0 else goal)
+                if index:
+                    yield _step("lor", (forward, total), there if last else total)
+
+
+def _long(value: MNValue, at: Sequence[int]) -> PeOperand:
+    return PeOperand(value.location.memory, tuple(at), value.name)
+
+
+def _step(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
+    return Step((Instruction("alu", mnemonic, sources, (destination,)),))

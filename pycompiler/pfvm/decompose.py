@@ -1,0 +1,106 @@
+"""Operators rewritten as others that compute the same: one function per rewritten operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+#: New nodes for one node, the last of which makes its output; None to leave it.
+Rule = Callable[[ir.Node], Sequence[ir.Node] | None]
+
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
+
+
+def _node(op: str, *inputs: ir.Value | None, **attributes: int) -> ir.Node:
+    return ir.node(op, inputs, attributes)
+
+
+def _constant(value: ir.Value | None) -> np.ndarray | None:
+    """Return the data of a constant."""
+    if value is None:
+        return None
+    tensor = value.const_value
+    if tensor is None:
+        return None
+    return np.asarray(tensor.numpy())
+
+
+def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
+    """Where a bound is absent only the other one is needed."""
+    x, low, high = (*node.inputs, None, None)[:3]
+    if low is not None and high is not None:
+        return None
+    if low is not None:
+        return [_node("Max", x, low)]
+    return [_node("Min", x, high)] if high is not None else [_node("Identity", x)]
+
+
+def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
+    """Small constant exponents: products, square roots and reciprocals."""
+    x, y = node.inputs
+    assert x is not None
+    assert y is not None
+    if x.dtype not in _FLOATS:
+        return None
+    exponent = _constant(y)
+    if exponent is None or exponent.size != 1 or x.shape is None or exponent.ndim > len(x.shape):
+        if y.dtype == x.dtype or y.dtype is None:
+            return None
+        cast = _node("Cast", y, to=int(x.dtype))
+        return [cast, _node("Pow", x, cast.outputs[0])]
+    chain = _POWERS.get(float(exponent.reshape(())))
+    return None if chain is None else chain(x)
+
+
+def _chain(*ops: str) -> Callable[[ir.Value], Sequence[ir.Node]]:
+    """Unary operators in a row; ``Square`` and ``Cube`` stand for products."""
+
+    def build(x: ir.Value) -> Sequence[ir.Node]:
+        made: list[ir.Node] = []
+        for op in ops:
+            if op in ("Square", "Cube"):
+                made.append(_node("Mul", x, x))
+                if op == "Cube":
+                    made.append(_node("Mul", made[-1].outputs[0], x))
+            else:
+                made.append(_node(op, x))
+            x = made[-1].outputs[0]
+        return made
+
+    return build
+
+
+_POWERS: dict[float, Callable[[ir.Value], Sequence[ir.Node]]] = {
+    1.0: _chain("Identity"),
+    2.0: _chain("Square"),
+    3.0: _chain("Cube"),
+    4.0: _chain("Square", "Square"),
+    0.5: _chain("Sqrt"),
+    -0.5: _chain("Sqrt", "Reciprocal"),
+    -1.0: _chain("Reciprocal"),
+    -2.0: _chain("Square", "Reciprocal"),
+}
+
+RULES: dict[str, Rule] = {"Clip": _clip, "Pow": _pow}
+
+
+def decompose(model: ir.Model) -> None:
+    """Apply the rules to the main graph, in place. Source lines go over to the new nodes."""
+    for node in list(model.graph):
+        rule = RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        made = None if rule is None else rule(node)
+        if made is None:
+            continue
+        for number, new in enumerate(made):
+            new.name = f"{node.name or node.op_type}.{number}"
+            new.metadata_props.update(node.metadata_props)
+        old, final = node.outputs[0], made[-1].outputs[0]
+        final.name, final.shape, final.type = old.name, old.shape, old.type
+        for new in made[:-1]:
+            for value in new.outputs:
+                value.name = f"{old.name}.{new.op_type}"
+        model.graph.insert_before(node, made)
+        old.replace_all_uses_with(final, replace_graph_outputs=True)
+        model.graph.remove(node, safe=True)

@@ -1,0 +1,94 @@
+"""Constant propagation: what depends on constants alone is computed at compile time."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..errors import PycompilerError
+from ..graph.graph import TensorType
+from .session import Array, HostSession
+
+#: Results larger than this many elements stay operators: a constant takes room in the app.
+_MOST = 1 << 22
+_RANDOM = frozenset({"RandomNormal", "RandomUniform", "Multinomial", "Bernoulli"})
+
+
+def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
+    """Return ``model`` with nodes of constants replaced by their results."""
+    data = {t.name: t for t in model.graph.initializer}
+    given = {value.name for value in model.graph.output}
+    kept: list[onnx.NodeProto] = []
+    for node in model.graph.node:
+        results = _results(node, data, types, model)
+        if results is None or given & set(node.output):
+            kept.append(node)
+            if results is not None:
+                data.update(zip(node.output, results, strict=True))
+        else:
+            data.update(zip(node.output, results, strict=True))
+    read = {name for node in kept for name in node.input} | given
+    bodies = any(a.HasField("g") or a.graphs for node in kept for a in node.attribute)
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    del out.graph.initializer[:]
+    out.graph.node.extend(kept)
+    made = {name for node in kept for name in node.output}
+    out.graph.initializer.extend(
+        tensor for name, tensor in data.items() if (name in read or bodies) and name not in made
+    )
+    return out
+
+
+def _results(
+    node: onnx.NodeProto,
+    data: dict[str, onnx.TensorProto],
+    types: dict[str, TensorType],
+    model: onnx.ModelProto,
+) -> list[onnx.TensorProto] | None:
+    """Return what a node makes, or None if it cannot or should not be known."""
+    if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM:
+        return None
+    if any(a.HasField("g") or a.graphs for a in node.attribute):
+        return None
+    if node.op_type == "Constant":
+        found = node.attribute[0]
+        if found.name != "value":
+            return None
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(found.t)
+        tensor.name = node.output[0]
+        return [tensor]
+    if not node.input or any(name and name not in data for name in node.input):
+        return None
+    if any(not name or prod(types[name].shape) > _MOST for name in node.output):
+        return None
+    try:
+        return _run(node, data, types, model)
+    except PycompilerError:
+        return None  # what the host runtime lacks stays a node
+
+
+def _run(
+    node: onnx.NodeProto,
+    data: dict[str, onnx.TensorProto],
+    types: dict[str, TensorType],
+    model: onnx.ModelProto,
+) -> list[onnx.TensorProto]:
+    names = dict.fromkeys(name for name in node.input if name)
+    outputs = [
+        helper.make_tensor_value_info(
+            name, onnx.TensorProto.DataType.Value(types[name].elem.upper()), types[name].shape
+        )
+        for name in node.output
+    ]
+    graph = helper.make_graph([node], "constant", [], outputs, [data[name] for name in names])
+    small = helper.make_model(graph, opset_imports=model.opset_import)
+    small.ir_version = model.ir_version
+    session = HostSession(small.SerializeToString(), f"{node.op_type} of constants")
+    found: dict[str, Array] = session.run({})
+    return [numpy_helper.from_array(np.asarray(found[name]), name) for name in node.output]

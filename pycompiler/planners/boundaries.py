@@ -1,0 +1,171 @@
+"""Where layouts may change: MNCoreLayoutSwitch nodes before planning, and what becomes of them.
+
+Every operand of an anchored node (one whose layer names the layouts itself) gets a value of its own
+behind a switch. When all layouts are known, a switch between equal layouts disappears, any other
+becomes the passes that its plan says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..errors import GraphError, error
+from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.layout import Layout
+from ..graph.verify import layout_ranges
+from ..layers.registry import LAYERS
+from ..layers.switch.layer import LEVEL, SWITCH
+from ..machine import Target
+from ..pfvm.names import fresh
+from .switch import plan_switch
+
+
+def is_anchored(node: MNNode) -> bool:
+    """Whether the node's layer names the layouts of its operands."""
+    return node.side is Side.DEVICE and LAYERS[node.op].anchored
+
+
+@dataclass
+class _Inserting:
+    graph: MNGraph
+    names: set[str]
+    uses: dict[str, int]
+    values: dict[str, MNValue] = field(default_factory=dict)
+    nodes: list[MNNode] = field(default_factory=list)
+
+    def private(self, name: str) -> str:
+        """Return a new value like ``name``."""
+        found = fresh(f"{name}.own", self.names)
+        self.names.add(found)
+        self.values[found] = replace(self.graph.values[name], name=found)
+        return found
+
+    def switch(self, source: str, result: str, node: MNNode) -> MNNode:
+        name = fresh(f"{node.name}.switch.{result}", {n.name for n in self.nodes})
+        return MNNode(name, SWITCH, (source,), (result,), source=node.source, segment=node.segment)
+
+
+def insert_switches(graph: MNGraph) -> MNGraph:
+    """Put a switch before and behind every operand of an anchored node.
+
+    A constant that only one node reads needs none: the host lays it out.
+    """
+    uses: dict[str, int] = {}
+    for node in graph.nodes:
+        for name in set(node.inputs):
+            uses[name] = uses.get(name, 0) + 1
+    given = {name for _, name in graph.outputs}
+    work = _Inserting(graph, set(graph.values), uses)
+    for node in graph.nodes:
+        if not is_anchored(node):
+            work.nodes.append(node)
+            continue
+        inputs: dict[str, str] = {}
+        for name in dict.fromkeys(n for n in node.inputs if n):
+            alone = name in graph.constants and uses[name] == 1 and name not in given
+            inputs[name] = name if alone else work.private(name)
+            if not alone:
+                work.nodes.append(work.switch(name, inputs[name], node))
+        outputs = {name: work.private(name) for name in node.outputs if name}
+        work.nodes.append(
+            replace(
+                node,
+                inputs=tuple(inputs.get(name, name) for name in node.inputs),
+                outputs=tuple(outputs.get(name, name) for name in node.outputs),
+            )
+        )
+        for name, own in outputs.items():
+            work.nodes.append(work.switch(own, name, node))
+    return graph.with_values(work.values, nodes=tuple(work.nodes))
+
+
+def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:
+    """Put switches around the values whose layouts are given, so that nothing else is bound.
+
+    P0306 for a layout that is not legal for its value.
+    """
+    limits = layout_ranges(target)
+    on_device = graph.device_values()
+    for name, layout in wanted.items():
+        value = graph.values[name]
+        if name not in on_device:
+            raise error("P0306", value=name, reason="it is not on the device")
+        try:
+            layout.check(value.shape, value.dtype, limits, target.words("dram"))
+        except GraphError as problem:
+            raise error("P0306", value=name, reason=problem.message) from problem
+        graph = _around(graph, name)
+    return graph
+
+
+def _around(graph: MNGraph, name: str) -> MNGraph:
+    work = _Inserting(graph, set(graph.values), {})
+    inner, outer = work.private(name), work.private(name)
+    made = graph.producers().get(name)
+    users = [
+        n for n in graph.nodes if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
+    ]
+    if made is not None and (made.side is Side.HOST or made.op == SWITCH):
+        made = None  # what comes from the host or a switch is bound to nothing
+    for node in graph.nodes:
+        changed = node
+        if node.side is Side.DEVICE and node.op != SWITCH and name in node.inputs:
+            if node is users[0]:
+                work.nodes.append(work.switch(name, outer, node))
+            changed = replace(changed, inputs=tuple(outer if n == name else n for n in node.inputs))
+        if node is made:
+            outputs = tuple(inner if n == name else n for n in node.outputs)
+            work.nodes += [replace(changed, outputs=outputs), work.switch(inner, name, node)]
+        else:
+            work.nodes.append(changed)
+    used = {n for node in work.nodes for n in (*node.inputs, *node.outputs)}
+    values = {n: v for n, v in work.values.items() if n in used}
+    return graph.with_values(values, nodes=tuple(work.nodes))
+
+
+def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
+    """Replace every switch by its passes, or by nothing."""
+    alias: dict[str, str] = {}
+    nodes: list[MNNode] = []
+    values = dict(graph.values)
+    taken = {node.name for node in graph.nodes}
+    for node in graph.nodes:
+        if node.op != SWITCH or dict(node.attributes).get(LEVEL):
+            nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
+            continue
+        source = alias.get(node.inputs[0], node.inputs[0])
+        result = node.outputs[0]
+        one, other = values[source], values[result]
+        assert one.layout is not None
+        assert other.layout is not None
+        plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target)
+        before = source
+        for number, step in enumerate(plan):
+            last = number == len(plan) - 1
+            name = result if last else fresh(f"{result}.{step.level.value}", values)
+            if not last:
+                values[name] = replace(
+                    other,
+                    name=name,
+                    layout=step.layout,
+                    num_lw=step.layout.num_lw(target.cycles),
+                )
+            called = node.name if last else fresh(f"{node.name}.{step.level.value}", taken)
+            taken.add(called)
+            nodes.append(
+                replace(
+                    node,
+                    name=called,
+                    inputs=(before,),
+                    outputs=(name,),
+                    attributes=((LEVEL, step.level.value),),
+                )
+            )
+            before = name
+        if not plan:
+            # The same places; digits that no index meets may differ.
+            alias[result] = source
+            del values[result]
+    outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
+    return replace(graph, nodes=tuple(nodes), values=values, outputs=outputs)

@@ -1,0 +1,218 @@
+"""The plan of a layout switch: which passes, in which order.
+
+A pass settles one level: digits that must not stay leave for Addr, digits that belong there and
+are in Addr come in, copies are made. The order of the levels is found by a shortest path over the
+layouts in between; a pass costs the steps of its code. Digits that the two layouts cut differently
+meet in Addr, where any cut is one of addresses.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+
+from ..errors import GraphError, error
+from ..graph.digits import (
+    Digit,
+    Part,
+    Segment,
+    all_ranges,
+    copied_digits,
+    make_layout,
+    parts,
+    primes,
+    segments,
+)
+from ..graph.dtypes import MNDtype
+from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.verify import layout_ranges
+from ..layers.switch.code import pass_steps
+from ..layers.switch.passes import NoPassError
+from ..machine import Target
+
+LEVELS = (Level.W, *reversed(UNIT_LEVELS))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass over ``level``, after which the value has ``layout``."""
+
+    level: Level
+    layout: Layout
+    steps: int
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where each segment's parts are, and on which digits of each level there are copies.
+
+    A segment in ``result`` form has the parts of the wanted layout. Strides in Addr do not count.
+    """
+
+    parts: tuple[tuple[Part, ...], ...]
+    wanted_form: tuple[bool, ...]
+    copies: tuple[tuple[Level, frozenset[Digit]], ...]
+
+
+@lru_cache(maxsize=4096)
+def plan_switch(
+    source: Layout, result: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> tuple[Pass, ...]:
+    """Return the cheapest passes from ``source`` to ``result``. P0305 if LM is too small."""
+    return _Search(source, result, shape, dtype, target).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        source: Layout,
+        result: Layout,
+        shape: tuple[int, ...],
+        dtype: MNDtype,
+        target: Target,
+    ):
+        self.source, self.result, self.shape, self.dtype = source, result, shape, dtype
+        self.target = target
+        self.ranges = all_ranges(target.level_range, dtype)
+        self.limits = layout_ranges(target)
+        self.segments = segments(source, result, shape)
+        self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
+
+    def run(self) -> tuple[Pass, ...]:
+        start = _State(
+            tuple(_placed(s.source) for s in self.segments),
+            tuple(_alike(s) for s in self.segments),
+            tuple((lv, copied_digits(self.source, lv, self.ranges)) for lv in LEVELS),
+        )
+        if self._done(start):
+            return self._last(start)
+        order = count()
+        queue: list[tuple[int, int, _State, tuple[Pass, ...]]] = [(0, next(order), start, ())]
+        best: dict[_State, int] = {}
+        while queue:
+            cost, _, state, done = heapq.heappop(queue)
+            if self._done(state):
+                return done
+            if best.get(state, cost + 1) <= cost:
+                continue
+            best[state] = cost
+            before = done[-1].layout if done else self.source
+            for level, after in self._next(state):
+                if after == state:
+                    continue
+                layout = self.result if self._done(after) else self._layout(after)
+                if layout.num_lw(self.target.cycles) > self.target.words("lm0"):
+                    continue
+                try:
+                    layout.check(self.shape, self.dtype, self.limits, self.target.words("lm0"))
+                    steps = pass_steps(before, layout, self.shape, self.dtype, level, self.target)
+                except (GraphError, NoPassError):
+                    continue  # words are packed wholly or not at all: another order will do
+                found = (*done, Pass(level, layout, steps))
+                heapq.heappush(queue, (cost + steps, next(order), after, found))
+        raise error("P0305", source=str(self.source), result=str(self.result))
+
+    def _last(self, state: _State) -> tuple[Pass, ...]:
+        """Return what is left where every digit is on its level: addresses."""
+        if _addresses(self.source, self.shape) == _addresses(self.result, self.shape):
+            return ()
+        steps = pass_steps(self.source, self.result, self.shape, self.dtype, Level.PE, self.target)
+        return (Pass(Level.PE, self.result, steps),)
+
+    def _done(self, state: _State) -> bool:
+        copies = dict(state.copies)
+        return all(self.goal[lv] <= copies[lv] for lv in LEVELS) and all(
+            form and now == _placed(segment.result)
+            for now, form, segment in zip(
+                state.parts, state.wanted_form, self.segments, strict=True
+            )
+        )
+
+    def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
+        """Yield every pass: settle a level, or take all words apart."""
+        for level in LEVELS:
+            yield level, self._settle(state, level)
+        apart = tuple(
+            tuple(_in_addr(p) if p.level is Level.W else p for p in now) for now in state.parts
+        )
+        copies = {**dict(state.copies), Level.W: frozenset(primes(self.ranges[Level.W]))}
+        yield Level.W, _State(apart, state.wanted_form, tuple((lv, copies[lv]) for lv in LEVELS))
+
+    def _settle(self, state: _State, level: Level) -> _State:
+        """Return the state after a pass over ``level``."""
+        moved: list[tuple[Part, ...]] = []
+        forms: list[bool] = []
+        for segment, now, form in zip(self.segments, state.parts, state.wanted_form, strict=True):
+            if not form and all(p.level in (Level.ADDR, level) for p in now):
+                now, form = tuple(_in_addr(p) for p in segment.result), True
+            if form:
+                now = tuple(
+                    self._move(p, w, level)
+                    for p, w in zip(now, _placed(segment.result), strict=True)
+                )
+            else:
+                now = tuple(_in_addr(p) if p.level is level else p for p in now)
+            moved.append(now)
+            forms.append(form)
+        copies = dict(state.copies)
+        copies[level] = self.goal[level]
+        if level is Level.W:
+            inside = [p for now in moved for p in now if p.level is Level.W]
+            wanted = [p for s in self.segments for p in s.result if p.level is Level.W]
+            if len(inside) != len(wanted):
+                # Words are packed wholly or not at all.
+                moved = [
+                    tuple(_in_addr(p) if p.level is Level.W else p for p in now) for now in moved
+                ]
+                inside = []
+            copies[level] = frozenset(primes(self.ranges[level]))
+            if inside:
+                copies[level] = frozenset()
+            elif not wanted and self.result.on(Level.W):
+                # The result packs digits that no index meets.
+                copies[level] = frozenset()
+        return _State(tuple(moved), tuple(forms), tuple((lv, copies[lv]) for lv in LEVELS))
+
+    @staticmethod
+    def _move(part: Part, wanted: Part, level: Level) -> Part:
+        if part.level is level and part != wanted:
+            part = _in_addr(part)
+            if wanted.level is level:
+                return wanted
+        if part.level is Level.ADDR and wanted.level is level:
+            return wanted
+        return part
+
+    def _layout(self, state: _State) -> Layout:
+        """Return a layout for ``state``, dense in Addr."""
+        placed: dict[int, list[Part]] = {}
+        stride = 1
+        for segment, now in zip(self.segments, state.parts, strict=True):
+            for part in now:
+                if part.level is Level.ADDR:
+                    part = Part(part.lo, part.size, Level.ADDR, stride)
+                    stride *= part.size
+                placed.setdefault(segment.axis, []).append(part)
+        return make_layout(len(self.shape), placed, dict(state.copies), self.ranges)
+
+
+def _in_addr(part: Part) -> Part:
+    return Part(part.lo, part.size, Level.ADDR, 0)
+
+
+def _placed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Parts without the strides of Addr."""
+    return tuple(_in_addr(p) if p.level is Level.ADDR else p for p in parts)
+
+
+def _alike(segment: Segment) -> bool:
+    """Whether both layouts cut the segment alike."""
+    ours, theirs = ([(p.lo, p.size) for p in side] for side in (segment.source, segment.result))
+    return ours == theirs
+
+
+def _addresses(layout: Layout, shape: tuple[int, ...]) -> list[tuple[Part, ...]]:
+    return [tuple(found) for found in parts(layout, shape)]

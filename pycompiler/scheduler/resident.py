@@ -1,0 +1,322 @@
+"""Schedulers that keep values in LM: ``reuse_consecutive`` and ``spill_opt``.
+
+Both walk the nodes in order and know which values have a copy in LM0 or LM1. An operand is
+downloaded only if it has none. ``reuse_consecutive`` keeps what the next node reads;
+``spill_opt`` keeps what fits, and gives up first what is read furthest in the future. A value that
+is given up and has no copy in DRAM is written there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..errors import PycompilerError, error
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
+from ..layers.base import Placement, distinct
+from ..layers.local_copy import COPY
+from ..layers.registry import LAYERS
+from ..layers.transfer import DOWNLOAD, UPLOAD
+from ..machine import Target
+from ..pfvm.names import fresh
+from .address import plan_addresses
+
+_OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
+#: Shares of LM that are tried: packing addresses may need more room than the words alone.
+_SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
+
+
+def schedule_resident(
+    graph: MNGraph,
+    target: Target,
+    *,
+    consecutive: bool,
+    share: float = 1.0,
+    overrides: Mapping[str, Mapping[str, str]] | None = None,
+) -> MNGraph:
+    """Place moves between DRAM and LM. ``share`` of LM may be used. P0301, P0304 if it is small.
+
+    ``consecutive`` keeps only what the next node reads.
+    """
+    problem: PycompilerError | None = None
+    for part in _SHARES:
+        try:
+            scheduled = _Walk(graph, target, consecutive, part * share, overrides or {}).run()
+            plan_addresses(scheduled, target)
+        except PycompilerError as found:
+            if found.code not in ("P0304", "P0301"):
+                raise
+            problem = problem or found
+        else:
+            return scheduled
+    assert problem is not None
+    raise problem
+
+
+@dataclass
+class _Copies:
+    """Where one value is: names of its copies by bank, and whether DRAM has it."""
+
+    banks: dict[Location, str] = field(default_factory=dict)
+    dram: bool = False
+
+
+class _Walk:
+    def __init__(
+        self,
+        graph: MNGraph,
+        target: Target,
+        consecutive: bool,
+        share: float,
+        overrides: Mapping[str, Mapping[str, str]],
+    ):
+        self.banks = {
+            name: Location(facts["location"])
+            for name, facts in overrides.items()
+            if facts.get("location") in ("LM0", "LM1")
+        }
+        self.graph, self.target, self.consecutive = graph, target, consecutive
+        self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
+        self.names = set(graph.values)
+        self.values: dict[str, MNValue] = {}
+        self.origin: dict[str, str] = {}
+        self.where: dict[str, _Copies] = {}
+        self.nodes: list[MNNode] = []
+        self.uses: dict[str, list[int]] = {}
+        self.node_names = {node.name for node in graph.nodes}
+        for index, node in enumerate(graph.nodes):
+            for name in dict.fromkeys(node.inputs):
+                self.uses.setdefault(name, []).append(index)
+        kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+        self.kept = kept
+        for name in (*graph.inputs, *graph.constants):
+            self.where[name] = _Copies(dram=True)
+        self.in_dram = {
+            name for name, value in graph.values.items() if value.location is Location.DRAM
+        }
+
+    def run(self) -> MNGraph:
+        """Return the graph with its moves."""
+        segment: int | None = None
+        for index, node in enumerate(self.graph.nodes):
+            if node.segment != segment:
+                # What crosses segments lies in DRAM.
+                for copies in self.where.values():
+                    copies.banks.clear()
+                segment = node.segment
+            if node.side is Side.HOST:
+                self.nodes.append(node)
+                for name in node.outputs:
+                    self.where[name] = _Copies(dram=True)
+                continue
+            self._run_node(index, node)
+        self._check_banks()
+        made = {name for node in self.nodes for name in (*node.inputs, *node.outputs)}
+        on_device = self.graph.device_values()
+        values: dict[str, MNValue] = {}
+        for name, value in self.graph.values.items():
+            if name not in on_device:
+                values[name] = value
+            elif name in made or name in self.kept:
+                values[name] = replace(value, location=Location.DRAM)
+        return replace(
+            self.graph,
+            values={**values, **self.values},
+            nodes=tuple(self.nodes),
+            stage=Stage.SCHEDULED,
+        )
+
+    def _check_banks(self) -> None:
+        there = {(self.origin[name], value.location) for name, value in self.values.items()}
+        for name, bank in self.banks.items():
+            if (name, bank) not in there:
+                raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
+
+    # -- one node ----------------------------------------------------------------------------
+
+    def _run_node(self, index: int, node: MNNode) -> None:
+        inputs = distinct([name for name in node.inputs if name])
+        placement = self._placement(node, inputs)
+        banks = dict(zip(inputs, placement.inputs, strict=True))
+        taken = None if placement.inplace is None else node.inputs[placement.inplace]
+        self._make_room(index, node, banks, placement, taken)
+        local = {name: self._bring(name, bank, node) for name, bank in banks.items()}
+        if taken is not None and self._next_use(taken, index) is not None:
+            self._save(taken, banks[taken], node, index)
+        results: dict[str, str] = {}
+        for name, bank in zip(node.outputs, placement.outputs, strict=True):
+            if name:
+                results[name] = self._new(name, bank, node)
+        if taken is not None:
+            self.where[taken].banks.pop(banks[taken], None)
+        self.nodes.append(
+            replace(
+                node,
+                inputs=tuple(local.get(name, name) for name in node.inputs),
+                outputs=tuple(results.get(name, name) for name in node.outputs),
+                inplace=placement.inplace,
+            )
+        )
+        for name, bank in zip(node.outputs, placement.outputs, strict=True):
+            self.where[name] = _Copies({bank: results[name]})
+            if name in self.in_dram:
+                self._upload(name, node)
+        self._forget(index)
+
+    def _placement(self, node: MNNode, inputs: Sequence[str]) -> Placement:
+        """Return the layer's placement or its mirror image: the one that moves less."""
+        wanted = LAYERS[node.op].place(node, self.graph)
+        mirrored = Placement(
+            tuple(_OTHER[bank] for bank in wanted.inputs),
+            tuple(_OTHER[bank] for bank in wanted.outputs),
+            wanted.inplace,
+        )
+
+        def moved(placement: Placement) -> int:
+            total = 0
+            for name, bank in zip(inputs, placement.inputs, strict=True):
+                copies = self.where[name].banks
+                if copies and bank not in copies:
+                    total += self.graph.values[name].num_lw or 0
+            return total
+
+        def astray(placement: Placement) -> int:
+            pairs = zip(node.outputs, placement.outputs, strict=True)
+            return sum(self.banks.get(name, bank) is not bank for name, bank in pairs)
+
+        return min((wanted, mirrored), key=lambda found: (astray(found), moved(found)))
+
+    def _bring(self, name: str, bank: Location, node: MNNode) -> str:
+        """Return a copy of ``name`` in ``bank``."""
+        copies = self.where[name]
+        if bank in copies.banks:
+            return copies.banks[bank]
+        made = self._new(name, bank, node)
+        other = copies.banks.get(_OTHER[bank])
+        if other is not None:
+            self.nodes.append(self._move(COPY, other, made, node))
+        else:
+            self.nodes.append(self._move(DOWNLOAD, name, made, node))
+        copies.banks[bank] = made
+        return made
+
+    def _save(self, name: str, bank: Location, node: MNNode, index: int) -> None:
+        """Keep a value whose copy in ``bank`` is about to be overwritten."""
+        copies = self.where[name]
+        if copies.dram or any(other is not bank for other in copies.banks):
+            return
+        words = self.graph.values[name].num_lw or 0
+        following = index + 1
+        soon = self._next_use(name, index) == following
+        if (soon or not self.consecutive) and self._used(_OTHER[bank]) + words <= self.room[
+            _OTHER[bank]
+        ]:
+            made = self._new(name, _OTHER[bank], node)
+            self.nodes.append(self._move(COPY, copies.banks[bank], made, node))
+            copies.banks[_OTHER[bank]] = made
+        else:
+            self._upload(name, node)
+
+    def _new(self, name: str, bank: Location, node: MNNode) -> str:
+        value = self.graph.values[name]
+        if (value.num_lw or 0) > self.target.words(bank.memory):
+            shape = "(" + ", ".join(map(str, value.shape)) + ")"
+            raise error(
+                "P0301",
+                place=node.place,
+                value=name,
+                share=value.num_lw,
+                memory=bank.memory,
+                capacity=self.target.words(bank.memory),
+                shape=shape,
+                node=f"{node.op} `{node.name}`",
+            )
+        made = fresh(f"{name}.{bank.memory}", self.names)
+        self.origin[made] = name
+        self.names.add(made)
+        self.values[made] = replace(value, name=made, location=bank)
+        return made
+
+    def _move(self, op: str, source: str, result: str, node: MNNode) -> MNNode:
+        verb = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy"}[op]
+        which = result if op == UPLOAD else source
+        name = fresh(f"{node.name}.{verb}.{which}", self.node_names)
+        self.node_names.add(name)
+        return MNNode(name, op, (source,), (result,), source=node.source, segment=node.segment)
+
+    def _upload(self, name: str, node: MNNode) -> None:
+        copies = self.where[name]
+        if not copies.dram:
+            self.nodes.append(self._move(UPLOAD, next(iter(copies.banks.values())), name, node))
+            copies.dram = True
+
+    # -- room --------------------------------------------------------------------------------
+
+    def _used(self, bank: Location) -> int:
+        return sum(
+            self.graph.values[name].num_lw or 0
+            for name, copies in self.where.items()
+            if bank in copies.banks
+        )
+
+    def _next_use(self, name: str, index: int) -> int | None:
+        return next((use for use in self.uses.get(name, ()) if use > index), None)
+
+    def _make_room(
+        self,
+        index: int,
+        node: MNNode,
+        banks: dict[str, Location],
+        placement: Placement,
+        taken: str | None,
+    ) -> None:
+        """Give up copies until what the node needs fits."""
+        for bank in _OTHER:
+            needed = sum(
+                self.graph.values[name].num_lw or 0
+                for name, wanted in banks.items()
+                if wanted is bank and bank not in self.where[name].banks
+            )
+            needed += sum(
+                self.graph.values[name].num_lw or 0
+                for name, wanted in zip(node.outputs, placement.outputs, strict=True)
+                if wanted is bank and not (taken is not None and name == node.outputs[0])
+            )
+            while self._used(bank) + needed > self.room[bank]:
+                victims = [
+                    name
+                    for name, copies in self.where.items()
+                    if bank in copies.banks and banks.get(name) is not bank
+                ]
+                if not victims:
+                    break
+                self._evict(self._furthest(victims, index), bank, node, index)
+
+    def _furthest(self, names: Sequence[str], index: int) -> str:
+        """Return the value to give up: read last; of two alike, the one that costs no upload."""
+
+        def rank(name: str) -> tuple[int, bool]:
+            use = self._next_use(name, index - 1)
+            return (1 << 60 if use is None else use), self.where[name].dram
+
+        return max(names, key=rank)
+
+    def _evict(self, name: str, bank: Location, node: MNNode, index: int) -> None:
+        copies = self.where[name]
+        if self._next_use(name, index - 1) is not None and len(copies.banks) == 1:
+            self._upload(name, node)
+        del copies.banks[bank]
+
+    def _forget(self, index: int) -> None:
+        """Drop copies nobody reads any more; with ``consecutive`` all but the next node's."""
+        following = self.graph.nodes[index + 1] if index + 1 < len(self.graph.nodes) else None
+        node = self.graph.nodes[index]
+        for name, copies in self.where.items():
+            if not copies.banks:
+                continue
+            use = self._next_use(name, index)
+            if use is None:
+                copies.banks.clear()
+            elif self.consecutive and (following is None or name not in following.inputs):
+                self._upload(name, node)
+                copies.banks.clear()

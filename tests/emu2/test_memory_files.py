@@ -1,0 +1,199 @@
+"""Memory files: regions to load and to save, under `emu2 run` and under the vendor's name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emu2
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+# PDM words 0..127 to the DRAM of group 2, what lies in DRAM 1 to PDM 3.
+PROGRAM = "mvp/n128 $p0@0 $d64@2\nmvp/n64 $d128@1 $p64@3\n"
+
+
+def call(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def emu2_run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    code = "from emu2 import cli; cli.main()"
+    return call(code, "run", "program.vsm", *arguments, cwd=cwd)
+
+
+def gpfn3(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    code = "from emu2 import words_cli; words_cli.run_gpfn3_package_main()"
+    return call(code, "-i", "program.asm", *arguments, cwd=cwd)
+
+
+@pytest.fixture(params=[emu2_run, gpfn3])
+def run(request: pytest.FixtureRequest) -> Run:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "program.vsm").write_text(PROGRAM)
+    (tmp_path / "program.asm").write_text("".join(f"m {line}\n" for line in PROGRAM.splitlines()))
+    return tmp_path
+
+
+def words(start: int, count: int) -> bytes:
+    return np.arange(start, start + count, dtype=">u8").tobytes()
+
+
+def write(path: Path, **lists: list[dict[str, Any]]) -> str:
+    path.write_text(json.dumps(lists))
+    return path.name
+
+
+def test_every_region(folder: Path, run: Run) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "in.bin").write_bytes(words(1, 128))
+    (folder / "more.bin").write_bytes(words(500, 64))
+    config = write(
+        folder / "memory.json",
+        load=[
+            {"region": "pdm0", "file": "data/in.bin"},
+            {"region": "dram1", "file": "more.bin", "offset": 1024, "length": 256},
+        ],
+        save=[
+            {"region": "dram2", "file": "out.bin", "offset": 512, "length": 1024},
+            {"region": "pdm3", "file": "data/pdm3.bin", "offset": 504, "length": 528},
+        ],
+    )
+    done = run("-c", config, "--offchip-memory-init", "zero", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (folder / "out.bin").read_bytes() == words(1, 128)
+    expected = bytes(8) + words(500, 32) + bytes(33 * 8)
+    assert (folder / "data" / "pdm3.bin").read_bytes() == expected
+
+
+def test_one_file_for_each_direction(folder: Path, run: Run) -> None:
+    (folder / "in.bin").write_bytes(words(1, 128))
+    first = write(folder / "load.json", load=[{"region": "pdm0", "file": "in.bin"}])
+    save = [{"region": "dram2", "file": "out.bin", "offset": 512, "length": 64}]
+    second = write(folder / "save.json", save=save)
+    done = run("--load-memory-file", first, "--save-memory-file", second, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.bin").read_bytes() == words(1, 8)
+
+
+def test_one_file_named_for_everything(folder: Path, run: Run) -> None:
+    (folder / "in.bin").write_bytes(words(1, 128))
+    config = write(
+        folder / "memory.json",
+        load=[{"region": "pdm0", "file": "in.bin"}],
+        save=[{"region": "dram2", "file": "out.bin", "offset": 512, "length": 64}],
+    )
+    same = ["--load-memory-file", config, "--save-memory-file", config]
+    for arguments in (same, ["-c", config, *same]):
+        (folder / "out.bin").unlink(missing_ok=True)
+        done = run(*arguments, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert (folder / "out.bin").read_bytes() == words(1, 8)
+
+
+def test_regions_without_a_file(folder: Path, run: Run) -> None:
+    """As public configurations have them: the data lie in the files of the two options."""
+    (folder / "in.bin").write_bytes(words(1, 128) + words(700, 64))
+    config = write(
+        folder / "memory.json",
+        load=[
+            {"region": "pdm0", "offset": 0, "length": 1024},
+            {"region": "dram1", "offset": 1024, "length": 512},
+        ],
+        save=[
+            {"region": "dram2", "offset": 512, "length": 1024},
+            {"region": "pdm3", "offset": 512, "length": 16},
+        ],
+    )
+    data = ["--load-memory-file", "in.bin", "--save-memory-file", "out.bin"]
+    done = run("-c", config, *data, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.bin").read_bytes() == words(1, 128) + words(700, 2)
+    # Saved without the option they get files of their own.
+    (folder / "out.bin").unlink()
+    assert run("-c", config, *data[:2], cwd=folder).returncode == 0
+    assert (folder / "dram2.bin").read_bytes() == words(1, 128)
+    assert (folder / "pdm3.bin").read_bytes() == words(700, 2)
+
+
+def test_a_whole_region(folder: Path, run: Run) -> None:
+    config = write(folder / "memory.json", save=[{"region": "pdm1", "offset": (4 << 20) - 24}])
+    done = run("--save-memory-file", config, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "pdm1.bin").read_bytes() == bytes(24)
+
+
+ENTRY = {"region": "pdm0", "file": "in.bin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        ("{", "F0004", "memory.json"),
+        ("[]", "F0004", "memory.json"),
+        ({"load": [["pdm0", "in.bin"]]}, "F0004", "memory.json"),
+        ({"loads": []}, "F0004", "loads"),
+        ({"load": [{**ENTRY, "size": 8}]}, "F0004", "size"),
+        ({"load": [{"file": "in.bin"}]}, "F0004", "region"),
+        ({"load": [{**ENTRY, "offset": -8}]}, "F0004", "-8"),
+        ({"load": [{**ENTRY, "offset": "0"}]}, "F0004", "string"),
+        ({"load": [{**ENTRY, "region": "pdm4"}]}, "F0004", "pdm0 to pdm3"),
+        ({"load": [{**ENTRY, "region": "pdm"}]}, "F0004", "`pdm`"),
+        ({"load": [{**ENTRY, "region": "lm0"}]}, "F0004", "dram0 to dram3"),
+        ({"load": [{**ENTRY, "offset": 4}]}, "F0004", "multiples of 8"),
+        ({"load": [{**ENTRY, "length": 12}]}, "F0004", "multiples of 8"),
+        ({"load": [{**ENTRY, "length": 72}]}, "F0004", "64"),
+        ({"load": [{**ENTRY, "offset": (4 << 20) - 56}]}, "F0006", "4194304"),
+        ({"load": [{**ENTRY, "offset": 5 << 20}]}, "F0006", "4194304"),
+        ({"load": [{**ENTRY, "file": "odd.bin"}]}, "F0004", "multiples of 8"),
+        ({"load": [{**ENTRY, "file": "missing.bin"}]}, "F0001", "missing.bin"),
+        ({"load": [{"region": "pdm0"}]}, "F0004", "--load-memory-file"),
+        ({"save": [{**ENTRY, "length": (4 << 20) + 8}]}, "F0006", "4194304"),
+        ({"save": [{**ENTRY, "region": "dram7", "length": 8}]}, "F0004", "dram7"),
+        ({"save": [{**ENTRY, "length": 8}, {**ENTRY, "length": 16}]}, "F0004", "in.bin"),
+        ({"save": [{**ENTRY, "file": "no/such/out.bin", "length": 8}]}, "F0005", "out.bin"),
+    ],
+)
+def test_faults_are_one_diagnostic(
+    folder: Path, run: Run, text: Any, code: str, named: str
+) -> None:
+    (folder / "in.bin").write_bytes(words(1, 8))
+    (folder / "odd.bin").write_bytes(bytes(9))
+    (folder / "memory.json").write_text(text if isinstance(text, str) else json.dumps(text))
+    done = run("-c", "memory.json", "-d", "dump.txt", cwd=folder)
+    assert done.returncode == 1
+    assert done.stderr.count("error[") == 1
+    assert f"error[{code}]" in done.stderr
+    assert named in done.stderr
+    assert "help" in done.stderr
+    assert "Traceback" not in done.stderr
+    # Everything but the writing is checked before anything has run.
+    assert (folder / "dump.txt").exists() == (code == "F0005")
+
+
+def test_a_missing_memory_file(folder: Path, run: Run) -> None:
+    for option in ("-c", "--load-memory-file", "--save-memory-file"):
+        done = run(option, "missing.json", cwd=folder)
+        assert (done.returncode, "error[F0001]" in done.stderr) == (1, True)
+
+
+def test_nothing_is_loaded_if_anything_is_wrong(folder: Path) -> None:
+    (folder / "in.bin").write_bytes(words(1, 8))
+    entries = [ENTRY, {"region": "dram0", "file": "missing.bin"}]
+    config = write(folder / "memory.json", load=entries)
+    machine = emu2.Machine(emu2.Spec.load("mini"))
+    with pytest.raises(emu2.EmulatorError):
+        machine.load_memory_file(folder / config)
+    assert (machine.read("pdm", group=0, count=8) == 0).all()

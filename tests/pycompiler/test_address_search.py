@@ -1,0 +1,132 @@
+"""Placing buffers: nothing overlaps, nothing leaves its memory, and a full memory is filled."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packing import packed
+
+from pycompiler.scheduler.address_search import (
+    Buffer,
+    OutOfTimeError,
+    Place,
+    best_fit,
+    overlaps,
+    place,
+    place_in_one,
+)
+
+
+def load(buffers: list[Buffer]) -> int:
+    """The most that lives at one time."""
+    starts = {b.start for b in buffers}
+    return max((sum(b.size for b in buffers if b.start <= t < b.end) for t in starts), default=0)
+
+
+def check(buffers: list[Buffer], places: dict[str, Place], capacities: list[int]) -> None:
+    assert set(places) == {b.name for b in buffers}
+    assert not list(overlaps(buffers, places))
+    for buffer in buffers:
+        found = places[buffer.name]
+        assert found.bank in buffer.banks
+        assert found.offset % buffer.align == 0
+        assert 0 <= found.offset <= capacities[found.bank] - buffer.size
+
+
+@st.composite
+def lifetimes(draw: st.DrawFn) -> list[Buffer]:
+    made = []
+    for number in range(draw(st.integers(0, 14))):
+        start = draw(st.integers(0, 12))
+        end = start + draw(st.integers(1, 6))
+        made.append(
+            Buffer(
+                f"b{number}",
+                start,
+                end,
+                draw(st.integers(1, 20)),
+                draw(st.sampled_from([1, 1, 2, 4])),
+                draw(st.sampled_from([(0,), (1,), (0, 1)])),
+            )
+        )
+    return made
+
+
+@given(lifetimes())
+@settings(max_examples=60)
+def test_best_fit_places_everything(buffers: list[Buffer]) -> None:
+    offsets, size = best_fit(buffers)
+    alone = [replace(b, banks=(0,)) for b in buffers]
+    check(alone, {name: Place(0, at) for name, at in offsets.items()}, [size])
+    assert size >= load(buffers)
+
+
+@given(lifetimes(), st.integers(0, 40))
+@settings(max_examples=60)
+def test_two_banks(buffers: list[Buffer], spare: int) -> None:
+    capacities = [load([b for b in buffers if bank in b.banks]) + spare for bank in (0, 1)]
+    try:
+        found = place(buffers, capacities, seconds=2)
+    except OutOfTimeError:
+        return
+    if found is not None:
+        check(buffers, found, capacities)
+
+
+def brute_force(buffers: list[Buffer], capacity: int) -> bool:
+    """Whether some order in which every buffer lies as low as it can fits."""
+    for order in itertools.permutations(buffers):
+        at: dict[str, int] = {}
+        for buffer in order:
+            met = [
+                b for b in order if b.name in at and b.start < buffer.end and buffer.start < b.end
+            ]
+            floor = max((at[b.name] + b.size for b in met), default=0)
+            at[buffer.name] = -(-floor // buffer.align) * buffer.align
+        if all(at[b.name] + b.size <= capacity for b in buffers):
+            return True
+    return False
+
+
+@given(lifetimes(), st.integers(0, 3))
+@settings(max_examples=60)
+def test_the_answer_is_that_of_all_orders(buffers: list[Buffer], spare: int) -> None:
+    few = [replace(b, banks=(0,)) for b in buffers[:6]]
+    capacity = max(load(few) + spare, 1)
+    found = place_in_one(few, capacity)
+    assert (found is not None) == brute_force(few, capacity)
+    if found is not None:
+        check(few, {name: Place(0, at) for name, at in found.items()}, [capacity])
+
+
+@pytest.mark.parametrize(("seed", "count"), [(s, n) for n in (8, 16, 24) for s in range(6)])
+def test_a_full_memory_is_filled(seed: int, count: int) -> None:
+    buffers = packed(seed, count)
+    assert load(buffers) == 1 << 20
+    found = place_in_one(buffers, 1 << 20, seconds=60)
+    assert found is not None
+    check(buffers, {name: Place(0, at) for name, at in found.items()}, [1 << 20])
+    assert place_in_one(buffers, (1 << 20) - 1) is None
+
+
+def test_the_search_does_what_best_fit_cannot() -> None:
+    wins = 0
+    for seed in range(8):
+        buffers = packed(100 + seed, 20)
+        wins += best_fit(buffers)[1] > 1 << 20
+        assert place_in_one(buffers, 1 << 20, seconds=60) is not None
+    assert wins > 0
+
+
+def test_time_is_limited() -> None:
+    with pytest.raises(OutOfTimeError):
+        place_in_one(packed(1, 300), 1 << 20, seconds=0.0)
+
+
+def test_a_buffer_lives() -> None:
+    with pytest.raises(ValueError, match="live"):
+        place_in_one([Buffer("b", 3, 3, 1)], 4)

@@ -1,0 +1,15 @@
+"""docs/operators.md is what the registry says."""
+
+from __future__ import annotations
+
+from pycompiler.layers.document import PAGE, page
+from pycompiler.layers.registry import LAYERS
+
+
+def test_the_page_is_fresh() -> None:
+    assert PAGE.read_text() == page(), "stale: run `make manual`"
+
+
+def test_every_operator_is_on_the_page() -> None:
+    rows = {line.split("|")[1].strip() for line in page().splitlines() if line.startswith("| ")}
+    assert rows - {"operator"} == {op for op in LAYERS if not op.startswith("MNCore")}

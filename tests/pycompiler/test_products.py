@@ -1,0 +1,210 @@
+"""Matrix products and reductions against PyTorch and onnxruntime, over random shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import compiled, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from pycompiler.graph import Layout, MNDtype, parse_layout
+from pycompiler.graph.verify import violations
+from pycompiler.layers.registry import RULES
+from pycompiler.machine import load_target
+from pycompiler.pfvm.session import HostSession
+from pycompiler.tolerance import SUM, SUMS
+
+SIZES = st.sampled_from([1, 2, 3, 4, 7, 8, 10, 16, 17, 33])
+
+
+def one_node(
+    op: str,
+    inputs: dict[str, tuple[int, ...]],
+    constants: dict[str, np.ndarray],
+    outputs: int = 1,
+    **attributes: Any,
+) -> onnx.ModelProto:
+    """A model of one node that reads ``inputs``, then ``constants``."""
+    names = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, [*inputs, *constants], names, name="node", **attributes)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in names],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    for index in range(outputs):
+        model.graph.output[index].CopyFrom(inferred.graph.output[index])
+    return model
+
+
+def values(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def check(
+    model: onnx.ModelProto,
+    inputs: dict[str, np.ndarray],
+    wanted: np.ndarray,
+    limit: float,
+    machine: str,
+    **options: Any,
+) -> None:
+    """Results must be within ``limit`` of PyTorch's and onnxruntime's."""
+    result, report = compiled(model, machine, **options)
+    assert report["host_fallback"] == []
+    found = run(result, inputs, machine)["y0"]
+    other = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
+    assert found.shape == wanted.shape
+    for reference in (wanted, other):
+        assert np.abs(found.astype(np.float64) - reference).max(initial=0) <= limit
+
+
+@st.composite
+def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of the operands of a MatMul: batched, broadcast, or vectors."""
+    m, n, k = draw(SIZES), draw(SIZES), draw(SIZES)
+    batch = [draw(st.sampled_from([1, 2, 3])) for _ in range(draw(st.integers(0, 2)))]
+
+    def part(size: tuple[int, ...]) -> tuple[int, ...]:
+        own = [b if draw(st.booleans()) else 1 for b in batch]
+        return (*own[draw(st.integers(0, len(own))) if draw(st.booleans()) else 0 :], *size)
+
+    one = (k,) if draw(st.integers(0, 9)) == 0 else part((m, k))
+    other = (k,) if draw(st.integers(0, 9)) == 0 else part((k, n))
+    return one, other
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 6)])
+def test_matmul(mode: str, machine: str, examples: int) -> None:
+    @given(products(), st.booleans(), st.integers(0, 2**32 - 1))
+    @settings(max_examples=examples)
+    def case(shapes: tuple[tuple[int, ...], tuple[int, ...]], fixed: bool, seed: int) -> None:
+        given_values = values({"a": shapes[0], "b": shapes[1]}, seed)
+        constants = {"b": given_values.pop("b")} if fixed else {}
+        both = {**given_values, **constants}
+        wanted = np.matmul(both["a"].astype(np.float64), both["b"].astype(np.float64))
+        model = one_node("MatMul", {n: v.shape for n, v in given_values.items()}, constants)
+        most = [float(np.abs(both[name]).max()) for name in ("a", "b")]
+        bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+        limit = shapes[0][-1] * bound * most[0] * most[1]
+        check(model, given_values, wanted.astype(np.float32), limit, machine, float_dtype=mode)
+
+    case()
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("bias", [None, (9,), (1,), (1, 9), ()])
+def test_gemm(mode: str, transposed: tuple[int, int], bias: tuple[int, ...] | None) -> None:
+    m, n, k = 6, 9, 21
+    shapes = {
+        "a": (k, m) if transposed[0] else (m, k),
+        "b": (n, k) if transposed[1] else (k, n),
+    }
+    if bias is not None:
+        shapes["c"] = bias
+    made = values(shapes, 3)
+    a, b = (made[x].T if flag else made[x] for x, flag in zip("ab", transposed, strict=True))
+    wanted = torch.from_numpy(a) @ torch.from_numpy(b) + torch.from_numpy(
+        made.get("c", np.zeros(()))
+    )
+    fixed = {name: made.pop(name) for name in ("b", "c") if name in made}
+    model = one_node("Gemm", {"a": shapes["a"]}, fixed, transA=transposed[0], transB=transposed[1])
+    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    limit = (k + 1) * bound * float(np.abs(a).max() * np.abs(b).max())
+    check(model, made, wanted.float().numpy(), limit, "mini", float_dtype=mode)
+
+
+def test_large_values_do_not_meet_what_padding_holds() -> None:
+    # A quotient by zero in the padding of a contracted axis must not spoil the block.
+    nodes = [
+        helper.make_node("Div", ["x", "d"], ["q"], name="q"),
+        helper.make_node("MatMul", ["q", "w"], ["y0"], name="p"),
+    ]
+    rng = np.random.default_rng(0)
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, (4, 13)) for n in "xd"],
+        [helper.make_tensor_value_info("y0", TensorProto.FLOAT, (4, 5))],
+        [numpy_helper.from_array(rng.standard_normal((13, 5)).astype(np.float32), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    inputs = {n: np.abs(v) + 0.5 for n, v in values({"x": (4, 13), "d": (4, 13)}, 1).items()}
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
+    for mode, limit in (("float", 1e-4), ("mixed", 0.5)):
+        check(model, inputs, wanted, limit, "mini", float_dtype=mode)
+
+
+def test_a_product_refuses_other_layouts() -> None:
+    model = one_node("MatMul", {"a": (8, 8), "b": (8, 8)}, {})
+    graph = compiled(model)[0].graph
+    target = load_target("mini")
+    product = next(node for node in graph.nodes if node.op == "MatMul")
+    value = graph.values[product.inputs[0]]
+    assert list(violations(graph, target, RULES)) == []
+    other: Layout = parse_layout("((8:8),(8:1); B@[W])")
+    assert value.dtype is MNDtype.FLOAT
+    from dataclasses import replace
+
+    broken = graph.with_values({value.name: replace(value, layout=other)})
+    assert any("only in" in problem for _, problem in violations(broken, target, RULES))
+
+
+REDUCE = {
+    "ReduceSum": lambda x, axes, keep: x.double().sum(axes, keep),
+    "ReduceMean": lambda x, axes, keep: x.double().mean(axes, keep),
+    "ReduceMax": lambda x, axes, keep: x.amax(axes, keep),
+    "ReduceMin": lambda x, axes, keep: x.amin(axes, keep),
+}
+
+
+@st.composite
+def reductions(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int]]:
+    shape = tuple(draw(SIZES) for _ in range(draw(st.integers(1, 4))))
+    while np.prod(shape) > 4096:
+        shape = shape[1:]
+    axes = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True))
+    return shape, [axis - len(shape) if draw(st.booleans()) else axis for axis in axes]
+
+
+@pytest.mark.parametrize("op", REDUCE)
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 25), ("mncore2", 5)])
+def test_reduction(op: str, machine: str, examples: int) -> None:
+    @given(reductions(), st.integers(0, 1), st.integers(0, 2**32 - 1))
+    @settings(max_examples=examples)
+    def case(what: tuple[tuple[int, ...], list[int]], keep: int, seed: int) -> None:
+        shape, axes = what
+        inputs = values({"x": shape}, seed)
+        wanted = REDUCE[op](torch.from_numpy(inputs["x"]), axes, bool(keep))
+        model = one_node(op, {"x": shape}, {"axes": np.array(axes)}, keepdims=keep)
+        count = int(np.prod([shape[axis] for axis in axes]))
+        exact = op in ("ReduceMax", "ReduceMin")
+        limit = 0 if exact else count * SUMS["Float", SUM] * float(np.abs(inputs["x"]).max())
+        check(model, inputs, wanted.float().numpy(), limit, machine)
+
+    case()
+
+
+@pytest.mark.parametrize("axes", [[0], [1], [0, 1], None])
+def test_reductions_across_the_chip(axes: list[int] | None) -> None:
+    inputs = values({"x": (96, 512)}, 5)
+    constants = {} if axes is None else {"axes": np.array(axes)}
+    model = one_node("ReduceSum", {"x": (96, 512)}, constants, keepdims=0)
+    wanted = inputs["x"].astype(np.float64).sum(None if axes is None else tuple(axes))
+    limit = inputs["x"].size * SUMS["Float", SUM] * 4
+    check(model, inputs, wanted.astype(np.float32), limit, "mncore2")

@@ -1,0 +1,202 @@
+"""Layout switches: random legal layouts of a tensor, one to the other, bit by bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pycompiler.emit.concat import concatenate
+from pycompiler.errors import PycompilerError
+from pycompiler.graph import (
+    Broadcast,
+    Layout,
+    Level,
+    Location,
+    MNDtype,
+    MNValue,
+    SubAxis,
+    TensorType,
+    parse_layout,
+)
+from pycompiler.graph.layout import UNIT_LEVELS
+from pycompiler.graph.verify import layout_ranges
+from pycompiler.layers.switch.code import pass_code
+from pycompiler.layers.switch.passes import NoPassError, moves
+from pycompiler.machine import Target, load_target
+from pycompiler.planners.layout import machine_digits
+from pycompiler.planners.switch import plan_switch
+
+DTYPES = (MNDtype.FLOAT, MNDtype.LONG, MNDtype.HALF, MNDtype.BYTE)
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
+BANKS = (Location.LM0, Location.LM1)
+
+
+def some_layout(
+    rng: random.Random, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> Layout:
+    """A legal layout of a tensor; the machine's digits and Addr digits in any order."""
+    for _ in range(200):
+        axes: list[list[SubAxis]] = [[] for _ in shape]
+        copies: list[Broadcast] = []
+        packed = bool(shape) and rng.random() < 0.7
+        digits = list(machine_digits(target, dtype.words_per_long))
+        rng.shuffle(digits)
+        reach = [1] * len(shape)
+        for digit in digits:
+            sub = SubAxis(digit.size, digit.level, digit.stride)
+            if digit.level is Level.W:
+                if packed:
+                    axis = rng.randrange(len(shape))
+                    axes[axis].append(sub)
+                    reach[axis] *= digit.size
+                continue
+            axis = rng.randrange(len(shape)) if shape else 0
+            if shape and rng.random() < 0.6 and reach[axis] < shape[axis]:
+                axes[axis].append(sub)
+                reach[axis] *= digit.size
+            elif rng.random() < 0.8:
+                copies.append(Broadcast(digit.level, digit.size, digit.stride))
+        places: list[tuple[int, int]] = []
+        for axis, size in enumerate(shape):
+            while reach[axis] < size:
+                part = rng.choice([2, 3, 4, 5, 7, -(-size // reach[axis])])
+                axes[axis].insert(rng.randrange(len(axes[axis]) + 1), SubAxis(part, Level.ADDR, 0))
+                reach[axis] *= part
+            places += [(axis, i) for i, s in enumerate(axes[axis]) if s.level is Level.ADDR]
+        rng.shuffle(places)
+        stride = 1
+        for axis, index in places:
+            part = axes[axis][index].size
+            axes[axis][index] = SubAxis(part, Level.ADDR, stride)
+            stride *= part
+        layout = Layout(tuple(map(tuple, axes)), tuple(copies))
+        try:
+            layout.check(shape, dtype, layout_ranges(target), target.words("lm0") // 2)
+        except PycompilerError:
+            continue
+        return layout
+    return Layout(tuple((SubAxis(size),) if size > 1 else () for size in shape))
+
+
+def elements(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> np.ndarray:
+    """Which element each word of LM holds, -1 where none: axes are units, address, word."""
+    ranges = {Level(k): v for k, v in target.level_range.items()}
+    words, step = dtype.words_per_long, target.cycles
+    out = np.full((*(ranges[lv] for lv in UNIT_LEVELS), layout.num_lw(step), words), -1)
+    levels = (*UNIT_LEVELS, Level.ADDR, Level.W)
+    index = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), int)
+    found = layout.coordinates(*index)
+    number = np.arange(max(1, prod(shape)))
+    own = [found.get(level, np.zeros_like(number)) for level in levels]
+    shifts = [(0,) * len(levels)]
+    entries = list(layout.copies({**ranges, Level.W: words}))
+    if not layout.on(Level.W) and all(entry.level is not Level.W for entry in entries):
+        entries.append(SubAxis(words, Level.W))
+    for entry in entries:
+        which = levels.index(entry.level)
+        shifts = [
+            (*shift[:which], shift[which] + digit * entry.stride, *shift[which + 1 :])
+            for shift in shifts
+            for digit in range(entry.size)
+        ]
+    for shift in shifts:
+        out[tuple(at + more for at, more in zip(own, shift, strict=True))] = number
+    return out
+
+
+def check(
+    one: Layout, other: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
+) -> int:
+    """Run the switch on random bits and compare every word; the number of passes."""
+    rng = np.random.default_rng(7)
+    bits, words = np.uint64(dtype.bits), dtype.words_per_long
+    most = 2**dtype.bits
+    values = rng.integers(0, most, max(1, prod(shape)), dtype=np.uint64, endpoint=False)
+    before = elements(one, shape, dtype, target)
+    junk = rng.integers(0, most, before.shape, dtype=np.uint64, endpoint=False)
+    data = np.where(before >= 0, values[before], junk)
+    packed = np.zeros(before.shape[:-1], np.uint64)
+    for word in range(words):
+        packed |= data[..., word] << bits * np.uint64(words - 1 - word)
+    machine = target.new_machine()
+    machine.write("lm0", np.ascontiguousarray(packed.reshape(*target.pe_shape, -1)))
+    value = MNValue("v", TensorType("x", shape), dtype, BANKS[0], one, one.num_lw(target.cycles))
+    plan = plan_switch(one, other, shape, dtype, target)
+    for number, step in enumerate(plan):
+        bank = BANKS[(number + 1) % 2]
+        lw = step.layout.num_lw(target.cycles)
+        following = replace(value, name=f"v{number}", layout=step.layout, num_lw=lw, location=bank)
+        code = pass_code(value, following, step.level, target)
+        addresses = {value.name: 0, following.name: 0}
+        text = concatenate([("n", "pass", code)], addresses, target).text
+        machine.run(target.assemble(text, "switch.vsm"))
+        value = following
+    assert value.layout == other or not plan
+    wanted = elements(other, shape, dtype, target)
+    found = machine.read(value.location.memory, count=wanted.shape[-2]).reshape(wanted.shape[:-1])
+    for word in range(words):
+        here = found >> bits * np.uint64(words - 1 - word) & np.uint64(most - 1)
+        held = wanted[..., word] >= 0
+        assert np.array_equal(here[held], values[wanted[..., word][held]]), f"{one} to {other}"
+    return len(plan)
+
+
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 150), ("mncore2", 25)])
+def test_any_layout_to_any_other(machine: str, examples: int) -> None:
+    target = load_target(machine)
+    beyond = 0
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=examples)
+    def switch(seed: int) -> None:
+        nonlocal beyond
+        rng = random.Random(seed)
+        dtype = rng.choice(DTYPES)
+        shape = tuple(rng.choice(SIZES) for _ in range(rng.randrange(4)))
+        one, other = (some_layout(rng, shape, dtype, target) for _ in range(2))
+        try:
+            check(one, other, shape, dtype, target)
+        except PycompilerError as problem:
+            # Axes that the two cut differently meet whole in every PE: too many are refused.
+            if problem.code != "P0305" or prod(shape) <= target.words("lm0") // 2:
+                raise
+            beyond += 1
+
+    switch()
+    assert beyond <= examples // 10
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shape", "most"),
+    [
+        ("((8_L2B:1,4:2,8_L1B:1),(2:1,4_PE:1,2_W:1))", None, (256, 16), 0),
+        ("((64:1),(4_PE:1,2_W:1))", "((64:1),(2:64,2_PE:1,2_W:1))", (64, 8), 1),
+        ("((16:1),(16_MAB:1,4_PE:1,2_W:1))", "((16_MAB:1),(16:1,4_PE:1,2_W:1))", (16, 128), 1),
+        ("((8_L1B:1,2:1),(4_PE:1,2_W:1))", "((16:1),(4_PE:1,2_W:1); B@[L1B])", (16, 8), 1),
+        ("((8_L2B:1,2:1),(4_PE:1,2_W:1))", "((8_L2B:1,2:1),(8:2); B@[W])", (16, 8), 2),
+    ],
+)
+def test_switches_worth_naming(
+    one: str, other: str | None, shape: tuple[int, ...], most: int
+) -> None:
+    target = load_target("mncore2")
+    source = parse_layout(one)
+    result = source if other is None else parse_layout(other)
+    assert check(source, result, shape, MNDtype.FLOAT, target) <= most
+
+
+def test_more_than_one_pass_can_do() -> None:
+    target = load_target("mncore2")
+    layouts: Sequence[Layout] = [
+        parse_layout(text) for text in ("((4_PE:1),(16_MAB:1))", "((4:1),(16_MAB:1))")
+    ]
+    with pytest.raises(NoPassError):
+        moves(*layouts, (4, 16), MNDtype.LONG, Level.MAB, target)
+    moves(*layouts, (4, 16), MNDtype.LONG, Level.PE, target)
