@@ -24,6 +24,7 @@ mod upper;
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Machine, Region};
+use crate::num::level::Level;
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
 pub use tags::{AssumedHost, Tags};
@@ -104,6 +105,7 @@ impl Engine {
     ) -> Result<(), RunError> {
         let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
         machine.check_usable().map_err(|e| at(0, e))?;
+        Level::check_wanted().map_err(|e| at(0, e))?;
         let ours = &self.lowering.spec().fingerprint;
         if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != *ours) {
             let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);

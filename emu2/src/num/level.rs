@@ -7,6 +7,7 @@
 // The one file with `unsafe`: see the proof in `Level::call`.
 #![allow(unsafe_code)]
 
+use crate::error::{Code, Error};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Names the clone to use: `baseline`, `v3` or `v4`.
@@ -101,6 +102,21 @@ impl Level {
         let level = wanted.or_else(|| Level::supported().last().copied()).unwrap_or(Level(Kind::Baseline));
         level.set();
         level
+    }
+
+    /// Refuses a level named by [`LEVEL_VARIABLE`] that this host has not.
+    ///
+    /// # Errors
+    /// [`Code::BadOption`] with the names of those it has.
+    pub fn check_wanted() -> Result<(), Error> {
+        let Some(name) = std::env::var_os(LEVEL_VARIABLE) else { return Ok(()) };
+        let supported = Level::supported();
+        if supported.iter().any(|level| level.name() == name) {
+            return Ok(());
+        }
+        let names: Vec<_> = supported.iter().map(|level| level.name()).collect();
+        let message = format!("{LEVEL_VARIABLE} is {name:?}; this host has {}", names.join(", "));
+        Err(Error::new(Code::BadOption, message))
     }
 
     /// Uses this level from now on, in all threads. Results do not depend on it.
