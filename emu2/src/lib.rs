@@ -9,6 +9,7 @@ pub mod asm;
 pub mod error;
 pub mod exec;
 pub mod host;
+pub mod limits;
 pub mod machine;
 pub mod num;
 pub mod report;

@@ -10,9 +10,9 @@ mod naive;
 mod targets;
 
 use emu2::asm::{assemble, Assembler, Policy, Program};
-use emu2::machine::Machine;
-use emu2::spec::{Mnemonic, Spec};
-use naive::check::{check, engine_lines, snapshot, Case, Verdict};
+use emu2::machine::{Machine, Region};
+use emu2::spec::{Mnemonic, Spec, Unit};
+use naive::check::{check, copy_to_t, engine_lines, snapshot, Case, Verdict};
 use naive::chip::Chip;
 use naive::choices::Choices;
 use naive::coverage::Coverage;
@@ -200,6 +200,42 @@ fn threads_and_regions_do_not_show() {
         assert!(results.iter().all(|r| *r == results[0]), "seed {seed}: the number of threads shows");
         let at = choices.below(program.items.len() as u64) as usize;
         assert!(run_pieces(seed, &cut(&program, at)) == results[0], "seed {seed}: a cut at {at} shows");
+    }
+}
+
+/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly.
+fn run_form(seed: u64, program: &Program, general: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
+    let spec = &program.spec;
+    let mut machine = Machine::new(spec.clone());
+    Fill::all(&Chip::new(spec), seed).apply(&mut machine, &mut Chip::new(spec));
+    let mut lines = Vec::new();
+    let form = if general { emu2::exec::run_general } else { emu2::exec::run };
+    form(&mut machine, program, &mut |get, machine| {
+        emu2::report::dump_lines(machine, get, &mut |line| {
+            lines.push(line.to_string());
+            Ok(())
+        })
+    })
+    .unwrap();
+    let state = snapshot(&machine);
+    let t = spec.memories.iter().position(|m| m.unit == Unit::Cycle).unwrap();
+    let region = Region { memory: t, units: [None; 5], addr: 0, count: spec.memories[t].words };
+    let path = |path| {
+        form(&mut machine, &copy_to_t(spec, path, t).unwrap(), &mut |_, _| Ok(())).unwrap();
+        machine.read(&region).unwrap()
+    };
+    (state, lines, (0..spec.forwards.len()).map(path).collect())
+}
+
+/// Neither ops that run on rows where they lie nor forwarding paths that are not updated show in the result.
+#[test]
+fn fast_forms_do_not_show() {
+    for seed in 0..if long() { 3000 } else { 60 } {
+        let mut choices = Choices::seeded(seed);
+        let table = &TABLES[seed as usize % 2];
+        let steps = 20 + choices.below(100) as usize;
+        let program = region(table, &mut choices, steps);
+        assert!(run_form(seed, &program, false) == run_form(seed, &program, true), "seed {seed}");
     }
 }
 

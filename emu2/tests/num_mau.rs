@@ -3,7 +3,8 @@
 
 mod num_reference;
 
-use emu2::num::mau::{d_fma, d_fma_r, f_fma, f_fma_r, h_fma, h_fma_r, mau_flags, MauNeg, MauOutput};
+use emu2::num::level::Level;
+use emu2::num::mau::{d_add, d_fma, d_fma_r, f_add, f_fma, f_fma_r, h_fma, h_fma_r, mau_flags, MauNeg, MauOutput};
 use num_reference::gen::{boundary, fused, Rng};
 use num_reference::{fma, lane, long, Fmt, D, F, H};
 use proptest::prelude::*;
@@ -57,12 +58,22 @@ fn run(fmt: Fmt, neg: MauNeg, lanes: &[[u64; 3]]) -> Vec<(u64, u64)> {
     }
 }
 
-/// Compares a batch with the reference; the number of cases, or the first difference.
+/// Compares a batch with the reference, with every clone of the kernels: all at once, and, so that no lane takes the exact
+/// path because of its neighbours, one by one. The number of cases, or the first difference.
 fn check(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]]) -> Result<usize, String> {
+    for level in Level::supported() {
+        level.set();
+        compare(kind, neg, lanes, run(kind.0, neg, lanes))?;
+        compare(kind, neg, lanes, lanes.iter().map(|case| run(kind.0, neg, &[*case])[0]).collect())?;
+    }
+    Ok(lanes.len())
+}
+
+fn compare(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]], all: Vec<(u64, u64)>) -> Result<(), String> {
     let (fmt, add, reduced, omit) = kind;
     let flip = |fmt: Fmt, on: bool, v: u64| v ^ u64::from(on) << (fmt.width() - 1);
     let out = if fmt == H { F } else { fmt };
-    for (&[a, b, c], got) in lanes.iter().zip(run(fmt, neg, lanes)) {
+    for (&[a, b, c], got) in lanes.iter().zip(all) {
         let (na, nb, nc) = (flip(fmt, neg.x, a), flip(fmt, neg.y, b), flip(add, neg.z, c));
         let want = (fma(fmt, add, out, omit, na, nb, nc), fma(fmt, add, reduced, omit, na, nb, nc));
         if got != want {
@@ -71,8 +82,24 @@ fn check(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]]) -> Result<
                 got.0, got.1, want.0, want.1
             ));
         }
+        // The sums have kernels of their own.
+        let sum = if b == fmt.one() { sums(fmt, neg, a, c) } else { None };
+        if let Some(sum) = sum.filter(|sum| *sum != want.0) {
+            return Err(format!("{fmt:?} {neg:?} {a:x} + {c:x}: got {sum:x}, want {:x}", want.0));
+        }
     }
-    Ok(lanes.len())
+    Ok(())
+}
+
+/// The sum kernels on one case.
+fn sums(fmt: Fmt, neg: MauNeg, a: u64, c: u64) -> Option<u64> {
+    let mut out = [0];
+    match fmt.width() {
+        32 => f_add(&[a << 32 | a], &[c << 32 | c], neg, &mut out),
+        64 => d_add(&[a], &[c], neg, &mut out),
+        _ => return None,
+    }
+    Some(out[0] >> (64 - fmt.width()))
 }
 
 #[test]

@@ -130,6 +130,19 @@ def test_comments_may_be_in_any_encoding(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, LINES, "")
 
 
+def test_a_processor_level_the_host_has_not_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = source(tmp_path, PROGRAM)
+    monkeypatch.setenv("EMU2_LEVEL", "baseline")
+    assert emu2("run", path).returncode == 0
+    monkeypatch.setenv("EMU2_LEVEL", "v9")
+    done = emu2("run", path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "R0009" in done.stderr
+    assert "baseline" in done.stderr
+
+
 def test_comments_alone_are_a_program(tmp_path: Path) -> None:
     done = emu2("run", source(tmp_path, "# nothing\n"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,10 +1,10 @@
-//! What an instruction of a PE line computes: one call per cycle on whole rows.
+//! What an instruction of a PE line computes: one call on whole rows, of one cycle or of all of them.
 
-use super::maps::{Meeting, PeRun};
+use super::maps::{part, write_wrapped, Meeting, PeRun, Reduce};
 use super::matrix::{MatrixAccess, Operands, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
-use crate::machine::L1b;
+use crate::machine::{L1b, Out};
 use crate::num::alu::{AluKernel, AluParams};
 use crate::num::lane::Lane;
 use crate::num::mau::{self, MauNeg, MauOutput};
@@ -27,7 +27,7 @@ pub(super) enum Compute {
     /// A MAU operation.
     Mau(MauOp),
     /// L1BM to PE.
-    Load { slot: usize, address: u64, runs: Arc<[PeRun]> },
+    Load(Load),
     /// PE to L1BM; the source path is the result.
     Store(Sent<Arc<[PeRun]>>),
     /// PE to L1BM through the reduction network; the source path is the result.
@@ -36,6 +36,15 @@ pub(super) enum Compute {
     MatrixWrite(MatrixAccess),
     /// Columns of a matrix register.
     MatrixRead(MatrixAccess),
+}
+
+/// Words that an L1BM instruction brings to the PEs.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) place: OwnPlace,
+    pub(super) runs: Arc<[PeRun]>,
+    /// Long words of the path that they fill.
+    pub(super) words: usize,
 }
 
 /// A written place in a memory of the L1B.
@@ -167,53 +176,81 @@ impl MauOp {
         }
     }
 
-    fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: &mut [u64]) {
+    /// Whether L1 of the result is always zero.
+    ///
+    /// guess: the second long word of a one-long-word result is 0.
+    fn narrow(&self) -> bool {
+        (self.lane, self.reduced) != (Lane::H, false)
+    }
+
+    fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: Out<'_>) {
         let zeros = rows.zeros;
-        let lanes = zeros.len();
-        let (ones, masked) = tmp.split_at_mut(lanes);
+        let length = zeros.len();
+        let (first, spare) = tmp.split_at_mut(length);
         let row = |at: Option<usize>| at.map(|at| sources[at].0);
         let mut x = row(self.x).unwrap_or(zeros);
         let z0 = row(self.z).unwrap_or(zeros);
         let z1 = self.z.map_or(zeros, |at| sources[at].1);
+        let o0 = out.l0;
         if let Some(product) = &self.matrix {
             let active: [bool; MAB_PES] = std::array::from_fn(|pe| self.multiplies(pe));
             let operands = Operands { x, z: (z0, z1), neg: self.negate, active };
-            return product.run(rows.l1b, &operands, self.reduced, out);
+            let o1 = out.l1.unwrap_or(&mut spare[..length]);
+            return product.run(rows.l1b, &operands, self.reduced, o0, o1);
+        }
+        // Sums of singles and doubles need no multiplier.
+        match (self.y, self.active, self.lane, self.reduced) {
+            (None, None, Lane::F, false) => return mau::f_add(x, z0, self.negate, o0),
+            (None, None, Lane::D, false) => return mau::d_add(x, z0, self.negate, o0),
+            _ => {}
         }
         if self.active.is_some() {
             // A PE that does not multiply has the product 0: its first factor is 0.
-            for (lane, (to, from)) in masked.iter_mut().zip(x).enumerate() {
-                *to = if self.multiplies(lane % self.pes) { *from } else { 0 };
+            let kept: [u64; MAB_PES] = std::array::from_fn(|pe| if self.multiplies(pe) { u64::MAX } else { 0 });
+            for (to, from) in first.chunks_exact_mut(MAB_PES).zip(x.chunks_exact(MAB_PES)) {
+                for (pe, to) in to.iter_mut().enumerate() {
+                    *to = from[pe] & kept[pe];
+                }
             }
-            x = &masked[..lanes];
+            x = first;
         }
+        let (second, spare) = spare.split_at_mut(length);
         let y = match row(self.y) {
             Some(y) => y,
             None => {
-                ones.fill(self.one);
-                &*ones
+                second.fill(self.one);
+                &*second
             }
         };
-        let (o0, o1) = out.split_at_mut(lanes);
         let (neg, omit) = (self.negate, self.omitted);
         match (self.lane, self.reduced) {
-            (Lane::H, false) => return mau::h_fma(x, y, z0, z1, neg, o0, o1),
+            (Lane::H, false) => mau::h_fma(x, y, z0, z1, neg, o0, out.l1.unwrap_or(&mut spare[..length])),
             (Lane::H, true) => mau::h_fma_r(x, y, z0, z1, neg, o0),
             (Lane::F, false) => mau::f_fma(x, y, z0, neg, omit, o0),
             (Lane::F, true) => mau::f_fma_r(x, y, z0, neg, omit, o0),
             (_, false) => mau::d_fma(x, y, z0, neg, omit, o0),
             (_, true) => mau::d_fma_r(x, y, z0, neg, omit, o0),
         }
-        // guess: the second long word of a one-long-word result is 0.
-        o1.fill(0);
     }
 }
 
-/// The state before the step, and a row of zeros as long as its rows.
+/// Planes of temporary rows that a call needs.
+pub(super) const SPARE_PLANES: usize = 3;
+
+/// The state before the step, and a row of zeros as long as the rows of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) l1b: &'a L1b,
     pub(super) zeros: &'a [u64],
+}
+
+/// What is known of the second long word of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Second {
+    Zero,
+    Any,
+    /// It is that of the first source.
+    Source,
 }
 
 impl Compute {
@@ -224,70 +261,132 @@ impl Compute {
         }
     }
 
-    /// Result path of cycle `c` into `out` (two rows); `tmp` holds two rows.
-    pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, c: usize, tmp: &mut [u64], out: &mut [u64]) {
-        let zeros = rows.zeros;
-        let lanes = zeros.len();
-        let source = |at: usize| sources.get(at).copied().unwrap_or((zeros, zeros));
+    /// What is known of L1 of the result; `plane`: long words of L0.
+    pub(super) fn second(&self, plane: usize) -> Second {
+        let zero = |zero: bool| if zero { Second::Zero } else { Second::Any };
         match self {
-            Compute::Alu { kernel, params, path } => {
-                let (x, y) = (source(0), source(1));
-                let (o0, o1) = out.split_at_mut(lanes);
-                kernel.run(params, x.0, y.0, o0);
-                if *path {
-                    kernel.run(params, x.1, y.1, o1);
-                } else {
-                    o1.copy_from_slice(x.1);
-                }
-            }
-            Compute::Constant(word) => out.fill(*word),
-            Compute::Rotate { distance, pes } => {
-                let (x0, x1) = source(0);
-                let (o0, o1) = out.split_at_mut(lanes);
-                for (out, x) in o0.chunks_exact_mut(*pes).zip(x0.chunks_exact(*pes)) {
-                    for (pe, out) in out.iter_mut().enumerate() {
-                        *out = x[(pe + distance) % pes];
+            Compute::Alu { path: true, .. } | Compute::Block { path: true, .. } => Second::Any,
+            Compute::Alu { .. } | Compute::Block { .. } | Compute::Rotate { .. } => Second::Source,
+            Compute::Store(_) | Compute::Reduce { .. } | Compute::MatrixWrite(_) => Second::Source,
+            Compute::Constant(word) => zero(*word == 0),
+            Compute::Mau(op) => zero(op.narrow()),
+            Compute::Load(load) => zero(load.runs.iter().all(|run| run.path + run.length <= plane)),
+            Compute::MatrixRead(access) => zero(access.halves() == 1),
+        }
+    }
+
+    /// Slot of the matrix register that is read or written.
+    pub(super) fn matrix_slot(&self) -> Option<usize> {
+        match self {
+            Compute::Mau(op) => op.matrix.map(|product| product.slot),
+            Compute::MatrixWrite(access) | Compute::MatrixRead(access) => Some(access.slot),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a matrix product: those take all cycles at once, wherever the rows lie.
+    pub(super) fn is_product(&self) -> bool {
+        matches!(self, Compute::Mau(MauOp { matrix: Some(_), .. }))
+    }
+
+    /// Whether it sends what the PEs hold to L1BM.
+    pub(super) fn sends(&self) -> bool {
+        matches!(self, Compute::Store(_) | Compute::Reduce { .. })
+    }
+
+    /// Whether it reads or writes memories of the L1B.
+    pub(super) fn in_l1bm(&self) -> bool {
+        self.sends() || matches!(self, Compute::Load(_))
+    }
+
+    /// Sends a path to L1BM, and to the turnaround register if `keep`.
+    pub(super) fn send(&self, path: Path<'_>, keep: bool, own: &mut [Vec<u64>], reduce: &mut Reduce) {
+        match self {
+            Compute::Store(sent) => {
+                for (place, runs) in sent.places(keep) {
+                    for run in runs.iter() {
+                        let words = part(path, run.path, run.length);
+                        write_wrapped(&mut own[place.slot], place.address + run.offset, words);
                     }
                 }
-                o1.copy_from_slice(x1);
             }
-            Compute::Block { kernel, path } => {
-                let (x0, x1) = source(0);
-                let (o0, o1) = out.split_at_mut(lanes);
-                kernel.run(x0, o0);
-                if *path {
-                    kernel.run(x1, o1);
-                } else {
-                    o1.copy_from_slice(x1);
+            Compute::Reduce { sent, kernel, meeting } => {
+                meeting.reduce(*kernel, path, reduce);
+                for (place, ()) in sent.places(keep) {
+                    write_wrapped(&mut own[place.slot], place.address, &reduce.out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Result of the rows from cycle `c` on into `out`; `tmp` holds [`SPARE_PLANES`] times as many rows. Not for
+    /// [`Compute::Load`], which has no rows to compute from.
+    pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, c: usize, tmp: &mut [u64], out: Out<'_>) {
+        let (x, y) = match sources {
+            [] => ((rows.zeros, rows.zeros), (rows.zeros, rows.zeros)),
+            [x] => (*x, (rows.zeros, rows.zeros)),
+            [x, y, ..] => (*x, *y),
+        };
+        match self {
+            Compute::Alu { kernel, params, path: true } => {
+                kernel.run(params, x.0, y.0, out.l0);
+                if let Some(l1) = out.l1 {
+                    kernel.run(params, x.1, y.1, l1);
+                }
+            }
+            Compute::Block { kernel, path: true } => {
+                kernel.run(x.0, out.l0);
+                if let Some(l1) = out.l1 {
+                    kernel.run(x.1, l1);
+                }
+            }
+            Compute::Constant(word) => {
+                out.l0.fill(*word);
+                if let Some(l1) = out.l1 {
+                    l1.fill(*word);
                 }
             }
             Compute::Mau(op) => op.run(sources, rows, tmp, out),
-            Compute::Store(_) | Compute::Reduce { .. } | Compute::MatrixWrite(_) => {
-                let (l0, l1) = source(0);
-                out[..lanes].copy_from_slice(l0);
-                out[lanes..].copy_from_slice(l1);
+            Compute::MatrixRead(access) => access.columns(rows.l1b, c, out),
+            Compute::Load(_) => {}
+            _ => {
+                match self {
+                    Compute::Alu { kernel, params, .. } => kernel.run(params, x.0, y.0, out.l0),
+                    Compute::Block { kernel, .. } => kernel.run(x.0, out.l0),
+                    Compute::Rotate { distance, pes } => {
+                        for (out, x) in out.l0.chunks_exact_mut(*pes).zip(x.0.chunks_exact(*pes)) {
+                            for (pe, out) in out.iter_mut().enumerate() {
+                                *out = x[(pe + distance) % pes];
+                            }
+                        }
+                    }
+                    _ => out.l0.copy_from_slice(x.0),
+                }
+                if let Some(l1) = out.l1 {
+                    l1.copy_from_slice(x.1);
+                }
             }
-            Compute::MatrixRead(access) => access.columns(rows.l1b, c, lanes, out),
-            Compute::Load { slot, address, runs } => load(&rows.l1b.own[*slot], *address, runs, c, out),
         }
     }
 }
 
-/// The words that an L1BM instruction brings to the PEs in cycle `c`.
-fn load(memory: &[u64], address: u64, runs: &[PeRun], c: usize, out: &mut [u64]) {
-    out.fill(0);
-    let (first, last) = (c * out.len(), (c + 1) * out.len());
-    // Runs go through the path of all cycles; the part of this one is cut out.
-    for run in runs.iter().filter(|r| r.path < last && r.path + r.length > first) {
-        let (from, to) = (run.path.max(first), (run.path + run.length).min(last));
-        let target = &mut out[from - first..to - first];
-        if run.broadcast {
-            target.fill(memory[((address + run.offset) % memory.len() as u64) as usize]);
-        } else {
-            let start = address + run.offset + (from - run.path) as u64;
-            super::maps::wrapped(start, to - from, memory.len(), |at, to, n| {
-                target[to..to + n].copy_from_slice(&memory[at..at + n]);
-            });
+impl Load {
+    /// The words of all cycles.
+    pub(super) fn run(&self, l1b: &L1b, out: Out<'_>) {
+        let memory = &l1b.own[self.place.slot];
+        let Out { l0, l1 } = out;
+        let plane = l0.len();
+        let mut planes = [Some(l0), l1];
+        if self.words < planes.iter().flatten().count() * plane {
+            planes.iter_mut().flatten().for_each(|l| l.fill(0));
+        }
+        for run in self.runs.iter() {
+            // No run of words reaches from one plane into the other one, see `pe_runs`.
+            let (half, first) = (run.path / plane, run.path % plane);
+            if let Some(Some(rows)) = planes.get_mut(half) {
+                run.bring(memory, self.place.address, &mut rows[first..first + run.length]);
+            }
         }
     }
 }

@@ -29,15 +29,14 @@ pub(super) struct FlagWrite {
 
 impl Flags {
     /// Flags of one cycle: four bits per PE.
-    pub(super) fn eval(&self, sources: &[Path<'_>], out: &[u64], zeros: &[u64], flags: &mut [u64]) {
-        let lanes = zeros.len();
-        let mut bits = vec![0u8; lanes];
+    pub(super) fn eval(&self, sources: &[Path<'_>], out: Path<'_>, zeros: &[u64], flags: &mut [u64]) {
+        let mut bits = vec![0u8; zeros.len()];
         match self {
             Flags::Alu(rule, lane, params) => {
                 let row = |at: usize| sources.get(at).map_or(zeros, |s| s.0);
-                rule.eval(*lane, params, row(0), row(1), &out[..lanes], &mut bits);
+                rule.eval(*lane, params, row(0), row(1), out.0, &mut bits);
             }
-            Flags::Mau(output) => mau_flags(*output, &out[..lanes], &out[lanes..], &mut bits),
+            Flags::Mau(output) => mau_flags(*output, out.0, out.1, &mut bits),
         }
         for (flag, bits) in flags.iter_mut().zip(bits) {
             *flag = bits.into();

@@ -2,7 +2,8 @@
 
 mod l1bm;
 
-use super::compute::{BlockKernel, Compute, MauForm, MauOp};
+use super::compute::{BlockKernel, Compute, MauForm, MauOp, Second};
+use super::direct::Direct;
 use super::fixed;
 use super::flag::{FlagWrite, Flags};
 use super::maps::{moves, Meeting, PeRun};
@@ -26,6 +27,8 @@ use std::sync::Arc;
 /// Lowers statements of one program; keeps what several of them share.
 pub(super) struct Lowering {
     spec: Arc<Spec>,
+    /// Long words of a plane of a path.
+    plane: usize,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
     meetings: HashMap<FormRef, Arc<Meeting>>,
@@ -33,7 +36,13 @@ pub(super) struct Lowering {
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
-        Lowering { spec, fixed: HashMap::new(), pe_maps: HashMap::new(), meetings: HashMap::new() }
+        Lowering {
+            plane: spec.counts.cycle as usize * spec.lanes(),
+            spec,
+            fixed: HashMap::new(),
+            pe_maps: HashMap::new(),
+            meetings: HashMap::new(),
+        }
     }
 
     /// The spec it lowers for.
@@ -43,8 +52,9 @@ impl Lowering {
 
     /// The PE part of a step.
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
-        let ops = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
-        Ok(Step { ops, forward: step.forward })
+        let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
+        Direct::plan(&mut ops, self.spec.counts.cycle as usize);
+        Ok(Step { quick: None, ops, forward: step.forward })
     }
 
     fn instruction(&mut self, layout: &Layout, instruction: &PeInstruction) -> Result<Op, Error> {
@@ -84,13 +94,17 @@ impl Lowering {
             flag_writes: Vec::new(),
             zero_flush,
             forward,
+            second: Second::Any,
+            direct: None,
+            live: true,
         };
+        op.second = op.compute.second(self.plane);
         for destination in &instruction.destinations {
             let mask = masked(destination.mask.as_ref());
             match &destination.target {
                 Target::Memory(target) => {
                     let late = spec.memories[target.memory].unit == Unit::Cycle;
-                    let write = Write { access: access(&spec, layout, target), mask };
+                    let write = Write::new(access(&spec, layout, target), mask);
                     if late { &mut op.late_writes } else { &mut op.writes }.push(write);
                 }
                 Target::Base { base, words } => {

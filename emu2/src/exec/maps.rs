@@ -1,21 +1,24 @@
 //! Index maps turned into block copies, once per form and parameter.
 
+use super::operand::Path;
 use crate::error::{Code, Error};
+use crate::num::level::kernel;
 use crate::num::reduce::ReduceKernel;
-use crate::spec::{Move, Spec, HALVES, WORD_BITS};
+use crate::num::MAB_PES;
+use crate::spec::{Move, Place, Spec, WORD_BITS};
 use std::collections::BTreeMap;
 
-/// A copy between a PE path buffer `[cycle][half][lane]` and L1BM.
+/// A copy between the planes of a PE path, L0 then L1, each `[cycle][lane]`, and L1BM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PeRun {
-    /// First word of the path buffer.
+    /// First word of the path.
     pub(super) path: usize,
     /// First long word, from the written address.
     pub(super) offset: u64,
-    /// Long words of the path buffer.
+    /// Long words of the path.
     pub(super) length: usize,
-    /// Every one of them is the same long word of the memory.
-    pub(super) broadcast: bool,
+    /// Long words of the memory, which repeat if they are fewer.
+    pub(super) period: usize,
 }
 
 /// How the words of a PE path buffer meet in a reduction.
@@ -32,21 +35,33 @@ pub(super) struct Meeting {
     pub(super) narrow: bool,
 }
 
+/// Long words of one plane of a path.
+pub(super) fn part<'a>((l0, l1): Path<'a>, first: usize, length: usize) -> &'a [u64] {
+    match first.checked_sub(l0.len()) {
+        None => &l0[first..][..length],
+        Some(first) => &l1[first..][..length],
+    }
+}
+
+/// Where the long word of a PE lies on the path.
+fn path_word(spec: &Spec, pe: &Place) -> usize {
+    let lane = pe.mab * spec.counts.pe + pe.pe;
+    (pe.half * spec.counts.cycle + pe.cycle) as usize * spec.lanes() + lane as usize
+}
+
 /// The meeting of a reducing form. Results lie in a row from the written address on, as the loader has checked.
 pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool) -> Meeting {
-    let lanes = spec.lanes();
+    let plane = spec.counts.cycle as usize * spec.lanes();
     let mut results: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
     for (from, to) in moves {
-        let lane = (from.mab * spec.counts.pe + from.pe) as usize;
-        let row = (from.cycle * HALVES + from.half) as usize;
-        results.entry((to.half, to.addr)).or_default().push(row * lanes + lane);
+        results.entry((to.half, to.addr)).or_default().push(path_word(spec, from));
     }
     let count: usize = tree.iter().product();
     let elements = (0..count).flat_map(|e| results.values().filter_map(move |words| words.get(e).copied()));
     let mut copies: Vec<(usize, usize)> = Vec::new();
     for word in elements {
         match copies.last_mut() {
-            Some((first, length)) if *first + *length == word => *length += 1,
+            Some((first, length)) if *first + *length == word && word != plane => *length += 1,
             _ => copies.push((word, 1)),
         }
     }
@@ -54,12 +69,12 @@ pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool)
 }
 
 impl Meeting {
-    /// The long words that a result path `[cycle][half][lane]` becomes, in `buffers.out`.
-    pub(super) fn reduce(&self, kernel: ReduceKernel, path: &[u64], buffers: &mut Reduce) {
+    /// The long words that the planes of a path become, in `buffers.out`.
+    pub(super) fn reduce(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut Reduce) {
         let Reduce { inputs, stages, out } = buffers;
         inputs.clear();
         for (first, length) in &self.copies {
-            inputs.extend_from_slice(&path[*first..first + length]);
+            inputs.extend_from_slice(part(path, *first, *length));
         }
         out.resize(self.results, 0);
         kernel.tree(&self.tree, inputs, stages, out);
@@ -84,31 +99,86 @@ pub(super) struct Reduce {
 
 /// Block copies of an L1BM form. `to_pe`: the PE side is the destination.
 pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
-    let lanes = spec.lanes();
     let mut words: Vec<(usize, u64)> = moves
         .iter()
         .map(|(from, to)| {
             let (pe, memory) = if to_pe { (to, from) } else { (from, to) };
-            let lane = (pe.mab * spec.counts.pe + pe.pe) as usize;
-            let row = (pe.cycle * HALVES + pe.half) as usize;
-            (row * lanes + lane, memory.addr)
+            (path_word(spec, pe), memory.addr)
         })
         .collect();
     words.sort_unstable();
-    let mut runs: Vec<PeRun> = Vec::new();
-    for (path, offset) in words {
-        if let Some(run) = runs.last_mut().filter(|r| r.path + r.length == path) {
-            let broadcast = to_pe && offset == run.offset && (run.length == 1 || run.broadcast);
-            let next = offset == run.offset + run.length as u64 && !run.broadcast;
-            if broadcast || next {
-                run.length += 1;
-                run.broadcast = broadcast;
+    // Inside a row first, since a row may repeat a few words and the next one others.
+    let lanes = spec.lanes();
+    let plane = spec.counts.cycle as usize * lanes;
+    let copies = words.into_iter().map(|(path, offset)| PeRun { path, offset, length: 1, period: 1 });
+    let copies = join(copies, |run, next| {
+        let follows = next.path % lanes != 0 && next.offset == run.offset + run.length as u64;
+        run.period += usize::from(follows);
+        follows
+    });
+    let copies = join(copies, |run, next| {
+        to_pe && next.path % lanes != 0 && next.offset == run.offset && next.length == run.period
+    });
+    join(copies, |run, next| {
+        // From one plane into the other there is no run, since they need not lie side by side.
+        let plain = run.period == run.length && next.period == next.length && next.path != plane;
+        let follows = plain && next.offset == run.offset + run.length as u64;
+        run.period += if follows { next.length } else { 0 };
+        follows
+    })
+}
+
+/// Makes one run of neighbours on the path that `joins` puts together.
+fn join(runs: impl IntoIterator<Item = PeRun>, joins: impl Fn(&mut PeRun, &PeRun) -> bool) -> Vec<PeRun> {
+    let mut all: Vec<PeRun> = Vec::new();
+    for next in runs {
+        if let Some(run) = all.last_mut().filter(|run| run.path + run.length == next.path) {
+            if joins(run, &next) {
+                run.length += next.length;
                 continue;
             }
         }
-        runs.push(PeRun { path, offset, length: 1, broadcast: false });
+        all.push(next);
     }
-    runs
+    all
+}
+
+impl PeRun {
+    /// Brings the words of the memory to `target`, which is the run's part of the path.
+    pub(super) fn bring(&self, memory: &[u64], address: u64, target: &mut [u64]) {
+        let start = ((address + self.offset) % memory.len() as u64) as usize;
+        if self.period == self.length {
+            return wrapped(start as u64, self.length, memory.len(), |at, to, n| {
+                target[to..to + n].copy_from_slice(&memory[at..at + n]);
+            });
+        }
+        match memory.get(start..start + self.period) {
+            Some(words) => repeat(words, target),
+            None => {
+                for (k, to) in target.iter_mut().enumerate() {
+                    *to = memory[(start + k % self.period) % memory.len()];
+                }
+            }
+        }
+    }
+}
+
+kernel! {
+    /// Fills `target` with `words` again and again.
+    fn repeat(words: &[u64], target: &mut [u64]) {
+        if let [word] = words {
+            target.fill(*word);
+        } else if let Ok(words) = <[u64; MAB_PES]>::try_from(words) {
+            // What every MAB gets: the length is known, so that this is a store per MAB.
+            for to in target.chunks_exact_mut(MAB_PES) {
+                to.copy_from_slice(&words);
+            }
+        } else {
+            for to in target.chunks_mut(words.len()) {
+                to.copy_from_slice(&words[..to.len()]);
+            }
+        }
+    }
 }
 
 /// The moves of a form, or a diagnostic naming it.
@@ -144,20 +214,33 @@ mod tests {
         moves(form, parameters).unwrap()
     }
 
-    #[test]
-    fn distribution_is_one_copy_per_cycle() {
+    fn runs(name: &str, parameters: &[(&str, i64)]) -> Vec<(usize, u64, usize, usize)> {
         let spec = Spec::load("mncore2").unwrap();
-        let runs = pe_runs(&spec, &form_moves(&spec, "l1bmd", "to_pe", &[("shift", 0)]), true);
-        let lengths: Vec<_> = runs.iter().map(|r| (r.path, r.offset, r.length, r.broadcast)).collect();
-        assert_eq!(lengths, [(0, 0, 64, false), (128, 64, 64, false), (256, 128, 64, false), (384, 192, 64, false)]);
+        let runs = pe_runs(&spec, &form_moves(&spec, name, "to_pe", parameters), true);
+        runs.iter().map(|r| (r.path, r.offset, r.length, r.period)).collect()
+    }
+
+    #[test]
+    fn distribution_is_one_copy() {
+        assert_eq!(runs("l1bmd", &[("shift", 0)]), [(0, 0, 256, 256)]);
     }
 
     #[test]
     fn broadcast_is_one_fill_per_cycle() {
-        let spec = Spec::load("mncore2").unwrap();
-        let runs = pe_runs(&spec, &form_moves(&spec, "l1bmp", "to_pe", &[]), true);
-        assert!(runs.iter().all(|r| r.broadcast && r.length == 64));
-        assert_eq!(runs.len(), 4);
+        assert_eq!(runs("l1bmp", &[]), [(0, 0, 64, 1), (64, 1, 64, 1), (128, 2, 64, 1), (192, 3, 64, 1)]);
+    }
+
+    #[test]
+    fn every_mab_gets_the_same_words() {
+        assert_eq!(runs("l1bmm", &[]), [(0, 0, 64, 4), (64, 4, 64, 4), (128, 8, 64, 4), (192, 12, 64, 4)]);
+    }
+
+    #[test]
+    fn repeated_words_wrap() {
+        let memory: Vec<u64> = (0..8).collect();
+        let mut target = [0; 6];
+        PeRun { path: 0, offset: 2, length: 6, period: 4 }.bring(&memory, 4, &mut target);
+        assert_eq!(target, [6, 7, 0, 1, 6, 7]);
     }
 
     #[test]

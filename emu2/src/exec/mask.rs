@@ -1,7 +1,7 @@
 //! Write and zero-flush masks as rows of bits.
 
 use crate::asm::{Mask, MaskEntry};
-use crate::machine::L1b;
+use crate::machine::{L1b, Out};
 
 /// A lowered mask.
 #[derive(Clone, Copy, Debug)]
@@ -96,16 +96,28 @@ impl Masked {
         Through::Rows
     }
 
-    /// Clears the masked-out bits of a result path of cycle `c`.
-    pub(super) fn flush(&self, l1b: &L1b, c: usize, path: &mut [u64], rows: &mut MaskRows) {
+    /// Whether it lets everything through in all of `cycles` cycles.
+    pub(super) fn passes_all(&self, cycles: usize) -> bool {
+        let all = (1u64 << cycles) - 1;
+        self.register.is_none() && u64::from(self.cycles) & all == all
+    }
+
+    /// Slot of the mask registers, if it is in one.
+    pub(super) fn slot(&self) -> Option<usize> {
+        self.register.map(|(slot, _)| slot)
+    }
+
+    /// Clears the masked-out bits of the result of cycle `c`.
+    pub(super) fn flush(&self, l1b: &L1b, c: usize, path: Out<'_>, rows: &mut MaskRows) {
         match self.rows(l1b, c, rows) {
-            Through::All => {}
-            Through::Nothing => path.fill(0),
-            Through::Rows => {
-                for (word, mask) in path.iter_mut().zip(rows.l0.iter().chain(&rows.l1)) {
-                    *word &= mask;
-                }
-            }
+            Through::All => return,
+            Through::Nothing => rows.fill(0),
+            Through::Rows => {}
+        }
+        let clear = |row: &mut [u64], mask: &[u64]| row.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
+        clear(path.l0, &rows.l0);
+        if let Some(l1) = path.l1 {
+            clear(l1, &rows.l1);
         }
     }
 

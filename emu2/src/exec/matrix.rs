@@ -1,6 +1,7 @@
 //! Matrix registers: rows in, columns out, products with vectors.
 
-use crate::machine::{Decoded, L1b};
+use super::operand::Path;
+use crate::machine::{Decoded, L1b, Out};
 use crate::num::lane::Lane;
 use crate::num::matvec::{self, DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::num::mau::MauNeg;
@@ -29,7 +30,8 @@ impl MatrixAccess {
         (self.first + step * c + half) % self.rows
     }
 
-    fn halves(&self) -> usize {
+    /// Long words a cycle.
+    pub(super) fn halves(&self) -> usize {
         if self.wide {
             2
         } else {
@@ -37,14 +39,15 @@ impl MatrixAccess {
         }
     }
 
-    /// Stores the path `[cycle][half][lane]` as rows.
-    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, path: &[u64]) {
+    /// Stores a path as rows.
+    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, path: Path<'_>) {
         l1b.decoded[self.slot] = None;
         let register = &mut l1b.pe[self.slot];
-        for (c, path) in path.chunks_exact(2 * lanes).enumerate() {
-            for half in 0..self.halves() {
+        let rows = path.0.chunks_exact(lanes).zip(path.1.chunks_exact(lanes));
+        for (c, (l0, l1)) in rows.enumerate() {
+            for (half, from) in [l0, l1].into_iter().enumerate().take(self.halves()) {
                 let row = self.at(c, half) * lanes;
-                for (to, from) in register[row..row + lanes].iter_mut().zip(&path[half * lanes..]) {
+                for (to, from) in register[row..row + lanes].iter_mut().zip(from) {
                     *to = from ^ self.signs;
                 }
             }
@@ -52,18 +55,20 @@ impl MatrixAccess {
     }
 
     /// Columns of cycle `c` into a path: lane k of PE p is element (n*p + k, column), n lanes a long word.
-    pub(super) fn columns(&self, l1b: &L1b, c: usize, lanes: usize, out: &mut [u64]) {
-        // guess: the second long word of a narrow read is 0.
-        out.fill(0);
+    ///
+    /// guess: the second long word of a narrow read is 0.
+    pub(super) fn columns(&self, l1b: &L1b, c: usize, out: Out<'_>) {
+        let lanes = out.l0.len();
         let register = &l1b.pe[self.slot];
         let width = u64::BITS as usize / self.elements;
         let mask = u64::MAX >> (u64::BITS as usize - width);
-        for half in 0..self.halves() {
+        for (half, out) in std::iter::once(out.l0).chain(out.l1).enumerate() {
             let column = self.at(c, half);
             let (pe, element) = (column / self.elements, column % self.elements);
             let shift = |k: usize| (self.elements - 1 - k) * width;
-            for (lane, out) in out[half * lanes..(half + 1) * lanes].iter_mut().enumerate() {
+            for (lane, out) in out.iter_mut().enumerate() {
                 let (mab, p) = (lane - lane % MAB_PES, lane % MAB_PES);
+                *out = 0;
                 for k in 0..self.elements {
                     let row = self.elements * p + k;
                     let word = register[row * lanes + mab + pe];
@@ -135,12 +140,11 @@ impl Product {
         });
     }
 
-    /// `A*x + z` of one cycle.
-    pub(super) fn run(&self, l1b: &L1b, operands: &Operands<'_>, reduced: bool, out: &mut [u64]) {
+    /// `A*x + z` of as many cycles as the operands hold. `o1` is written by the one product that has two long words.
+    pub(super) fn run(&self, l1b: &L1b, operands: &Operands<'_>, reduced: bool, o0: &mut [u64], o1: &mut [u64]) {
         let Operands { x, z: (z0, z1), neg, active } = *operands;
-        let (o0, o1) = out.split_at_mut(x.len());
         match (&l1b.decoded[self.slot], reduced) {
-            (Some(Decoded::H(a)), false) => return matvec::h_mfma(a, x, z0, z1, neg, o0, o1),
+            (Some(Decoded::H(a)), false) => matvec::h_mfma(a, x, z0, z1, neg, o0, o1),
             (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, x, z0, z1, neg, o0),
             (Some(Decoded::F(a)), false) => matvec::f_mfma(a, x, z0, neg, o0),
             (Some(Decoded::F(a)), true) => matvec::f_mfma_r(a, x, z0, neg, o0),
@@ -151,7 +155,5 @@ impl Product {
             // `prepare` has run for every product of the step.
             (None, _) => {}
         }
-        // guess: the second long word of a one-long-word result is 0.
-        o1.fill(0);
     }
 }

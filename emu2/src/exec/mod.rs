@@ -5,6 +5,7 @@
 //! L2BM instructions, MVs and debug statements end a region.
 
 mod compute;
+mod direct;
 mod fixed;
 mod flag;
 mod lower;
@@ -14,6 +15,7 @@ mod matrix;
 mod mv;
 mod operand;
 mod piece;
+mod quick;
 mod step;
 mod table;
 mod tags;
@@ -22,6 +24,7 @@ mod upper;
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Machine, Region};
+use crate::num::level::Level;
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
 pub use tags::{AssumedHost, Tags};
@@ -56,6 +59,20 @@ pub fn run(
     Engine::new(program.spec.clone()).run(machine, program, &mut AssumedHost, on_get)
 }
 
+/// As [`run`], but every op takes the general path: what the faster forms are tested against.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_general(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+) -> Result<(), RunError> {
+    let mut engine = Engine::new(program.spec.clone());
+    engine.scratch.set_general();
+    engine.run(machine, program, &mut AssumedHost, on_get)
+}
+
 /// Runs programs of one spec; keeps what they share, and buffers.
 pub struct Engine {
     lowering: Lowering,
@@ -63,14 +80,16 @@ pub struct Engine {
     mvs: mv::Mvs,
     region: Vec<Step>,
     scratch: Scratch,
+    /// Forwarding paths.
+    paths: usize,
 }
 
 impl Engine {
     /// An engine for machines and programs of `spec`.
     pub fn new(spec: std::sync::Arc<Spec>) -> Engine {
-        let scratch = Scratch::new(&spec);
+        let (scratch, paths) = (Scratch::new(&spec), spec.forwards.len());
         let (uppers, mvs) = Default::default();
-        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch }
+        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch, paths }
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -86,6 +105,7 @@ impl Engine {
     ) -> Result<(), RunError> {
         let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
         machine.check_usable().map_err(|e| at(0, e))?;
+        Level::check_wanted().map_err(|e| at(0, e))?;
         let ours = &self.lowering.spec().fingerprint;
         if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != *ours) {
             let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
@@ -150,13 +170,14 @@ impl Engine {
 
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
-        let region = std::mem::take(&mut self.region);
+        let mut region = std::mem::take(&mut self.region);
         if region.iter().all(|step| step.ops.is_empty()) {
             return;
         }
+        direct::mark_live(&mut region, self.paths, machine.spec().lanes());
         let scratch = &self.scratch;
         let l1bs = machine.state.l1b.iter_mut().enumerate();
-        if region.len() < PARALLEL_STEPS {
+        if region.len() < PARALLEL_STEPS || rayon::current_num_threads() == 1 {
             let scratch = &mut self.scratch;
             for (index, l1b) in l1bs {
                 step::run_region(&region, l1b, index, scratch);

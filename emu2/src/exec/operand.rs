@@ -50,8 +50,25 @@ pub(super) struct Offset {
 }
 
 impl Access {
+    /// First row of cycle `c` where no address differs between PEs.
+    #[inline]
+    pub(super) fn row(&self, c: usize) -> usize {
+        (self.at[c] / WORDS_PER_LONG) as usize
+    }
+
+    /// Whether the rows of all cycles are one long word each and follow each other.
+    pub(super) fn contiguous(&self) -> bool {
+        let follow = |pair: &[u32]| pair[0] + WORDS_PER_LONG == pair[1];
+        self.words == WORDS_PER_LONG && self.at.windows(2).all(follow)
+    }
+
+    /// Slot of the T register if addresses depend on it.
+    pub(super) fn indirect_slot(&self) -> Option<usize> {
+        Some(self.offset?.indirect?.0)
+    }
+
     /// Whether PEs may differ in their addresses.
-    fn per_pe(&self, l1b: &L1b) -> bool {
+    pub(super) fn per_pe(&self, l1b: &L1b) -> bool {
         self.offset.is_some() || self.base.is_some_and(|slot| l1b.live_bases >> slot & 1 == 1)
     }
 
@@ -116,6 +133,80 @@ impl Fetch {
 }
 
 impl Source {
+    /// The access, if it is a memory.
+    pub(super) fn access(&self) -> Option<&Access> {
+        match &self.origin {
+            Origin::Memory(access) => Some(access),
+            _ => None,
+        }
+    }
+
+    /// Whether the rows may be read where they lie, base addresses apart.
+    pub(super) fn plain(&self) -> bool {
+        let whole = |access: &Access| access.offset.is_none() && access.words >= WORDS_PER_LONG;
+        self.conversion.is_none() && self.access().is_none_or(whole)
+    }
+
+    /// Whether L1 is zero.
+    pub(super) fn narrow(&self, l1b: &L1b) -> bool {
+        match (self.conversion, &self.origin) {
+            (Some(Conversion::ExtendHalves), _) => false,
+            (Some(_), _) => true,
+            (None, Origin::Memory(access)) => access.words <= WORDS_PER_LONG,
+            (None, Origin::Forward(path)) => l1b.forward[*path].narrow(),
+            (None, Origin::Fixed(_)) => false,
+        }
+    }
+
+    /// The rows of a plain source: as many as `zeros` is long, those of call `c`.
+    #[inline]
+    pub(super) fn rows<'a>(&'a self, l1b: &'a L1b, index: usize, c: usize, lanes: usize, zeros: &'a [u64]) -> Path<'a> {
+        let length = zeros.len();
+        match &self.origin {
+            Origin::Memory(access) => {
+                let rows = &l1b.pe[access.slot][access.row(c) * lanes..];
+                (&rows[..length], if access.words > WORDS_PER_LONG { &rows[length..2 * length] } else { zeros })
+            }
+            Origin::Forward(path) => {
+                let (l0, l1) = l1b.forward[*path].planes();
+                (&l0[c * length..][..length], &l1[c * length..][..length])
+            }
+            Origin::Fixed(rows) => {
+                let row = &rows[index * lanes..][..lanes];
+                (row, row)
+            }
+        }
+    }
+
+    /// Brings the rows of a plain source together in two planes.
+    pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, planes: &mut [u64]) {
+        let length = planes.len() / 2;
+        let (p0, p1) = planes.split_at_mut(length);
+        let rows = p0.chunks_exact_mut(lanes).zip(p1.chunks_exact_mut(lanes));
+        for (c, (p0, p1)) in rows.enumerate() {
+            match &self.origin {
+                Origin::Memory(access) => {
+                    let rows = &l1b.pe[access.slot][access.row(c) * lanes..];
+                    p0.copy_from_slice(&rows[..lanes]);
+                    if access.words > WORDS_PER_LONG {
+                        p1.copy_from_slice(&rows[lanes..2 * lanes]);
+                    } else {
+                        p1.fill(0);
+                    }
+                }
+                Origin::Forward(path) => {
+                    let (l0, l1) = l1b.forward[*path].planes();
+                    p0.copy_from_slice(&l0[c * lanes..][..lanes]);
+                    p1.copy_from_slice(&l1[c * lanes..][..lanes]);
+                }
+                Origin::Fixed(rows) => {
+                    p0.copy_from_slice(&rows[index * lanes..][..lanes]);
+                    p1.copy_from_slice(&rows[index * lanes..][..lanes]);
+                }
+            }
+        }
+    }
+
     /// The path in cycle `c`. Narrow reads are left-aligned; the rest of the path is 0 (guess).
     pub(super) fn fetch<'a>(
         &'a self,
@@ -129,8 +220,8 @@ impl Source {
         let (gathered, converted) = tmp.rows.split_at_mut(2 * lanes);
         let (l0, l1): Path<'a> = match &self.origin {
             Origin::Forward(path) => {
-                let rows = &l1b.forward[*path][2 * c * lanes..];
-                (&rows[..lanes], &rows[lanes..2 * lanes])
+                let (l0, l1) = l1b.forward[*path].planes();
+                (&l0[c * lanes..][..lanes], &l1[c * lanes..][..lanes])
             }
             Origin::Fixed(rows) => {
                 let row = &rows[index * lanes..(index + 1) * lanes];
@@ -206,12 +297,30 @@ fn gather(memory: &[u64], words: u32, addresses: &[u32], out: &mut [u64]) {
 pub(super) struct Write {
     pub(super) access: Access,
     pub(super) mask: Masked,
+    /// L0 of all cycles goes into one stretch of the memory.
+    block: bool,
 }
 
 impl Write {
-    /// Stores the result path `[cycle][half][lane]` of a step under the mask.
-    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, result: &[u64], tmp: &mut Fetch, rows: &mut MaskRows) {
-        for (c, path) in result.chunks_exact(2 * lanes).enumerate() {
+    pub(super) fn new(access: Access, mask: Masked) -> Write {
+        let mut write = Write { access, mask, block: false };
+        write.block = write.plain() && write.access.contiguous();
+        write
+    }
+
+    /// Whether whole rows are written, base addresses apart.
+    pub(super) fn plain(&self) -> bool {
+        let access = &self.access;
+        access.offset.is_none() && access.words >= WORDS_PER_LONG && self.mask.passes_all(access.at.len())
+    }
+
+    /// Stores the result path of a step under the mask.
+    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, result: Path<'_>, tmp: &mut Fetch, rows: &mut MaskRows) {
+        if self.block && !self.access.per_pe(l1b) {
+            let first = self.access.row(0) * lanes;
+            return l1b.pe[self.access.slot][first..first + result.0.len()].copy_from_slice(result.0);
+        }
+        for (c, path) in result.0.chunks_exact(lanes).zip(result.1.chunks_exact(lanes)).enumerate() {
             let through = self.mask.rows(l1b, c, rows);
             if through == Through::Nothing {
                 continue;
@@ -233,32 +342,35 @@ impl Write {
         }
     }
 
-    fn store_rows(&self, memory: &mut [u64], c: usize, lanes: usize, path: &[u64]) {
+    fn store_rows(&self, memory: &mut [u64], c: usize, lanes: usize, (l0, l1): Path<'_>) {
         let word = self.access.at[c];
         let rows = &mut memory[(word / WORDS_PER_LONG) as usize * lanes..];
         match self.access.words {
             1 => {
                 let shift = shift(word);
-                for (long, value) in rows.iter_mut().zip(&path[..lanes]) {
+                for (long, value) in rows.iter_mut().zip(l0) {
                     *long = (*long & !(UPPER >> shift)) | ((value & UPPER) >> shift);
                 }
             }
-            2 => rows[..lanes].copy_from_slice(&path[..lanes]),
-            _ => rows[..2 * lanes].copy_from_slice(path),
+            2 => rows[..lanes].copy_from_slice(l0),
+            _ => {
+                rows[..lanes].copy_from_slice(l0);
+                rows[lanes..2 * lanes].copy_from_slice(l1);
+            }
         }
     }
 
-    fn store_lanes(&self, memory: &mut [u64], lanes: usize, path: &[u64], addresses: &[u32], rows: &MaskRows) {
+    fn store_lanes(&self, memory: &mut [u64], lanes: usize, path: Path<'_>, addresses: &[u32], rows: &MaskRows) {
         for (lane, word) in addresses.iter().enumerate() {
             let at = (word / WORDS_PER_LONG) as usize * lanes + lane;
-            let (value, mask) = (path[lane], rows.l0[lane]);
+            let (value, mask) = (path.0[lane], rows.l0[lane]);
             let (value, mask) = match self.access.words {
                 1 => ((value & UPPER) >> shift(*word), (mask & UPPER) >> shift(*word)),
                 _ => (value, mask),
             };
             memory[at] = (memory[at] & !mask) | (value & mask);
             if self.access.words > WORDS_PER_LONG {
-                let (value, mask) = (path[lanes + lane], rows.l1[lane]);
+                let (value, mask) = (path.1[lane], rows.l1[lane]);
                 memory[at + lanes] = (memory[at + lanes] & !mask) | (value & mask);
             }
         }

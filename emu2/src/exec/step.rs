@@ -1,16 +1,20 @@
 //! One step on one L1B: everything is read and computed from the state before the step, then written.
 
-use super::compute::{Compute, Rows};
+use super::compute::{Compute, Rows, Second, SPARE_PLANES};
+use super::direct::{Buffers, Direct};
 use super::flag::FlagWrite;
-use super::maps::{write_wrapped, Reduce};
+use super::maps::Reduce;
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
-use crate::machine::L1b;
-use crate::spec::{Spec, Unit, HALVES};
+use super::quick::Quick;
+use crate::machine::{L1b, PathRows};
+use crate::spec::{Spec, Unit};
 
 /// A lowered PE line.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
+    /// How it runs if it is a single op on plain rows; see [`super::direct::mark_live`].
+    pub(super) quick: Option<Quick>,
     pub(super) ops: Vec<Op>,
     /// False: forwarding paths keep their values.
     pub(super) forward: bool,
@@ -29,6 +33,29 @@ pub(super) struct Op {
     pub(super) zero_flush: Option<Masked>,
     /// Forwarding path that takes the result.
     pub(super) forward: Option<usize>,
+    /// What is known of L1 of the result.
+    pub(super) second: Second,
+    /// How it runs on plain rows, if it can.
+    pub(super) direct: Option<Direct>,
+    /// Whether anyone reads the forwarding path; see [`super::direct::mark_live`].
+    pub(super) live: bool,
+}
+
+impl Op {
+    /// Whether L1 of the result is zero.
+    pub(super) fn narrow(&self, l1b: &L1b) -> bool {
+        match self.second {
+            Second::Zero => true,
+            Second::Any => false,
+            Second::Source => self.sources.first().is_none_or(|source| source.narrow(l1b)),
+        }
+    }
+
+    /// Whether the step leaves nothing of it.
+    fn idle(&self) -> bool {
+        let written = self.writes.len() + self.late_writes.len() + self.base_writes.len() + self.flag_writes.len();
+        !self.live && written == 0 && !self.compute.sends() && !matches!(self.compute, Compute::MatrixWrite(_))
+    }
 }
 
 /// A lowered write of a base address register.
@@ -42,42 +69,61 @@ pub(super) struct BaseWrite {
 }
 
 /// An instruction has at most this many sources.
-const MAX_SOURCES: usize = 3;
+pub(super) const MAX_SOURCES: usize = 3;
 
 /// Buffers of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
     lanes: usize,
     cycles: usize,
+    /// As long as a plane of a path.
     zeros: Vec<u64>,
     fetch: [Fetch; MAX_SOURCES],
-    compute: Vec<u64>,
+    spare: Vec<u64>,
     mask: MaskRows,
-    /// Result path `[cycle][half][lane]` of each instruction of the line.
-    results: Vec<Vec<u64>>,
-    /// Flags `[cycle][lane]` of each instruction of the line.
-    flags: Vec<Vec<u64>>,
+    /// One for each instruction of the line.
+    results: Vec<Outcome>,
     reduce: Reduce,
+    gathered: [Vec<u64>; MAX_SOURCES],
     base_slots: Vec<usize>,
+    /// Every op takes the general path.
+    general: bool,
+}
+
+/// What has become of an instruction.
+#[derive(Clone, Debug)]
+struct Outcome {
+    path: PathRows,
+    /// Flags `[cycle][lane]`.
+    flags: Vec<u64>,
+    /// Nothing is left to be written.
+    done: bool,
 }
 
 impl Scratch {
     pub(super) fn new(spec: &Spec) -> Scratch {
         let lanes = spec.lanes();
+        let cycles = spec.counts.cycle as usize;
         let layout = crate::machine::Layout::new(spec);
         let bases = spec.memories.iter().enumerate().filter(|(_, m)| m.unit == Unit::Base);
         Scratch {
             lanes,
-            cycles: spec.counts.cycle as usize,
-            zeros: vec![0; lanes],
+            cycles,
+            zeros: vec![0; cycles * lanes],
             fetch: std::array::from_fn(|_| Fetch::new(lanes)),
-            compute: vec![0; 2 * lanes],
+            spare: vec![0; SPARE_PLANES * cycles * lanes],
             mask: MaskRows::new(lanes),
             results: Vec::new(),
-            flags: Vec::new(),
             reduce: Reduce::default(),
+            gathered: std::array::from_fn(|_| vec![0; 2 * cycles * lanes]),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
+            general: false,
         }
+    }
+
+    /// Every op takes the general path from now on.
+    pub(super) fn set_general(&mut self) {
+        self.general = true;
     }
 }
 
@@ -89,97 +135,110 @@ pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &
         for op in &step.ops {
             op.compute.prepare(l1b, scratch.lanes);
         }
-        compute(step, l1b, index, scratch);
-        write(step, l1b, scratch);
+        if let (Some(quick), [op], false) = (&step.quick, &step.ops[..], scratch.general) {
+            if quick.fits(l1b) {
+                quick.run(op, step.forward, l1b, &scratch.zeros, &mut scratch.spare, &mut scratch.reduce);
+                continue;
+            }
+        }
+        if compute(step, l1b, index, scratch) {
+            write(step, l1b, scratch);
+        }
     }
 }
 
-/// Results and flags of every instruction, from the state before the step.
-fn compute(step: &Step, l1b: &L1b, index: usize, scratch: &mut Scratch) {
-    let Scratch { lanes, cycles, zeros, fetch, compute, mask, results, flags, .. } = scratch;
-    let path = 2 * *lanes;
+/// Results and flags of every instruction, from the state before the step. False: nothing is left to be written.
+fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> bool {
+    let Scratch { lanes, cycles, zeros, fetch, spare, mask, results, reduce, gathered, general, .. } = scratch;
+    let (lanes, plane) = (*lanes, zeros.len());
     while results.len() < step.ops.len() {
-        results.push(vec![0; *cycles * HALVES as usize * *lanes]);
-        flags.push(vec![0; *cycles * *lanes]);
+        results.push(Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false });
     }
-    for ((op, result), flags) in step.ops.iter().zip(results).zip(flags) {
-        for (c, out) in result.chunks_exact_mut(path).enumerate() {
+    let mut left = false;
+    for (op, outcome) in step.ops.iter().zip(results) {
+        let direct = op.direct.as_ref().filter(|direct| !*general && direct.fits(l1b));
+        outcome.done = !*general && op.idle();
+        if outcome.done {
+            continue;
+        }
+        if let Some(direct) = direct {
+            let buffers = Buffers { lanes, zeros, spare, result: &mut outcome.path, reduce, gathered };
+            outcome.done = direct.run(op, step.forward, l1b, index, buffers);
+            left |= !outcome.done;
+            continue;
+        }
+        left = true;
+        let zeros = &zeros[..lanes];
+        let mut out = outcome.path.start(op.narrow(l1b));
+        if let Compute::Load(load) = &op.compute {
+            load.run(l1b, out.part(0, plane));
+        }
+        for c in 0..*cycles {
+            let mut out = out.part(c * lanes, lanes);
             let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
             for ((source, tmp), fetched) in op.sources.iter().zip(fetch.iter_mut()).zip(&mut sources) {
                 *fetched = source.fetch(l1b, index, c, zeros, tmp);
             }
             let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
-            op.compute.run(sources, Rows { l1b, zeros }, c, compute, out);
+            op.compute.run(sources, Rows { l1b, zeros }, c, spare, out.part(0, lanes));
             if let Some(first) = op.flag_writes.first() {
-                let flags = &mut flags[c * *lanes..][..*lanes];
-                first.rule.eval(sources, out, zeros, flags);
+                let flags = &mut outcome.flags[c * lanes..][..lanes];
+                first.rule.eval(sources, (out.l0, out.l1.as_deref().unwrap_or(zeros)), zeros, flags);
             }
             if let Some(flush) = &op.zero_flush {
                 flush.flush(l1b, c, out, mask);
             }
         }
     }
+    left
 }
 
 /// Memories, then what addresses and masks of the step are made of, then the forwarding paths.
 fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
-    let Scratch { lanes, fetch, mask, results, flags, reduce, base_slots, .. } = scratch;
+    let Scratch { lanes, fetch, mask, results, reduce, base_slots, .. } = scratch;
     let lanes = *lanes;
     let [tmp, ..] = fetch;
-    for (op, result) in step.ops.iter().zip(results.iter_mut()) {
+    for (op, outcome) in step.ops.iter().zip(results.iter()).filter(|(_, outcome)| !outcome.done) {
+        let result = outcome.path.planes();
         for write in &op.writes {
             write.store(l1b, lanes, result, tmp, mask);
         }
         match &op.compute {
-            Compute::Store(sent) => {
-                for (place, runs) in sent.places(step.forward) {
-                    for run in runs.iter() {
-                        let words = &result[run.path..run.path + run.length];
-                        write_wrapped(&mut l1b.own[place.slot], place.address + run.offset, words);
-                    }
-                }
-            }
-            Compute::Reduce { sent, kernel, meeting } => {
-                meeting.reduce(*kernel, result, reduce);
-                for (place, ()) in sent.places(step.forward) {
-                    write_wrapped(&mut l1b.own[place.slot], place.address, &reduce.out);
-                }
-            }
             Compute::MatrixWrite(access) => access.store(l1b, lanes, result),
-            _ => {}
+            compute => compute.send(result, step.forward, &mut l1b.own, reduce),
         }
     }
-    for (op, result) in step.ops.iter().zip(results.iter_mut()) {
+    for (op, outcome) in step.ops.iter().zip(results.iter()) {
         for write in &op.late_writes {
-            write.store(l1b, lanes, result, tmp, mask);
+            write.store(l1b, lanes, outcome.path.planes(), tmp, mask);
         }
     }
-    for (op, result) in step.ops.iter().zip(results.iter_mut()) {
+    for (op, outcome) in step.ops.iter().zip(results.iter()) {
         for write in &op.base_writes {
-            write.store(l1b, lanes, result, mask);
+            write.store(l1b, lanes, outcome.path.planes().0, mask);
             l1b.settle_bases(base_slots);
         }
     }
-    for ((op, result), flags) in step.ops.iter().zip(results.iter_mut()).zip(flags.iter_mut()) {
+    for (op, outcome) in step.ops.iter().zip(results.iter_mut()) {
         for write in &op.flag_writes {
-            write.store(l1b, lanes, flags);
+            write.store(l1b, lanes, &mut outcome.flags);
         }
-        if let (Some(forward), true) = (op.forward, step.forward) {
+        if let (Some(forward), true) = (op.forward.filter(|_| !outcome.done), step.forward) {
             // The old content of the path is not needed any more: it becomes the next result buffer.
-            std::mem::swap(&mut l1b.forward[forward], result);
+            std::mem::swap(&mut l1b.forward[forward], &mut outcome.path);
         }
     }
 }
 
 impl BaseWrite {
     fn store(&self, l1b: &mut L1b, lanes: usize, result: &[u64], rows: &mut MaskRows) {
-        for (c, path) in result.chunks_exact(2 * lanes).enumerate() {
+        for (c, row) in result.chunks_exact(lanes).enumerate() {
             match self.mask.rows(l1b, c, rows) {
                 super::mask::Through::All => rows.fill(u64::MAX),
                 super::mask::Through::Nothing => continue,
                 super::mask::Through::Rows => {}
             }
-            for ((base, value), mask) in l1b.pe[self.slot].iter_mut().zip(&path[..lanes]).zip(&rows.l0) {
+            for ((base, value), mask) in l1b.pe[self.slot].iter_mut().zip(row).zip(&rows.l0) {
                 let mask = (mask >> self.shift) & self.bits;
                 *base = (*base & !mask) | ((value >> self.shift) & mask);
             }

@@ -4,12 +4,15 @@ mod access;
 mod layout;
 mod memory_file;
 mod pages;
+mod path;
 mod state;
 
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
 pub use pages::Pages;
+pub(crate) use path::Out;
+pub use path::PathRows;
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 

@@ -1,8 +1,8 @@
 //! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
 
-use super::{Layout, Pages};
+use super::{Layout, Pages, PathRows};
 use crate::num::matvec::{DMatrix, FMatrix, GMatrix, HMatrix};
-use crate::spec::{LevelName, Spec, HALVES};
+use crate::spec::{LevelName, Spec};
 
 /// State of one L1B and everything below it.
 ///
@@ -14,8 +14,8 @@ pub struct L1b {
     pub pe: Vec<Vec<u64>>,
     /// Memories of the L1B itself, in slot order.
     pub own: Vec<Vec<u64>>,
-    /// Forwarding paths in the order of the spec: `[cycle][half][lane]`.
-    pub forward: Vec<Vec<u64>>,
+    /// Forwarding paths in the order of the spec.
+    pub forward: Vec<PathRows>,
     /// Cycles of a step.
     pub(crate) cycles: usize,
     /// False after something other than the engine wrote a PE memory: what is derived from them must be found anew.
@@ -76,12 +76,12 @@ impl State {
         let rows = |level, lanes: usize| -> Vec<Vec<u64>> {
             layout.sizes(level).iter().map(|words| vec![0; *words as usize * lanes]).collect()
         };
-        let path = spec.counts.cycle as usize * HALVES as usize * lanes;
+        let plane = spec.counts.cycle as usize * lanes;
         let l1b = (0..spec.units(LevelName::L1b))
             .map(|_| L1b {
                 pe: rows(LevelName::Pe, lanes),
                 own: rows(LevelName::L1b, 1),
-                forward: spec.forwards.iter().map(|_| vec![0; path]).collect(),
+                forward: spec.forwards.iter().map(|_| PathRows::new(plane)).collect(),
                 cycles: spec.counts.cycle as usize,
                 settled: false,
                 live_bases: 0,

@@ -11,6 +11,7 @@ mod rsqrt;
 mod shift;
 
 use super::lane::Lane;
+use super::level::{Apply, Level};
 
 /// What a spec entry may state for a kernel. Kernels ignore the fields they do not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,12 +55,29 @@ type ByWidth = [AluFn; 3];
 /// A row of the table; the columns are signed integer, unsigned integer, float, unsigned float.
 type Entry = (&'static str, u8, [Option<ByWidth>; 4]);
 
+/// The clones of a kernel, as one function.
+macro_rules! clones {
+    ($kernel:expr) => {{
+        fn run(params: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
+            struct Body;
+            impl Apply<(&AluParams, &[u64], &[u64], &mut [u64])> for Body {
+                #[inline(always)]
+                fn apply(self, (params, x, y, out): (&AluParams, &[u64], &[u64], &mut [u64])) {
+                    $kernel(params, x, y, out);
+                }
+            }
+            Level::current().call(Body, (params, x, y, out));
+        }
+        run
+    }};
+}
+
 macro_rules! lanes {
     (-) => {
         None
     };
     ($module:ident::$kernel:ident) => {
-        Some([$module::$kernel::<u64>, $module::$kernel::<u32>, $module::$kernel::<u16>])
+        Some([clones!($module::$kernel::<u64>), clones!($module::$kernel::<u32>), clones!($module::$kernel::<u16>)])
     };
 }
 

@@ -5,6 +5,7 @@
 
 use super::format::FloatFormat;
 use super::lane::{select, Word};
+use super::level::kernel;
 use super::MAB_PES;
 
 /// Exponent distance of an extended half element from its block.
@@ -26,6 +27,7 @@ struct Cut {
     extended: bool,
 }
 
+kernel! {
 /// `dbfn`: row of doubles, one block per MAB.
 pub fn d_bfn(x: &[u64], out: &mut [u64]) {
     const D: FloatFormat = FloatFormat::DOUBLE;
@@ -64,6 +66,7 @@ pub fn h_bfn(kept: u32, x: &[u64], out: &mut [u64]) {
 /// `hbfe/kept`: as [`h_bfn`] with extended elements.
 pub fn h_bfe(kept: u32, x: &[u64], out: &mut [u64]) {
     halves(x, out, Cut { kept, raise: 9 - kept, extended: true });
+}
 }
 
 /// Halves are computed in 32 bits: hosts have no vector shifts by different counts for 16.

@@ -4,6 +4,7 @@
 
 use super::alu::AluParams;
 use super::lane::{Lane, Word};
+use super::level::kernel;
 
 /// When a lane's flag is 1. The spec names one rule per instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,12 +67,13 @@ impl FlagRule {
     /// entry per PE. Rules that do not mention y ignore that row.
     pub fn eval(self, lane: Lane, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
         match lane.width() {
-            16 => self.eval_lanes::<u16>(params, x, y, out, flags),
-            32 => self.eval_lanes::<u32>(params, x, y, out, flags),
-            _ => self.eval_lanes::<u64>(params, x, y, out, flags),
+            16 => eval_h(self, params, x, y, out, flags),
+            32 => eval_f(self, params, x, y, out, flags),
+            _ => eval_d(self, params, x, y, out, flags),
         }
     }
 
+    #[inline(always)]
     fn eval_lanes<T: Word>(self, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
         match self {
             // guess: writing the flags of an instruction without a flag rule stores 0.
@@ -92,6 +94,20 @@ impl FlagRule {
             // y output with the bits of x is a tie, which counts as x.
             Self::XChosen => fill::<T>(x, out, flags, |a, r| a == r),
         }
+    }
+}
+
+kernel! {
+    fn eval_h(rule: FlagRule, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
+        rule.eval_lanes::<u16>(params, x, y, out, flags);
+    }
+
+    fn eval_f(rule: FlagRule, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
+        rule.eval_lanes::<u32>(params, x, y, out, flags);
+    }
+
+    fn eval_d(rule: FlagRule, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
+        rule.eval_lanes::<u64>(params, x, y, out, flags);
     }
 }
 

@@ -6,14 +6,17 @@
 //!
 //! Outputs are normalised: infinities have fraction 0, zeros are +0, nothing is denormal.
 
+use super::level::kernel;
+
 mod double;
 mod half;
 mod round;
 mod single;
 
-pub use double::{d_fma, d_fma_r};
+pub use double::{d_add, d_fma, d_fma_r};
 pub use half::{h_fma, h_fma_r};
-pub use single::{f_fma, f_fma_r};
+pub(crate) use single::flushed as flushed_single;
+pub use single::{f_add, f_fma, f_fma_r};
 
 pub(crate) use double::{add_round as d_add_round, product as d_product};
 pub(crate) use round::{
@@ -48,6 +51,7 @@ pub enum MauOutput {
     HReduced,
 }
 
+kernel! {
 /// MAU flags: 1 where the sign of the output lane is 0. `out0` is the L0 row, `out1` the L1 row (used by
 /// [`MauOutput::H`] only, else it may be empty); `flags` has one entry per PE, b0 = value 8.
 pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]) {
@@ -64,6 +68,7 @@ pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]
             }
         }
     }
+}
 }
 
 #[inline(always)]

@@ -21,6 +21,7 @@ pub mod convert;
 pub mod flags;
 pub mod format;
 pub mod lane;
+pub mod level;
 pub mod matvec;
 pub mod mau;
 pub mod reduce;

@@ -5,6 +5,8 @@
 
 use super::convert::reduce_f2;
 use super::lane::{float_key, select, Lane, Word};
+use super::level::{Apply, Level};
+use std::marker::PhantomData;
 
 mod fadd;
 
@@ -51,6 +53,23 @@ pub struct ReduceKernel {
     neutral: u64,
 }
 
+/// The clones of a stage for lanes of type `T`, as one function.
+macro_rules! clones {
+    ($($stage:ident)::+ ::<T>) => {{
+        fn run<T: Word>(inputs: &[u64], out: &mut [u64]) {
+            struct Body<T>(PhantomData<T>);
+            impl<T: Word> Apply<(&[u64], &mut [u64])> for Body<T> {
+                #[inline(always)]
+                fn apply(self, (inputs, out): (&[u64], &mut [u64])) {
+                    $($stage)::+::<T>(inputs, out);
+                }
+            }
+            Level::current().call(Body::<T>(PhantomData), (inputs, out));
+        }
+        run::<T> as StageFn
+    }};
+}
+
 /// The reduction `name` (as in `l1bmrl<name>`) on lanes of the given precision; `None` where the combination does not exist.
 ///
 /// With `reduced` (opcode suffix `r`, singles only) the last stage gives 2 halves in w0 (top 32 bits) of each long word:
@@ -68,31 +87,30 @@ pub fn reduce_kernel(name: &str, lane: Lane, reduced: bool) -> Option<ReduceKern
         _ => kernel::<u64>(*op),
     };
     if reduced {
-        kernel.last = match op {
-            ReduceOp::Max => max_reduced,
-            ReduceOp::Min => min_reduced,
-            _ => fadd::fadd_reduced,
-        };
+        kernel.last = reduced_stage::<u32>(*op);
     }
     Some(kernel)
 }
 
+/// The last stage of a reduction of singles to halves.
+fn reduced_stage<T: Word>(op: ReduceOp) -> StageFn {
+    match op {
+        ReduceOp::Max => clones!(max_reduced::<T>),
+        ReduceOp::Min => clones!(min_reduced::<T>),
+        _ => clones!(fadd::fadd_reduced::<T>),
+    }
+}
+
 fn kernel<T: Word>(op: ReduceOp) -> ReduceKernel {
-    let stage: StageFn = match op {
-        ReduceOp::Fadd => fadd::fadd::<T>,
-        ReduceOp::Max => max::<T>,
-        ReduceOp::Min => min::<T>,
-        ReduceOp::Iadd => |x, o| fold::<T>(x, o, |a, b| a.add(b)),
-        ReduceOp::Band => |x, o| fold::<T>(x, o, |a, b| a & b),
-        ReduceOp::Bor => |x, o| fold::<T>(x, o, |a, b| a | b),
-        ReduceOp::Land => |x, o| {
-            fold::<T>(x, o, |a, b| select((a != T::ZERO) & (b != T::ZERO), T::ONE, T::ZERO));
-            truth::<T>(o);
-        },
-        ReduceOp::Lor => |x, o| {
-            fold::<T>(x, o, |a, b| a | b);
-            truth::<T>(o);
-        },
+    let stage = match op {
+        ReduceOp::Fadd => clones!(fadd::fadd::<T>),
+        ReduceOp::Max => clones!(max::<T>),
+        ReduceOp::Min => clones!(min::<T>),
+        ReduceOp::Iadd => clones!(iadd::<T>),
+        ReduceOp::Band => clones!(band::<T>),
+        ReduceOp::Bor => clones!(bor::<T>),
+        ReduceOp::Land => clones!(land::<T>),
+        ReduceOp::Lor => clones!(lor::<T>),
     };
     let lane = match op {
         ReduceOp::Fadd | ReduceOp::Iadd | ReduceOp::Bor | ReduceOp::Lor => T::ZERO,
@@ -102,21 +120,52 @@ fn kernel<T: Word>(op: ReduceOp) -> ReduceKernel {
     ReduceKernel { stage, last: stage, neutral: splat(lane) }
 }
 
+#[inline(always)]
 fn max<T: Word>(inputs: &[u64], out: &mut [u64]) {
     fold::<T>(inputs, out, |a, b| select(float_key(b) > float_key(a), b, a));
 }
 
+#[inline(always)]
 fn min<T: Word>(inputs: &[u64], out: &mut [u64]) {
     fold::<T>(inputs, out, |a, b| select(float_key(b) < float_key(a), b, a));
 }
 
-fn max_reduced(inputs: &[u64], out: &mut [u64]) {
-    max::<u32>(inputs, out);
+#[inline(always)]
+fn iadd<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| a.add(b));
+}
+
+#[inline(always)]
+fn band<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| a & b);
+}
+
+#[inline(always)]
+fn bor<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| a | b);
+}
+
+#[inline(always)]
+fn land<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| select((a != T::ZERO) & (b != T::ZERO), T::ONE, T::ZERO));
+    truth::<T>(out);
+}
+
+#[inline(always)]
+fn lor<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    fold::<T>(inputs, out, |a, b| a | b);
+    truth::<T>(out);
+}
+
+#[inline(always)]
+fn max_reduced<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    max::<T>(inputs, out);
     reduce_f2(out);
 }
 
-fn min_reduced(inputs: &[u64], out: &mut [u64]) {
-    min::<u32>(inputs, out);
+#[inline(always)]
+fn min_reduced<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    min::<T>(inputs, out);
     reduce_f2(out);
 }
 
@@ -169,20 +218,21 @@ impl ReduceKernel {
         let Some((_, inner)) = fan_in.split_last() else {
             return;
         };
-        scratch.clear();
-        scratch.extend_from_slice(inputs);
+        let mut stage = 0;
         for &n in inner {
-            let used = scratch.len();
-            let results = used / n;
-            scratch.resize(used + results, 0);
-            let (from, to) = scratch.split_at_mut(used);
+            // The results of a stage follow those of the stage before it.
+            let results = if stage == 0 { inputs.len() / n } else { stage / n };
+            let done = if stage == 0 { 0 } else { scratch.len() };
+            scratch.resize(done + results, 0);
+            let (before, to) = scratch.split_at_mut(done);
+            let from = if stage == 0 { inputs } else { &before[done - stage..] };
             for (group, result) in from.chunks_exact(n * width).zip(to.chunks_exact_mut(width)) {
                 (self.stage)(group, result);
             }
-            scratch.copy_within(used.., 0);
-            scratch.truncate(results);
+            stage = results;
         }
-        (self.last)(scratch, out);
+        let from = if stage == 0 { inputs } else { &scratch[scratch.len() - stage..] };
+        (self.last)(from, out);
     }
 }
 

@@ -148,7 +148,7 @@ fn paths(machine: &mut Machine, chip: &Chip) -> Option<String> {
 }
 
 /// A step that copies a forwarding path to the T register and leaves all paths as they are.
-fn copy_to_t(spec: &Arc<Spec>, path: usize, t: usize) -> Option<Program> {
+pub fn copy_to_t(spec: &Arc<Spec>, path: usize, t: usize) -> Option<Program> {
     let Mnemonic::Alu { op, precision, unsigned } = *spec.mnemonics.get("lpassa")? else { return None };
     let access =
         Access { memory: t, words: WORDS_PER_LONG * HALVES, address: Address::Cycle, indirect: false, modify: None };

@@ -3,7 +3,7 @@
 use super::{memory_slot, no_kernel, Lowering};
 use crate::asm::FormRef;
 use crate::error::Error;
-use crate::exec::compute::{Compute, OwnPlace, Sent};
+use crate::exec::compute::{Compute, Load, OwnPlace, Sent};
 use crate::exec::maps::{meeting, pe_runs, PeRun};
 use crate::machine::Layout;
 use crate::num::reduce::reduce_kernel;
@@ -34,8 +34,9 @@ impl Lowering {
         }
         let runs = self.pe_map(form, to_pe)?;
         if to_pe {
-            let OwnPlace { slot, address } = written.unwrap_or(kept);
-            return Ok((Compute::Load { slot, address, runs }, Some(ForwardUnit::L1bm)));
+            let words = runs.iter().map(|run| run.length).sum();
+            let load = Load { place: written.unwrap_or(kept), runs, words };
+            return Ok((Compute::Load(load), Some(ForwardUnit::L1bm)));
         }
         // What is kept is shifted when it returns.
         let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);

@@ -4,6 +4,7 @@ use super::AluParams;
 use crate::num::lane::{map1, select, Word};
 
 /// Toward -infinity, in the same format. Zeros and infinities pass unchanged.
+#[inline(always)]
 pub(super) fn floor<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     let m = T::FORMAT.frac_bits;
     let bias = T::FORMAT.bias();
@@ -35,6 +36,7 @@ fn magnitude<T: Word>(a: T) -> (T, u32) {
 }
 
 /// Toward zero, to a two's complement integer of the lane width.
+#[inline(always)]
 pub(super) fn ftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     map1::<T>(x, out, |a| {
         let (v, field) = magnitude(a);
@@ -47,6 +49,7 @@ pub(super) fn ftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]
 }
 
 /// |x| toward zero, clipped to the largest unsigned integer of the lane width.
+#[inline(always)]
 pub(super) fn uftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     map1::<T>(x, out, |a| {
         let (v, field) = magnitude(a);

@@ -15,26 +15,32 @@ fn both_zero<T: Word>(a: T, b: T) -> bool {
     (a | b) & T::EXP == T::ZERO
 }
 
+#[inline(always)]
 pub(super) fn smax<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(signed_key(a) >= signed_key(b), a, b));
 }
 
+#[inline(always)]
 pub(super) fn smin<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(signed_key(a) <= signed_key(b), a, b));
 }
 
+#[inline(always)]
 pub(super) fn umax<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(a >= b, a, b));
 }
 
+#[inline(always)]
 pub(super) fn umin<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(a <= b, a, b));
 }
 
+#[inline(always)]
 pub(super) fn fmax<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(both_zero(a, b) | (float_key(a) >= float_key(b)), a, b));
 }
 
+#[inline(always)]
 pub(super) fn fmin<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| select(both_zero(a, b) | (float_key(a) <= float_key(b)), a, b));
 }

@@ -4,12 +4,14 @@ use super::AluParams;
 use crate::num::lane::{map2, select, Word};
 
 /// y where the tested bit of x is 0, else -0.
+#[inline(always)]
 pub(super) fn relu<T: Word>(p: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     let bit = T::MSB.shr(p.bit);
     map2::<T>(x, y, out, |a, b| select(a & bit == T::ZERO, b, T::MSB));
 }
 
 /// y where x is not negative, else y with its exponent field lowered by `amount`; at 0 or below the result is -0.
+#[inline(always)]
 pub(super) fn lrelu<T: Word>(p: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     let step = exponent::<T>(p.amount);
     map2::<T>(x, y, out, |a, b| {
@@ -22,6 +24,7 @@ pub(super) fn lrelu<T: Word>(p: &AluParams, x: &[u64], y: &[u64], out: &mut [u64
 }
 
 /// y where x is not negative, else y with its exponent field raised by `amount`, even from 0; sign and fraction stay.
+#[inline(always)]
 pub(super) fn ilrelu<T: Word>(p: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     let step = exponent::<T>(p.amount);
     map2::<T>(x, y, out, |a, b| {

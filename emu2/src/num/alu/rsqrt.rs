@@ -5,6 +5,7 @@ use crate::num::lane::{map1, select, Word};
 
 /// `table[16 * odd + k] / 64 * 2^-h` with exponent `e = 2h + odd` and `k` the top 4 fraction bits of x; the sign of x is
 /// ignored.
+#[inline(always)]
 pub(super) fn rsqrt<T: Word>(p: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     let m = T::FORMAT.frac_bits;
     let bias = T::FORMAT.bias();

@@ -9,6 +9,7 @@ fn count<T: Word>(y: T) -> u32 {
     y.to_u32() & (2 * T::BITS - 1)
 }
 
+#[inline(always)]
 pub(super) fn lsl<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| {
         let n = count(b);
@@ -16,6 +17,7 @@ pub(super) fn lsl<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64])
     });
 }
 
+#[inline(always)]
 pub(super) fn lsr<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| {
         let n = count(b);
@@ -24,14 +26,17 @@ pub(super) fn lsr<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64])
 }
 
 /// Signed `lsr`: sign bits enter from the top.
+#[inline(always)]
 pub(super) fn asr<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| a.sar(count(b).min(T::BITS - 1)));
 }
 
+#[inline(always)]
 pub(super) fn bsl<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| a.rotl(count(b) & (T::BITS - 1)));
 }
 
+#[inline(always)]
 pub(super) fn bsr<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| a.rotl(T::BITS.wrapping_sub(count(b)) & (T::BITS - 1)));
 }

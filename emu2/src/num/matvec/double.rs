@@ -1,6 +1,8 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
+use super::vectors;
 use crate::num::format::FloatFormat;
+use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
 use crate::num::MAB_PES;
 
@@ -45,15 +47,19 @@ impl DMatrix {
     }
 }
 
-/// `out = A * x + z` per MAB: `x`, addend and output are rows of one double per PE; element i on PE i. Rows that are not
-/// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
-pub fn d_mfma(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-    rows(a, x, z, neg, active, out, FloatFormat::DOUBLE, |v| v);
+kernel! {
+    /// `out = A * x + z` per MAB: `x`, addend and output are rows of one double per PE; element i on PE i. Rows that are not
+    /// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
+    pub fn d_mfma(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
+        rows(a, x, z, neg, active, out, FloatFormat::DOUBLE, |v| v);
+    }
 }
 
-/// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
-pub fn d_mfma_r(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-    rows(a, x, z, neg, active, out, FloatFormat::SINGLE, |v| v << 32);
+kernel! {
+    /// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
+    pub fn d_mfma_r(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
+        rows(a, x, z, neg, active, out, FloatFormat::SINGLE, |v| v << 32);
+    }
 }
 
 #[inline(always)]
@@ -68,12 +74,12 @@ fn rows(
     place: impl Fn(u64) -> u64,
 ) {
     let (nx, nz) = (flip(neg.x, 64), flip(neg.z, 64));
-    let mabs = x.chunks_exact(MAB_PES).zip(z.chunks_exact(MAB_PES)).zip(out.chunks_exact_mut(MAB_PES));
-    for (a, ((x, z), out)) in a.iter().zip(mabs) {
-        let x = std::array::from_fn(|j| x[j] ^ nx);
+    for (mab, first) in vectors(a.len(), out.len()) {
+        let x = std::array::from_fn(|j| x[first + j] ^ nx);
         for i in 0..MAB_PES {
-            let z = z[i] ^ nz;
-            out[i] = place(if active[i] { a.row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
+            let z = z[first + i] ^ nz;
+            out[first + i] =
+                place(if active[i] { a[mab].row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
         }
     }
 }

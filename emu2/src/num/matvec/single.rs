@@ -2,16 +2,18 @@
 //!
 //! Mantissas are integers in doubles: products have at most 46 bits, sums of a row 48, so all of it is exact.
 
-use super::power_of_two;
+use super::{power_of_two, vectors};
+use crate::num::level::fusing_kernel;
 use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
 
 /// Rows of the matrix register, and elements of a `g` block.
 const N: usize = 2 * MAB_PES;
 
-/// Where row `i` of a register is stored: all PEs' first results, then all second ones.
+/// Where row `i` of a register is stored, and element `i` of a `g` vector: as it lies in memory, where the last lane of a
+/// little-endian long word comes first.
 const fn place(i: usize) -> usize {
-    i % 2 * MAB_PES + i / 2
+    i ^ 1
 }
 
 /// Exponent of a mantissa unit below the exponent field.
@@ -21,13 +23,15 @@ const UNIT: i64 = 127 + 22;
 #[derive(Clone, Debug)]
 pub struct FMatrix {
     mantissas: [[f64; N]; MAB_PES],
+    /// The low parts, whose mutual products are omitted.
     low: [[f64; N]; MAB_PES],
+    /// What stands in for an omitted product that is not zero, with the sign of the element; 0 if its low part is.
+    stand_in: [[f64; N]; MAB_PES],
     exponents: [i64; N],
-    stand_in: f64,
     low_mask: u32,
 }
 
-/// A decoded matrix register for `g`, `[column][place of row]`.
+/// A decoded matrix register for `g`, `[place of column][place of row]`.
 #[derive(Clone, Debug)]
 pub struct GMatrix {
     mantissas: [[f64; N]; N],
@@ -39,7 +43,15 @@ pub struct GMatrix {
 #[inline(always)]
 fn mantissa(v: u32, mask: u32) -> f64 {
     let f = (v & 0x7F_FFFF & mask) as i32;
-    f64::from(if v >> 31 != 0 { -f } else { f })
+    // Conditional negation; spelled as a branch it keeps the loops around it from vectorising.
+    let sign = v as i32 >> 31;
+    f64::from((f ^ sign) - sign)
+}
+
+/// -1, 0 or 1.
+#[inline(always)]
+fn sign(v: f64) -> f64 {
+    f64::from(i8::from(v > 0.0) - i8::from(v < 0.0))
 }
 
 /// The exponent field of a block.
@@ -57,34 +69,43 @@ impl FMatrix {
         let mut matrix = Self {
             mantissas: [[0.0; N]; MAB_PES],
             low: [[0.0; N]; MAB_PES],
+            stand_in: [[0.0; N]; MAB_PES],
             exponents: [0; N],
-            stand_in: if omit == 0 { 0.0 } else { power_of_two(2 * i64::from(omit) - 2) },
             low_mask,
         };
+        let stand_in = if omit == 0 { 0.0 } else { power_of_two(2 * i64::from(omit) - 2) };
         for (i, row) in rows.iter().enumerate() {
             let used: [u32; MAB_PES] = std::array::from_fn(|j| row[2 * j]);
             for j in 0..MAB_PES {
                 matrix.mantissas[j][place(i)] = mantissa(used[j], u32::MAX);
                 matrix.low[j][place(i)] = mantissa(used[j], low_mask);
+                matrix.stand_in[j][place(i)] = stand_in * sign(mantissa(used[j], low_mask));
             }
             matrix.exponents[place(i)] = exponent(&used);
         }
         matrix
     }
+}
 
-    /// The exact row sums times the vector, which is w0 of each PE.
+impl Matrix for FMatrix {
+    /// The vector is w0 of each PE.
     #[inline(always)]
-    fn times(&self, x: &[u64], flip: u64) -> [f64; N] {
-        let x: [u32; MAB_PES] = std::array::from_fn(|p| ((x[p] ^ flip) >> 32) as u32);
+    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N] {
+        let mut block = [0; MAB_PES];
+        for (b, x) in block.iter_mut().zip(x) {
+            *b = ((x ^ flip) >> 32) as u32;
+        }
+        let x = block;
         let mut sums = [0.0; N];
         for j in 0..MAB_PES {
             let b = mantissa(x[j], u32::MAX);
             let b_low = mantissa(x[j], self.low_mask);
+            let b_sign = sign(b_low);
             for i in 0..N {
-                // The product of the low parts is dropped and has the sign of the whole product.
-                let low = self.low[j][i] * b_low;
-                let stand_in = if low == 0.0 { 0.0 } else { self.stand_in.copysign(low) };
-                sums[i] += self.mantissas[j][i] * b - low + stand_in;
+                // All of it is integers below 2^53: exact in any order.
+                let kept = fma::<FUSED>(self.mantissas[j][i], b, sums[i]);
+                let kept = fma::<FUSED>(self.low[j][i], -b_low, kept);
+                sums[i] = fma::<FUSED>(self.stand_in[j][i], b_sign, kept);
             }
         }
         scale(sums, &self.exponents, exponent(&x))
@@ -100,26 +121,49 @@ impl GMatrix {
         let mut matrix = Self { mantissas: [[0.0; N]; N], exponents: [0; N], mask };
         for (i, row) in rows.iter().enumerate() {
             for j in 0..N {
-                matrix.mantissas[j][place(i)] = mantissa(row[j], mask);
+                matrix.mantissas[place(j)][place(i)] = mantissa(row[j], mask);
             }
             matrix.exponents[place(i)] = exponent(row);
         }
         matrix
     }
+}
 
-    /// The exact row sums times the vector, 2 elements per PE.
+impl Matrix for GMatrix {
+    /// The vector is 2 elements per PE.
     #[inline(always)]
-    fn times(&self, x: &[u64], flip: u64) -> [f64; N] {
-        let x: [u32; N] = std::array::from_fn(|j| ((x[j / 2] ^ flip) >> (32 * (!j & 1))) as u32);
+    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N] {
+        let (mut block, mut vector) = ([0u32; N], [0.0; N]);
+        block.copy_from_slice(bytemuck::cast_slice(x));
+        for (v, x) in vector.iter_mut().zip(&mut block) {
+            *x ^= flip as u32;
+            *v = mantissa(*x, self.mask);
+        }
+        let x = block;
         let mut sums = [0.0; N];
         for j in 0..N {
-            let b = mantissa(x[j], self.mask);
             for i in 0..N {
-                sums[i] += self.mantissas[j][i] * b;
+                sums[i] = fma::<FUSED>(self.mantissas[j][i], vector[j], sums[i]);
             }
         }
         scale(sums, &self.exponents, exponent(&x))
     }
+}
+
+/// `a * b + c` where all of it is exact.
+#[inline(always)]
+fn fma<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
+    if FUSED {
+        a.mul_add(b, c)
+    } else {
+        a * b + c
+    }
+}
+
+/// A decoded register.
+trait Matrix {
+    /// The exact row sums times the vector.
+    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N];
 }
 
 #[inline(always)]
@@ -130,58 +174,56 @@ fn scale(mut sums: [f64; N], rows: &[i64; N], vector: i64) -> [f64; N] {
     sums
 }
 
-/// Adds the addends and rounds: `pack` makes a long word of the two results of a PE.
+/// Products plus addends of one vector, as doubles rounded to odd, in stored order.
 #[inline(always)]
-fn rows<A>(
-    a: &[A],
-    x: &[u64],
-    z: &[u64],
-    neg: MauNeg,
-    out: &mut [u64],
-    times: impl Fn(&A, &[u64], u64) -> [f64; N],
-    pack: impl Fn(u64, u64) -> u64,
-) {
-    let (nx, nz) = (flip(neg.x, 32), flip(neg.z, 32));
-    let mabs = x.chunks_exact(MAB_PES).zip(z.chunks_exact(MAB_PES)).zip(out.chunks_exact_mut(MAB_PES));
-    for (a, ((x, z), out)) in a.iter().zip(mabs) {
-        let sums = times(a, x, nx);
-        for p in 0..MAB_PES {
-            let z = z[p] ^ nz;
-            let first = add_odd(sums[p], single_to_f64(z >> 32));
-            let second = add_odd(sums[MAB_PES + p], single_to_f64(z & 0xFFFF_FFFF));
-            out[p] = pack(first, second);
+fn sums<const FUSED: bool, A: Matrix>(a: &A, x: &[u64], z: &[u64], neg: MauNeg) -> [u64; N] {
+    let products = a.times::<FUSED>(x, flip(neg.x, 32));
+    let mut addends = [0u32; N];
+    addends.copy_from_slice(bytemuck::cast_slice(z));
+    let mut sums = [0; N];
+    for i in 0..N {
+        let z = addends[i] ^ flip(neg.z, 32) as u32;
+        sums[i] = add_odd(products[i], single_to_f64(u64::from(z)));
+    }
+    sums
+}
+
+#[inline(always)]
+fn singles<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+    for (mab, first) in vectors(a.len(), out.len()) {
+        let range = first..first + MAB_PES;
+        let sums = sums::<FUSED, A>(&a[mab], &x[range.clone()], &z[range.clone()], neg);
+        let out: &mut [u32] = bytemuck::cast_slice_mut(&mut out[range]);
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = round_to_single(sum) as u32;
         }
     }
 }
 
 #[inline(always)]
-fn two_singles(first: u64, second: u64) -> u64 {
-    round_to_single(first) << 32 | round_to_single(second)
+fn halves<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+    for (mab, first) in vectors(a.len(), out.len()) {
+        let range = first..first + MAB_PES;
+        let sums = sums::<FUSED, A>(&a[mab], &x[range.clone()], &z[range.clone()], neg);
+        for (p, out) in out[range].iter_mut().enumerate() {
+            let half = |k: usize| round_to::<6, 9>(sums[place(2 * p + k)]);
+            *out = half(0) << 48 | half(1) << 32;
+        }
+    }
 }
 
-#[inline(always)]
-fn two_halves(first: u64, second: u64) -> u64 {
-    round_to::<6, 9>(first) << 48 | round_to::<6, 9>(second) << 32
-}
+fusing_kernel! {
+    /// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
+    /// results `2p` and `2p + 1`.
+    pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = singles::<FUSED, _>;
 
-/// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
-/// results `2p` and `2p + 1`.
-pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, FMatrix::times, two_singles);
-}
+    /// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;
 
-/// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, FMatrix::times, two_halves);
-}
+    /// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
+    /// `2p` and `2p + 1`.
+    pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = singles::<FUSED, _>;
 
-/// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
-/// `2p` and `2p + 1`.
-pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, GMatrix::times, two_singles);
-}
-
-/// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    rows(a, x, z, neg, out, GMatrix::times, two_halves);
+    /// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;
 }

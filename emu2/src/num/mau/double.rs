@@ -1,13 +1,23 @@
-//! Double precision vector multiply-add with the approximate multiplier, in 128-bit integers.
+//! Double precision vector multiply-add with the approximate multiplier.
+//!
+//! The exact path works in 128-bit integers. The fast path forms product and sum as pairs of host doubles, without error,
+//! and rounds what lies a bound below and above: where both agree, the omitted partial products cannot have changed the
+//! result. Blocks of lanes for which that fails take the exact path.
 //!
 //! A sum is formed at fixed width with a sticky bit: the operand with the larger exponent keeps all its bits, the other
 //! one is shifted right and what leaves is remembered in the last bit.
 
+// A function item as an argument would be a call of its own, compiled for no level.
+#![allow(clippy::redundant_closure)]
+
 use super::{finish, flip, MauNeg, UNDERFLOW_AFTER_ROUNDING};
 use crate::num::format::FloatFormat;
+use crate::num::level::{kernel, Level};
 
 const FRAC: u64 = (1 << 52) - 1;
 const EXP_MAX: u64 = 2047;
+/// Doubles that take the exact path together.
+const BLOCK: usize = 16;
 /// Exponent of a zero: below everything, so that a zero never sets the alignment.
 const NOTHING: i64 = -(1 << 40);
 
@@ -66,15 +76,110 @@ pub(crate) fn add_round(format: FloatFormat, negative: u64, p: u128, exp: i64, z
     finish(format, sign, mag, field, UNDERFLOW_AFTER_ROUNDING)
 }
 
-/// `out = x * y + z` on rows of doubles. `omit` is the number of low significand bits whose mutual products the multiplier
-/// omits (16 on MN-Core 2).
-pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
-    rows(x, y, z, neg, omit, out, |s, p, e, z| add_round(FloatFormat::DOUBLE, s, p, e, z));
+kernel! {
+    /// `out = x * y + z` on rows of doubles. `omit` is the number of low significand bits whose mutual products the
+    /// multiplier omits (16 on MN-Core 2).
+    pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+        if !Level::current().fuses() {
+            return rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
+        }
+        let bound = error_bound(omit);
+        let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+        for (((x, y), z), out) in blocks {
+            if !fast(x, y, z, neg, omit, bound, out) {
+                rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
+            }
+        }
+    }
+
+    /// `out = x + z` on rows of doubles.
+    pub fn d_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+        for ((x, z), out) in blocks {
+            if !sum(x, z, neg, out) {
+                rows(x, &[1f64.to_bits(); BLOCK][..x.len()], z, neg, 0, out, |s, p, e, z| double(s, p, e, z));
+            }
+        }
+    }
+
+    /// As [`d_fma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
+    pub fn d_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+        rows(x, y, z, neg, omit, out, |s, p, e, z| add_round(FloatFormat::SINGLE, s, p, e, z) << 32);
+    }
 }
 
-/// As [`d_fma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
-pub fn d_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
-    rows(x, y, z, neg, omit, out, |s, p, e, z| add_round(FloatFormat::SINGLE, s, p, e, z) << 32);
+#[inline(always)]
+fn double(negative: u64, product: u128, exp: i64, z: u64) -> u64 {
+    add_round(FloatFormat::DOUBLE, negative, product, exp, z)
+}
+
+/// More than what the multiplier can be off, relative to the product: the stand-in and the largest low product both lie
+/// below `2^(2 * omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
+#[inline(always)]
+fn error_bound(omit: u32) -> f64 {
+    if omit == 0 {
+        0.0
+    } else {
+        f64::from_bits(u64::from(1023 - 104 + 2 * omit + 1) << 52)
+    }
+}
+
+/// The host's double, with exponent field 0 read as 0.
+#[inline(always)]
+fn flushed(bits: u64) -> f64 {
+    let v = f64::from_bits(bits);
+    if v.abs() < f64::MIN_POSITIVE {
+        0.0
+    } else {
+        v
+    }
+}
+
+/// The fast path on one block; false: some lane needs the exact one. Calls the host's fused multiply-add.
+#[inline(always)]
+fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, bound: f64, out: &mut [u64]) -> bool {
+    let (nx, ny, nz) = (flip(neg.x, 64), flip(neg.y, 64), flip(neg.z, 64));
+    let low_bits = (1 << omit) - 1;
+    // Covers the roundings of the low part and of its bounds.
+    let rounding = f64::EPSILON * 2.0;
+    // The low part of a product from here on is exact.
+    let least = f64::from_bits((1023 - 900) << 52);
+    let mut doubtful = 0;
+    for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
+        let (a, b, c) = (flushed(x ^ nx), flushed(y ^ ny), flushed(z ^ nz));
+        // x*y + z is exactly high + (product_low + sum_low).
+        let product = a * b;
+        let product_low = a.mul_add(b, -product);
+        let high = product + c;
+        let t = high - product;
+        let sum_low = (product - (high - t)) + (c - t);
+        let low = product_low + sum_low;
+        let omitted = if (x & low_bits == 0) | (y & low_bits == 0) { 0.0 } else { product.abs() * bound };
+        let error = omitted + low.abs() * rounding;
+        let (least_sum, most_sum) = (high + (low - error), high + (low + error));
+        // Infinities make NaN of the low part, which is not equal to itself.
+        let tiny = u64::from(product.abs() < least) & u64::from(product != 0.0);
+        doubtful |= u64::from(least_sum != most_sum) | tiny;
+        // Adding 0 makes -0 +0.
+        *o = (most_sum + 0.0).to_bits();
+    }
+    doubtful == 0
+}
+
+/// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
+#[inline(always)]
+fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
+    let (nx, nz) = (flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64));
+    let mut doubtful = 0;
+    for ((o, &x), &z) in out.iter_mut().zip(x).zip(z) {
+        let sum = flushed(x ^ nx) + flushed(z ^ nz);
+        // Infinities are numbers to the machine.
+        doubtful |= u64::from(!sum.is_finite());
+        // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
+        let sum = if sum.abs() < f64::MIN_POSITIVE { 0.0 } else { sum };
+        *o = (sum + 0.0).to_bits();
+    }
+    doubtful == 0
 }
 
 #[inline(always)]

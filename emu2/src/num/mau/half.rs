@@ -1,25 +1,80 @@
 //! Half precision vector multiply-add: halves times halves plus singles, exact products.
+//!
+//! A product of halves is an exact single, so the host's single addition rounds the sum as the machine does.
 
+use super::single::flushed;
 use super::{add_odd, flip, half_to_f64, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::level::kernel;
 
-/// `out = x * y + z`: `x`, `y` are rows of 4 halves; addend and output are 4 singles in two rows (L0, L1).
-pub fn h_fma(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
+/// Long words that take the exact path together.
+const BLOCK: usize = 16;
+
+kernel! {
+    /// `out = x * y + z`: `x`, `y` are rows of 4 halves; addend and output are 4 singles in two rows (L0, L1).
+    pub fn h_fma(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
+        let upper = |v: u64| (v & 0xFFFF_0000_0000_0000) >> 16 | (v & 0x0000_FFFF_0000_0000) >> 32;
+        let lower = |v: u64| (v & 0xFFFF_0000) << 16 | v & 0xFFFF;
+        let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z0.chunks(BLOCK)).zip(z1.chunks(BLOCK));
+        let outs = out0.chunks_mut(BLOCK).zip(out1.chunks_mut(BLOCK));
+        for ((((x, y), z0), z1), (out0, out1)) in blocks.zip(outs) {
+            let sure = fast(x, y, z0, neg, upper, out0) & fast(x, y, z1, neg, lower, out1);
+            if !sure {
+                rows(x, y, z0, z1, neg, out0, out1);
+            }
+        }
+    }
+
+    /// As [`h_fma`], rounded once to a row of 4 halves.
+    pub fn h_fma_r(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
+        let (nx, ny, nz) = (flip(neg.x, 16), flip(neg.y, 16), flip(neg.z, 32));
+        let half = round_to::<6, 9>;
+        for ((((o, &x), &y), &z0), &z1) in out.iter_mut().zip(x).zip(y).zip(z0).zip(z1) {
+            let s = sums(x ^ nx, y ^ ny, z0 ^ nz, z1 ^ nz);
+            *o = (half(s[0]) << 48) | (half(s[1]) << 32) | (half(s[2]) << 16) | half(s[3]);
+        }
+    }
+}
+
+/// The single of a half in the low 16 bits: also exponent field all ones is a number.
+#[inline(always)]
+fn half_to_single(bits: u32) -> f32 {
+    let mag = bits & 0x7FFF;
+    // Bias 127 - 31, and 14 more fraction bits.
+    let wide = (mag << 14) + (96 << 23);
+    let wide = if mag < 1 << 9 { 0 } else { wide };
+    f32::from_bits(wide | (bits & 0x8000) << 16)
+}
+
+/// Two lanes of a block; `pair` brings their halves to the low ends of a long word's words. False: some lane needs the exact
+/// path, since its addend is infinite or its sum past the largest single.
+#[inline(always)]
+fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, pair: impl Fn(u64) -> u64, out: &mut [u64]) -> bool {
+    let (nx, nz) = ((flip(neg.x, 16) ^ flip(neg.y, 16)) as u32, flip(neg.z, 32) as u32);
+    let (mut a, mut b) = ([0; BLOCK], [0; BLOCK]);
+    for (((a, b), &x), &y) in a.iter_mut().zip(&mut b).zip(x).zip(y) {
+        (*a, *b) = (pair(x), pair(y));
+    }
+    let [a, b, z]: [&[u32]; 3] = [&a, &b, z].map(bytemuck::cast_slice);
+    let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+    let mut doubtful = 0;
+    for (((o, &a), &b), &z) in out.iter_mut().zip(a).zip(b).zip(z) {
+        let sum = half_to_single(a ^ nx & 0x8000) * half_to_single(b) + flushed(z ^ nz);
+        doubtful |= u32::from(!sum.is_finite());
+        // The smallest product is far above the smallest single. Adding 0 makes -0 +0.
+        *o = (sum + 0.0).to_bits();
+    }
+    doubtful == 0
+}
+
+/// The exact path.
+#[inline(always)]
+fn rows(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
     let (nx, ny, nz) = (flip(neg.x, 16), flip(neg.y, 16), flip(neg.z, 32));
     let single = round_to_single;
     for (((((o0, o1), &x), &y), &z0), &z1) in out0.iter_mut().zip(out1).zip(x).zip(y).zip(z0).zip(z1) {
         let s = sums(x ^ nx, y ^ ny, z0 ^ nz, z1 ^ nz);
         *o0 = (single(s[0]) << 32) | single(s[1]);
         *o1 = (single(s[2]) << 32) | single(s[3]);
-    }
-}
-
-/// As [`h_fma`], rounded once to a row of 4 halves.
-pub fn h_fma_r(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
-    let (nx, ny, nz) = (flip(neg.x, 16), flip(neg.y, 16), flip(neg.z, 32));
-    let half = round_to::<6, 9>;
-    for ((((o, &x), &y), &z0), &z1) in out.iter_mut().zip(x).zip(y).zip(z0).zip(z1) {
-        let s = sums(x ^ nx, y ^ ny, z0 ^ nz, z1 ^ nz);
-        *o = (half(s[0]) << 48) | (half(s[1]) << 32) | (half(s[2]) << 16) | half(s[3]);
     }
 }
 

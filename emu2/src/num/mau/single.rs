@@ -1,6 +1,18 @@
 //! Single precision vector multiply-add with the approximate multiplier.
+//!
+//! The fast path forms product and sum without error, as pairs of host singles where the host has a fused multiply-add, else
+//! in doubles, and rounds what lies a bound below and above: where both give the same single, neither the omitted partial
+//! products nor the rounding of the sum can have changed it. Blocks of lanes for which that fails, or that leave the host's
+//! and the machine's common range, take the exact path.
+
+// A function item as an argument would be a call of its own, compiled for no level.
+#![allow(clippy::redundant_closure)]
 
 use super::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::level::{fusing_kernel, kernel};
+
+/// Long words that take the exact path together.
+const BLOCK: usize = 16;
 
 /// `a * b` of the approximate multiplier: partial products of the low `omit` bits of both significands are not formed; if
 /// any of them would have been non-zero, `2^(2 * omit - 2)` in units of the last place of the product stands in.
@@ -20,15 +32,144 @@ pub(crate) fn product(a: f64, b: f64, omit: u32) -> f64 {
     a * b - low + stand_in
 }
 
-/// `out = x * y + z` on rows of 2 singles. `omit` is the number of low significand bits whose mutual products the
-/// multiplier omits (5 on MN-Core 2).
-pub fn f_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
-    rows(x, y, z, neg, omit, out, |hi, lo| (round_to_single(hi) << 32) | round_to_single(lo));
+fusing_kernel! {
+    /// `out = x * y + z` on rows of 2 singles. `omit` is the number of low significand bits whose mutual products the
+    /// multiplier omits (5 on MN-Core 2).
+    pub fn f_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) = checked::<FUSED>;
 }
 
-/// As [`f_fma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-pub fn f_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
-    rows(x, y, z, neg, omit, out, |hi, lo| (round_to::<6, 9>(hi) << 48) | (round_to::<6, 9>(lo) << 32));
+#[inline(always)]
+fn checked<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+    let bound = error_bound(omit);
+    let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+    for (((x, y), z), out) in blocks {
+        let sure = if FUSED { pairs(x, y, z, neg, bound as f32, out) } else { fast(x, y, z, neg, bound, out) };
+        if !sure {
+            rows(x, y, z, neg, omit, out, |hi, lo| two_singles(hi, lo));
+        }
+    }
+}
+
+kernel! {
+    /// `out = x + z` on rows of 2 singles.
+    pub fn f_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+        let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+        for ((x, z), out) in blocks {
+            if !sum(x, z, neg, out) {
+                rows(x, &[ONES; BLOCK][..x.len()], z, neg, 0, out, |hi, lo| two_singles(hi, lo));
+            }
+        }
+    }
+
+    /// As [`f_fma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    pub fn f_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+        rows(x, y, z, neg, omit, out, |hi, lo| (round_to::<6, 9>(hi) << 48) | (round_to::<6, 9>(lo) << 32));
+    }
+}
+
+/// 1.0 in both lanes.
+const ONES: u64 = 0x3F80_0000_3F80_0000;
+
+#[inline(always)]
+fn two_singles(hi: u64, lo: u64) -> u64 {
+    (round_to_single(hi) << 32) | round_to_single(lo)
+}
+
+/// More than what the multiplier can be off, relative to the product: in units of `2^-46` of the hidden bits' product the
+/// stand-in is `2^(2 * omit - 2)` and the largest low product `(2^omit - 1)^2`, so that the bound `2^(2 * omit)` covers its own
+/// rounding too. 0 if nothing is omitted.
+#[inline(always)]
+fn error_bound(omit: u32) -> f64 {
+    if omit == 0 {
+        0.0
+    } else {
+        f64::from_bits(u64::from(1023 - 46 + 2 * omit) << 52)
+    }
+}
+
+/// The host's single, with exponent field 0 read as 0.
+#[inline(always)]
+pub(crate) fn flushed(bits: u32) -> f32 {
+    let v = f32::from_bits(bits);
+    if v.abs() < f32::MIN_POSITIVE {
+        0.0
+    } else {
+        v
+    }
+}
+
+/// The fast path on one block in singles; false: some lane needs the exact one. Calls the host's fused multiply-add.
+#[inline(always)]
+fn pairs(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f32, out: &mut [u64]) -> bool {
+    let (nx, ny, nz) = (flip(neg.x, 32) as u32, flip(neg.y, 32) as u32, flip(neg.z, 32) as u32);
+    let [x, y, z]: [&[u32]; 3] = [bytemuck::cast_slice(x), bytemuck::cast_slice(y), bytemuck::cast_slice(z)];
+    let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+    // Covers the roundings of the low part and of its bounds.
+    let rounding = f32::EPSILON * 2.0;
+    // The low part of a product from here on is exact.
+    let least = f32::from_bits((127 - 100) << 23);
+    let mut doubtful = 0;
+    for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
+        let (a, b, c) = (flushed(x ^ nx), flushed(y ^ ny), flushed(z ^ nz));
+        // x*y + z is exactly high + (product_low + sum_low).
+        let product = a * b;
+        let product_low = a.mul_add(b, -product);
+        let high = product + c;
+        let t = high - product;
+        let sum_low = (product - (high - t)) + (c - t);
+        let low = product_low + sum_low;
+        let error = product.abs().mul_add(bound, low.abs() * rounding);
+        let (least_sum, most_sum) = (high + (low - error), high + (low + error));
+        // Infinities make NaN of the low part, which is not equal to itself.
+        let tiny = u32::from(product.abs() < least) & u32::from(product != 0.0);
+        let flushes = u32::from(most_sum.abs() <= f32::MIN_POSITIVE) & u32::from(most_sum != 0.0);
+        doubtful |= u32::from(least_sum != most_sum) | tiny | flushes;
+        // Adding 0 makes -0 +0.
+        *o = (most_sum + 0.0).to_bits();
+    }
+    doubtful == 0
+}
+
+/// The fast path on one block in doubles; false: some lane needs the exact one.
+#[inline(always)]
+fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f64, out: &mut [u64]) -> bool {
+    let (nx, ny, nz) = (flip(neg.x, 32) as u32, flip(neg.y, 32) as u32, flip(neg.z, 32) as u32);
+    let [x, y, z]: [&[u32]; 3] = [x, y, z].map(bytemuck::cast_slice);
+    let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+    // Covers the roundings of the sum and of its bounds.
+    let rounding = f64::EPSILON * 2.0;
+    let mut doubtful = 0;
+    for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
+        let (a, b, c) = (f64::from(flushed(x ^ nx)), f64::from(flushed(y ^ ny)), f64::from(flushed(z ^ nz)));
+        let product = a * b;
+        let sum = product + c;
+        let error = product.abs() * bound + sum.abs() * rounding;
+        let (low, high) = ((sum - error) as f32, (sum + error) as f32);
+        // Infinities and what follows from them are not equal to themselves here: their bounds are NaN.
+        let least = u32::from(high.abs() <= f32::MIN_POSITIVE) & u32::from(high != 0.0);
+        doubtful |= u32::from(low != high) | least;
+        // Adding 0 makes -0 +0.
+        *o = (high + 0.0).to_bits();
+    }
+    doubtful == 0
+}
+
+/// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
+#[inline(always)]
+fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
+    let (nx, nz) = ((flip(neg.x, 32) ^ flip(neg.y, 32)) as u32, flip(neg.z, 32) as u32);
+    let [x, z]: [&[u32]; 2] = [x, z].map(bytemuck::cast_slice);
+    let out: &mut [u32] = bytemuck::cast_slice_mut(out);
+    let mut doubtful = 0;
+    for ((o, &x), &z) in out.iter_mut().zip(x).zip(z) {
+        let sum = flushed(x ^ nx) + flushed(z ^ nz);
+        // Infinities are numbers to the machine.
+        doubtful |= u32::from(!sum.is_finite());
+        // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
+        let sum = if sum.abs() < f32::MIN_POSITIVE { 0.0 } else { sum };
+        *o = (sum + 0.0).to_bits();
+    }
+    doubtful == 0
 }
 
 #[inline(always)]

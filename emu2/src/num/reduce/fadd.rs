@@ -6,7 +6,7 @@
 
 use crate::num::format::FloatFormat;
 use crate::num::lane::Word;
-use crate::num::mau::finish;
+use crate::num::mau::{half_to_f64, round_to, round_to_single, single_to_f64};
 
 /// Guard bits below the last place of the largest input.
 const GUARD: u32 = 3;
@@ -15,83 +15,125 @@ const GUARD: u32 = 3;
 const BLOCK: usize = 8;
 
 /// A stage with results of the input precision.
+#[inline(always)]
 pub(super) fn fadd<T: Word>(inputs: &[u64], out: &mut [u64]) {
-    let width = out.len();
+    let lanes = out.len() * (64 / T::BITS) as usize;
     let x: &[T] = bytemuck::cast_slice(inputs);
     let out: &mut [T] = bytemuck::cast_slice_mut(out);
-    sums(x, width, |first, sums| {
-        for (o, s) in out[first..].iter_mut().zip(sums) {
-            *o = T::from_u64(s.round(T::FORMAT, T::FORMAT));
+    for first in (0..lanes).step_by(BLOCK) {
+        let n = BLOCK.min(lanes - first);
+        let mut rounded = [T::ZERO; BLOCK];
+        if T::BITS == 64 {
+            let (top, total) = integer_sums(x, lanes, first, n);
+            for k in 0..BLOCK {
+                rounded[k] = T::from_u64(round_double(top[k], total[k]));
+            }
+        } else {
+            let sums = sums(x, lanes, first, n);
+            for k in 0..BLOCK {
+                let bits = sums[k].to_bits();
+                rounded[k] = T::from_u64(if T::BITS == 16 { round_to::<6, 9>(bits) } else { round_to_single(bits) });
+            }
         }
-    });
-}
-
-/// A stage on singles that rounds once to 2 halves in w0 (top 32 bits) of each long word, the rest 0.
-pub(super) fn fadd_reduced(inputs: &[u64], out: &mut [u64]) {
-    let width = out.len();
-    let x: &[u32] = bytemuck::cast_slice(inputs);
-    out.fill(0);
-    sums(x, width, |first, sums| {
-        for (k, s) in (first..).zip(sums) {
-            let half = s.round(FloatFormat::SINGLE, FloatFormat::HALF);
-            // Odd places in memory are the more significant lanes.
-            out[k / 2] |= half << if k % 2 == 1 { 48 } else { 32 };
-        }
-    });
-}
-
-/// An exact sum of aligned inputs.
-#[derive(Clone, Copy)]
-struct Sum {
-    /// Largest exponent field of the inputs.
-    top: i64,
-    /// In units of the guard bits' last one.
-    total: i64,
-}
-
-impl Sum {
-    #[inline(always)]
-    fn round(self, from: FloatFormat, to: FloatFormat) -> u64 {
-        let magnitude = self.total.unsigned_abs();
-        let up = (magnitude | 1).leading_zeros();
-        let leading = 63 - i64::from(up);
-        let field = self.top + leading - i64::from(from.frac_bits + GUARD);
-        let field = field + i64::from(to.bias()) - i64::from(from.bias());
-        finish(to, u64::from(self.total < 0), magnitude << up, field, true)
+        out[first..first + n].copy_from_slice(&rounded[..n]);
     }
 }
 
-/// Sums the vectors of `width` long words in `x` lane by lane; `done` gets the index of the first lane and up to a block of
-/// sums.
+/// A stage on singles that rounds once to 2 halves in w0 (top 32 bits) of each long word, the rest 0.
 #[inline(always)]
-fn sums<T: Word>(x: &[T], width: usize, mut done: impl FnMut(usize, &[Sum])) {
-    let lanes = width * (64 / T::BITS) as usize;
+pub(super) fn fadd_reduced<T: Word>(inputs: &[u64], out: &mut [u64]) {
+    let lanes = out.len() * (64 / T::BITS) as usize;
+    let x: &[T] = bytemuck::cast_slice(inputs);
+    out.fill(0);
     for first in (0..lanes).step_by(BLOCK) {
         let n = BLOCK.min(lanes - first);
-        let full = |x: &[T]| {
-            let mut block = [T::ZERO; BLOCK];
-            block[..n].copy_from_slice(&x[first..first + n]);
-            block
-        };
-        let mut top = [0; BLOCK];
-        for x in x.chunks_exact(lanes) {
-            let block = full(x);
-            for k in 0..BLOCK {
-                top[k] = exponent(block[k]).max(top[k]);
-            }
+        let sums = sums(x, lanes, first, n);
+        for (k, sum) in (first..).zip(&sums[..n]) {
+            let half = round_to::<6, 9>(sum.to_bits());
+            // Odd places in memory are the more significant lanes.
+            out[k / 2] |= half << if k % 2 == 1 { 48 } else { 32 };
         }
-        let mut total = [0; BLOCK];
-        for x in x.chunks_exact(lanes) {
-            let block = full(x);
-            for k in 0..BLOCK {
-                total[k] += aligned(block[k], top[k]);
-            }
-        }
-        let mut sums = [Sum { top: 0, total: 0 }; BLOCK];
+    }
+}
+
+/// Exact sums of the aligned inputs of `n` lanes of halves or singles from `first` on.
+#[inline(always)]
+fn sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> [f64; BLOCK] {
+    let mut top = [T::ZERO; BLOCK];
+    for x in x.chunks_exact(lanes) {
+        let block = full(&x[first..first + n]);
         for k in 0..BLOCK {
-            sums[k] = Sum { top: top[k], total: total[k] };
+            top[k] = (block[k] & T::EXP).max(top[k]);
         }
-        done(first, &sums[..n]);
+    }
+    // A double next to this one is a multiple of the guard bits' last one, so that adding it rounds to those, to nearest
+    // even: 1.5 * 2^52 units are even.
+    let mut aligner = [0.0; BLOCK];
+    for k in 0..BLOCK {
+        let field = top[k].shr(T::FORMAT.frac_bits).to_u64() + u64::from(1023 + 52 - T::FORMAT.bias());
+        aligner[k] = f64::from_bits((field - u64::from(T::FORMAT.frac_bits + GUARD)) << 52 | 1 << 51);
+    }
+    let mut total = [0.0; BLOCK];
+    for x in x.chunks_exact(lanes) {
+        let block = full(&x[first..first + n]);
+        for k in 0..BLOCK {
+            // guess: exponent field 0 is zero also with a non-zero fraction.
+            let v = if T::BITS == 16 { half_to_f64(block[k].to_u64()) } else { single_to_f64(block[k].to_u64()) };
+            total[k] += (v + aligner[k]) - aligner[k];
+        }
+    }
+    total
+}
+
+/// A sum of doubles, rounded to one.
+#[inline(always)]
+fn round_double(top: i64, total: i64) -> u64 {
+    const FRAC: u32 = FloatFormat::DOUBLE.frac_bits;
+    // Both parts are exact, so their sum is rounded once, to nearest even.
+    let high = (total >> 32) as i32;
+    let rounded = f64::from(high) * 4_294_967_296.0 + f64::from(total as u32);
+    let bits = rounded.to_bits();
+    let field = ((bits >> FRAC) & 0x7FF) as i64 + top - 1023 - i64::from(FRAC + GUARD);
+    let magnitude = (field << FRAC) as u64 | bits & FloatFormat::DOUBLE.frac_mask();
+    let magnitude = if field >= 0x7FF { FloatFormat::DOUBLE.exp_mask() } else { magnitude };
+    // Underflow is judged after rounding.
+    if (field <= 0) | (total == 0) {
+        0
+    } else {
+        magnitude | bits & FloatFormat::DOUBLE.sign_mask()
+    }
+}
+
+/// Largest exponent field and exact sum of the aligned inputs, in units of the guard bits' last one, of `n` lanes from
+/// `first` on.
+#[inline(always)]
+fn integer_sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> ([i64; BLOCK], [i64; BLOCK]) {
+    let (mut top, mut total) = ([0; BLOCK], [0; BLOCK]);
+    for x in x.chunks_exact(lanes) {
+        let block = full(&x[first..first + n]);
+        for k in 0..BLOCK {
+            top[k] = exponent(block[k]).max(top[k]);
+        }
+    }
+    for x in x.chunks_exact(lanes) {
+        let block = full(&x[first..first + n]);
+        for k in 0..BLOCK {
+            total[k] += aligned(block[k], top[k]);
+        }
+    }
+    (top, total)
+}
+
+/// A block, filled up with zeros.
+#[inline(always)]
+fn full<T: Word>(x: &[T]) -> [T; BLOCK] {
+    match <[T; BLOCK]>::try_from(x) {
+        Ok(block) => block,
+        Err(_) => {
+            let mut block = [T::ZERO; BLOCK];
+            block[..x.len()].copy_from_slice(x);
+            block
+        }
     }
 }
 

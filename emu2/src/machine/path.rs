@@ -1,0 +1,56 @@
+//! Result paths: the 128 bits that every PE of an L1B puts out in each cycle of a step.
+
+/// Two planes of rows, L0 and L1, each `[cycle][lane]`.
+#[derive(Clone, Debug)]
+pub struct PathRows {
+    words: Vec<u64>,
+    /// L1 is known to be zero, so that it need not be cleared again.
+    narrow: bool,
+}
+
+impl PathRows {
+    /// Zero; `plane` long words a plane.
+    pub(crate) fn new(plane: usize) -> PathRows {
+        PathRows { words: vec![0; 2 * plane], narrow: true }
+    }
+
+    fn plane(&self) -> usize {
+        self.words.len() / 2
+    }
+
+    /// L0 and L1.
+    pub(crate) fn planes(&self) -> (&[u64], &[u64]) {
+        self.words.split_at(self.plane())
+    }
+
+    /// Whether L1 is known to be zero.
+    pub(crate) fn narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// The planes to write: L1 is zero and not to be written if `narrow`.
+    pub(crate) fn start(&mut self, narrow: bool) -> Out<'_> {
+        let plane = self.plane();
+        let (l0, l1) = self.words.split_at_mut(plane);
+        if narrow && !self.narrow {
+            l1.fill(0);
+        }
+        self.narrow = narrow;
+        Out { l0, l1: (!narrow).then_some(l1) }
+    }
+}
+
+/// Rows of a result to be written.
+#[derive(Debug)]
+pub(crate) struct Out<'a> {
+    pub(crate) l0: &'a mut [u64],
+    /// None where nobody wants L1 or where it is zero already.
+    pub(crate) l1: Option<&'a mut [u64]>,
+}
+
+impl Out<'_> {
+    /// The part from long word `first` of each plane on.
+    pub(crate) fn part(&mut self, first: usize, length: usize) -> Out<'_> {
+        Out { l0: &mut self.l0[first..][..length], l1: self.l1.as_deref_mut().map(|l1| &mut l1[first..][..length]) }
+    }
+}

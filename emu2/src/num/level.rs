@@ -1,0 +1,206 @@
+//! Clones of the kernels for what the host's processor can do, chosen when the program runs.
+//!
+//! A kernel is compiled once for the target's baseline and, on x86-64, once each for the microarchitecture levels v3
+//! (AVX2, FMA) and v4 (AVX-512). All clones give the same bits. `EMU2_LEVEL` names the one to use; without it the best
+//! one that the host has is taken.
+
+// The one file with `unsafe`: see the proof in `Level::call`.
+#![allow(unsafe_code)]
+
+use crate::error::{Code, Error};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Names the clone to use: `baseline`, `v3` or `v4`.
+pub const LEVEL_VARIABLE: &str = "EMU2_LEVEL";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    V3,
+    #[cfg(target_arch = "x86_64")]
+    V4,
+}
+
+/// A set of vector instructions that this host has. There is no way to make one that it has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level(Kind);
+
+#[cfg(target_arch = "x86_64")]
+const KINDS: &[Kind] = &[Kind::Baseline, Kind::V3, Kind::V4];
+#[cfg(not(target_arch = "x86_64"))]
+const KINDS: &[Kind] = &[Kind::Baseline];
+
+/// Index into `KINDS` of the level in use; beyond its end: not chosen yet.
+static CURRENT: AtomicU8 = AtomicU8::new(u8::MAX);
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Baseline => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Kind::V3 => "v3",
+            #[cfg(target_arch = "x86_64")]
+            Kind::V4 => "v4",
+        }
+    }
+
+    fn supported(self) -> bool {
+        match self {
+            Kind::Baseline => true,
+            #[cfg(target_arch = "x86_64")]
+            Kind::V3 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("lzcnt")
+                    && is_x86_feature_detected!("popcnt")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::V4 => {
+                Kind::V3.supported()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512cd")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+        }
+    }
+}
+
+impl Level {
+    /// The levels that this host has, the plainest first.
+    pub fn supported() -> Vec<Level> {
+        KINDS.iter().filter(|kind| kind.supported()).map(|kind| Level(*kind)).collect()
+    }
+
+    /// The level called `name`, if this host has it.
+    pub fn named(name: &str) -> Option<Level> {
+        Level::supported().into_iter().find(|level| level.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The level in use: that of [`LEVEL_VARIABLE`] if the host has it, else the best.
+    #[inline]
+    pub fn current() -> Level {
+        match KINDS.get(usize::from(CURRENT.load(Ordering::Relaxed))) {
+            // Only what `set` has stored, so the host has it.
+            Some(kind) => Level(*kind),
+            None => Level::choose(),
+        }
+    }
+
+    #[cold]
+    fn choose() -> Level {
+        let wanted = std::env::var(LEVEL_VARIABLE).ok().and_then(|name| Level::named(&name));
+        let level = wanted.or_else(|| Level::supported().last().copied()).unwrap_or(Level(Kind::Baseline));
+        level.set();
+        level
+    }
+
+    /// Refuses a level named by [`LEVEL_VARIABLE`] that this host has not.
+    ///
+    /// # Errors
+    /// [`Code::BadOption`] with the names of those it has.
+    pub fn check_wanted() -> Result<(), Error> {
+        let Some(name) = std::env::var_os(LEVEL_VARIABLE) else { return Ok(()) };
+        let supported = Level::supported();
+        if supported.iter().any(|level| level.name() == name) {
+            return Ok(());
+        }
+        let names: Vec<_> = supported.iter().map(|level| level.name()).collect();
+        let message = format!("{LEVEL_VARIABLE} is {name:?}; this host has {}", names.join(", "));
+        Err(Error::new(Code::BadOption, message))
+    }
+
+    /// Uses this level from now on, in all threads. Results do not depend on it.
+    pub fn set(self) {
+        let index = KINDS.iter().position(|kind| *kind == self.0).unwrap_or_default();
+        CURRENT.store(index as u8, Ordering::Relaxed);
+    }
+
+    /// Whether a fused multiply-add of the host is one instruction here.
+    #[inline]
+    pub fn fuses(self) -> bool {
+        self.0 != Kind::Baseline || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
+    }
+
+    /// Calls `f` with `args`, compiled for this level.
+    #[inline]
+    pub(crate) fn call<A, F: Apply<A>>(self, f: F, args: A) {
+        match self.0 {
+            Kind::Baseline => f.apply(args),
+            // SAFETY: a function with target features may be called where the processor has them. A `Level` is made in
+            // this file alone, from kinds whose `supported` has just been true (`supported`, `named`) or whose level
+            // has been stored by `set`, which takes a `Level`.
+            #[cfg(target_arch = "x86_64")]
+            Kind::V3 => unsafe { v3(f, args) },
+            #[cfg(target_arch = "x86_64")]
+            Kind::V4 => unsafe { v4(f, args) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+fn v3<A, F: Apply<A>>(f: F, args: A) {
+    f.apply(args);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn v4<A, F: Apply<A>>(f: F, args: A) {
+    f.apply(args);
+}
+
+/// What has a clone for every level: `apply` must be `#[inline(always)]`, and so must what it calls, since only what is
+/// inlined into a clone is compiled for its level. Function items and large closures as arguments are calls of their own.
+pub(crate) trait Apply<A> {
+    /// Calls it.
+    fn apply(self, args: A);
+}
+
+/// Declares a kernel: a function that has a clone for every level and calls that of the current one.
+macro_rules! kernel {
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) {
+            struct Body;
+            impl $crate::num::level::Apply<($($ty,)*)> for Body {
+                #[inline(always)]
+                fn apply(self, ($($arg,)*): ($($ty,)*)) $body
+            }
+            $crate::num::level::Level::current().call(Body, ($($arg,)*));
+        }
+    )*};
+}
+pub(crate) use kernel;
+
+/// Declares a kernel that is told whether the host's fused multiply-add is one instruction, by the constant `FUSED`.
+macro_rules! fusing_kernel {
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;)*) => {$(
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) {
+            struct Body<const FUSED: bool>;
+            impl<const FUSED: bool> $crate::num::level::Apply<($($ty,)*)> for Body<FUSED> {
+                #[inline(always)]
+                fn apply(self, ($($arg,)*): ($($ty,)*)) {
+                    $body($($arg),*);
+                }
+            }
+            let level = $crate::num::level::Level::current();
+            if level.fuses() {
+                level.call(Body::<true>, ($($arg,)*));
+            } else {
+                level.call(Body::<false>, ($($arg,)*));
+            }
+        }
+    )*};
+}
+pub(crate) use fusing_kernel;
