@@ -31,10 +31,12 @@ class Access:
 
     def touches(self, other: Access) -> bool:
         """Whether both touch a common long word."""
+        if self.memory != other.memory or self.low >= other.high or other.low >= self.high:
+            return False
+        if self.unit == _ALL or other.unit == _ALL:
+            return True
         units = zip(self.unit, other.unit, strict=True)
-        same_unit = all(a is None or b is None or a == b for a, b in units)
-        same = self.memory == other.memory and same_unit
-        return same and self.low < other.high and other.low < self.high
+        return all(a is None or b is None or a == b for a, b in units)
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Tracker:
     writes: dict[str, list[tuple[int, Access]]] = field(default_factory=dict)
     moves: dict[int, Accesses] = field(default_factory=dict)
     _last_tag: int | None = None
+    _known: dict[tuple[str, str, str], tuple[Hazard, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # After so many steps no rule reaches back to a write.
@@ -113,10 +116,17 @@ class Tracker:
         earliest = self.step
         for read in touched.reads:
             for at, write in self.writes.get(read.memory, []):
-                for rule in self.target.hazards:
-                    if rule.applies(read.memory, write.slot, read.slot):
-                        earliest = max(earliest, self._earliest(rule, at, write, read))
+                for rule in self._rules(read.memory, write.slot, read.slot):
+                    earliest = max(earliest, self._earliest(rule, at, write, read))
         return earliest - self.step
+
+    def _rules(self, memory: str, writer: str, reader: str) -> tuple[Hazard, ...]:
+        key = memory, writer, reader
+        if key not in self._known:
+            self._known[key] = tuple(
+                rule for rule in self.target.hazards if rule.applies(memory, writer, reader)
+            )
+        return self._known[key]
 
     def _earliest(self, rule: Hazard, at: int, write: Access, read: Access) -> int:
         """Return the first step at which ``read`` is legal after ``write`` in step ``at``."""

@@ -230,8 +230,15 @@ def _same_axes_of(layout: Layout, shape: tuple[int, ...], result: tuple[int, ...
     if [size for size in shape if size > 1] != [size for size in result if size > 1]:
         return None
     kept = iter([axis for axis, size in zip(layout.axes, shape, strict=True) if size > 1])
-    axes = tuple(next(kept) if size > 1 else () for size in result)
-    return Layout(axes, layout.broadcast)
+    axes = [next(kept) if size > 1 else () for size in result]
+    # Words that only an axis of size 1 packs hold no copies: they stay digits nothing meets.
+    pairs = zip(layout.axes, shape, strict=True)
+    idle = tuple(s for axis, size in pairs if size == 1 for s in axis if s.level is Level.W)
+    if idle:
+        if not axes:
+            return None
+        axes[0] = (*idle, *axes[0])
+    return Layout(tuple(axes), layout.broadcast)
 
 
 def _flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:
