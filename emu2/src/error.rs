@@ -91,7 +91,7 @@ codes! {
     SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
     NotAlone = "A0602", "this instruction cannot share a line", "put it on a line of its own";
     WrongCompany = "A0603", "these instructions cannot share a line", "put them on two lines";
-    NeedsCompany = "A0604", "this cannot stand alone on a line", "add an instruction, at least `nop`";
+    NeedsCompany = "A0604", "this cannot stand alone on a line", "add an instruction; `nop` will do beside `wait`";
     WrittenTwice = "A0605", "one memory is written twice in a step", "write it on two lines";
     ReadTwice = "A0606", "one memory is read at different words in a step", "read the same words, or use another memory";
     SharedPort = "A0607", "a memory with one port is read and written at different words in a step", "use the same words, or another memory";

@@ -206,3 +206,17 @@ def test_sizes_come_from_the_spec(tmp_path: Path) -> None:
         emu2.assemble("linc $lm128 $ln0", small)
     with pytest.raises(emu2.EmulatorError):
         emu2.Machine(small).read("lm0", addr=64)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("d get $lm0n0c0b0m0p0 1;", "`;` after the count"),
+        ("noforward", "`nop` will do beside `wait`"),
+        ("nop; noforward", "only `wait` may share a line"),
+    ],
+)
+def test_what_a_diagnostic_says(text: str, words: str) -> None:
+    with pytest.raises(emu2.AssembleError) as caught:
+        emu2.assemble(text, emu2.Spec.load("mncore2"))
+    assert words in str(caught.value)

@@ -56,10 +56,20 @@ fn shape_error(py: Python<'_>, message: &str, help: &str) -> PyErr {
     error::core(py, &Error::new(Code::BadShape, message).help(help))
 }
 
+/// `value` as the unsigned number that it has to be; `what` and `code` say of what, and how it is refused.
+fn unsigned<T: TryFrom<i64>>(py: Python<'_>, value: i64, what: &str, code: Code) -> PyResult<T> {
+    T::try_from(value).map_err(|_| error::core(py, &Error::new(code, format!("{what} {value} does not exist"))))
+}
+
 /// The bytes of a C-contiguous array as a flat view of it.
 fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
-    if array.getattr("dtype")?.getattr("hasobject")?.is_truthy()? {
+    let dtype = array.getattr("dtype")?;
+    if matches!(dtype.getattr("kind")?.extract()?, 'U' | 'S') {
+        // numpy makes a text of one that is to be an array: its bytes are numpy's, four per character.
+        return Err(shape_error(py, "a text is no array", "use an array of numbers, or bytes"));
+    }
+    if dtype.getattr("hasobject")?.is_truthy()? {
         return Err(shape_error(py, "an array of Python objects has no bytes to transfer", "use an array of numbers"));
     }
     array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))
@@ -131,8 +141,7 @@ impl PyDevice {
 
     #[setter]
     fn set_endian(&self, py: Python<'_>, mode: i64) -> PyResult<()> {
-        // What is no byte is no mode either.
-        let mode = u8::try_from(mode).unwrap_or(u8::MAX);
+        let mode = unsigned(py, mode, "endian mode", Code::BadOption)?;
         self.with(py, |device| Endian::new(mode).map(|endian| device.set_endian(endian)))
     }
 
@@ -140,8 +149,10 @@ impl PyDevice {
     ///
     /// Raises EmulatorError: H0001 past the end, H0002 no multiple of 8 bytes (64 in endian mode 0), H0003 a tag above 63,
     /// H0005 a tag whose MV nobody has received, H0006 closed.
-    #[pyo3(signature = (data, offset = 0, tag = NO_TAG))]
-    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: u64, tag: u32) -> PyResult<()> {
+    #[pyo3(signature = (data, offset = 0, tag = i64::from(NO_TAG)))]
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: i64, tag: i64) -> PyResult<()> {
+        let offset = unsigned(py, offset, "offset", Code::TransferRange)?;
+        let tag = unsigned(py, tag, "tag", Code::TagRange)?;
         let bytes: Vec<u8> = match data.cast::<PyBytes>() {
             Ok(bytes) => bytes.as_bytes().to_vec(),
             Err(_) => {
@@ -158,8 +169,10 @@ impl PyDevice {
     ///
     /// Raises EmulatorError: H0004 if no MV has signalled the tag since something was received under it, R0007 for an array
     /// that cannot be filled, and as `send`.
-    #[pyo3(signature = (out, offset = 0, tag = NO_TAG))]
-    fn recv<'py>(&self, py: Python<'py>, out: Bound<'py, PyAny>, offset: u64, tag: u32) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (out, offset = 0, tag = i64::from(NO_TAG)))]
+    fn recv<'py>(&self, py: Python<'py>, out: Bound<'py, PyAny>, offset: i64, tag: i64) -> PyResult<Bound<'py, PyAny>> {
+        let offset = unsigned(py, offset, "offset", Code::TransferRange)?;
+        let tag = unsigned(py, tag, "tag", Code::TagRange)?;
         let array = out.is_instance(&py.import("numpy")?.getattr("ndarray")?)?;
         let flag = |name: &str| out.getattr("flags")?.getattr(name)?.is_truthy();
         if !array || !flag("c_contiguous")? || !flag("writeable")? {

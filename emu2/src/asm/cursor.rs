@@ -169,8 +169,10 @@ impl<'a> Cursor<'a> {
         self.skip_blanks();
         match self.peek() {
             None => Ok(()),
-            Some(_) => {
-                let message = format!("`{}` after {after}", self.word());
+            Some(first) => {
+                // Debug statements go to the end of their line: a `;` there is text like any other.
+                let word = if first == b';' { ";".to_string() } else { self.word() };
+                let message = format!("`{word}` after {after}");
                 Err(fault(Code::UnexpectedText, Span::new(self.at, self.end), message))
             }
         }
