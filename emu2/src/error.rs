@@ -78,9 +78,9 @@ codes! {
     BadTag = "A0407", "the tag is malformed or cannot be waited for", "write `i` and two hex digits, from `i01`";
     UnusualTag = "A0408", "the tag is outside the documented range", "use a tag of the documented range";
     BadUnit = "A0409", "the selector is malformed or selects a unit that does not exist", "select a unit the machine has";
-    AssumedUnit = "A0410", "a selector is left out", "write the unit that is meant, such as `@.0`";
+    AssumedUnit = "A0411", "a selector is left out", "write the unit that is meant, such as `@.0`";
 
-    TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "send something first, and read it with the counterpart of the instruction that sent it";
+    TurnaroundPair = "A0410", "the turnaround register is read in another layout than it was written in", "read it with the counterpart of the instruction that sent it";
 
     UnknownDebug = "A0501", "no debug statement has this form", "write `d get[type] <location> <count>` or `d set <location> <count> <payload>`";
     BadLocation = "A0502", "the location is malformed", "write memory, address and selectors such as `$lm0n0c0b0m0p0`";

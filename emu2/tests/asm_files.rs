@@ -70,6 +70,12 @@ fn must_fail() {
 }
 
 #[test]
+fn every_code_is_one_finding() {
+    let all: HashSet<&str> = Code::ALL.iter().map(|c| c.id()).collect();
+    assert_eq!(all.len(), Code::ALL.len());
+}
+
+#[test]
 fn every_code_has_a_file() {
     let named: HashSet<String> = files("must_fail").into_iter().map(|(name, _)| name[..5].to_string()).collect();
     let table: HashSet<String> =

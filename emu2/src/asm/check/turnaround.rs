@@ -99,8 +99,9 @@ impl Turnaround {
         match *self {
             Turnaround::Unknown => {}
             Turnaround::Nothing => {
-                let message = "the turnaround register is read, and no instruction before it has sent anything";
-                sink.push(Diagnostic::error(Code::TurnaroundPair, Some(span), message));
+                // guess: as a later reader, one in another program gets what is there.
+                let message = "no instruction before this one has sent anything to the turnaround register";
+                sink.push(Diagnostic::warning(Code::TurnaroundLate, Some(span), message));
             }
             Turnaround::Sent { line, layout, .. } if layout != reader => {
                 let message = format!("line {line} sent to the turnaround register {}", layout.differs(reader));
