@@ -37,6 +37,7 @@ TESTS = [
     "l1bm_state",
     "word_vectors",
     "word_properties",
+    "transfers_above",
 ]
 KILLED_AT = 0.95
 TIMEOUT_S = 300

@@ -1,13 +1,14 @@
 """Adds two tensors on an MN-Core 2, with the calls of the vendor's first example."""
 
 import os
+import tempfile
 
 import torch
 from mlsdk import CacheOptions, Context, MNDevice, storage
 
 
 def run_add():
-    folder = os.environ.get("ADD_OUT", "/tmp/add_two_tensors")
+    folder = os.environ.get("ADD_OUT") or tempfile.mkdtemp()
     device = MNDevice("mncore2:auto")
     context = Context(device)
     Context.switch_context(context)
