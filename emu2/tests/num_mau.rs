@@ -5,12 +5,15 @@ mod num_reference;
 
 use emu2::num::level::Level;
 use emu2::num::mau::{d_add, d_fma, d_fma_r, f_add, f_fma, f_fma_r, h_fma, h_fma_r, mau_flags, MauNeg, MauOutput};
+use emu2::num::MAB_PES;
 use num_reference::gen::{boundary, fused, Rng};
 use num_reference::{fma, lane, long, Fmt, D, F, H};
 use proptest::prelude::*;
 
 const OMIT_F: u32 = 5;
 const OMIT_D: u32 = 16;
+/// All PEs of a MAB multiply.
+const ALL: [bool; MAB_PES] = [true; MAB_PES];
 const PLUS: MauNeg = MauNeg { x: false, y: false, z: false };
 
 /// The three operations: factor format, addend format, reduced output, omitted bits.
@@ -50,7 +53,7 @@ fn run(fmt: Fmt, neg: MauNeg, lanes: &[[u64; 3]]) -> Vec<(u64, u64)> {
         }
         _ => {
             let z: Vec<u64> = (0..rows).map(|i| pack(64, i, 0, 1, 2)).collect();
-            d_fma(&x, &y, &z, neg, OMIT_D, &mut o0);
+            d_fma(&x, &y, &z, neg, ALL, OMIT_D, &mut o0);
             d_fma_r(&x, &y, &z, neg, OMIT_D, &mut r);
             assert!(r.iter().all(|v| v & 0xFFFF_FFFF == 0));
             results(&|j| o0[j], &|j| r[j] >> 32)
@@ -58,13 +61,43 @@ fn run(fmt: Fmt, neg: MauNeg, lanes: &[[u64; 3]]) -> Vec<(u64, u64)> {
     }
 }
 
+/// The plain output of a case that fills a block of its own: whole blocks have ways of their own.
+fn run_block(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, [a, b, c]: [u64; 3]) -> u64 {
+    let (fmt, add, ..) = kind;
+    let fill = |fmt: Fmt, v: u64| (0..64 / fmt.width()).fold(0, |row, lane| row | v << (lane * fmt.width()));
+    let (x, y, z) = ([fill(fmt, a); 32], [fill(fmt, b); 32], [fill(add, c); 32]);
+    let (mut o0, mut o1) = ([0; 32], [0; 32]);
+    match fmt.width() {
+        16 => h_fma(&x, &y, &z, &z, neg, &mut o0, &mut o1),
+        32 => f_fma(&x, &y, &z, neg, OMIT_F, &mut o0),
+        _ => d_fma(&x, &y, &z, neg, ALL, OMIT_D, &mut o0),
+    }
+    let out = if fmt == H { F } else { fmt };
+    let want = fill(out, o0[0] >> (64 - out.width()));
+    assert!(
+        o0.iter().all(|o| *o == want) && (fmt != H || o1.iter().all(|o| *o == want)),
+        "lanes differ: {o0:x?} {o1:x?}"
+    );
+    o0[0] >> (64 - out.width())
+}
+
 /// Compares a batch with the reference, with every clone of the kernels: all at once, and, so that no lane takes the exact
-/// path because of its neighbours, one by one. The number of cases, or the first difference.
+/// path because of its neighbours, one by one and each in a block of its own. The number of cases, or the first difference.
 fn check(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]]) -> Result<usize, String> {
     for level in Level::supported() {
         level.set();
         compare(kind, neg, lanes, run(kind.0, neg, lanes))?;
-        compare(kind, neg, lanes, lanes.iter().map(|case| run(kind.0, neg, &[*case])[0]).collect())?;
+        let alone: Vec<_> = lanes.iter().map(|case| run(kind.0, neg, &[*case])[0]).collect();
+        for (case, (plain, _)) in lanes.iter().zip(&alone) {
+            let block = run_block(kind, neg, *case);
+            if block != *plain {
+                return Err(format!(
+                    "{:?} {neg:?} {case:x?}: a block of it is {block:x}, alone it is {plain:x}",
+                    kind.0
+                ));
+            }
+        }
+        compare(kind, neg, lanes, alone)?;
     }
     Ok(lanes.len())
 }
@@ -251,7 +284,7 @@ fn without_omission_it_is_ieee() {
         let host = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
         if [a, b, c].iter().all(|&v| ordinary(D, v)) && in_range(host.abs(), f64::MIN_POSITIVE) {
             let mut out = [0];
-            d_fma(&[a], &[b], &[c], PLUS, 0, &mut out);
+            d_fma(&[a], &[b], &[c], PLUS, ALL, 0, &mut out);
             assert_eq!(out[0], (host + 0.0).to_bits(), "{a:x} * {b:x} + {c:x}");
             compared += 1;
         }

@@ -168,12 +168,13 @@ impl MauOp {
         }
     }
 
-    fn multiplies(&self, pe: usize) -> bool {
-        match self.active {
+    /// Which PEs of a MAB multiply.
+    fn multipliers(&self) -> [bool; MAB_PES] {
+        std::array::from_fn(|pe| match self.active {
             None => true,
             Some(Half::Upper) => pe < self.pes / 2,
             Some(Half::Lower) => pe >= self.pes / 2,
-        }
+        })
     }
 
     /// Whether L1 of the result is always zero.
@@ -193,8 +194,7 @@ impl MauOp {
         let z1 = self.z.map_or(zeros, |at| sources[at].1);
         let o0 = out.l0;
         if let Some(product) = &self.matrix {
-            let active: [bool; MAB_PES] = std::array::from_fn(|pe| self.multiplies(pe));
-            let operands = Operands { x, z: (z0, z1), neg: self.negate, active };
+            let operands = Operands { x, z: (z0, z1), neg: self.negate, active: self.multipliers() };
             let o1 = out.l1.unwrap_or(&mut spare[..length]);
             return product.run(rows.l1b, &operands, self.reduced, o0, o1);
         }
@@ -204,9 +204,9 @@ impl MauOp {
             (None, None, Lane::D, false) => return mau::d_add(x, z0, self.negate, o0),
             _ => {}
         }
-        if self.active.is_some() {
+        if self.active.is_some() && self.reduced {
             // A PE that does not multiply has the product 0: its first factor is 0.
-            let kept: [u64; MAB_PES] = std::array::from_fn(|pe| if self.multiplies(pe) { u64::MAX } else { 0 });
+            let kept = self.multipliers().map(|active| if active { u64::MAX } else { 0 });
             for (to, from) in first.chunks_exact_mut(MAB_PES).zip(x.chunks_exact(MAB_PES)) {
                 for (pe, to) in to.iter_mut().enumerate() {
                     *to = from[pe] & kept[pe];
@@ -228,7 +228,7 @@ impl MauOp {
             (Lane::H, true) => mau::h_fma_r(x, y, z0, z1, neg, o0),
             (Lane::F, false) => mau::f_fma(x, y, z0, neg, omit, o0),
             (Lane::F, true) => mau::f_fma_r(x, y, z0, neg, omit, o0),
-            (_, false) => mau::d_fma(x, y, z0, neg, omit, o0),
+            (_, false) => mau::d_fma(x, y, z0, neg, self.multipliers(), omit, o0),
             (_, true) => mau::d_fma_r(x, y, z0, neg, omit, o0),
         }
     }

@@ -1,7 +1,7 @@
 //! Vector multiply-add rows of the MAU: `out = x * y + z`, rounded once (manual, chapter on the MAU).
 //!
 //! Inputs are already converted lanes. `vmul` passes a row of +0 as z, `vadd` a row of 1.0 as y and its second operand as
-//! z, `vpassa` both. A PE that an instruction leaves out (`u`/`d` of the double forms) gets x = 0. Kernels named `_r` round
+//! z, `vpassa` both. A PE that an instruction leaves out (`u`/`d` of the double forms) has the product 0. Kernels named `_r` round
 //! directly to the next lower format and pack the result from the MSB side, the rest of the long word is 0.
 //!
 //! Outputs are normalised: infinities have fraction 0, zeros are +0, nothing is denormal.
@@ -12,6 +12,7 @@ mod double;
 mod half;
 mod round;
 mod single;
+mod sure;
 
 pub use double::{d_add, d_fma, d_fma_r};
 pub use half::{h_fma, h_fma_r};

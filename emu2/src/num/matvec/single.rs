@@ -2,9 +2,9 @@
 //!
 //! Mantissas are integers in doubles: products have at most 46 bits, sums of a row 48, so all of it is exact.
 
-use super::{power_of_two, vectors};
-use crate::num::level::fusing_kernel;
-use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
+use super::{block, cycles, first, in_pieces, power_of_two, MABS, TOGETHER};
+use crate::num::level::{fusing_kernel, kernel};
+use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
 
 /// Rows of the matrix register, and elements of a `g` block.
@@ -27,7 +27,8 @@ pub struct FMatrix {
     low: [[f64; N]; MAB_PES],
     /// What stands in for an omitted product that is not zero, with the sign of the element; 0 if its low part is.
     stand_in: [[f64; N]; MAB_PES],
-    exponents: [i64; N],
+    /// What a mantissa's unit is worth in each row.
+    units: [f64; N],
     low_mask: u32,
 }
 
@@ -35,7 +36,8 @@ pub struct FMatrix {
 #[derive(Clone, Debug)]
 pub struct GMatrix {
     mantissas: [[f64; N]; N],
-    exponents: [i64; N],
+    /// What a mantissa's unit is worth in each row.
+    units: [f64; N],
     mask: u32,
 }
 
@@ -60,6 +62,12 @@ fn exponent(block: &[u32]) -> i64 {
     i64::from(block.iter().fold(0, |e, v| e.max(v & 0x7F80_0000)) >> 23)
 }
 
+/// What the unit of a mantissa is worth in a block with this exponent field.
+#[inline(always)]
+fn unit_of(field: i64) -> f64 {
+    power_of_two(field - UNIT)
+}
+
 impl FMatrix {
     /// Decodes a register from its raw words, `[row][column]`; only the even columns take part. `omit` is the number of low
     /// mantissa bits whose mutual products the multiplier omits (5 on MN-Core 2).
@@ -70,7 +78,7 @@ impl FMatrix {
             mantissas: [[0.0; N]; MAB_PES],
             low: [[0.0; N]; MAB_PES],
             stand_in: [[0.0; N]; MAB_PES],
-            exponents: [0; N],
+            units: [0.0; N],
             low_mask,
         };
         let stand_in = if omit == 0 { 0.0 } else { power_of_two(2 * i64::from(omit) - 2) };
@@ -81,34 +89,66 @@ impl FMatrix {
                 matrix.low[j][place(i)] = mantissa(used[j], low_mask);
                 matrix.stand_in[j][place(i)] = stand_in * sign(mantissa(used[j], low_mask));
             }
-            matrix.exponents[place(i)] = exponent(&used);
+            matrix.units[place(i)] = unit_of(exponent(&used));
         }
         matrix
     }
 }
 
+/// Decoded vectors for `f`, w0 of each PE.
+#[derive(Default)]
+struct FVectors {
+    mantissas: [[f64; MAB_PES]; MABS * TOGETHER],
+    /// The low parts, negated.
+    low: [[f64; MAB_PES]; MABS * TOGETHER],
+    /// The signs of the low parts.
+    signs: [[f64; MAB_PES]; MABS * TOGETHER],
+}
+
 impl Matrix for FMatrix {
-    /// The vector is w0 of each PE.
+    type Vectors = FVectors;
+
     #[inline(always)]
-    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N] {
-        let mut block = [0; MAB_PES];
-        for (b, x) in block.iter_mut().zip(x) {
-            *b = ((x ^ flip) >> 32) as u32;
+    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut FVectors, units: &mut [f64]) {
+        let end = at + units.len();
+        let mantissas = vectors.mantissas[at..end].as_flattened_mut();
+        let lows = vectors.low[at..end].as_flattened_mut();
+        let signs = vectors.signs[at..end].as_flattened_mut();
+        for (((whole, low), sign_of), x) in mantissas.iter_mut().zip(lows).zip(signs).zip(row) {
+            let word = ((x ^ flip) >> 32) as u32;
+            let low_part = mantissa(word, self.low_mask);
+            *whole = mantissa(word, u32::MAX);
+            *low = -low_part;
+            *sign_of = sign(low_part);
         }
-        let x = block;
-        let mut sums = [0.0; N];
+        for (unit, x) in units.iter_mut().zip(row.chunks_exact(MAB_PES)) {
+            let words: [u32; MAB_PES] = std::array::from_fn(|j| (x[j] >> 32) as u32);
+            *unit = unit_of(exponent(&words));
+        }
+    }
+
+    #[inline(always)]
+    fn times<const FUSED: bool, const C: usize>(
+        &self,
+        vectors: &FVectors,
+        at: usize,
+        units: &[f64],
+        out: &mut [[f64; N]],
+    ) {
+        let mut all = [[0.0; N]; C];
         for j in 0..MAB_PES {
-            let b = mantissa(x[j], u32::MAX);
-            let b_low = mantissa(x[j], self.low_mask);
-            let b_sign = sign(b_low);
-            for i in 0..N {
-                // All of it is integers below 2^53: exact in any order.
-                let kept = fma::<FUSED>(self.mantissas[j][i], b, sums[i]);
-                let kept = fma::<FUSED>(self.low[j][i], -b_low, kept);
-                sums[i] = fma::<FUSED>(self.stand_in[j][i], b_sign, kept);
+            for c in 0..C {
+                let v = at + c * MABS;
+                let (whole, low, sign) = (vectors.mantissas[v][j], vectors.low[v][j], vectors.signs[v][j]);
+                for i in 0..N {
+                    // All of it is integers below 2^53: exact in any order.
+                    let kept = fma::<FUSED>(self.mantissas[j][i], whole, all[c][i]);
+                    let kept = fma::<FUSED>(self.low[j][i], low, kept);
+                    all[c][i] = fma::<FUSED>(self.stand_in[j][i], sign, kept);
+                }
             }
         }
-        scale(sums, &self.exponents, exponent(&x))
+        scale::<C>(&mut all, &self.units, &units[at..], &mut out[at..]);
     }
 }
 
@@ -118,35 +158,53 @@ impl GMatrix {
     #[must_use]
     pub fn decode(rows: &[[u32; N]; N], ignore: u32) -> Self {
         let mask = u32::MAX << ignore;
-        let mut matrix = Self { mantissas: [[0.0; N]; N], exponents: [0; N], mask };
+        let mut matrix = Self { mantissas: [[0.0; N]; N], units: [0.0; N], mask };
         for (i, row) in rows.iter().enumerate() {
             for j in 0..N {
                 matrix.mantissas[place(j)][place(i)] = mantissa(row[j], mask);
             }
-            matrix.exponents[place(i)] = exponent(row);
+            matrix.units[place(i)] = unit_of(exponent(row));
         }
         matrix
     }
 }
 
+/// Decoded vectors for `g`, 2 elements per PE.
+#[derive(Default)]
+struct GVectors([[f64; N]; MABS * TOGETHER]);
+
 impl Matrix for GMatrix {
-    /// The vector is 2 elements per PE.
+    type Vectors = GVectors;
+
     #[inline(always)]
-    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N] {
-        let (mut block, mut vector) = ([0u32; N], [0.0; N]);
-        block.copy_from_slice(bytemuck::cast_slice(x));
-        for (v, x) in vector.iter_mut().zip(&mut block) {
-            *x ^= flip as u32;
-            *v = mantissa(*x, self.mask);
+    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut GVectors, units: &mut [f64]) {
+        let words: &[u32] = bytemuck::cast_slice(row);
+        for (m, v) in vectors.0[at..at + units.len()].as_flattened_mut().iter_mut().zip(words) {
+            *m = mantissa(v ^ flip as u32, self.mask);
         }
-        let x = block;
-        let mut sums = [0.0; N];
+        for (unit, words) in units.iter_mut().zip(words.chunks_exact(N)) {
+            *unit = unit_of(exponent(words));
+        }
+    }
+
+    #[inline(always)]
+    fn times<const FUSED: bool, const C: usize>(
+        &self,
+        vectors: &GVectors,
+        at: usize,
+        units: &[f64],
+        out: &mut [[f64; N]],
+    ) {
+        let mut all = [[0.0; N]; C];
         for j in 0..N {
-            for i in 0..N {
-                sums[i] = fma::<FUSED>(self.mantissas[j][i], vector[j], sums[i]);
+            for c in 0..C {
+                let x = vectors.0[at + c * MABS][j];
+                for i in 0..N {
+                    all[c][i] = fma::<FUSED>(self.mantissas[j][i], x, all[c][i]);
+                }
             }
         }
-        scale(sums, &self.exponents, exponent(&x))
+        scale::<C>(&mut all, &self.units, &units[at..], &mut out[at..]);
     }
 }
 
@@ -162,51 +220,126 @@ fn fma<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
 
 /// A decoded register.
 trait Matrix {
-    /// The exact row sums times the vector.
-    fn times<const FUSED: bool>(&self, x: &[u64], flip: u64) -> [f64; N];
+    /// Decoded vectors.
+    type Vectors: Default;
+
+    /// Decodes vectors that follow each other to places from `at` on; `units`: what their mantissas' units are worth.
+    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut Self::Vectors, units: &mut [f64]);
+
+    /// The exact products with `C` vectors from `at` on, [`MABS`] apart, as are units and results, in stored order.
+    fn times<const FUSED: bool, const C: usize>(
+        &self,
+        vectors: &Self::Vectors,
+        at: usize,
+        units: &[f64],
+        out: &mut [[f64; N]],
+    );
 }
 
+/// Sums in units of their rows and vectors.
 #[inline(always)]
-fn scale(mut sums: [f64; N], rows: &[i64; N], vector: i64) -> [f64; N] {
-    for (sum, row) in sums.iter_mut().zip(rows) {
-        *sum *= power_of_two(row + vector - 2 * UNIT);
+fn scale<const C: usize>(sums: &mut [[f64; N]; C], rows: &[f64; N], units: &[f64], out: &mut [[f64; N]]) {
+    for c in 0..C {
+        let unit = units[c * MABS];
+        for i in 0..N {
+            sums[c][i] *= rows[i] * unit;
+        }
+        out[c * MABS] = sums[c];
     }
-    sums
 }
 
-/// Products plus addends of one vector, as doubles rounded to odd, in stored order.
+/// The addends of a vector as they lie in memory.
 #[inline(always)]
-fn sums<const FUSED: bool, A: Matrix>(a: &A, x: &[u64], z: &[u64], neg: MauNeg) -> [u64; N] {
-    let products = a.times::<FUSED>(x, flip(neg.x, 32));
-    let mut addends = [0u32; N];
-    addends.copy_from_slice(bytemuck::cast_slice(z));
-    let mut sums = [0; N];
-    for i in 0..N {
-        let z = addends[i] ^ flip(neg.z, 32) as u32;
-        sums[i] = add_odd(products[i], single_to_f64(u64::from(z)));
+fn addends(z: &[u64], first: usize, neg: MauNeg) -> [f64; N] {
+    let words: [u32; N] = bytemuck::cast(block(z, first).map(|z| z ^ flip(neg.z, 32)));
+    words.map(|z| single_to_f64(u64::from(z)))
+}
+
+/// Bits that a double has below the last place of a single, and where a tie between two singles has its one bit.
+const BELOW: u64 = (1 << 29) - 1;
+const TIE: u64 = 1 << 28;
+
+#[inline(always)]
+fn rows<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+    let (mabs, cycles) = (a.len(), cycles(a.len(), out.len()));
+    let (nx, nz) = (flip(neg.x, 32), flip(neg.z, 32) as u32);
+    let mut vectors = A::Vectors::default();
+    let mut units = [0.0; MABS * TOGETHER];
+    let mut products = [[0.0; N]; MABS * TOGETHER];
+    in_pieces!(mabs, cycles, |mab, width, cycle, count| {
+        for c in 0..count {
+            let at = first(mabs, mab, cycle + c);
+            let row = &x[at..at + width * MAB_PES];
+            a[mab].decode_row(row, nx, c * MABS, &mut vectors, &mut units[c * MABS..c * MABS + width]);
+        }
+        for (m, a) in a[mab..mab + width].iter().enumerate() {
+            if count == TOGETHER {
+                a.times::<FUSED, TOGETHER>(&vectors, m, &units, &mut products);
+            } else {
+                for at in (0..count).map(|c| c * MABS + m) {
+                    a.times::<FUSED, 1>(&vectors, at, &units, &mut products);
+                }
+            }
+        }
+        for c in 0..count {
+            let at = first(mabs, mab, cycle + c);
+            let row = at..at + width * MAB_PES;
+            let products = products[c * MABS..c * MABS + width].as_flattened();
+            if !add(products, &z[row.clone()], nz, &mut out[row.clone()]) {
+                add_exactly(products, &z[row.clone()], nz, &mut out[row]);
+            }
+        }
+    });
+}
+
+/// Products plus addends; false: some sum is not certain.
+///
+/// A sum is rounded to a double and that to a single. Ties between singles are doubles, so that the first rounding does not
+/// pass one; only a sum that is rounded *to* a tie has lost on which side it was. Infinities, which are numbers to the
+/// machine, and what is at most the least normal number are not certain either.
+#[inline(always)]
+fn add(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) -> bool {
+    let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
+    let (mut tied, mut least, mut most) = (false, u32::MAX, 0);
+    for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
+        let sum = p + f64::from(flushed_single(z ^ flip));
+        tied |= sum.to_bits() & BELOW == TIE;
+        // Adding 0 makes -0 +0.
+        *out = (sum as f32 + 0.0).to_bits();
+        let size = *out & 0x7FFF_FFFF;
+        // 0 is certain: it becomes the largest number here.
+        least = least.min(size.wrapping_sub(1));
+        most = most.max(size);
     }
-    sums
+    !tied & (least >= f32::MIN_POSITIVE.to_bits()) & (most < f32::INFINITY.to_bits())
 }
 
-#[inline(always)]
-fn singles<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    for (mab, first) in vectors(a.len(), out.len()) {
-        let range = first..first + MAB_PES;
-        let sums = sums::<FUSED, A>(&a[mab], &x[range.clone()], &z[range.clone()], neg);
-        let out: &mut [u32] = bytemuck::cast_slice_mut(&mut out[range]);
-        for (out, sum) in out.iter_mut().zip(sums) {
-            *out = round_to_single(sum) as u32;
+kernel! {
+    /// As [`add`], by way of doubles rounded to odd.
+    fn add_exactly(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) {
+        let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
+        for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
+            *out = round_to_single(add_odd(*p, single_to_f64(u64::from(z ^ flip)))) as u32;
         }
     }
 }
 
 #[inline(always)]
 fn halves<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    for (mab, first) in vectors(a.len(), out.len()) {
-        let range = first..first + MAB_PES;
-        let sums = sums::<FUSED, A>(&a[mab], &x[range.clone()], &z[range.clone()], neg);
-        for (p, out) in out[range].iter_mut().enumerate() {
-            let half = |k: usize| round_to::<6, 9>(sums[place(2 * p + k)]);
+    let nx = flip(neg.x, 32);
+    let mut vectors = A::Vectors::default();
+    let mut units = [0.0; MABS * TOGETHER];
+    let mut products = [[0.0; N]; MABS * TOGETHER];
+    for (mab, first) in super::vectors(a.len(), out.len()) {
+        let (a, at) = (&a[mab], first..first + MAB_PES);
+        a.decode_row(&x[at.clone()], nx, 0, &mut vectors, &mut units[..1]);
+        a.times::<FUSED, 1>(&vectors, 0, &units, &mut products);
+        let z = addends(z, first, neg);
+        for (p, out) in out[at].iter_mut().enumerate() {
+            let half = |k: usize| {
+                let i = place(2 * p + k);
+                round_to::<6, 9>(add_odd(products[0][i], z[i]))
+            };
             *out = half(0) << 48 | half(1) << 32;
         }
     }
@@ -215,14 +348,14 @@ fn halves<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauN
 fusing_kernel! {
     /// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
     /// results `2p` and `2p + 1`.
-    pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = singles::<FUSED, _>;
+    pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = rows::<FUSED, _>;
 
     /// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
     pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;
 
     /// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
     /// `2p` and `2p + 1`.
-    pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = singles::<FUSED, _>;
+    pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = rows::<FUSED, _>;
 
     /// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
     pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;

@@ -1,8 +1,9 @@
 //! Double precision vector multiply-add with the approximate multiplier.
 //!
-//! The exact path works in 128-bit integers. The fast path forms product and sum as pairs of host doubles, without error,
-//! and rounds what lies a bound below and above: where both agree, the omitted partial products cannot have changed the
-//! result. Blocks of lanes for which that fails take the exact path.
+//! The exact path works in 128-bit integers. Whole blocks go the way of [`sure`](super::sure) first. Where that is not certain,
+//! smaller blocks take a fast path that flushes what the machine flushes, and sees where nothing is omitted: product and
+//! sum are formed as pairs of host doubles, without error, and what lies a bound below and above is rounded; where both
+//! agree, the omitted partial products cannot have changed the result. Blocks of lanes for which that fails take the exact path.
 //!
 //! A sum is formed at fixed width with a sticky bit: the operand with the larger exponent keeps all its bits, the other
 //! one is shifted right and what leaves is remembered in the last bit.
@@ -10,9 +11,10 @@
 // A function item as an argument would be a call of its own, compiled for no level.
 #![allow(clippy::redundant_closure)]
 
-use super::{finish, flip, MauNeg, UNDERFLOW_AFTER_ROUNDING};
+use super::{finish, flip, sure, MauNeg, UNDERFLOW_AFTER_ROUNDING};
 use crate::num::format::FloatFormat;
-use crate::num::level::{kernel, Level};
+use crate::num::level::{fusing_kernel, kernel};
+use crate::num::MAB_PES;
 
 const FRAC: u64 = (1 << 52) - 1;
 const EXP_MAX: u64 = 2047;
@@ -76,22 +78,70 @@ pub(crate) fn add_round(format: FloatFormat, negative: u64, p: u128, exp: i64, z
     finish(format, sign, mag, field, UNDERFLOW_AFTER_ROUNDING)
 }
 
-kernel! {
-    /// `out = x * y + z` on rows of doubles. `omit` is the number of low significand bits whose mutual products the
-    /// multiplier omits (16 on MN-Core 2).
-    pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
-        if !Level::current().fuses() {
-            return rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
+fusing_kernel! {
+    /// `out = x * y + z` on rows of doubles. PEs of a MAB that are not `active` have the product 0; rows begin with the
+    /// first PE of a MAB. `omit` is the number of low significand bits whose mutual products the multiplier omits (16 on
+    /// MN-Core 2).
+    pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], omit: u32, out: &mut [u64]) = checked::<FUSED>;
+
+    /// What is not certain.
+    fn careful(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, kept: [u64; MAB_PES], omit: u32, out: &mut [u64]) = small_blocks::<FUSED>;
+}
+
+#[inline(always)]
+fn checked<const FUSED: bool>(
+    x: &[u64],
+    y: &[u64],
+    z: &[u64],
+    neg: MauNeg,
+    active: [bool; MAB_PES],
+    omit: u32,
+    out: &mut [u64],
+) {
+    let kept = active.map(|active| if active { u64::MAX } else { 0 });
+    if !FUSED {
+        return small_blocks::<FUSED>(x, y, z, neg, kept, omit, out);
+    }
+    let bound = error_bound(omit);
+    let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
+    sure::doubles(
+        [x, y, z],
+        signs,
+        // A group is several MABs.
+        std::array::from_fn(|lane| kept[lane % MAB_PES]),
+        bound,
+        out,
+        |x, y, z, out| careful(x, y, z, neg, kept, omit, out),
+        |x, y, z, out| careful(x, y, z, neg, kept, omit, out),
+    );
+}
+
+#[inline(always)]
+fn small_blocks<const FUSED: bool>(
+    x: &[u64],
+    y: &[u64],
+    z: &[u64],
+    neg: MauNeg,
+    kept: [u64; MAB_PES],
+    omit: u32,
+    out: &mut [u64],
+) {
+    let bound = error_bound(omit);
+    let mut first = [0; BLOCK];
+    let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+    for (((x, y), z), out) in blocks {
+        // A PE that does not multiply has the product 0: its first factor is 0.
+        for ((first, x), kept) in first.iter_mut().zip(x).zip(kept.iter().cycle()) {
+            *first = x & kept;
         }
-        let bound = error_bound(omit);
-        let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
-        for (((x, y), z), out) in blocks {
-            if !fast(x, y, z, neg, omit, bound, out) {
-                rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
-            }
+        let x = &first[..x.len()];
+        if !(FUSED && fast(x, y, z, neg, omit, bound, out)) {
+            rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
         }
     }
+}
 
+kernel! {
     /// `out = x + z` on rows of doubles.
     pub fn d_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
         let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));

@@ -1,14 +1,15 @@
 //! Single precision vector multiply-add with the approximate multiplier.
 //!
-//! The fast path forms product and sum without error, as pairs of host singles where the host has a fused multiply-add, else
-//! in doubles, and rounds what lies a bound below and above: where both give the same single, neither the omitted partial
-//! products nor the rounding of the sum can have changed it. Blocks of lanes for which that fails, or that leave the host's
-//! and the machine's common range, take the exact path.
+//! Whole blocks go the way of [`sure`](super::sure) first. Where that is not certain, and without a fused multiply-add of the
+//! host, smaller blocks take a fast path that flushes what the machine flushes: product and sum are formed without error, as
+//! pairs of singles or in doubles, and what lies a bound below and above is rounded; where both give the same single,
+//! neither the omitted partial products nor the rounding of the sum can have changed it. Blocks of lanes for which that
+//! fails, or that leave the host's and the machine's common range, take the exact path.
 
 // A function item as an argument would be a call of its own, compiled for no level.
 #![allow(clippy::redundant_closure)]
 
-use super::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
+use super::{add_odd, flip, round_to, round_to_single, single_to_f64, sure, MauNeg};
 use crate::num::level::{fusing_kernel, kernel};
 
 /// Long words that take the exact path together.
@@ -36,10 +37,31 @@ fusing_kernel! {
     /// `out = x * y + z` on rows of 2 singles. `omit` is the number of low significand bits whose mutual products the
     /// multiplier omits (5 on MN-Core 2).
     pub fn f_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) = checked::<FUSED>;
+
+    /// What is not certain.
+    fn careful(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) = small_blocks::<FUSED>;
 }
 
 #[inline(always)]
 fn checked<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+    if !FUSED {
+        return small_blocks::<FUSED>(x, y, z, neg, omit, out);
+    }
+    let bound = error_bound(omit) as f32;
+    let signs = [(flip(neg.x, 32) ^ flip(neg.y, 32)) as u32, flip(neg.z, 32) as u32];
+    sure::singles(
+        [x, y, z],
+        signs,
+        [u32::MAX; _],
+        bound,
+        out,
+        |x, y, z, out| careful(x, y, z, neg, omit, out),
+        |x, y, z, out| exact(x, y, z, neg, omit, out),
+    );
+}
+
+#[inline(always)]
+fn small_blocks<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
     let bound = error_bound(omit);
     let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
     for (((x, y), z), out) in blocks {
@@ -51,6 +73,11 @@ fn checked<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit
 }
 
 kernel! {
+    /// The exact path.
+    fn exact(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
+        rows(x, y, z, neg, omit, out, |hi, lo| two_singles(hi, lo));
+    }
+
     /// `out = x + z` on rows of 2 singles.
     pub fn f_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
         let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));

@@ -1,0 +1,122 @@
+//! The quickest way of the multiply-adds of singles and doubles: whole blocks whose rounding is certain.
+//!
+//! The host forms product and sum without error, as pairs of numbers. What the multiplier may be off, and what the host may
+//! be, is an error bound; where the sum less the bound and the sum plus the bound round alike, that is the result.
+//!
+//! One bound covers everything that is rare, so that few operations are left for what is common:
+//!
+//! * exponent field 0 counts as zero, which the host does not do. As an addend that is less than the least bound; as a factor it
+//!   makes the product wrong by less than the smallest normal number times the other factor, and `a*a + b*b` is more than
+//!   that factor or less than 1;
+//! * the low part of a tiny product is not exact, by less than the least bound;
+//! * where the sum is less than such a bound, the bound is taken as the sum itself. Then nothing but zero rounds alike;
+//! * infinities and sums past the largest number make NaN of the low part, which is not equal to itself.
+
+/// Long words of a block.
+const BLOCK: usize = 32;
+
+/// Long words that are worked on side by side: two vectors of 32 bytes, since each operation waits for the one before.
+const GROUP: usize = 8;
+
+/// Bytes of a group.
+const BYTES: usize = GROUP * size_of::<u64>();
+
+/// Groups of a block beyond which all of it is done again.
+const FEW: usize = BLOCK / GROUP / 2;
+
+macro_rules! sure {
+    ($name:ident, $block:ident, $float:ty, $bits:ty, $least:literal) => {
+        /// `out = x * y + z`, rounded once. `signs` are flipped in x and z, `kept` are the bits of x that take part, for lanes
+        /// that follow each other. `bound` is more than what the multiplier can be off, relative to the product. `careful`
+        /// and `exact` get what is not certain: rows that begin at a multiple of [`GROUP`], the latter a few. Calls the host's
+        /// fused multiply-add.
+        #[inline(always)]
+        pub(super) fn $name(
+            [x, y, z]: [&[u64]; 3],
+            signs: [$bits; 2],
+            kept: [$bits; BYTES / size_of::<$bits>()],
+            bound: $float,
+            out: &mut [u64],
+            careful: impl Fn(&[u64], &[u64], &[u64], &mut [u64]),
+            exact: impl Fn(&[u64], &[u64], &[u64], &mut [u64]),
+        ) {
+            const LANES: usize = BYTES / size_of::<$bits>();
+            let ((x, x_rest), (y, y_rest), (z, z_rest)) = (x.as_chunks(), y.as_chunks(), z.as_chunks());
+            let (out, out_rest) = out.as_chunks_mut();
+            let mut least = [0; BLOCK];
+            for (((out, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
+                if $block([x, y, z], signs, kept, bound, out, &mut least) {
+                    continue;
+                }
+                let most: &[$float] = bytemuck::cast_slice(&*out);
+                let pairs =
+                    bytemuck::cast_slice::<u64, $float>(&least).chunks_exact(LANES).zip(most.chunks_exact(LANES));
+                let mut doubtful = [false; BLOCK / GROUP];
+                for (doubtful, (least, most)) in doubtful.iter_mut().zip(pairs) {
+                    *doubtful = least.iter().zip(most).fold(false, |any, (least, most)| any | (*least != *most));
+                }
+                if doubtful.iter().filter(|d| **d).count() > FEW {
+                    careful(x, y, z, out);
+                    continue;
+                }
+                for group in (0..BLOCK / GROUP).filter(|group| doubtful[*group]) {
+                    let group = group * GROUP..(group + 1) * GROUP;
+                    exact(&x[group.clone()], &y[group.clone()], &z[group.clone()], &mut out[group]);
+                }
+            }
+            if !out_rest.is_empty() {
+                careful(x_rest, y_rest, z_rest, out_rest);
+            }
+        }
+
+        /// One block; false: where `out` and `least` differ, the result is not certain.
+        #[inline(always)]
+        fn $block(
+            [x, y, z]: [&[u64; BLOCK]; 3],
+            signs: [$bits; 2],
+            kept: [$bits; BYTES / size_of::<$bits>()],
+            bound: $float,
+            out: &mut [u64; BLOCK],
+            least: &mut [u64; BLOCK],
+        ) -> bool {
+            const LANES: usize = BYTES / size_of::<$bits>();
+            type Lanes<T> = [[T; LANES]; BLOCK / GROUP];
+            let [x, y, z]: [&Lanes<$bits>; 3] = [x, y, z].map(bytemuck::cast_ref);
+            let [out, least]: [&mut Lanes<$float>; 2] = [out, least].map(bytemuck::cast_mut);
+            // Covers the roundings of the low part and of its bounds.
+            let rounding = <$float>::EPSILON * 2.0;
+            let smallest = <$float>::MIN_POSITIVE * $least;
+            let factor = <$float>::MIN_POSITIVE * 2.0;
+            // A sum of differences: what is spelled as a condition becomes a masked store.
+            let mut apart = [0.0; LANES];
+            for ((((out, least), x), y), z) in out.iter_mut().zip(least).zip(x).zip(y).zip(z) {
+                // Copies, so that nothing is stored before all is read: slices of a kernel might overlap for all the compiler knows.
+                let (x, y, z) = (*x, *y, *z);
+                let (mut low_end, mut high_end) = ([0.0; LANES], [0.0; LANES]);
+                for i in 0..LANES {
+                    let a = <$float>::from_bits(x[i] & kept[i] ^ signs[0]);
+                    let (b, c) = (<$float>::from_bits(y[i]), <$float>::from_bits(z[i] ^ signs[1]));
+                    // x*y + z is exactly high + (product_low + sum_low).
+                    let product = a * b;
+                    let product_low = a.mul_add(b, -product);
+                    let high = product + c;
+                    let t = high - product;
+                    let sum_low = (product - (high - t)) + (c - t);
+                    let low = product_low + sum_low;
+                    let rare = a.mul_add(a, b * b).mul_add(factor, smallest);
+                    let size = high.abs() + low.abs();
+                    let rare = if size < rare { size } else { rare };
+                    let error = product.abs().mul_add(bound, low.abs().mul_add(rounding, rare));
+                    (low_end[i], high_end[i]) = (high + (low - error), high + (low + error));
+                    apart[i] += high_end[i] - low_end[i];
+                }
+                (*least, *out) = (low_end, high_end);
+            }
+            // Differences are +0 or more, or NaN.
+            apart.iter().fold(0, |all, d| all | d.to_bits()) == 0
+        }
+    };
+}
+
+sure!(singles, block_of_singles, f32, u32, 16.0);
+sure!(doubles, block_of_doubles, f64, u64, 1024.0);
