@@ -68,7 +68,9 @@ manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
 	$(BIN)/python -m pycompiler.layers.document
 
+# The table of targets, then what criterion and pytest-benchmark make of the same kernels.
 bench: $(STAMP)
+	$(BIN)/emu2 bench
 	cargo bench --package emu2
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
 

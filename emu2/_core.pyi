@@ -186,3 +186,16 @@ class Report:
     def dump(self) -> list[str]: ...
     @property
     def counters(self) -> dict[str, Any]: ...
+
+def race(
+    machine: Machine,
+    program: Program,
+    *,
+    threads: int,
+    seconds: float,
+    limit: str | None = None,
+    words: int = 0,
+    units: int = 1,
+) -> tuple[float, float]: ...
+def limit(name: str, *, seconds: float, words: int = 0, units: int = 1) -> float: ...
+def level() -> str: ...

@@ -41,7 +41,7 @@ impl PyReport {
 
 impl PyMachine {
     /// The machine; a panic of another thread while it held the lock cannot leave broken arrays behind.
-    fn lock(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Machine> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
