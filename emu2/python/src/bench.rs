@@ -58,6 +58,18 @@ pub(crate) fn level() -> &'static str {
     Level::current().name()
 }
 
+/// The levels that this host has, the plainest first.
+#[pyfunction]
+pub(crate) fn levels() -> Vec<&'static str> {
+    Level::supported().into_iter().map(Level::name).collect()
+}
+
+/// Threads that a machine runs on, `race` apart.
+#[pyfunction]
+pub(crate) fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
 fn duration(seconds: f64) -> Result<Duration, Error> {
     Duration::try_from_secs_f64(seconds).map_err(|e| Error::new(Code::BadOption, format!("{seconds} seconds: {e}")))
 }
