@@ -13,8 +13,12 @@ use std::time::{Duration, Instant};
 const LEAST_RUNS: u32 = 3;
 /// How often a pass goes over the rows of a unit.
 const ROUNDS: usize = 64;
-/// Multiply-adds of a chain, or words of a row, in a pass that depends on no row.
+/// Words of the row of a pass that depends on no row of the machine.
 const LENGTH: usize = 8192;
+/// How often such a pass goes over it: some hundred microseconds, as the other passes take.
+const REPEATS: usize = 1024;
+/// Multiply-adds of a chain, for as long.
+const CHAIN: usize = 1 << 16;
 
 /// A limit: a loop on rows of the size that the program's instructions have.
 pub struct Limit {
@@ -121,22 +125,22 @@ fn fma_f64(limit: &mut Limit) -> usize {
 
 fn registers_f64(_: &mut Limit) -> usize {
     let mut sums = [1.0; _];
-    limits::registers_f64(LENGTH, black_box(0.5), &mut sums);
-    black_box(&mut sums).len() * LENGTH
+    limits::registers_f64(CHAIN, black_box(0.5), &mut sums);
+    black_box(&mut sums).len() * CHAIN
 }
 
 fn registers_f32(_: &mut Limit) -> usize {
     let mut sums = [1.0; _];
-    limits::registers_f32(LENGTH, black_box(0.5), &mut sums);
-    black_box(&mut sums).len() * LENGTH
+    limits::registers_f32(CHAIN, black_box(0.5), &mut sums);
+    black_box(&mut sums).len() * CHAIN
 }
 
 fn multiply_add_16(_: &mut Limit) -> usize {
     let (x, mut sums) = ([3i16; LENGTH], [0; _]);
-    for _ in 0..ROUNDS {
+    for _ in 0..REPEATS {
         limits::multiply_add_16(black_box(&x), black_box(&mut sums));
     }
-    LENGTH * ROUNDS
+    LENGTH * REPEATS
 }
 
 /// What was measured side by side.
