@@ -13,7 +13,7 @@ RUST_SOURCES := $(shell find emu2 isa_specs -name '*.rs' -o -name '*.toml') Carg
 # Tests and benches may stop where they are; the libraries may not.
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo test test-rust test-python test-long fuzz lint lint-rust lint-python manual bench install clean
+.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual bench guard install clean
 
 install: $(STAMP)
 
@@ -40,6 +40,10 @@ test-python: $(STAMP)
 # Millions of cases for the arithmetic, and random programs for minutes.
 test-long:
 	EMU2_LONG=1 cargo test --release --package emu2 --test 'num_*' --test '*fuzz*' -- --nocapture
+
+# Every clone of the kernels that the host has, with 1, 2 and 8 threads. Takes as long as that many times `make test`.
+test-matrix: $(STAMP)
+	$(BIN)/python tests/matrix.py
 
 # Random programs and bytes for FUZZ_SECONDS a target: by cargo-fuzz (any toolchain) if it is installed, else by the tests.
 fuzz:
@@ -68,9 +72,15 @@ manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
 	$(BIN)/python -m pycompiler.layers.document
 
+# The table of targets, then what criterion and pytest-benchmark make of the same kernels.
 bench: $(STAMP)
+	$(BIN)/emu2 bench
 	cargo bench --package emu2
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
+
+# Instructions of five kernels under valgrind, compared with benches/guard.toml; BLESS=1 writes that file.
+guard:
+	$(PYTHON) benches/guard.py $(if $(BLESS),--bless)
 
 clean:
 	cargo clean

@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 import emu2
+from emu2.bench.command import bench
 from emu2.console import (
     EXIT_FILE,
     Form,
@@ -124,6 +125,7 @@ def spec_page(name: str | None, spec_name: str) -> None:
 
 
 cli.add_command(asm)
+cli.add_command(bench)
 cli.add_command(disasm)
 
 

@@ -125,10 +125,10 @@ fn plain(group: &mut Group<'_>, rows: usize, units: usize) {
         });
     });
     const LENGTH: usize = 8192;
-    let (x, mut sum) = ([3i16; LENGTH], 0);
+    let (x, mut sums) = ([3i16; LENGTH], [0; _]);
     group.throughput(Throughput::Elements(LENGTH as u64));
     group.bench_function("plain_multiply_add_16", |b| {
-        b.iter(|| limits::multiply_add_16(black_box(&x), black_box(&mut sum)));
+        b.iter(|| limits::multiply_add_16(black_box(&x), black_box(&mut sums)));
     });
 }
 

@@ -11,6 +11,7 @@ pub mod exec;
 pub mod host;
 pub mod limits;
 pub mod machine;
+pub mod measure;
 pub mod num;
 pub mod report;
 pub mod spec;

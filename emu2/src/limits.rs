@@ -11,22 +11,76 @@ kernel! {
         }
     }
 
-    /// Adds the squares of 16-bit words: one load for every multiply-add of two pairs, the fewest there can be.
-    pub fn multiply_add_16(x: &[i16], sum: &mut i32) {
-        *sum = x.iter().fold(*sum, |sum, x| sum.wrapping_add(i32::from(*x) * i32::from(*x)));
+    /// Squares 16-bit words and adds two neighbours: one load and one combining operation for every multiply-add of pairs.
+    pub fn multiply_add_16(x: &[i16], sums: &mut [i32; PAIRS]) {
+        let mut all = *sums;
+        for x in x.chunks_exact(2 * PAIRS) {
+            for (k, sum) in all.iter_mut().enumerate() {
+                let (a, b) = (i32::from(x[2 * k]), i32::from(x[2 * k + 1]));
+                // Not added: the three sums would be ordered anew, and the pair would be none.
+                *sum ^= (a * a).wrapping_add(b * b);
+            }
+        }
+        *sums = all;
     }
 }
 
 fusing_kernel! {
     /// `out = x * y + z` on doubles.
     pub fn fma_f64(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) = fma::<FUSED>;
+
+    /// `times` multiply-adds on each of `sums`, which stay in registers: no load, no store.
+    pub fn registers_f64(times: usize, factor: f64, sums: &mut [f64; F64S]) = in_registers::<f64, F64S, FUSED>;
+
+    /// As [`registers_f64`], in singles.
+    pub fn registers_f32(times: usize, factor: f32, sums: &mut [f32; F32S]) = in_registers::<f32, F32S, FUSED>;
 }
+
+/// Chains side by side of [`registers_f64`] and [`registers_f32`]: two multiply-adds of a latency of four cycles are begun
+/// in every cycle, so eight registers of v4 or ten of v3 are busy and leave some for the factor.
+const F64S: usize = 40;
+const F32S: usize = 2 * F64S;
+/// Sums side by side of [`multiply_add_16`].
+const PAIRS: usize = 32;
 
 #[inline(always)]
 fn fma<const FUSED: bool>(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) {
     for (((o, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
         *o = if FUSED { x.mul_add(*y, *z) } else { x * y + z };
     }
+}
+
+trait Float: Copy {
+    fn multiply_add<const FUSED: bool>(self, factor: Self) -> Self;
+}
+
+macro_rules! float {
+    ($type:ty) => {
+        impl Float for $type {
+            #[inline(always)]
+            fn multiply_add<const FUSED: bool>(self, factor: Self) -> Self {
+                if FUSED {
+                    self.mul_add(factor, factor)
+                } else {
+                    self * factor + factor
+                }
+            }
+        }
+    };
+}
+
+float!(f32);
+float!(f64);
+
+#[inline(always)]
+fn in_registers<T: Float, const N: usize, const FUSED: bool>(times: usize, factor: T, sums: &mut [T; N]) {
+    let mut all = *sums;
+    for _ in 0..times {
+        for sum in &mut all {
+            *sum = sum.multiply_add::<FUSED>(factor);
+        }
+    }
+    *sums = all;
 }
 
 /// Copies a row.

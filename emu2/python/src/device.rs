@@ -309,7 +309,7 @@ impl PyKernel {
     /// Its program.
     #[getter]
     fn program(&self) -> PyProgram {
-        PyProgram { inner: self.inner.program().clone() }
+        PyProgram::new(self.inner.program().clone())
     }
 
     fn __repr__(&self) -> String {

@@ -1,5 +1,6 @@
 //! Python bindings of emu2: converts arguments, results and errors; everything else is in the core crate.
 
+mod bench;
 mod convert;
 mod device;
 mod error;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 /// The compiled part of the Python package `emu2`.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::bench::{level, levels, limit, race, threads};
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]

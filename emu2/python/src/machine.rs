@@ -5,8 +5,9 @@ use crate::sink::Dump;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
+use emu2::exec;
 use emu2::machine::{Machine, MemoryFiles, Region, Units};
-use emu2::report::{self as core_report, Report};
+use emu2::report::{dump_lines, Report};
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -41,7 +42,7 @@ impl PyReport {
 
 impl PyMachine {
     /// The machine; a panic of another thread while it held the lock cannot leave broken arrays behind.
-    fn lock(&self) -> MutexGuard<'_, Machine> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Machine> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -86,10 +87,13 @@ impl PyMachine {
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
         let mut dump = Dump::new(dump);
-        let result = py.detach(|| core_report::run(&mut self.lock(), &program.inner, &mut |line| dump.line(line)));
+        let result = py.detach(|| {
+            let sink = &mut |line: &str| dump.line(line);
+            exec::run(&mut self.lock(), &program.inner, &mut |get, machine| dump_lines(machine, get, sink))
+        });
         let lines = dump.finish()?;
         match result {
-            Ok(inner) => Ok(PyReport::new(inner, lines)),
+            Ok(()) => Ok(PyReport::new(py.detach(|| program.cost().clone()), lines)),
             Err(e) => Err(error::run(py, &program.inner.name, &e)),
         }
     }

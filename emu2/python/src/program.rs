@@ -6,12 +6,14 @@ use emu2::asm::{self, Policy, Program};
 use emu2::error::{Code, Error};
 use emu2::report::{self, Report};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use std::sync::OnceLock;
 
 /// A program that assembled without errors.
 #[pyclass(frozen, name = "Program", module = "emu2")]
 pub(crate) struct PyProgram {
     pub(crate) inner: Program,
+    report: OnceLock<Report>,
 }
 
 /// Assembles `text` (str or UTF-8 bytes) for `spec`. `policy` "run" makes hazards warnings, "check" makes those with
@@ -35,15 +37,28 @@ pub(crate) fn assemble(
             return Err(error::core(py, &error));
         }
     };
-    let bytes: Vec<u8> = match text.cast::<PyBytes>() {
-        Ok(bytes) => bytes.as_bytes().to_vec(),
-        Err(_) => text.extract::<String>()?.into_bytes(),
-    };
     let spec = spec.inner.clone();
-    let program = py.detach(|| asm::assemble_bytes(&bytes, filename, &spec, policy));
+    // Neither is copied: a source may have a hundred megabytes.
+    let program = if let Ok(bytes) = text.extract::<PyBackedBytes>() {
+        py.detach(|| asm::assemble_bytes(&bytes, filename, &spec, policy))
+    } else {
+        let text = text.extract::<PyBackedStr>()?;
+        py.detach(|| asm::assemble(&text, filename, &spec, policy))
+    };
     match program {
-        Ok(inner) => Ok(PyProgram { inner }),
+        Ok(inner) => Ok(PyProgram::new(inner)),
         Err(e) => Err(error::assemble(py, &e)),
+    }
+}
+
+impl PyProgram {
+    pub(crate) fn new(inner: Program) -> PyProgram {
+        PyProgram { inner, report: OnceLock::new() }
+    }
+
+    /// What it costs; counted once.
+    pub(crate) fn cost(&self) -> &Report {
+        self.report.get_or_init(|| Report::of(&self.inner))
     }
 }
 
@@ -76,7 +91,7 @@ impl PyProgram {
     /// What the program costs, as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
     /// mv_busy_cycles, mv_end, port_cycles, busy_steps, dram_words, words, host_tags.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::serialize(py, &Report::of(&self.inner))
+        convert::serialize(py, py.detach(|| self.cost()))
     }
 
     /// Writes the program's time line to `sink`, an object with a `write(str)` method: trace events as JSON, which Perfetto
@@ -96,6 +111,6 @@ impl PyProgram {
     }
 
     fn __repr__(&self) -> String {
-        format!("Program({:?}, {} statements)", self.inner.name, self.inner.items.len())
+        format!("Program({:?}, {} statements)", self.inner.name, self.inner.statements())
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn read_asm(py: Python<'_>, text: &Bound<'_, PyAny>, spec: &PySpec, f
     };
     let spec = spec.inner.clone();
     let program = py.detach(|| word::read(&bytes, filename, &spec));
-    Ok(PyProgram { inner: program.map_err(|e| error::assemble(py, &e))? })
+    Ok(PyProgram::new(program.map_err(|e| error::assemble(py, &e))?))
 }
 
 /// Writes the assembled text (`.asm`) of a program to `sink`, an object with a `write(str)` method. `form` "words" refuses

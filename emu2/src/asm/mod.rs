@@ -19,11 +19,14 @@ mod mask;
 mod matrix;
 mod mv;
 mod operand;
+mod parameter;
 mod parser;
 mod payload;
 mod program;
+mod reader;
 pub(crate) mod record;
 mod render;
+mod rest;
 mod sink;
 mod suggest;
 mod transfer;
@@ -31,15 +34,13 @@ mod transfer;
 pub use location::parse_location;
 pub use program::*;
 pub use render::{records, render, Positions, Record};
+pub use rest::Rest;
 
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::Spec;
-use check::{Hazards, Place, Ports};
-use cursor::Cursor;
 use lexicon::Lexicon;
-use line::Line;
-use parser::Parser;
-use sink::Sink;
+use reader::Reader;
+use rest::{Room, KEPT};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -92,6 +93,7 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
 pub struct Assembler {
     spec: Arc<Spec>,
     lexicon: Lexicon,
+    room: Room,
 }
 
 /// A comment begins here, and ends with the line.
@@ -101,7 +103,18 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 impl Assembler {
     /// Lays out the tables of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Self {
-        Assembler { spec: Arc::clone(spec), lexicon: Lexicon::new(spec) }
+        Assembler { spec: Arc::clone(spec), lexicon: Lexicon::new(spec), room: KEPT }
+    }
+
+    /// Keeps all statements of a program, however long it is.
+    pub(crate) fn keeping_all(spec: &Arc<Spec>) -> Self {
+        Assembler { room: Room { kept: usize::MAX, ..KEPT }, ..Assembler::new(spec) }
+    }
+
+    /// Keeps so many statements of a program and reads the others again, in blocks, when they are needed.
+    #[must_use]
+    pub fn keeping(self, kept: usize, block: usize) -> Self {
+        Assembler { room: Room { kept, block }, ..self }
     }
 
     /// As [`assemble_bytes`].
@@ -134,166 +147,17 @@ impl Assembler {
             let message = format!("the source has {} bytes; at most {} are possible", text.len(), u32::MAX);
             return Err(refuse("", name, Diagnostic::error(Code::TooLarge, None, message)));
         }
-        let cursor = Cursor::new(text, 0, 0);
-        let parser = Parser {
-            spec: &self.spec,
-            lexicon: &self.lexicon,
-            cursor,
-            sink: Sink::new(policy),
-            operands: Vec::new(),
-            masks: vec![None; self.spec.memories.len()],
-        };
-        let (ports, hazards) = (Ports::new(&self.spec), Hazards::new(&self.spec));
-        let mut reader =
-            Reader { text, parser, line: Line::default(), number: 0, items: Vec::new(), ports, hazards, quit: false };
+        let mut reader = Reader::new(self, text, policy);
         reader.read();
-        let (diagnostics, refused) = reader.parser.sink.finish();
+        let (items, rest, (diagnostics, refused)) = reader.finish();
         let (name, text) = (name.to_string(), Arc::from(text));
         if refused {
             return Err(AssembleError { name, text, diagnostics });
         }
-        Ok(Program { spec: Arc::clone(&self.spec), name, text, items: reader.items, warnings: diagnostics })
+        Ok(Program { spec: Arc::clone(&self.spec), name, text, items, warnings: diagnostics, rest })
     }
 }
 
 fn refuse(text: &str, name: &str, diagnostic: Diagnostic) -> AssembleError {
     AssembleError { name: name.to_string(), text: Arc::from(text), diagnostics: vec![diagnostic] }
-}
-
-/// The source while it is read, line by line.
-struct Reader<'a> {
-    text: &'a str,
-    parser: Parser<'a>,
-    line: Line,
-    /// Of the line at hand, from 1.
-    number: u32,
-    items: Vec<Item>,
-    ports: Ports,
-    hazards: Hazards,
-    quit: bool,
-}
-
-impl<'a> Reader<'a> {
-    fn read(&mut self) {
-        let bytes = self.text.as_bytes();
-        let mut at = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        while at < bytes.len() && !self.quit {
-            self.number += 1;
-            let line = &bytes[at..];
-            let length = line.iter().position(|b| *b == b'\n').unwrap_or(line.len());
-            self.statement(at, &line[..length]);
-            at += length + 1;
-        }
-    }
-
-    /// One line: `bytes` is what lies at `at` up to the line feed.
-    fn statement(&mut self, at: usize, bytes: &[u8]) {
-        let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
-        if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
-            // A comment would swallow what a text with bare carriage returns has on its next lines.
-            if inside + 1 < bytes.len() {
-                let span = Span::new(at + inside, at + inside + 1);
-                let message = "a carriage return inside a line";
-                let fault = Diagnostic::error(Code::UnexpectedText, Some(span), message);
-                self.parser.sink.push(fault.help("end lines with a line feed"));
-            }
-        }
-        let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
-        let Some(first) = code.iter().position(|b| !blank(b)) else { return };
-        let last = code.iter().rposition(|b| !blank(b)).unwrap_or(first);
-        let span = Span::new(at + first, at + last + 1);
-        self.parser.cursor = Cursor::new(self.text, at + first, at + last + 1);
-        let code = &code[first..=last];
-        let letter = Some(code[0]).filter(|_| code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'))).map(char::from);
-        let kind = match letter {
-            Some(debug::DEBUG) => self.lettered(Parser::debug),
-            Some(record::RECORD) => self.lettered(Parser::record),
-            Some(record::HOST) => self.lettered(|_| Err(record::host_command(span))),
-            _ => self.instructions(),
-        };
-        if let Some(kind) = kind {
-            self.items.push(Item { line: self.number, span, kind });
-        }
-    }
-
-    /// A statement that begins with a letter of its own.
-    fn lettered(&mut self, read: impl FnOnce(&mut Parser<'a>) -> cursor::Parse<ItemKind>) -> Option<ItemKind> {
-        self.parser.cursor.move_to(self.parser.cursor.at() + 1);
-        match read(&mut self.parser) {
-            Ok(kind) => Some(kind),
-            Err(fault) => {
-                self.parser.sink.push(*fault);
-                None
-            }
-        }
-    }
-
-    /// A PE or MV line.
-    fn instructions(&mut self) -> Option<ItemKind> {
-        self.line.clear();
-        let mut clean = true;
-        loop {
-            self.parser.cursor.skip_blanks();
-            if self.parser.cursor.eat(b';') {
-                continue;
-            }
-            // With more instructions than slots one is taken twice: the rest of the line cannot make it legal.
-            if self.parser.cursor.peek().is_none() || self.line.uses.len() > self.parser.spec.slots.len() {
-                break;
-            }
-            if let Err(fault) = self.parser.instruction(&mut self.line) {
-                clean = false;
-                self.parser.sink.push(*fault);
-                self.parser.cursor.skip_to(b';');
-            }
-        }
-        if clean && self.line.uses.is_empty() {
-            let (cursor, sink) = (&self.parser.cursor, &mut self.parser.sink);
-            let span = Span::new(cursor.end() - 1, cursor.end());
-            sink.push(Diagnostic::error(Code::UnexpectedText, Some(span), "`;` without an instruction"));
-            return None;
-        }
-        let Parser { spec, lexicon, sink, .. } = &mut self.parser;
-        clean = clean
-            && check::check_slots(spec, lexicon, &self.line, sink)
-            && check::check_units(spec, lexicon, &self.line, sink)
-            && check::check_masks(&self.line, sink)
-            && self.ports.check(spec, lexicon, &self.line, sink);
-        self.quit = self.line.quit;
-        if !clean {
-            self.hazards.refused();
-            return None;
-        }
-        self.finish()
-    }
-
-    /// The item that a line without fault makes, after the hazard table.
-    fn finish(&mut self) -> Option<ItemKind> {
-        let Parser { spec, lexicon, sink, .. } = &mut self.parser;
-        let line = &mut self.line;
-        let place = Place { spec, lexicon, line: self.number };
-        if let Some(tag) = line.wait {
-            self.hazards.wait(tag);
-        }
-        if line.quit || line.mask || line.idle_mv {
-            return None;
-        }
-        if let Some(mv) = line.mv.take() {
-            let span = line.uses.first().map_or(Span::default(), |u| u.span);
-            self.hazards.mv(place, &mv, span, sink);
-            return Some(ItemKind::Mv(mv));
-        }
-        if let Some(count) = line.nop {
-            self.hazards.skip(count);
-            return Some(ItemKind::Nop { count, wait: line.wait });
-        }
-        self.hazards.step(place, line, sink);
-        let step = Step {
-            pe: line.pe.drain(..).collect(),
-            l2bm: line.l2bm.drain(..).collect(),
-            wait: line.wait,
-            forward: !line.noforward,
-        };
-        Some(ItemKind::Step(Box::new(step)))
-    }
 }

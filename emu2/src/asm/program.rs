@@ -2,6 +2,7 @@
 //!
 //! Numbers called `op`, `transfer`, `memory`, ... index the lists of [`Spec`].
 
+use super::rest::Rest;
 use crate::error::{Diagnostic, Span};
 use crate::spec::{Half, LevelName, Spec};
 use std::sync::Arc;
@@ -15,10 +16,19 @@ pub struct Program {
     pub name: String,
     /// The source.
     pub text: Arc<str>,
-    /// Statements in source order.
+    /// Statements in source order; of a long program the first ones. [`Program::for_each`] sees all of them.
     pub items: Vec<Item>,
     /// Findings that do not stop the program: warnings.
     pub warnings: Vec<Diagnostic>,
+    /// Where the others lie in the source.
+    pub rest: Rest,
+}
+
+impl Program {
+    /// A program of these statements, without a source.
+    pub fn of(spec: Arc<Spec>, name: &str, items: Vec<Item>) -> Program {
+        Program { spec, name: name.into(), text: "".into(), items, warnings: Vec::new(), rest: Rest::default() }
+    }
 }
 
 /// One statement and its place.

@@ -112,12 +112,12 @@ impl Engine {
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
-        for item in &program.items {
-            if let Err(error) = self.item(machine, &item.kind, tags, on_get) {
-                self.region.clear();
-                machine.poison();
-                return Err(at(item.line, error));
-            }
+        let ran =
+            program.for_each(|item| self.item(machine, &item.kind, tags, on_get).map_err(|error| at(item.line, error)));
+        if ran.is_err() {
+            self.region.clear();
+            machine.poison();
+            return ran;
         }
         self.flush(machine);
         Ok(())

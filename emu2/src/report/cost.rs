@@ -7,6 +7,7 @@ use crate::spec::Spec;
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 /// What a program costs. Cycles follow the spec's timing model (docs/cycle_model.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,7 +50,7 @@ impl Report {
     pub fn of(program: &Program) -> Report {
         let mut timeline = Timeline::new(program);
         let mut counts = Counts::new(&program.spec);
-        for item in &program.items {
+        let Ok(()) = program.for_each(|item| {
             match timeline.item(item) {
                 Event::Steps { wait, count, .. } => {
                     counts.report.steps = counts.report.steps.saturating_add(count);
@@ -63,7 +64,8 @@ impl Report {
                 Event::Mv(flight) => counts.mv(&flight),
                 Event::Nothing => {}
             }
-        }
+            Ok::<(), Infallible>(())
+        });
         Report { cycles: timeline.now(), ..counts.finish() }
     }
 }

@@ -37,19 +37,17 @@ pub fn trace(program: &Program, sink: &mut dyn FnMut(&str) -> Result<(), Error>)
     writer.name(Process::Pe, Some(STEPS), "steps")?;
     writer.name(Process::Pe, Some(WAITS), "waits")?;
     let mut timeline = Timeline::new(program);
-    for item in &program.items {
-        match timeline.item(item) {
-            Event::Steps { wait, start, count } => {
-                if let Some(wait) = wait {
-                    writer.wait(item, &wait)?;
-                }
-                let args = json!({ "line": item.line, "steps": count });
-                writer.slice(Process::Pe, STEPS, writer.statement(item), (start, timeline.cycles(count)), args)?;
+    program.for_each(|item| match timeline.item(item) {
+        Event::Steps { wait, start, count } => {
+            if let Some(wait) = wait {
+                writer.wait(item, &wait)?;
             }
-            Event::Mv(flight) => writer.mv(item, &flight)?,
-            Event::Nothing => {}
+            let args = json!({ "line": item.line, "steps": count });
+            writer.slice(Process::Pe, STEPS, writer.statement(item), (start, timeline.cycles(count)), args)
         }
-    }
+        Event::Mv(flight) => writer.mv(item, &flight),
+        Event::Nothing => Ok(()),
+    })?;
     writer.batch.push_str("\n]}\n");
     writer.flush()
 }

@@ -26,6 +26,7 @@ use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
 use crate::error::{Code, Diagnostic, Error, Severity, Span};
 use crate::spec::{Encoding, Spec};
 use draft::refuse;
+use std::convert::Infallible;
 
 /// Lines that assembled text has at most.
 pub const MAX_LINES: u64 = 1 << 24;
@@ -89,13 +90,14 @@ pub enum Content {
 /// options do not ask for.
 pub fn encode(program: &Program, options: Options) -> Result<Vec<Line>, AssembleError> {
     let mut writer =
-        Writer { program, options, lines: Vec::with_capacity(program.items.len()), refused: Vec::new(), more: 0 };
+        Writer { program, options, lines: Vec::with_capacity(program.statements()), refused: Vec::new(), more: 0 };
     let mut total = 0u64;
-    for item in &program.items {
+    let Ok(()) = program.for_each(|item| {
         let from = writer.lines.len();
         writer.item(item);
         total = writer.lines[from..].iter().fold(total, |sum, line| sum.saturating_add(line.count));
-    }
+        Ok::<(), Infallible>(())
+    });
     if total > MAX_LINES {
         let message = format!("the program has {total} lines; at most {MAX_LINES} are written");
         writer.refuse(vec![Diagnostic::error(Code::LineCount, None, message)]);

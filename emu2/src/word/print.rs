@@ -7,15 +7,17 @@ use crate::asm::{FormRef, Selected, UpperTransfer};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
 pub(super) use operand::{bank, destination, mask, source};
+use std::convert::Infallible;
 use std::fmt::Write;
 
 /// The whole program, one statement a line. Assembling it gives the program back, but for places.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
-    for Item { kind, .. } in &program.items {
+    let Ok(()) = program.for_each(|Item { kind, .. }| {
         out.push_str(&statement(&program.spec, kind));
         out.push('\n');
-    }
+        Ok::<(), Infallible>(())
+    });
     out
 }
 

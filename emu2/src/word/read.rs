@@ -27,7 +27,7 @@ const LIMIT: usize = 100;
 /// [`AssembleError`] for lines of no known form, words of the wrong length or with other characters than binary digits,
 /// words that spell nothing, and statements that do not assemble.
 pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
-    let assembler = Assembler::new(spec);
+    let assembler = Assembler::keeping_all(spec);
     // Files that are empty or not UTF-8 meet the same findings as a source.
     let text = decoded(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok());
     let Some(text) = text.as_deref() else {
@@ -243,7 +243,7 @@ impl Reader<'_> {
         items.append(&mut self.items);
         items.sort_by_key(|item| item.line);
         show(&mut items, &self.hidden, self.spec);
-        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found })
+        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, rest: Default::default() })
     }
 }
 

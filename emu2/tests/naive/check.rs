@@ -162,5 +162,5 @@ pub fn copy_to_t(spec: &Arc<Spec>, path: usize, t: usize) -> Option<Program> {
     };
     let step = Step { pe: vec![instruction], l2bm: vec![], wait: None, forward: false };
     let items = vec![Item { line: 1, span, kind: ItemKind::Step(Box::new(step)) }];
-    Some(Program { spec: spec.clone(), name: "paths".into(), text: Arc::from(""), items, warnings: vec![] })
+    Some(Program::of(spec.clone(), "paths", items))
 }

@@ -15,7 +15,7 @@ pub(crate) fn spec(name: &str) -> Arc<Spec> {
 }
 
 pub(crate) fn program(spec: &Arc<Spec>, items: Vec<Item>) -> Program {
-    Program { spec: spec.clone(), name: "data".into(), text: Arc::from(""), items, warnings: Vec::new() }
+    Program::of(spec.clone(), "data", items)
 }
 
 pub(crate) fn items(steps: Vec<Step>) -> Vec<Item> {

@@ -13,7 +13,6 @@ use super::choices::Choices;
 use emu2::asm::{FormRef, Item, ItemKind, Program, Step};
 use emu2::error::Span;
 use line::Line;
-use std::sync::Arc;
 
 /// Items of the longest program, not counting those that make matrix registers ready.
 const MOST_ITEMS: u64 = 14;
@@ -53,7 +52,7 @@ pub fn region(table: &Table, choices: &mut Choices, steps: usize) -> Program {
 fn finish(table: &Table, kinds: Vec<ItemKind>) -> Program {
     let item = |(at, kind)| Item { line: at as u32 + 1, span: Span::default(), kind };
     let items = kinds.into_iter().enumerate().map(item).collect();
-    Program { spec: table.spec.clone(), name: "random".into(), text: Arc::from(""), items, warnings: Vec::new() }
+    Program::of(table.spec.clone(), "random", items)
 }
 
 impl Generator<'_> {

@@ -1,0 +1,75 @@
+//! `emu2._core.race` and `emu2._core.limit`: the timing of `emu2 bench`.
+
+use crate::error;
+use crate::machine::PyMachine;
+use crate::program::PyProgram;
+use emu2::error::{Code, Error};
+use emu2::machine::Machine;
+use emu2::measure::{self, Limit};
+use emu2::num::level::Level;
+use pyo3::prelude::*;
+use std::time::Duration;
+
+/// Threads of their own for one measurement.
+fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
+    let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    built.map_err(|e| Error::new(Code::BadOption, format!("{threads} threads cannot be started: {e}")))
+}
+
+/// Runs an assembled program on `threads` threads for about `seconds`, in turns with the limit called `limit` on `units`
+/// rows of `words` elements. Returns the seconds of the program's best run and the limit's best elements a second.
+#[pyfunction]
+#[pyo3(signature = (machine, program, *, threads, seconds, limit = None, words = 0, units = 1))]
+pub(crate) fn race(
+    py: Python<'_>,
+    machine: &PyMachine,
+    program: &PyProgram,
+    threads: usize,
+    seconds: f64,
+    limit: Option<&str>,
+    words: usize,
+    units: usize,
+) -> PyResult<(f64, f64)> {
+    let time = duration(seconds).map_err(|e| error::core(py, &e))?;
+    let mut limit = limit.map(|name| Limit::new(name, words, units)).transpose().map_err(|e| error::core(py, &e))?;
+    let pool = pool(threads).map_err(|e| error::core(py, &e))?;
+    let raced = py.detach(|| {
+        let machine: &mut Machine = &mut machine.lock();
+        pool.install(|| measure::race(machine, &program.inner, limit.as_mut(), time))
+    });
+    match raced {
+        Ok(race) => Ok((race.seconds, race.limit)),
+        Err(e) => Err(error::run(py, &program.inner.name, &e)),
+    }
+}
+
+/// The best elements a second of the limit called `name` within `seconds`.
+#[pyfunction]
+#[pyo3(signature = (name, *, seconds, words = 0, units = 1))]
+pub(crate) fn limit(py: Python<'_>, name: &str, seconds: f64, words: usize, units: usize) -> PyResult<f64> {
+    let time = duration(seconds).map_err(|e| error::core(py, &e))?;
+    let mut limit = Limit::new(name, words, units).map_err(|e| error::core(py, &e))?;
+    Ok(py.detach(|| limit.best(time)))
+}
+
+/// The kernels' level in use: `baseline`, `v3` or `v4`.
+#[pyfunction]
+pub(crate) fn level() -> &'static str {
+    Level::current().name()
+}
+
+/// The levels that this host has, the plainest first.
+#[pyfunction]
+pub(crate) fn levels() -> Vec<&'static str> {
+    Level::supported().into_iter().map(Level::name).collect()
+}
+
+/// Threads that a machine runs on, `race` apart.
+#[pyfunction]
+pub(crate) fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
+fn duration(seconds: f64) -> Result<Duration, Error> {
+    Duration::try_from_secs_f64(seconds).map_err(|e| Error::new(Code::BadOption, format!("{seconds} seconds: {e}")))
+}

@@ -1,0 +1,219 @@
+//! The source, line by line.
+
+use super::check::{self, Hazards, Place, Ports};
+use super::cursor::{Cursor, Parse};
+use super::line::Line;
+use super::parser::Parser;
+use super::rest::{Block, Rest, Room, Writer};
+use super::sink::Sink;
+use super::{debug, record, Assembler, Item, ItemKind, Policy, Step, BYTE_ORDER_MARK, COMMENT};
+use crate::error::{Code, Diagnostic, Span};
+use std::ops::Range;
+
+/// The source while it is read, line by line.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    parser: Parser<'a>,
+    line: Line,
+    /// Of the line at hand, from 1.
+    number: u32,
+    items: Vec<Item>,
+    /// Where the statements lie that are not kept.
+    rest: Writer,
+    /// None for what has been checked before.
+    checks: Option<Checks>,
+    quit: bool,
+}
+
+/// What is known of the lines before.
+struct Checks {
+    ports: Ports,
+    hazards: Hazards,
+}
+
+impl<'a> Reader<'a> {
+    /// For a source that is to be checked.
+    pub(super) fn new(assembler: &'a Assembler, text: &'a str, policy: Policy) -> Self {
+        let spec = &assembler.spec;
+        let mut reader = Reader::again(assembler, text, Vec::new());
+        reader.parser.masks = vec![None; spec.memories.len()];
+        reader.parser.sink = Sink::new(policy);
+        reader.checks = Some(Checks { ports: Ports::new(spec), hazards: Hazards::new(spec) });
+        reader.rest = Writer::new(assembler.room);
+        reader
+    }
+
+    /// For blocks of what has been checked: nothing is found, and all statements are kept.
+    pub(super) fn again(assembler: &'a Assembler, text: &'a str, items: Vec<Item>) -> Self {
+        let Assembler { spec, lexicon, .. } = assembler;
+        let parser = Parser {
+            spec,
+            lexicon,
+            cursor: Cursor::new(text, 0, 0),
+            sink: Sink::new(Policy::Run),
+            operands: Vec::new(),
+            masks: Vec::new(),
+        };
+        let rest = Writer::new(Room::ALL);
+        Reader { text, parser, line: Line::default(), number: 0, items, rest, checks: None, quit: false }
+    }
+
+    /// Reads the source to its end.
+    pub(super) fn read(&mut self) {
+        let mark = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        self.lines(mark..self.text.len());
+    }
+
+    /// Reads a block again.
+    pub(super) fn block(&mut self, block: &Block) {
+        self.number = block.line;
+        self.parser.masks.clone_from(&block.masks);
+        self.lines(block.text.clone());
+    }
+
+    /// Statements, where more of them lie, and findings with whether they refuse the program.
+    pub(super) fn finish(self) -> (Vec<Item>, Rest, (Vec<Diagnostic>, bool)) {
+        (self.items, self.rest.finish(), self.parser.sink.finish())
+    }
+
+    pub(super) fn items(self) -> Vec<Item> {
+        self.items
+    }
+
+    fn lines(&mut self, text: Range<usize>) {
+        let bytes = &self.text.as_bytes()[..text.end];
+        let mut at = text.start;
+        while at < bytes.len() && !self.quit {
+            self.rest.line(at, self.number, self.items.len(), &self.parser.masks);
+            self.number += 1;
+            let line = &bytes[at..];
+            let length = line.iter().position(|b| *b == b'\n').unwrap_or(line.len());
+            self.statement(at, &line[..length]);
+            at += length + 1;
+        }
+        self.rest.end(at.min(bytes.len()));
+    }
+
+    /// One line: `bytes` is what lies at `at` up to the line feed.
+    fn statement(&mut self, at: usize, bytes: &[u8]) {
+        let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
+        if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
+            // A comment would swallow what a text with bare carriage returns has on its next lines.
+            if inside + 1 < bytes.len() {
+                let span = Span::new(at + inside, at + inside + 1);
+                let message = "a carriage return inside a line";
+                let fault = Diagnostic::error(Code::UnexpectedText, Some(span), message);
+                self.parser.sink.push(fault.help("end lines with a line feed"));
+            }
+        }
+        let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
+        let Some(first) = code.iter().position(|b| !blank(b)) else { return };
+        let last = code.iter().rposition(|b| !blank(b)).unwrap_or(first);
+        let span = Span::new(at + first, at + last + 1);
+        self.parser.cursor = Cursor::new(self.text, at + first, at + last + 1);
+        let code = &code[first..=last];
+        let letter = Some(code[0]).filter(|_| code.get(1).is_none_or(|b| matches!(b, b' ' | b'\t'))).map(char::from);
+        let kind = match letter {
+            Some(debug::DEBUG) => self.lettered(Parser::debug),
+            Some(record::RECORD) => self.lettered(Parser::record),
+            Some(record::HOST) => self.lettered(|_| Err(record::host_command(span))),
+            _ => self.instructions(),
+        };
+        let Some(kind) = kind else { return };
+        if !self.rest.takes() {
+            self.items.push(Item { line: self.number, span, kind });
+        }
+    }
+
+    /// A statement that begins with a letter of its own.
+    fn lettered(&mut self, read: impl FnOnce(&mut Parser<'a>) -> Parse<ItemKind>) -> Option<ItemKind> {
+        self.parser.cursor.move_to(self.parser.cursor.at() + 1);
+        match read(&mut self.parser) {
+            Ok(kind) => Some(kind),
+            Err(fault) => {
+                self.parser.sink.push(*fault);
+                None
+            }
+        }
+    }
+
+    /// A PE or MV line.
+    fn instructions(&mut self) -> Option<ItemKind> {
+        self.line.clear();
+        let mut clean = true;
+        loop {
+            self.parser.cursor.skip_blanks();
+            if self.parser.cursor.eat(b';') {
+                continue;
+            }
+            // With more instructions than slots one is taken twice: the rest of the line cannot make it legal.
+            if self.parser.cursor.peek().is_none() || self.line.uses.len() > self.parser.spec.slots.len() {
+                break;
+            }
+            if let Err(fault) = self.parser.instruction(&mut self.line) {
+                clean = false;
+                self.parser.sink.push(*fault);
+                self.parser.cursor.skip_to(b';');
+            }
+        }
+        if clean && self.line.uses.is_empty() {
+            let (cursor, sink) = (&self.parser.cursor, &mut self.parser.sink);
+            let span = Span::new(cursor.end() - 1, cursor.end());
+            sink.push(Diagnostic::error(Code::UnexpectedText, Some(span), "`;` without an instruction"));
+            return None;
+        }
+        self.quit = self.line.quit;
+        let Parser { spec, lexicon, sink, .. } = &mut self.parser;
+        let Some(Checks { ports, hazards }) = &mut self.checks else { return self.item() };
+        clean = clean
+            && check::check_slots(spec, lexicon, &self.line, sink)
+            && check::check_units(spec, lexicon, &self.line, sink)
+            && check::check_masks(&self.line, sink)
+            && ports.check(spec, lexicon, &self.line, sink);
+        if !clean {
+            hazards.refused();
+            return None;
+        }
+        follow(hazards, Place { spec, lexicon, line: self.number }, &self.line, sink);
+        self.item()
+    }
+
+    /// The item that a line without fault makes.
+    fn item(&mut self) -> Option<ItemKind> {
+        let line = &mut self.line;
+        if line.quit || line.mask || line.idle_mv {
+            return None;
+        }
+        if let Some(mv) = line.mv.take() {
+            return Some(ItemKind::Mv(mv));
+        }
+        if let Some(count) = line.nop {
+            return Some(ItemKind::Nop { count, wait: line.wait });
+        }
+        let step = Step {
+            pe: line.pe.drain(..).collect(),
+            l2bm: line.l2bm.drain(..).collect(),
+            wait: line.wait,
+            forward: !line.noforward,
+        };
+        Some(ItemKind::Step(Box::new(step)))
+    }
+}
+
+/// The hazard table sees a line without fault.
+fn follow(hazards: &mut Hazards, place: Place<'_>, line: &Line, sink: &mut Sink) {
+    if let Some(tag) = line.wait {
+        hazards.wait(tag);
+    }
+    if line.quit || line.mask || line.idle_mv {
+        return;
+    }
+    if let Some(mv) = &line.mv {
+        let span = line.uses.first().map_or(Span::default(), |u| u.span);
+        hazards.mv(place, mv, span, sink);
+    } else if let Some(count) = line.nop {
+        hazards.skip(count);
+    } else {
+        hazards.step(place, line, sink);
+    }
+}
