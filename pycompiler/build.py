@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx import numpy_helper
 
 from .app.reader import read_app
 from .app.writer import write_app
@@ -18,6 +20,7 @@ from .options import Options, parse_options
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
+from .pfvm.registered import registered
 from .pipeline import compile_onnx, warn_of_fallback
 from .report.codegen_dir import (
     L3IR,
@@ -33,6 +36,8 @@ from .report.codegen_dir import (
 from .report.report import Report
 from .runtime.device import Board
 from .runtime.function import DeviceFunction, Function, HostFunction
+from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
+from .runtime.registry import Registry
 
 
 def build(
@@ -43,8 +48,13 @@ def build(
     folder: Path,
     notes: Sequence[str] = (),
     cache: CompileCache | None = None,
+    registry: Registry | None = None,
+    io_specs: Mapping[str, IOSpec] | None = None,
 ) -> Function:
     """Compiles what ``make_model`` gives and writes ``folder``; ``board`` None is the host.
+
+    ``registry`` holds the registered values that the function shares; ``io_specs`` are constraints
+    of its inputs and outputs.
 
     On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
     """
@@ -55,7 +65,8 @@ def build(
     for note in notes:
         report.note(note)
     try:
-        checked = parse_options(options)
+        wanted = io_specs or {}
+        checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
         for note in checked.notes:
             report.note(note)
         with report.running("export"):
@@ -66,14 +77,15 @@ def build(
         files = {MODEL_ONNX: _serialized(model)}
         try:
             if board is None:
-                function: Function = host_function(model)
+                function: Function = host_function(model, registry)
             else:
                 made = _artifacts(model, board.target, checked, report, cache)
                 files[MODEL_VSM] = made.vsm.encode()
                 files[MODEL_APP] = write_app(made.app)
                 files[L3IR] = made.l3ir.encode()
                 files |= {name: text.encode() for name, text in made.dumps.items()}
-                function = DeviceFunction(made.app, board)
+                function = DeviceFunction(made.app, board, registry)
+            check_constraints(wanted, function)
         except PycompilerError:
             raise
         except Exception as problem:
@@ -120,8 +132,9 @@ def _serialized(model: onnx.ModelProto) -> bytes:
         raise error("P0110", reason=" ".join(str(problem).split())) from problem
 
 
-def host_function(model: onnx.ModelProto) -> HostFunction:
+def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
     """Return the whole model on the host runtime."""
+    registry = Registry() if registry is None else registry
     prepared = prepare(model)
     types = static_types(prepared)
     inputs, outputs = keys(prepared)
@@ -132,17 +145,23 @@ def host_function(model: onnx.ModelProto) -> HostFunction:
         return {key: types[value] for key, value in zip(names, values, strict=True)}
 
     results = [port.name for port in prepared.graph.output]
-    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results))
+    defaults = {t.name: numpy_helper.to_array(t) for t in prepared.graph.initializer}
+    state = {
+        value: registry.share(name, types[value], defaults[value])
+        for value, name in registered(prepared).items()
+    }
+    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results), state)
 
 
-def load_function(folder: Path, board: Board | None) -> Function:
+def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
     """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503."""
     if board is None:
-        return host_function(parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX))
+        model = parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX)
+        return host_function(model, registry)
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     if app.target != board.target.name:
         raise error("P0503", path=folder, found=app.target, device=board.target.name)
-    return DeviceFunction(app, board)
+    return DeviceFunction(app, board, registry)
 
 
 def parse_model(data: bytes, path: Path) -> onnx.ModelProto:

@@ -85,6 +85,8 @@ class Options:
     scheduler: str = "reuse_consecutive"
     sram_budget: float = 1.0
     overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
+    io_layouts: Mapping[str, str] = field(default_factory=dict)
     given: tuple[tuple[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -116,6 +118,6 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
         scheduler,
         float(chosen("sram_budget")),
         {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
-        tuple(given.items()),
-        tuple(notes),
+        given=tuple(given.items()),
+        notes=tuple(notes),
     )

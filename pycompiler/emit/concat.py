@@ -8,6 +8,7 @@ The text is made for given addresses; places where it names a DRAM address are l
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -140,15 +141,38 @@ def concatenate(
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))
 
 
-def relocate(text: str, relocations: Sequence[Relocation], delta: int, target: Target) -> str:
-    """Return the program with every DRAM address moved by ``delta`` long words."""
-    if not delta:
+@dataclass(frozen=True)
+class Moved:
+    """The DRAM words from ``start`` to ``stop`` of a program lie at ``at`` instead."""
+
+    start: int
+    stop: int
+    at: int
+
+
+def relocate(
+    text: str,
+    relocations: Sequence[Relocation],
+    delta: int,
+    target: Target,
+    moved: Sequence[Moved] = (),
+) -> str:
+    """Return the program with its DRAM at ``delta``, apart from what ``moved`` puts elsewhere."""
+    if not delta and not moved:
         return text
     dram = f"${target.letter('dram')}"
     address = re.compile(re.escape(dram) + r"(\d+)")
+    by_start = sorted(moved, key=lambda part: part.start)
+    starts = [part.start for part in by_start]
+
+    def place(found: re.Match[str]) -> str:
+        at = int(found.group(1))
+        number = bisect_right(starts, at) - 1
+        if number >= 0 and at < by_start[number].stop:
+            return f"{dram}{by_start[number].at + at - starts[number]}"
+        return f"{dram}{at + delta}"
+
     lines = text.split("\n")
-    for place in relocations:
-        lines[place.line] = address.sub(
-            lambda found: f"{dram}{int(found.group(1)) + delta}", lines[place.line]
-        )
+    for relocation in relocations:
+        lines[relocation.line] = address.sub(place, lines[relocation.line])
     return "\n".join(lines)

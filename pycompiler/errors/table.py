@@ -263,6 +263,25 @@ TABLE: dict[str, Kind] = {
         "name a known machine (mncore2, mini) or the path of a description",
         {"spec": "mncore9", "reason": "no such folder"},
     ),
+    "P0607": Kind(
+        RunError,
+        "the context on {device} was invalidated: its device memory is gone",
+        "fetch what is needed before invalidate(), or make a new Context",
+        {"device": "emu2"},
+    ),
+    "P0608": Kind(
+        RunError,
+        "the tensor `{name}` cannot be registered or found: {problem}",
+        "name tensors with set_tensor_name or set_tensor_name_in_module, then register them with "
+        "register_param, register_buffer or registry.register; names are unique in a Context",
+        {"name": "model.weight", "problem": "it is not registered"},
+    ),
+    "P0609": Kind(
+        RunError,
+        "the values cannot be loaded: {problem}",
+        "give a tensor or a proxy of {wanted}",
+        {"problem": "it is float32 (2,)", "wanted": "float32 (3, 4)"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,
@@ -287,6 +306,13 @@ TABLE: dict[str, Kind] = {
         "`{name}` cannot be {value}",
         "it must be {legal}",
         {"name": "options", "value": "['float']", "legal": "a dict or None"},
+    ),
+    "P0705": Kind(
+        OptionError,
+        "the constraint of `{name}` cannot be followed: {reason}",
+        "io_spec_constraints maps inputs and outputs of this function to IOSpecs of another on the "
+        "same device, with the same shape and dtype",
+        {"name": "out", "reason": "the function has no such input or output"},
     ),
     # P09: our bugs
     "P0901": Kind(

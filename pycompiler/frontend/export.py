@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -25,9 +25,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import Place, PycompilerError, error, place_of
-from ..pfvm.names import set_keys
+from ..pfvm.names import all_names, fresh, rename, set_keys
 from ..pfvm.prepare import static_types
+from ..pfvm.registered import mark
 from .import_onnx import NOT_THE_MODEL, own_line, source_of
+from .tensor_names import Memory, memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -93,10 +95,13 @@ def export(
     function: Function,
     inputs: Mapping[str, torch.Tensor],
     export_kwargs: Mapping[str, Any] | None = None,
+    registered: Mapping[str, torch.Tensor] | None = None,
 ) -> onnx.ModelProto:
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
-    ``export_kwargs`` go to ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
+    Tensors that the function closes over become constants, called by their names if they have one;
+    those in ``registered`` become values that may change between calls. ``export_kwargs`` go to
+    ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
     an exception the function itself raises passes through unchanged.
     """
     if not isinstance(export_kwargs, Mapping | None):
@@ -124,14 +129,53 @@ def export(
 
     with _TRACING, _undisturbed():
         program = _capture(_Wrapper(positional), tensors)
+        state = _recognised(program, {memory_of(t): n for n, t in (registered or {}).items()})
+        if state:  # torch's optimiser would compute with what is to change
+            extra["optimize"] = False
         model = _convert(program, extra)
+    wanted = {**_recognised(program, named_memories()), **state}
+    names = _name_constants(model, wanted, {*keys, *result_keys})
     set_keys(model, keys, result_keys)
+    mark(model, {names[constant]: name for constant, name in state.items() if constant in names})
     try:
         static_types(model)
     except PycompilerError as problem:
         problem.place = _maker(model, problem.fields["name"])
         raise
     return model
+
+
+def _recognised(
+    program: torch.export.ExportedProgram, known: Mapping[Memory, str]
+) -> dict[str, str]:
+    """Return the names of those constants of ``program`` whose memory is known."""
+    if not known:
+        return {}
+    constants = {n: t for n, t in program.constants.items() if isinstance(t, torch.Tensor)}
+    found = ((n, known.get(memory_of(t))) for n, t in constants.items() if t.numel())
+    return {constant: name for constant, name in found if name is not None}
+
+
+def _name_constants(
+    model: onnx.ModelProto, wanted: Mapping[str, str], keys: Collection[str]
+) -> dict[str, str]:
+    """Rename initializers; return what they are called now. Those with one name become one."""
+    graph = model.graph
+    present = {tensor.name for tensor in graph.initializer}
+    taken = all_names(graph) | set(keys)
+    chosen: dict[str, str] = {}
+    for name in wanted.values():
+        if name not in chosen:
+            chosen[name] = fresh(name, taken)
+            taken.add(chosen[name])
+    names = {constant: chosen[name] for constant, name in wanted.items() if constant in present}
+    rename(graph, names)
+    once = {tensor.name: tensor for tensor in graph.initializer}
+    if len(once) < len(graph.initializer):
+        kept = list(once.values())
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
+    return names
 
 
 def _maker(model: onnx.ModelProto, value: str) -> Place | None:

@@ -59,13 +59,21 @@ class Board:
         self.lock = threading.RLock()
         self._machine: emu2.Machine | None = None
         self._free = 0
+        self._closed = False
 
     @property
     def machine(self) -> emu2.Machine:
-        """The machine."""
+        """The machine. P0607 after :meth:`close`."""
+        if self._closed:
+            raise error("P0607", device=self.target.name)
         if self._machine is None:
             self._machine = self.target.new_machine()
         return self._machine
+
+    def close(self) -> None:
+        """Give the machine's memory back; the board cannot be used after."""
+        with self.lock:
+            self._machine, self._closed = None, True
 
     def allocate(self, words: int) -> int:
         """``words`` long words in the DRAM of every group; their first address. P0302."""
