@@ -17,6 +17,7 @@ from .errors import PycompilerError, error, internal
 from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
+from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
@@ -31,8 +32,10 @@ from .report.codegen_dir import (
     clear_failure,
     read_file,
     write_failure,
+    write_file,
     write_folder,
 )
+from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.device import Board
 from .runtime.function import DeviceFunction, Function, HostFunction
@@ -50,12 +53,12 @@ def build(
     cache: CompileCache | None = None,
     registry: Registry | None = None,
     io_specs: Mapping[str, IOSpec] | None = None,
+    progress: bool = False,
 ) -> Function:
     """Compiles what ``make_model`` gives and writes ``folder``; ``board`` None is the host.
 
     ``registry`` holds the registered values that the function shares; ``io_specs`` are constraints
-    of its inputs and outputs.
-
+    of its inputs and outputs. ``progress`` shows the passes of a long compile on a terminal.
     On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
     """
     if not isinstance(options, Mapping | None):
@@ -64,40 +67,59 @@ def build(
     report.data["cache"] = cache_states("off")
     for note in notes:
         report.note(note)
+    report.expect(2 + (cache is not None))
     try:
-        wanted = io_specs or {}
-        checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-        for note in checked.notes:
-            report.note(note)
-        with report.running("export"):
-            model = make_model()
-        _serialized(model)  # what is too large for ONNX no pass can read either
-        with report.running("pfvm"):
-            model = optimise(model)
-        files = {MODEL_ONNX: _serialized(model)}
-        try:
-            if board is None:
-                function: Function = host_function(model, registry)
-            else:
-                made = _artifacts(model, board.target, checked, report, cache)
-                files[MODEL_VSM] = made.vsm.encode()
-                files[MODEL_APP] = write_app(made.app)
-                files[L3IR] = made.l3ir.encode()
-                files |= {name: text.encode() for name, text in made.dumps.items()}
-                function = DeviceFunction(made.app, board, registry)
-            check_constraints(wanted, function)
-        except PycompilerError:
-            raise
-        except Exception as problem:
-            raise internal(problem) from problem
-        report.finished()
-        files[REPORT] = report.json().encode()
-        write_folder(folder, files)
+        with progress_bar(report, shown=progress):
+            function = _build(
+                make_model, board, options, folder, report, cache, registry, io_specs or {}
+            )
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json())
         raise
     clear_failure(folder)
+    return function
+
+
+def _build(
+    make_model: Callable[[], onnx.ModelProto],
+    board: Board | None,
+    options: Mapping[str, Any] | None,
+    folder: Path,
+    report: Report,
+    cache: CompileCache | None,
+    registry: Registry | None,
+    wanted: Mapping[str, IOSpec],
+) -> Function:
+    checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+    for note in checked.notes:
+        report.note(note)
+    with report.running("export"):
+        model = make_model()
+    _serialized(model)  # what is too large for ONNX no pass can read either
+    with report.running("pfvm"):
+        model = optimise(model)
+    files = {MODEL_ONNX: _serialized(model)}
+    if checked.out_onnx is not None:
+        write_file(checked.out_onnx, _serialized(lower(model)))
+    try:
+        if board is None:
+            function: Function = host_function(model, registry)
+        else:
+            made = _artifacts(model, board.target, checked, report, cache)
+            files[MODEL_VSM] = made.vsm.encode()
+            files[MODEL_APP] = write_app(made.app)
+            files[L3IR] = made.l3ir.encode()
+            files |= {name: text.encode() for name, text in made.dumps.items()}
+            function = DeviceFunction(made.app, board, registry)
+        check_constraints(wanted, function)
+    except PycompilerError:
+        raise
+    except Exception as problem:
+        raise internal(problem) from problem
+    report.finished()
+    files[REPORT] = report.json().encode()
+    write_folder(folder, files)
     return function
 
 

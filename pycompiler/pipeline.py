@@ -81,6 +81,7 @@ def compile_onnx(
         (options.scheduler, lambda graph: _schedule(graph, target, options, overrides)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
+    report.expect(len(passes) + 3)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
     dumps: dict[str, str] = {}
@@ -264,6 +265,8 @@ def _node_rows(
                 "location": out.location.value,
                 "steps": found.steps,
                 "dram_words": {"read": found.dram_read, "written": found.dram_written},
+                "busy_steps": dict(sorted(found.busy.items())),
+                "utilisation": round(max(found.busy.values(), default=0) / (found.steps or 1), 4),
                 "source": node.source,
             }
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..layers.fragment import Fragment, Line, Move, Step
@@ -31,7 +32,10 @@ class Relocation:
 
 @dataclass(frozen=True)
 class NodeCode:
-    """What a node's code came to. ``dram`` counts long words over all groups."""
+    """What a node's code came to.
+
+    ``dram`` counts long words over all groups, ``busy`` the steps in which an issue slot is used.
+    """
 
     node: str
     first_line: int
@@ -39,6 +43,7 @@ class NodeCode:
     steps: int
     dram_read: int
     dram_written: int
+    busy: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class _Writer:
     relocations: list[Relocation] = field(default_factory=list)
     read: int = 0
     written: int = 0
+    busy: Counter[str] = field(default_factory=Counter)
 
     def nops(self, count: int) -> None:
         if count > 0:
@@ -88,6 +94,7 @@ class _Writer:
         for tag in tags[:-1]:
             self.wait(tag)
         self.nops(self.tracker.distance(touched))
+        self.busy.update(instruction.slot for instruction in step.instructions)
         texts = [instruction_text(i, self.addresses, self.target) for i in step.instructions]
         for tag in tags[-1:]:
             texts.append(f"wait i{tag:02x}")
@@ -122,6 +129,7 @@ def concatenate(
     for node, comment, fragment in fragments:
         first, step = len(writer.lines), writer.tracker.step
         read, written = writer.read, writer.written
+        writer.busy = Counter()
         writer.lines.append(f"# {comment}")
         for line in fragment.lines:
             writer.line(line)
@@ -136,6 +144,7 @@ def concatenate(
                 writer.tracker.step - step,
                 writer.read - read,
                 writer.written - written,
+                dict(writer.busy),
             )
         )
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))

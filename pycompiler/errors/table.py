@@ -58,6 +58,12 @@ TABLE: dict[str, Kind] = {
         "usage: {usage}",
         {"problem": "no script given", "usage": "python -m pycompiler.mlsdk SCRIPT [ARG...]"},
     ),
+    "P0008": Kind(
+        FileError,
+        "`{package}` is not installed",
+        "run pip install 'emu2[{extra}]'",
+        {"package": "scikit-learn", "extra": "demo"},
+    ),
     # P01: from Python to ONNX
     "P0101": Kind(
         ExportError,

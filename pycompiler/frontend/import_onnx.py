@@ -15,10 +15,9 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
-from ..pfvm.composites import decompose
-from ..pfvm.fold import fold_constants
+from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
-from ..pfvm.prepare import prepare, static_types
+from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 
@@ -60,10 +59,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given = registered(model)
-    model, defaults = detach(model)
-    model = prepare(model)
-    model = prepare(decompose(model, static_types(model)))
-    model = fold_constants(model, static_types(model))
+    model, defaults = detach(lower(model))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}

@@ -74,7 +74,8 @@ class Context:
         Registered tensors that it closes over stay on the device, others become constants.
         ``cache_options`` takes compilations from a folder and keeps them there.
         ``io_spec_constraints`` gives inputs and outputs the layouts of those of another function,
-        so that one can read the other's in place (P0705 where it cannot).
+        so that one can read the other's in place (P0705 where it cannot). On a terminal, a long
+        compile shows its passes unless ``quiet``.
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns (HostFallbackWarning) if
         operators must run on the host.
@@ -114,6 +115,7 @@ class Context:
             None if cache_options is None else cache_options.cache,
             self.registry.values,
             io_spec_constraints,
+            progress=not quiet,
         )
         return CompiledFunction(found, folder)
 

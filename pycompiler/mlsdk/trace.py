@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import error
+from ..report.codegen_dir import write_file
 from ..report.perfetto import write_trace
 from ..runtime import trace
 
@@ -30,16 +31,7 @@ def trace_scope(filename: str | os.PathLike[str] | None) -> Iterator[None]:
     finally:
         trace.activate(before)
         if recorder is not None and filename is not None:
-            _write(Path(filename), write_trace(recorder.slices))
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise error("P0003", path=path, reason=reason) from problem
+            write_file(Path(filename), write_trace(recorder.slices))
 
 
 @contextmanager
