@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
+import onnx.numpy_helper
 import torch
 import torch.fx.traceback
 from torch._subclasses.fake_tensor import FakeTensor
@@ -130,9 +131,7 @@ def export(
     with _TRACING, _undisturbed():
         program = _capture(_Wrapper(positional), tensors)
         state = _recognised(program, {memory_of(t): n for n, t in (registered or {}).items()})
-        if state:  # torch's optimiser would compute with what is to change
-            extra["optimize"] = False
-        model = _convert(program, extra)
+        model, state = _convert(program, extra, state)
     wanted = {**_recognised(program, named_memories()), **state}
     names = _name_constants(model, wanted, {*keys, *result_keys})
     set_keys(model, keys, result_keys)
@@ -257,14 +256,52 @@ def _why_not_captured(problem: Exception) -> Exception:
     return error("P0101", place=model_place(problem), reason=f"{name}: {first}")
 
 
-def _convert(program: torch.export.ExportedProgram, extra: dict[str, Any]) -> onnx.ModelProto:
+def _convert(
+    program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the ONNX model, and ``state`` by the names in it.
+
+    The constants in ``state`` are hidden from torch's optimiser, which would compute with them.
+    """
+    optimise = extra.get("optimize", True)
+    if state:
+        extra = {**extra, "optimize": False}
     try:
         converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+        if converted is None:
+            raise error("P0106", reason="torch.onnx.export returned nothing")
+        if not state:
+            return converted.model_proto, {}
+        return _optimised_around(converted, state, optimise)
+    except PycompilerError:
+        raise
     except Exception as problem:
         raise _why_not_converted(problem) from problem
-    if converted is None:
-        raise error("P0106", reason="torch.onnx.export returned nothing")
-    return converted.model_proto
+
+
+def _optimised_around(
+    converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the model, optimised with the initializers in ``state`` as inputs meanwhile."""
+    graph = converted.model.graph
+    present = [name for name in state if name in graph.initializers]
+    hidden = [graph.initializers.pop(name) for name in present]
+    data = [value.const_value for value in hidden]
+    for value in hidden:
+        value.const_value = None
+    given = len(graph.inputs)
+    graph.inputs.extend(hidden)
+    if optimise:
+        converted.optimize()
+    model = converted.model_proto
+    del model.graph.input[given:]
+    names: dict[str, str] = {}
+    for name, value, tensor in zip(present, hidden, data, strict=True):
+        assert tensor is not None
+        assert value.name is not None
+        names[value.name] = state[name]  # the optimiser renames what is an output too
+        model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
+    return model, names
 
 
 def _why_not_converted(problem: BaseException) -> PycompilerError:

@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 from ..graph.dtypes import numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array
-from .device import Board
+from .device import Board, Room
 from .image import DramImage, dram_image
 
 
 @dataclass(frozen=True, eq=False)
 class DramTensor:
-    """A tensor at long word ``addr`` of every group's DRAM, in the order that ``layout`` gives."""
+    """A tensor in every group's DRAM, in the order that ``layout`` gives.
+
+    It begins ``offset`` long words behind the begin of ``room``, which it keeps.
+    """
 
     board: Board
-    addr: int
+    room: Room
+    offset: int
     layout: str
     dtype: str
     type: TensorType
@@ -29,9 +33,14 @@ class DramTensor:
         """The order of its elements."""
         return dram_image(self.layout, self.type.shape, self.dtype, self.board.target)
 
-    def moved(self, addr: int) -> DramTensor:
-        """Return a tensor like this one at another address."""
-        return DramTensor(self.board, addr, self.layout, self.dtype, self.type)
+    @property
+    def addr(self) -> int:
+        """Its first long word."""
+        return self.room.addr + self.offset
+
+    def moved(self, room: Room) -> DramTensor:
+        """Return a tensor like this one at the begin of another room."""
+        return DramTensor(self.board, room, 0, self.layout, self.dtype, self.type)
 
     def like(self, other: DramTensor) -> bool:
         """Whether the long words of one can be read as those of the other."""

@@ -27,7 +27,7 @@ from .registry import Registered, Registry
 Bound = Mapping[str, DramTensor]
 _Places = tuple[tuple[str, int], ...]
 
-_PROGRAMS = 8  # programs kept per segment, one for each set of places that inputs were found in
+_PROGRAMS = 4  # programs kept per segment, one for each set of places that inputs were found in
 
 
 class Function(Protocol):
@@ -110,7 +110,7 @@ class DeviceFunction:
             port.value: registry.share(port.key, _type(app, port.value), app.constants[port.value])
             for port in app.registered
         }
-        self._base = board.allocate(app.dram_words)
+        self._room = board.allocate(app.dram_words)
         self._bound_always: Bound | None = None
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
         self._results: list[weakref.ref[Held]] = []
@@ -125,7 +125,7 @@ class DeviceFunction:
         if value.layout is None:
             return None
         type = TensorType(value.elem, value.shape)
-        return DramTensor(self.board, self._base + value.dram, value.layout, value.dtype, type)
+        return DramTensor(self.board, self._room, value.dram, value.layout, value.dtype, type)
 
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
@@ -212,7 +212,7 @@ class DeviceFunction:
             moved.append(Moved(value.dram, value.dram + value.words, place.addr))
         for number, segment in enumerate(self.app.segments):
             if isinstance(segment, DeviceSegment):
-                code = relocate(segment.code, segment.relocations, self._base, target, moved)
+                code = relocate(segment.code, segment.relocations, self._room.addr, target, moved)
                 steps.append(target.assemble(code, f"segment{number}.vsm"))
             else:
                 steps.append(self._sessions[number])

@@ -274,3 +274,29 @@ def test_trace(tmp_path: Path) -> None:
     with pytest.raises(PycompilerError) as caught, trace_scope(3):  # type: ignore[arg-type]
         pass
     assert caught.value.code == "P0704"
+
+
+def test_device_memory_is_given_back(tmp_path: Path) -> None:
+    shared, sample = context("emu2:mini"), {"x": torch.zeros(64)}
+    compiled = shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "one")
+    board = shared._board
+    assert board is not None
+    used = []
+    for value in range(5):
+        inputs = compiled.allocate_input_proxy()
+        assert torch.equal(inputs["x"].cpu(), torch.zeros(64))
+        inputs["x"].load_from(torch.full((64,), float(value)))
+        assert torch.equal(compiled(inputs)["y"].cpu(), torch.full((64,), value + 1.0))
+        used.append(board._free)
+    assert used[1] == used[-1]  # two are alive at a time
+    # A result keeps the memory of its function.
+    out = compiled({"x": torch.full((64,), 5.0)})["y"]
+    del compiled
+    other = shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "two")
+    other({"x": torch.zeros(64)})
+    assert torch.equal(out.cpu(), torch.full((64,), 6.0))
+    before = board._free
+    del other
+    third = shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "three")
+    assert torch.equal(third({"x": torch.zeros(64)})["y"].cpu(), torch.ones(64))
+    assert board._free == before
