@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import inspect
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 from compiling import SCRIPTS
 from perfetto import read_trace
 
+from pycompiler import mlsdk
 from pycompiler.mlsdk.script import run_script
 
 
@@ -25,7 +27,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    assert builtins.print is print
     return tmp_path
 
 
@@ -80,3 +81,31 @@ def test_a_folder_of_another_process(
     assert capfd.readouterr().out == "loaded [2.0]\n"
     assert run_script(str(SCRIPTS / "add.py"), []) == 0
     assert "2., 2., 2., 2." in capfd.readouterr().out
+
+
+def test_names_come_from_fx2onnx_too(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "fx2onnx", raising=False)
+    script = temporary / "names.py"
+    script.write_text(
+        "from fx2onnx import set_tensor_name\nimport mlsdk\n"
+        "assert set_tensor_name is mlsdk.set_tensor_name\n"
+    )
+    assert run_script(str(script), []) == 0
+    sys.modules.pop("fx2onnx")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "mlsdk.md"
+
+
+def test_the_page_names_every_symbol() -> None:
+    text = PAGE.read_text()
+    members = [
+        name
+        for owner in (mlsdk.Context, mlsdk.CompiledFunction, mlsdk.IOSpec)
+        for name in vars(owner)
+        if not name.startswith("_")
+    ]
+    named = [*mlsdk.__all__, *members, *inspect.signature(mlsdk.Context.compile).parameters]
+    known = {"self", "device", "function", "codegen_dir", "inputs", "shape", "dtype", "layout"}
+    missing = {name for name in named if not re.search(rf"\b{name}\b", text)}
+    assert missing - known - {"device_dtype"} == set()
