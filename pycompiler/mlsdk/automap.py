@@ -7,13 +7,14 @@ Nested arguments become a flat dict of tensors named by their paths, and back. W
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
 
-from ..errors import PycompilerError, error
+from ..errors import error
 from ..frontend.export import Function
 from ..runtime.proxy import TensorProxy
 from .function import CompiledFunction, TensorLike
@@ -39,11 +40,22 @@ def register_pytree_dataclass(cls: Class) -> Class:
 
 
 class Arguments:
-    """The structure of a call's arguments: which tensors they have, and everything else."""
+    """The structure of a call's arguments: which tensors they have, and everything else.
 
-    def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]):
-        found, self.tree = pytree.tree_flatten_with_path((tuple(args), dict(kwargs)))
-        self._leaves = {_name(path): leaf for path, leaf in found}
+    Arguments go by the names of the function's parameters, however they are passed. P0603 if the
+    function does not take them.
+    """
+
+    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]):
+        self._signature = _signature(function)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            signature = f"arguments that fit {self._signature}"
+            raise error("P0603", problem=str(problem), signature=signature) from problem
+        bound.apply_defaults()
+        found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
+        self._leaves = {".".join(map(_step, path)): leaf for path, leaf in found}
 
     @property
     def tensors(self) -> dict[str, TensorLike]:
@@ -53,8 +65,9 @@ class Arguments:
     def rebuilt(self, tensors: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return positional and keyword arguments with other tensors."""
         leaves = [tensors.get(name, leaf) for name, leaf in self._leaves.items()]
-        args, kwargs = pytree.tree_unflatten(leaves, self.tree)
-        return args, kwargs
+        arguments = pytree.tree_unflatten(leaves, self.tree)
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return bound.args, bound.kwargs
 
     def check(self, call: Arguments) -> None:
         """P0603 unless ``call`` differs from this in its tensors only."""
@@ -75,11 +88,14 @@ def _is_tensor(leaf: object) -> bool:
     return isinstance(leaf, torch.Tensor | TensorProxy)
 
 
-def _name(path: Sequence[Any]) -> str:
-    """``args0.weight`` for the path to a leaf: positional and keyword arguments first."""
-    first, place, *rest = path
-    begin = f"arg{place.idx}" if first.idx == 0 else str(place.key)
-    return begin + "".join(f".{_step(part)}" for part in rest)
+def _signature(function: Any) -> inspect.Signature:
+    """Return the signature of ``function``; of those that do not tell, one that takes anything."""
+    if not callable(function):
+        raise error("P0704", name="fn", value=repr(function), legal="a function")
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 def _step(part: Any) -> str:
@@ -115,36 +131,25 @@ class Results:
 class AutomapFunction:
     """A compiled function that is called like the one it was made of."""
 
-    def __init__(self, compiled: CompiledFunction, arguments: Arguments, results: Results):
+    def __init__(
+        self, function: Any, compiled: CompiledFunction, arguments: Arguments, results: Results
+    ):
         #: The function over dicts that does the work.
         self.compiled = compiled
-        self._arguments, self._results = arguments, results
+        self._function, self._arguments, self._results = function, arguments, results
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function; its result has proxies where the traced one had tensors. P0603."""
-        call = Arguments(args, kwargs)
+        call = Arguments(self._function, args, kwargs)
         self._arguments.check(call)
         return self._results.unflatten(self.compiled(call.tensors))
 
 
 def flat_function(function: Any, arguments: Arguments, results: Results) -> Function:
-    """Return ``function`` over a dict of tensors. P0704 if it is none."""
-    if not callable(function):
-        raise error("P0704", name="fn", value=repr(function), legal="a function")
+    """Return ``function`` over a dict of tensors."""
 
     def flat(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         args, kwargs = arguments.rebuilt(tensors)
         return results.flatten(function(*args, **kwargs))
 
     return flat
-
-
-__all__ = [
-    "Arguments",
-    "AutomapFunction",
-    "PycompilerError",
-    "Results",
-    "flat_function",
-    "register_pytree_dataclass",
-    "register_pytree_namedtuple",
-]

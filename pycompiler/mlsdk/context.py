@@ -137,10 +137,10 @@ class Context:
             raise error("P0704", name="args", value=repr(args), legal="a tuple of arguments")
         if not isinstance(kwargs, Mapping | None):
             raise error("P0704", name="kwargs", value=repr(kwargs), legal="a dict or None")
-        arguments, results = Arguments(args, kwargs or {}), Results()
+        arguments, results = Arguments(fn, args, kwargs or {}), Results()
         flat = flat_function(fn, arguments, results)
         compiled = self.compile(flat, arguments.tensors, codegen_dir, **settings)
-        return AutomapFunction(compiled, arguments, results)
+        return AutomapFunction(fn, compiled, arguments, results)
 
     def load_codegen_dir(self, path: str | os.PathLike[str]) -> CompiledFunction:
         """Return the function that a compile left in the folder, maybe in another process.

@@ -39,7 +39,7 @@ class Function(Protocol):
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Return outputs by key; ``inputs`` are exactly of the types in ``inputs``."""
 
-    def room(self, key: str, *, output: bool) -> DramTensor | None:
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
         """Where the function has an input or output in DRAM; None if only the host sees it."""
 
     def allocate(self, key: str) -> Held:
@@ -76,7 +76,7 @@ class HostFunction:
             results = self._session.run(given, state)
         return {key: on_host(self.outputs[key], results[key]) for key in self.outputs}
 
-    def room(self, key: str, *, output: bool) -> DramTensor | None:
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
         """Return None: all values are on the host."""
         return None
 
@@ -115,7 +115,7 @@ class DeviceFunction:
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
         self._results: list[weakref.ref[Held]] = []
 
-    def room(self, key: str, *, output: bool) -> DramTensor | None:
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
         """Where an input or output lies in DRAM; None if only the host sees it."""
         ports = self.app.outputs if output else self.app.inputs
         return self._own(next(port.value for port in ports if port.key == key))
@@ -129,7 +129,7 @@ class DeviceFunction:
 
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
-        own = self.room(key, output=False)
+        own = self.place(key, output=False)
         if own is None:
             return on_host(self.inputs[key], _zeros(self.inputs[key]))
         place = own.moved(self.board.allocate(own.image.dram_words))

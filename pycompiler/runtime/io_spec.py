@@ -45,7 +45,7 @@ def specs_of(function: Function, types: Mapping[str, TensorType]) -> dict[str, I
     """Return the specs of inputs or outputs ``types`` of ``function``."""
     specs: dict[str, IOSpec] = {}
     for key, type in types.items():
-        place = function.room(key, output=types is function.outputs)
+        place = function.place(key, output=types is function.outputs)
         layout, dtype = (None, None) if place is None else (place.layout, place.dtype)
         specs[key] = IOSpec(type.shape, TORCH_DTYPES[type.elem], layout, dtype, place)
     return specs

@@ -43,15 +43,15 @@ class Registered:
         for copy in self._copies:
             copy.write(array)
 
-    def copy_like(self, room: DramTensor) -> DramTensor:
-        """Return the copy with the order of ``room``; ``room`` becomes one if there is none."""
+    def copy_like(self, place: DramTensor) -> DramTensor:
+        """Return the copy with the order of ``place``; ``place`` becomes one if there is none."""
         for copy in self._copies:
-            if copy.like(room):
+            if copy.like(place):
                 return copy
-        room.write(self.values())
-        self._copies.append(room)
+        place.write(self.values())
+        self._copies.append(place)
         self._array = None
-        return room
+        return place
 
 
 class Registry:

@@ -192,8 +192,8 @@ class Box:
 
 
 def test_automap(tmp_path: Path) -> None:
-    def function(pair: Pair, box: Box, *, more: dict[str, Any]) -> Any:
-        total = pair.left + pair.right * box.factor
+    def function(pair: Pair, box: Box, scale: float = 1.0, *, more: dict[str, Any]) -> Any:
+        total = pair.left * scale + pair.right * box.factor
         return {"total": total, "rest": [Box(box.tensor - more["a"][0], 1.5), None, 3]}
 
     def arguments(seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -213,16 +213,19 @@ def test_automap(tmp_path: Path) -> None:
     assert torch.allclose(box.tensor.cpu(), wanted["rest"][0].tensor, atol=1e-6)
     assert (box.factor, found["rest"][1:]) == (1.5, [None, 3])
     assert list(compiled.compiled.input_specs) == [
-        "arg0.left",
-        "arg0.right",
-        "arg1.tensor",
+        "pair.left",
+        "pair.right",
+        "box.tensor",
         "more.a.0",
     ]
     pair, box = args
+    again = compiled(box=box, more=kwargs["more"], pair=pair)
+    assert torch.equal(again["total"].cpu(), found["total"].cpu())
     for wrong_args, problem in (
-        ((pair, Box(box.tensor, 3.0)), "`arg1.factor` is 3.0, it was 2.0"),
+        ((pair, Box(box.tensor, 3.0)), "`box.factor` is 3.0, it was 2.0"),
         ((tuple(pair), box), "another structure"),
-        ((Pair(pair.left, 3), box), "`arg0.right` is a int"),
+        ((pair,), "missing a required argument: 'box'"),
+        ((Pair(pair.left, 3), box), "`pair.right` is a int"),
     ):
         with pytest.raises(PycompilerError) as caught:
             compiled(*wrong_args, **kwargs)
