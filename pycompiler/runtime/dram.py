@@ -44,11 +44,13 @@ class DramTensor:
 
     def like(self, other: DramTensor) -> bool:
         """Whether the long words of one can be read as those of the other."""
-        return (
-            self.board is other.board
-            and self.type == other.type
-            and self.image.same_order(other.image)
-        )
+        return self.board is other.board and self.type == other.type and self.same_order(other)
+
+    def same_order(self, other: DramTensor) -> bool:
+        """Whether the words of one stand for the same elements in the other, on one machine."""
+        if (self.layout, self.dtype) == (other.layout, other.dtype):
+            return True
+        return self.image.same_order(other.image)
 
     def words(self) -> NDArray[np.uint64]:
         """Return its long words, shape ``(groups, words)``."""

@@ -38,7 +38,7 @@ class IOSpec:
         if mine is None or its is None:
             return mine is its
         same_machine = mine.board.target.digest == its.board.target.digest
-        return same_machine and mine.image.same_order(its.image)
+        return same_machine and mine.same_order(its)
 
 
 def specs_of(function: Function, types: Mapping[str, TensorType]) -> dict[str, IOSpec]:
