@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx import numpy_helper
 
 from .app.reader import read_app
 from .app.writer import write_app
@@ -15,9 +17,11 @@ from .errors import PycompilerError, error, internal
 from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
+from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
+from .pfvm.registered import registered
 from .pipeline import compile_onnx, warn_of_fallback
 from .report.codegen_dir import (
     L3IR,
@@ -28,11 +32,15 @@ from .report.codegen_dir import (
     clear_failure,
     read_file,
     write_failure,
+    write_file,
     write_folder,
 )
+from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.device import Board
 from .runtime.function import DeviceFunction, Function, HostFunction
+from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
+from .runtime.registry import Registry
 
 
 def build(
@@ -43,9 +51,14 @@ def build(
     folder: Path,
     notes: Sequence[str] = (),
     cache: CompileCache | None = None,
+    registry: Registry | None = None,
+    io_specs: Mapping[str, IOSpec] | None = None,
+    progress: bool = False,
 ) -> Function:
     """Compiles what ``make_model`` gives and writes ``folder``; ``board`` None is the host.
 
+    ``registry`` holds the registered values that the function shares; ``io_specs`` are constraints
+    of its inputs and outputs. ``progress`` shows the passes of a long compile on a terminal.
     On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
     """
     if not isinstance(options, Mapping | None):
@@ -54,38 +67,59 @@ def build(
     report.data["cache"] = cache_states("off")
     for note in notes:
         report.note(note)
+    report.expect(2 + (cache is not None))
     try:
-        checked = parse_options(options)
-        for note in checked.notes:
-            report.note(note)
-        with report.running("export"):
-            model = make_model()
-        _serialized(model)  # what is too large for ONNX no pass can read either
-        with report.running("pfvm"):
-            model = optimise(model)
-        files = {MODEL_ONNX: _serialized(model)}
-        try:
-            if board is None:
-                function: Function = host_function(model)
-            else:
-                made = _artifacts(model, board.target, checked, report, cache)
-                files[MODEL_VSM] = made.vsm.encode()
-                files[MODEL_APP] = write_app(made.app)
-                files[L3IR] = made.l3ir.encode()
-                files |= {name: text.encode() for name, text in made.dumps.items()}
-                function = DeviceFunction(made.app, board)
-        except PycompilerError:
-            raise
-        except Exception as problem:
-            raise internal(problem) from problem
-        report.finished()
-        files[REPORT] = report.json().encode()
-        write_folder(folder, files)
+        with progress_bar(report, shown=progress):
+            function = _build(
+                make_model, board, options, folder, report, cache, registry, io_specs or {}
+            )
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json())
         raise
     clear_failure(folder)
+    return function
+
+
+def _build(
+    make_model: Callable[[], onnx.ModelProto],
+    board: Board | None,
+    options: Mapping[str, Any] | None,
+    folder: Path,
+    report: Report,
+    cache: CompileCache | None,
+    registry: Registry | None,
+    wanted: Mapping[str, IOSpec],
+) -> Function:
+    checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+    for note in checked.notes:
+        report.note(note)
+    with report.running("export"):
+        model = make_model()
+    _serialized(model)  # what is too large for ONNX no pass can read either
+    with report.running("pfvm"):
+        model = optimise(model)
+    files = {MODEL_ONNX: _serialized(model)}
+    if checked.out_onnx is not None:
+        write_file(checked.out_onnx, _serialized(lower(model)))
+    try:
+        if board is None:
+            function: Function = host_function(model, registry)
+        else:
+            made = _artifacts(model, board.target, checked, report, cache)
+            files[MODEL_VSM] = made.vsm.encode()
+            files[MODEL_APP] = write_app(made.app)
+            files[L3IR] = made.l3ir.encode()
+            files |= {name: text.encode() for name, text in made.dumps.items()}
+            function = DeviceFunction(made.app, board, registry)
+        check_constraints(wanted, function)
+    except PycompilerError:
+        raise
+    except Exception as problem:
+        raise internal(problem) from problem
+    report.finished()
+    files[REPORT] = report.json().encode()
+    write_folder(folder, files)
     return function
 
 
@@ -120,8 +154,9 @@ def _serialized(model: onnx.ModelProto) -> bytes:
         raise error("P0110", reason=" ".join(str(problem).split())) from problem
 
 
-def host_function(model: onnx.ModelProto) -> HostFunction:
+def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
     """Return the whole model on the host runtime."""
+    registry = Registry() if registry is None else registry
     prepared = prepare(model)
     types = static_types(prepared)
     inputs, outputs = keys(prepared)
@@ -132,17 +167,23 @@ def host_function(model: onnx.ModelProto) -> HostFunction:
         return {key: types[value] for key, value in zip(names, values, strict=True)}
 
     results = [port.name for port in prepared.graph.output]
-    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results))
+    defaults = {t.name: numpy_helper.to_array(t) for t in prepared.graph.initializer}
+    state = {
+        value: registry.share(name, types[value], defaults[value])
+        for value, name in registered(prepared).items()
+    }
+    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results), state)
 
 
-def load_function(folder: Path, board: Board | None) -> Function:
+def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
     """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503."""
     if board is None:
-        return host_function(parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX))
+        model = parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX)
+        return host_function(model, registry)
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     if app.target != board.target.name:
         raise error("P0503", path=folder, found=app.target, device=board.target.name)
-    return DeviceFunction(app, board)
+    return DeviceFunction(app, board, registry)
 
 
 def parse_model(data: bytes, path: Path) -> onnx.ModelProto:

@@ -118,6 +118,7 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
             options.scheduler,
             options.sram_budget,
             options.overrides,
+            options.io_layouts,
         ],
     }
     digest = hashlib.sha256(json.dumps(facts).encode())

@@ -11,17 +11,16 @@ from typing import Any
 import click
 import numpy as np
 import onnx
-from rich.console import Console
-from rich.table import Table
 
 from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, parse_model
-from .console import report_problem, show_warnings_plainly
+from .console import report_problem, show_warnings_plainly, table_console
 from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error, internal
 from .graph.dtypes import numpy_dtype
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
+from .report.summary import summary_table, totals
 from .runtime.device import Board, find_device
 
 
@@ -75,27 +74,22 @@ def _board(device: str) -> Board | None:
 def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ...]) -> None:
     """Compile an ONNX MODEL with static shapes into a codegen_dir."""
     try:
-        build(lambda: _load_model(model), device, _board(device), _options(settings), out)
+        build(
+            lambda: _load_model(model),
+            device,
+            _board(device),
+            _options(settings),
+            out,
+            progress=True,
+        )
     except (ExportError, GraphError, PlanError) as problem:
         problem.place = problem.place or Place(str(model))
         raise
     facts = json.loads(read_file(out, REPORT))
-    table = Table(title=f"{model.name} for {device}")
-    for column in ("node", "op", "output", "layout", "steps", "DRAM words"):
-        table.add_column(column, justify="right" if column in ("steps", "DRAM words") else "left")
-    for row in facts["nodes"]:
-        words = row["dram_words"]["read"] + row["dram_words"]["written"]
-        shape = "x".join(map(str, row["shape"])) or "scalar"
-        cells = (row["node"], row["op"], shape, row["layout"], str(row["steps"]), str(words))
-        table.add_row(*cells)
-    console = Console()
-    console.print(table)
-    moved = facts["dram_words"]
-    console.print(
-        f"{facts['steps']} steps, {facts['cycles']} cycles, DRAM words {moved['read']} read and "
-        f"{moved['written']} written; files in {out}",
-        highlight=False,
-    )
+    console = table_console()
+    if facts["nodes"]:
+        console.print(summary_table(facts, f"{model.name} for {device}"))
+    console.print(f"{totals(facts)}; files in {out}", soft_wrap=True)
 
 
 @commands.command()

@@ -7,10 +7,20 @@ import sys
 import traceback
 import warnings
 
+from rich.console import Console
+
 from .errors import HostFallbackWarning, PycompilerError
 
 #: If set, diagnostics come with Python's traceback.
 TRACEBACK_VARIABLE = "PYCOMPILER_TRACEBACK"
+
+_WIDTH = 160  # characters of a table in a file or a pipe
+
+
+def table_console() -> Console:
+    """Return a console for tables on stdout, wide enough for layouts where it is no terminal."""
+    given = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(highlight=False, width=None if given else _WIDTH)
 
 
 def report_problem(problem: PycompilerError) -> int:

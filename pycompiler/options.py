@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from .errors import error
@@ -71,7 +72,7 @@ OPTIONS: dict[str, Option] = {
     "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
     "overrides": Option("a dict of value name to decisions", _is_overrides, None, True),
     "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
-    "out_onnx": Option("a path", _is_path, None),
+    "out_onnx": Option("a path", _is_path, None, True),
     "num_threads": Option("a count of at least 1", _is_count, None),
 }
 
@@ -85,6 +86,9 @@ class Options:
     scheduler: str = "reuse_consecutive"
     sram_budget: float = 1.0
     overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
+    io_layouts: Mapping[str, str] = field(default_factory=dict)
+    out_onnx: Path | None = None
     given: tuple[tuple[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -116,6 +120,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
         scheduler,
         float(chosen("sram_budget")),
         {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
-        tuple(given.items()),
-        tuple(notes),
+        out_onnx=None if chosen("out_onnx") is None else Path(chosen("out_onnx")),
+        given=tuple(given.items()),
+        notes=tuple(notes),
     )

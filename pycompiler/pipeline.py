@@ -16,7 +16,7 @@ import onnx
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
-from .errors import HostFallbackWarning
+from .errors import HostFallbackWarning, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
@@ -29,7 +29,7 @@ from .options import Options
 from .planners.dtype import plan_dtypes
 from .planners.layout import plan_layouts
 from .planners.location import plan_locations
-from .planners.overrides import check_overrides
+from .planners.overrides import Overrides, check_overrides
 from .planners.side import plan_sides
 from .report.report import Report
 from .scheduler.address import plan_addresses
@@ -66,23 +66,26 @@ def compile_onnx(
     with report.running("import") as facts:
         imported = import_onnx(model, target.name)
         facts["nodes"] = len(imported.graph.nodes)
+    overrides = _with_io_layouts(options, imported)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        ("dtype", lambda graph: _dtypes(graph, options)),
-        ("location", lambda graph: plan_locations(graph, options.overrides)),
+        (
+            "dtype",
+            lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype, overrides=overrides),
+        ),
+        ("location", lambda graph: plan_locations(graph, overrides)),
         (
             "layout",
-            lambda graph: plan_locations(
-                plan_layouts(graph, target, options.overrides), options.overrides
-            ),
+            lambda graph: plan_locations(plan_layouts(graph, target, overrides), overrides),
         ),
-        (options.scheduler, lambda graph: _schedule(graph, target, options)),
+        (options.scheduler, lambda graph: _schedule(graph, target, options, overrides)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
+    report.expect(len(passes) + 3)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
     dumps: dict[str, str] = {}
-    check_overrides(graph, options.overrides)
+    check_overrides(graph, overrides)
     for name, planner in passes:
         with report.running(name):
             graph = verify(planner(graph), target, rules)
@@ -104,11 +107,24 @@ def compile_onnx(
     return Compiled(app, vsm, graph, dumps)
 
 
-def _dtypes(graph: MNGraph, options: Options) -> MNGraph:
-    return plan_dtypes(graph, float_dtype=options.float_dtype, overrides=options.overrides)
+def _with_io_layouts(options: Options, imported: ImportedModel) -> Overrides:
+    """Return the overrides, with those that ``io_spec_constraints`` asks for. P0705."""
+    graph = imported.graph
+    overrides = {name: dict(facts) for name, facts in options.overrides.items()}
+    given = set(graph.inputs) - set(imported.registered)
+    for key, layout in options.io_layouts.items():
+        names = [value for output, value in graph.outputs if output == key]
+        names += [key] if key in given else []
+        if not names:
+            raise error("P0705", name=key, reason="the function has no such input or output")
+        for name in names:
+            other = overrides.setdefault(name, {}).setdefault("layout", layout)
+            if other != layout:
+                raise error("P0705", name=key, reason=f"`{name}` must have layout {other} too")
+    return overrides
 
 
-def _schedule(graph: MNGraph, target: Target, options: Options) -> MNGraph:
+def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
     if options.scheduler == "always_from_dram":
         return schedule(graph, target)
     consecutive = options.scheduler == "reuse_consecutive"
@@ -117,7 +133,7 @@ def _schedule(graph: MNGraph, target: Target, options: Options) -> MNGraph:
         target,
         consecutive=consecutive,
         share=options.sram_budget,
-        overrides=options.overrides,
+        overrides=overrides,
     )
 
 
@@ -204,12 +220,13 @@ def _make_app(
     return App(
         f"pycompiler {__version__}",
         target.name,
-        tuple(Port(name, name) for name in graph.inputs),
+        tuple(Port(name, name) for name in graph.inputs if name not in imported.registered),
         tuple(Port(key, name) for key, name in graph.outputs),
         values,
-        imported.constants,
+        {**imported.constants, **{n: array for n, (_, array) in imported.registered.items()}},
         tuple(made),
         max(_dram_ends(graph, target), default=0),
+        tuple(Port(key, name) for name, (key, _) in imported.registered.items()),
     )
 
 
@@ -248,6 +265,8 @@ def _node_rows(
                 "location": out.location.value,
                 "steps": found.steps,
                 "dram_words": {"read": found.dram_read, "written": found.dram_written},
+                "busy_steps": dict(sorted(found.busy.items())),
+                "utilisation": round(max(found.busy.values(), default=0) / (found.steps or 1), 4),
                 "source": node.source,
             }
         )

@@ -1,4 +1,4 @@
-"""What the README and the page of host programs show runs as it stands there."""
+"""What the README and the pages of host programs and MLSDK show runs as it stands there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TEXTS = [(ROOT / name).read_text() for name in ("README.md", "docs/host.md")]
+TEXTS = [(ROOT / name).read_text() for name in ("README.md", "docs/host.md", "docs/mlsdk.md")]
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", "\n".join(TEXTS), re.MULTILINE | re.DOTALL)
 PYTHON = [text for language, text in BLOCKS if language == "python"]
 ASSEMBLY = [text for language, text in BLOCKS if language == "" and "d set" in text]
@@ -26,7 +26,7 @@ def test_python(text: str, tmp_path: Path) -> None:
 
 
 def test_there_are_python_examples() -> None:
-    assert len(PYTHON) == 4
+    assert len(PYTHON) == 5
 
 
 def test_assembly(tmp_path: Path) -> None:

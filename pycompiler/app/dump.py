@@ -29,10 +29,15 @@ def _lines(app: App, code: bool) -> Iterator[str]:
         for port in ports:
             shown = f"{port.key} = {port.value}" if port.key != port.value else port.key
             yield f"  {shown}: {_tensor(app.values[port.value])}"
+    shared = {port.value: port.key for port in app.registered}
     named = {port.value for port in (*app.inputs, *app.outputs)}
-    yield "constants:"
-    for name, array in app.constants.items():
-        yield f"  {name}: {_tensor(app.values[name])}, {array.nbytes} bytes"
+    for title, chosen in (("registered", True), ("constants", False)):
+        yield f"{title}:"
+        for name, array in app.constants.items():
+            if (name in shared) is chosen:
+                shown = shared.get(name, name)
+                shown = name if shown == name else f"{shown} = {name}"
+                yield f"  {shown}: {_tensor(app.values[name])}, {array.nbytes} bytes"
     yield "other values:"
     for name, value in app.values.items():
         if name not in named and name not in app.constants:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..emit.concat import Relocation
 from ..pfvm.session import Array
 
-FORMAT = 1
+FORMAT = 2
 
 #: Length of the SHA-256 digest that ends a file. Readers of flatbuffers do not see it.
 DIGEST_BYTES = 32
@@ -62,7 +62,11 @@ class HostSegment:
 
 @dataclass(frozen=True, eq=False)
 class App:
-    """A compiled model: segments in order, the tensors between them, constant data."""
+    """A compiled model: segments in order, the tensors between them, constant data.
+
+    ``registered`` are values that functions share by name (``key``); ``constants`` has what they
+    are if nobody changes them.
+    """
 
     producer: str
     target: str
@@ -72,3 +76,4 @@ class App:
     constants: Mapping[str, Array]
     segments: tuple[DeviceSegment | HostSegment, ...]
     dram_words: int
+    registered: tuple[Port, ...] = ()

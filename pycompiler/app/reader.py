@@ -45,6 +45,7 @@ def _app(root: Any) -> App:
         {_text(c.value): _array(c.data, values[_text(c.value)]) for c in root.constants or []},
         tuple(_segment(segment) for segment in root.segments or []),
         root.dramWords,
+        tuple(Port(_text(p.key), _text(p.value)) for p in root.registered or []),
     )
 
 

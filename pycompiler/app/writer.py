@@ -27,6 +27,7 @@ def write_app(app: App) -> bytes:
     root.constants = [_constant(name, array) for name, array in app.constants.items()]
     root.segments = [_segment(segment) for segment in app.segments]
     root.dramWords = app.dram_words
+    root.registered = [_port(port) for port in app.registered]
     builder = flatbuffers.Builder(1 << 16)
     builder.Finish(root.Pack(builder), b"GPFN")
     data = bytes(builder.Output())

@@ -8,7 +8,9 @@ The text is made for given addresses; places where it names a DRAM address are l
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..layers.fragment import Fragment, Line, Move, Step
@@ -30,7 +32,10 @@ class Relocation:
 
 @dataclass(frozen=True)
 class NodeCode:
-    """What a node's code came to. ``dram`` counts long words over all groups."""
+    """What a node's code came to.
+
+    ``dram`` counts long words over all groups, ``busy`` the steps in which an issue slot is used.
+    """
 
     node: str
     first_line: int
@@ -38,6 +43,7 @@ class NodeCode:
     steps: int
     dram_read: int
     dram_written: int
+    busy: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class _Writer:
     relocations: list[Relocation] = field(default_factory=list)
     read: int = 0
     written: int = 0
+    busy: Counter[str] = field(default_factory=Counter)
 
     def nops(self, count: int) -> None:
         if count > 0:
@@ -87,6 +94,7 @@ class _Writer:
         for tag in tags[:-1]:
             self.wait(tag)
         self.nops(self.tracker.distance(touched))
+        self.busy.update(instruction.slot for instruction in step.instructions)
         texts = [instruction_text(i, self.addresses, self.target) for i in step.instructions]
         for tag in tags[-1:]:
             texts.append(f"wait i{tag:02x}")
@@ -121,6 +129,7 @@ def concatenate(
     for node, comment, fragment in fragments:
         first, step = len(writer.lines), writer.tracker.step
         read, written = writer.read, writer.written
+        writer.busy = Counter()
         writer.lines.append(f"# {comment}")
         for line in fragment.lines:
             writer.line(line)
@@ -135,20 +144,44 @@ def concatenate(
                 writer.tracker.step - step,
                 writer.read - read,
                 writer.written - written,
+                dict(writer.busy),
             )
         )
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))
 
 
-def relocate(text: str, relocations: Sequence[Relocation], delta: int, target: Target) -> str:
-    """Return the program with every DRAM address moved by ``delta`` long words."""
-    if not delta:
+@dataclass(frozen=True)
+class Moved:
+    """The DRAM words from ``start`` to ``stop`` of a program lie at ``at`` instead."""
+
+    start: int
+    stop: int
+    at: int
+
+
+def relocate(
+    text: str,
+    relocations: Sequence[Relocation],
+    delta: int,
+    target: Target,
+    moved: Sequence[Moved] = (),
+) -> str:
+    """Return the program with its DRAM at ``delta``, apart from what ``moved`` puts elsewhere."""
+    if not delta and not moved:
         return text
     dram = f"${target.letter('dram')}"
     address = re.compile(re.escape(dram) + r"(\d+)")
+    by_start = sorted(moved, key=lambda part: part.start)
+    starts = [part.start for part in by_start]
+
+    def place(found: re.Match[str]) -> str:
+        at = int(found.group(1))
+        number = bisect_right(starts, at) - 1
+        if number >= 0 and at < by_start[number].stop:
+            return f"{dram}{by_start[number].at + at - starts[number]}"
+        return f"{dram}{at + delta}"
+
     lines = text.split("\n")
-    for place in relocations:
-        lines[place.line] = address.sub(
-            lambda found: f"{dram}{int(found.group(1)) + delta}", lines[place.line]
-        )
+    for relocation in relocations:
+        lines[relocation.line] = address.sub(place, lines[relocation.line])
     return "\n".join(lines)

@@ -15,19 +15,22 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
+import onnx.numpy_helper
 import torch
 import torch.fx.traceback
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import Place, PycompilerError, error, place_of
-from ..pfvm.names import set_keys
+from ..pfvm.names import all_names, fresh, rename, set_keys
 from ..pfvm.prepare import static_types
+from ..pfvm.registered import mark
 from .import_onnx import NOT_THE_MODEL, own_line, source_of
+from .tensor_names import Memory, memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
@@ -93,10 +96,13 @@ def export(
     function: Function,
     inputs: Mapping[str, torch.Tensor],
     export_kwargs: Mapping[str, Any] | None = None,
+    registered: Mapping[str, torch.Tensor] | None = None,
 ) -> onnx.ModelProto:
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
-    ``export_kwargs`` go to ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
+    Tensors that the function closes over become constants, called by their names if they have one;
+    those in ``registered`` become values that may change between calls. ``export_kwargs`` go to
+    ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
     an exception the function itself raises passes through unchanged.
     """
     if not isinstance(export_kwargs, Mapping | None):
@@ -124,14 +130,51 @@ def export(
 
     with _TRACING, _undisturbed():
         program = _capture(_Wrapper(positional), tensors)
-        model = _convert(program, extra)
+        state = _recognised(program, {memory_of(t): n for n, t in (registered or {}).items()})
+        model, state = _convert(program, extra, state)
+    wanted = {**_recognised(program, named_memories()), **state}
+    names = _name_constants(model, wanted, {*keys, *result_keys})
     set_keys(model, keys, result_keys)
+    mark(model, {names[constant]: name for constant, name in state.items() if constant in names})
     try:
         static_types(model)
     except PycompilerError as problem:
         problem.place = _maker(model, problem.fields["name"])
         raise
     return model
+
+
+def _recognised(
+    program: torch.export.ExportedProgram, known: Mapping[Memory, str]
+) -> dict[str, str]:
+    """Return the names of those constants of ``program`` whose memory is known."""
+    if not known:
+        return {}
+    constants = {n: t for n, t in program.constants.items() if isinstance(t, torch.Tensor)}
+    found = ((n, known.get(memory_of(t))) for n, t in constants.items() if t.numel())
+    return {constant: name for constant, name in found if name is not None}
+
+
+def _name_constants(
+    model: onnx.ModelProto, wanted: Mapping[str, str], keys: Collection[str]
+) -> dict[str, str]:
+    """Rename initializers; return what they are called now. Those with one name become one."""
+    graph = model.graph
+    present = {tensor.name for tensor in graph.initializer}
+    taken = all_names(graph) | set(keys)
+    chosen: dict[str, str] = {}
+    for name in wanted.values():
+        if name not in chosen:
+            chosen[name] = fresh(name, taken)
+            taken.add(chosen[name])
+    names = {constant: chosen[name] for constant, name in wanted.items() if constant in present}
+    rename(graph, names)
+    once = {tensor.name: tensor for tensor in graph.initializer}
+    if len(once) < len(graph.initializer):
+        kept = list(once.values())
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
+    return names
 
 
 def _maker(model: onnx.ModelProto, value: str) -> Place | None:
@@ -213,14 +256,52 @@ def _why_not_captured(problem: Exception) -> Exception:
     return error("P0101", place=model_place(problem), reason=f"{name}: {first}")
 
 
-def _convert(program: torch.export.ExportedProgram, extra: dict[str, Any]) -> onnx.ModelProto:
+def _convert(
+    program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the ONNX model, and ``state`` by the names in it.
+
+    The constants in ``state`` are hidden from torch's optimiser, which would compute with them.
+    """
+    optimise = extra.get("optimize", True)
+    if state:
+        extra = {**extra, "optimize": False}
     try:
         converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+        if converted is None:
+            raise error("P0106", reason="torch.onnx.export returned nothing")
+        if not state:
+            return converted.model_proto, {}
+        return _optimised_around(converted, state, optimise)
+    except PycompilerError:
+        raise
     except Exception as problem:
         raise _why_not_converted(problem) from problem
-    if converted is None:
-        raise error("P0106", reason="torch.onnx.export returned nothing")
-    return converted.model_proto
+
+
+def _optimised_around(
+    converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
+) -> tuple[onnx.ModelProto, dict[str, str]]:
+    """Return the model, optimised with the initializers in ``state`` as inputs meanwhile."""
+    graph = converted.model.graph
+    present = [name for name in state if name in graph.initializers]
+    hidden = [graph.initializers.pop(name) for name in present]
+    data = [value.const_value for value in hidden]
+    for value in hidden:
+        value.const_value = None
+    given = len(graph.inputs)
+    graph.inputs.extend(hidden)
+    if optimise:
+        converted.optimize()
+    model = converted.model_proto
+    del model.graph.input[given:]
+    names: dict[str, str] = {}
+    for name, value, tensor in zip(present, hidden, data, strict=True):
+        assert tensor is not None
+        assert value.name is not None
+        names[value.name] = state[name]  # the optimiser renames what is an output too
+        model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
+    return model, names
 
 
 def _why_not_converted(problem: BaseException) -> PycompilerError:

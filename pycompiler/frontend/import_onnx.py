@@ -15,10 +15,10 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
-from ..pfvm.composites import decompose
-from ..pfvm.fold import fold_constants
+from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
-from ..pfvm.prepare import prepare, static_types
+from ..pfvm.prepare import static_types
+from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -40,6 +40,7 @@ class ImportedModel:
     """A graph with what it does not carry itself: constant data, ONNX nodes by name, opsets.
 
     ``parameters`` are the constants that became attributes; ``protos`` still name them.
+    ``registered`` has the registered name and the data of inputs that callers do not give.
     """
 
     graph: MNGraph
@@ -48,6 +49,7 @@ class ImportedModel:
     opsets: tuple[onnx.OperatorSetIdProto, ...]
     ir_version: int
     parameters: dict[str, Array]
+    registered: dict[str, tuple[str, Array]]
 
 
 def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
@@ -56,9 +58,8 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     Constant nodes become constants, Identity nodes disappear, nodes nobody needs are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
-    model = prepare(model)
-    model = prepare(decompose(model, static_types(model)))
-    model = fold_constants(model, static_types(model))
+    given = registered(model)
+    model, defaults = detach(lower(model))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}
@@ -95,7 +96,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}
-    inputs = tuple(input_keys)
+    inputs = (*input_keys, *given)
     graph = MNGraph(
         model.graph.name or "main",
         target,
@@ -108,7 +109,8 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     rest = {n: a for p in protos.values() for n in p.input if (a := data.get(n)) is not None}
     rest = {name: np.asarray(array) for name, array in rest.items() if name not in constants}
     opsets = tuple(model.opset_import)
-    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest)
+    state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
+    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
 
 
 def _op(proto: onnx.NodeProto) -> str:

@@ -615,6 +615,18 @@ def _tile(
         bank = "xy"[number % 2]
         last, first = number == len(work.sums) - 1, number == 0
         lines: list[tuple[tuple[Operand, ...], Instruction]] = []
+        words_bias: Operand | None = None
+        if bias is not None and first:
+            at = (tile[2],) * cycles
+            words_bias = PeOperand(bias.location.memory, at, bias.name, words=width)
+            if last and bias.location is out.location:  # a bank has one port
+                room = kind.long * cycles  # behind the words that _half_tail uses
+                for part in range(kind.result):
+                    at = (tile[2] + part,) * cycles
+                    source = PeOperand(bias.location.memory, at, bias.name)
+                    copy = PeOperand("grf1", (room + part,) * cycles)
+                    yield Step((Instruction("alu", "lpassa", (source,), (copy,)),))
+                words_bias = PeOperand("grf1", (room,) * cycles, words=width)
         for turn in range(kind_steps(kind, target)):
             rows = range(turn * cycles, (turn + 1) * cycles)
             words = tuple(at_b + tile[0] + sum_b + row * work.row for row in rows)
@@ -629,18 +641,17 @@ def _tile(
                 words=width,
             )
             goal_words = tuple(at_c + c + tile[1] for _, c in group)
-            goal: Operand = register
+            result: Operand = register
             if last:
-                goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
+                result = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
             sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
             if not first:
                 sources += (register,)
-            elif bias is not None:
-                words_bias = (tile[2],) * cycles
-                sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
+            elif words_bias is not None:
+                sources += (words_bias,)
             name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
             lines.append(
-                ((_operand(kind, one, words, word),), Instruction("mau", name, sources, (goal,)))
+                ((_operand(kind, one, words, word),), Instruction("mau", name, sources, (result,)))
             )
         yield from _pipelined(lines, kind, count, masks, target)
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from ..machine import WORDS_PER_LONG, Target
 from .fragment import Instruction, Operand, PeOperand, Special, Step
-from .functions.modulo import MASKS, Issue, Plan, plan_rows
+from .functions.modulo import MASKS, plan_rows
+from .functions.plan import Issue, Plan
 from .functions.program import Constant, Input, Program, Source
 
 _FORWARD = {"alu": "aluf", "mau": "mauf"}

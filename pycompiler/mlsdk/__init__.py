@@ -9,21 +9,50 @@ Scripts that say ``import mlsdk`` run unchanged through ``python -m pycompiler.m
 """
 
 from ..errors import HostFallbackWarning, PycompilerError
+from ..frontend.tensor_names import get_tensor_name, set_tensor_name, set_tensor_name_in_module
+from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
 from . import storage
+from .automap import AutomapFunction, register_pytree_dataclass, register_pytree_namedtuple
 from .cache import CacheOptions
-from .context import CompiledFunction, Context
+from .context import Context
 from .device import MNDevice
+from .function import CompiledFunction, TensorLike
 from .storage import path
+from .trace import trace_event, trace_scope
+from .training import (
+    MNCoreAdam,
+    MNCoreAdamW,
+    MNCoreLRScheduler,
+    MNCoreOptimizer,
+    MNCoreSGD,
+    set_buffer_name_in_optimizer,
+)
 
 __all__ = [
+    "AutomapFunction",
     "CacheOptions",
     "CompiledFunction",
     "Context",
     "HostFallbackWarning",
+    "IOSpec",
+    "MNCoreAdam",
+    "MNCoreAdamW",
+    "MNCoreLRScheduler",
+    "MNCoreOptimizer",
+    "MNCoreSGD",
     "MNDevice",
     "PycompilerError",
+    "TensorLike",
     "TensorProxy",
+    "get_tensor_name",
     "path",
+    "register_pytree_dataclass",
+    "register_pytree_namedtuple",
+    "set_buffer_name_in_optimizer",
+    "set_tensor_name",
+    "set_tensor_name_in_module",
     "storage",
+    "trace_event",
+    "trace_scope",
 ]

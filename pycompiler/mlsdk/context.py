@@ -1,89 +1,37 @@
-"""Contexts and compiled functions."""
+"""Contexts: a device, what is registered on it, and the functions compiled for it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import onnx
 import torch
 
-from ..build import build
-from ..errors import PycompilerError, error, internal
+from ..build import build, load_function
+from ..errors import error
 from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
-from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
+from ..pfvm.registered import set_defaults
 from ..runtime.device import Board
-from ..runtime.function import Function
+from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
-from ..runtime.tensors import to_array
+from .automap import Arguments, AutomapFunction, Results, flat_function
 from .cache import CacheOptions
 from .device import MNDevice
-
-TensorLike = torch.Tensor | TensorProxy
-
-
-class CompiledFunction:
-    """A function on a device. Call it with a dict of tensors."""
-
-    def __init__(self, function: Function, codegen_dir: Path):
-        #: What runs it: an app on a board, or a model on the host.
-        self.function = function
-        self.codegen_dir = codegen_dir
-
-    def __call__(self, inputs: Mapping[str, TensorLike]) -> dict[str, TensorProxy]:
-        """Run the function; inputs go by name. P0603 if they are not what it was compiled for."""
-        arrays = {name: to_array(tensor) for name, tensor in self._checked(inputs).items()}
-        try:
-            outputs = self.function.run(arrays)
-        except PycompilerError:
-            raise
-        except Exception as problem:
-            raise internal(problem) from problem
-        return {key: TensorProxy(output) for key, output in outputs.items()}
-
-    def _checked(self, inputs: Mapping[str, TensorLike]) -> dict[str, torch.Tensor]:
-        wanted = self.function.inputs
-        if not isinstance(inputs, Mapping):
-            raise self._wrong(f"a dict is needed, not {type(inputs).__name__}")
-        for name in wanted:
-            if name not in inputs:
-                raise self._wrong(f"`{name}` is missing")
-        for name in inputs:
-            if name not in wanted:
-                raise self._wrong(f"`{name}` is no input")
-        checked = {name: _tensor(inputs[name]) for name in wanted}
-        for name, tensor in checked.items():
-            if tensor is None:
-                raise self._wrong(f"`{name}` is a {type(inputs[name]).__name__}, no tensor")
-            if tensor.layout is not torch.strided or tensor.is_meta:
-                kind = "sparse" if tensor.layout is not torch.strided else "without data"
-                raise self._wrong(f"`{name}` is {kind}")
-            if tuple(tensor.shape) != wanted[name].shape:
-                raise self._wrong(f"`{name}` has shape {tuple(tensor.shape)}")
-            if tensor.dtype is not TORCH_DTYPES[wanted[name].elem]:
-                raise self._wrong(f"`{name}` has dtype {dtype_name(tensor.dtype)}")
-        return {name: tensor for name, tensor in checked.items() if tensor is not None}
-
-    def _wrong(self, problem: str) -> PycompilerError:
-        wanted = self.function.inputs
-        signature = ", ".join(
-            f"{name}: {dtype_name(TORCH_DTYPES[found.elem])} {found.shape}"
-            for name, found in wanted.items()
-        )
-        return error("P0603", problem=problem, signature=signature or "none")
-
-
-def _tensor(value: object) -> torch.Tensor | None:
-    if isinstance(value, TensorProxy):
-        return value.cpu()
-    return value if isinstance(value, torch.Tensor) else None
+from .function import CompiledFunction, TensorLike
+from .registry import ContextRegistry
+from .training import missing
 
 
 class Context:
-    """Owns the memory of a device and the functions compiled for it."""
+    """Owns the memory of a device, the values registered there, and functions compiled for it.
+
+    Registered values live on the device between calls; all functions of the context that close
+    over the tensor, or were compiled elsewhere with one of that name, share them.
+    """
 
     _active: ClassVar[Context | None] = None
 
@@ -91,8 +39,10 @@ class Context:
         if not isinstance(device, MNDevice):
             raise error("P0601", name=device, legal="MNDevice(name)")
         self.device = device
+        self.registry = ContextRegistry()
         machine = device.device.machine
         self._board = None if machine is None else Board(device.device.target)
+        self._invalid = False
 
     @staticmethod
     def switch_context(context: Context) -> None:
@@ -100,6 +50,8 @@ class Context:
         if not isinstance(context, Context):
             raise error("P0704", name="context", value=repr(context), legal="a Context")
         Context._active = context
+
+    # -- compiling -----------------------------------------------------------------------------
 
     def compile(
         self,
@@ -114,20 +66,22 @@ class Context:
         num_compiler_threads: int | None = -1,
         quiet: bool = False,
         export_kwargs: Mapping[str, Any] | None = None,
-        io_spec_constraints: Mapping[str, Any] | None = None,
+        io_spec_constraints: Mapping[str, IOSpec] | None = None,
     ) -> CompiledFunction:
         """Traces ``function`` with tensors like ``inputs``, compiles it, writes ``codegen_dir``.
 
         ``function`` maps a dict of tensors to a dict of tensors; shapes are those of ``inputs``.
+        Registered tensors that it closes over stay on the device, others become constants.
         ``cache_options`` takes compilations from a folder and keeps them there.
+        ``io_spec_constraints`` gives inputs and outputs the layouts of those of another function,
+        so that one can read the other's in place (P0705 where it cannot). On a terminal, a long
+        compile shows its passes unless ``quiet``.
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns (HostFallbackWarning) if
         operators must run on the host.
         """
-        try:
-            folder = Path(codegen_dir)
-        except TypeError as problem:
-            raise error("P0003", path=codegen_dir, reason="it is no path") from problem
+        self._check_valid()
+        folder = _folder(codegen_dir)
         for name, value, kind, legal in (
             ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
             ("num_compiler_threads", num_compiler_threads, int, "a count, -1 or None"),
@@ -137,24 +91,110 @@ class Context:
                 raise error("P0704", name=name, value=repr(value), legal=legal)
         without_effect = {
             "num_compiler_threads": num_compiler_threads not in (-1, None),
-            "io_spec_constraints": bool(io_spec_constraints),
             "training": training is not None,
         }
         notes = [f"`{name}` has no effect yet" for name, given in without_effect.items() if given]
 
         def make_model() -> onnx.ModelProto:
             if optimizers:
-                reason = "there is no training path through an optimizer yet"
-                remedy = "write the update into the function and return the new parameters"
-                raise error("P0703", name="optimizers", reason=reason, remedy=remedy)
+                raise missing("optimizers")
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
-            return export(function, sample, export_kwargs)
+            model = export(function, sample, export_kwargs, self.registry.tensors)
+            set_defaults(model, lambda name: self.registry.values[name].values())
+            return model
 
-        cache = None if cache_options is None else cache_options.cache
-        found = build(make_model, self.device.name, self._board, options, folder, notes, cache)
+        found = build(
+            make_model,
+            self.device.name,
+            self._board,
+            options,
+            folder,
+            notes,
+            None if cache_options is None else cache_options.cache,
+            self.registry.values,
+            io_spec_constraints,
+            progress=not quiet,
+        )
         return CompiledFunction(found, folder)
+
+    def compile_automap(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None,
+        codegen_dir: str | os.PathLike[str],
+        **settings: Any,
+    ) -> AutomapFunction:
+        """Compile a function over nested structures of tensors; the result is called like ``fn``.
+
+        ``args`` and ``kwargs`` are sample arguments. Tuples, lists, dicts, named tuples and
+        dataclasses (see ``register_pytree_dataclass``) are looked into; other values belong to the
+        function. ``settings`` are those of :meth:`compile`.
+        """
+        if not isinstance(args, list | tuple):
+            raise error("P0704", name="args", value=repr(args), legal="a tuple of arguments")
+        if not isinstance(kwargs, Mapping | None):
+            raise error("P0704", name="kwargs", value=repr(kwargs), legal="a dict or None")
+        arguments, results = Arguments(fn, args, kwargs or {}), Results()
+        flat = flat_function(fn, arguments, results)
+        compiled = self.compile(flat, arguments.tensors, codegen_dir, **settings)
+        return AutomapFunction(fn, compiled, arguments, results)
+
+    def load_codegen_dir(self, path: str | os.PathLike[str]) -> CompiledFunction:
+        """Return the function that a compile left in the folder, maybe in another process.
+
+        Its registered values are this context's, by name; new ones start as they were when it was
+        compiled. P0004 if there is none, P0503 if it is for another machine, P0608.
+        """
+        self._check_valid()
+        folder = _folder(path)
+        return CompiledFunction(load_function(folder, self._board, self.registry.values), folder)
+
+    # -- registered values ---------------------------------------------------------------------
+
+    def register_param(self, tensor: torch.Tensor) -> None:
+        """Keep a named parameter on the device from now on, with the values it has now. P0608."""
+        self._check_valid()
+        self.registry.add(tensor)
+
+    def register_buffer(self, tensor: torch.Tensor) -> None:
+        """Keep a named buffer on the device from now on, with the values it has now. P0608."""
+        self._check_valid()
+        self.registry.add(tensor)
+
+    def register_optimizer_buffers(self, optimizer: object) -> NoReturn:
+        """Keep an optimizer's state on the device. P0703: there is no training path yet."""
+        raise missing("register_optimizer_buffers")
+
+    def get_registered_value_proxy(self, tensor: torch.Tensor) -> TensorProxy:
+        """Return the device's copy of a registered tensor. P0608."""
+        self._check_valid()
+        return TensorProxy(self.registry.find(tensor))
+
+    def synchronize(self) -> None:
+        """Write what the device holds into the registered tensors."""
+        self._check_valid()
+        self.registry.synchronize()
+
+    def invalidate(self) -> None:
+        """Give the device's memory back. What uses it from now on is refused (P0607)."""
+        self._invalid = True
+        self.registry.clear()
+        if self._board is not None:
+            self._board.close()
+
+    def _check_valid(self) -> None:
+        if self._invalid:
+            raise error("P0607", device=self.device.name)
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path)
+    except TypeError as problem:
+        raise error("P0003", path=path, reason="it is no path") from problem
 
 
 def _sample(value: TensorLike) -> torch.Tensor:

@@ -18,10 +18,18 @@ from pathlib import Path
 from ..console import report_problem, show_warnings_plainly
 from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
 from ..frontend.export import model_place
+from ..runtime import proxy
 
 _OURS = __package__ or "pycompiler.mlsdk"
-_ALIAS = "mlsdk"
+#: What scripts import, and what they get.
+_ALIASES = {"mlsdk": _OURS, "fx2onnx": f"{_OURS}.naming"}
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
+
+
+def _ours(name: str) -> str | None:
+    """Return the module of ours that ``name`` means."""
+    first, dot, rest = name.partition(".")
+    return _ALIASES[first] + dot + rest if first in _ALIASES else None
 
 
 class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -30,15 +38,13 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+        ours = _ours(fullname)
+        if ours is None or importlib.util.find_spec(ours) is None:
             return None
-        ours = _OURS + fullname[len(_ALIAS) :]
-        if importlib.util.find_spec(ours) is None:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == _ALIAS)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=ours == _OURS)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        module = importlib.import_module(_OURS + spec.name[len(_ALIAS) :])
+        module = importlib.import_module(_ours(spec.name) or spec.name)
         # The import system stamps its own spec on what it returns; ours must keep its own.
         self._own = (module.__spec__, module.__loader__, module.__package__)
         return module
@@ -105,7 +111,8 @@ def _script_problem(problem: Exception, script: str) -> int:
     """Python's traceback from the script on; a fault inside pycompiler is a bug of ours."""
     frames = traceback.extract_tb(problem.__traceback__)
     own = frames and frames[-1].filename.startswith(_PACKAGE)
-    if own and frames[-1].filename != __file__:
+    # Proxies call what the script asked torch for: what fails there is the script's.
+    if own and frames[-1].filename not in (__file__, proxy.__file__):
         report_problem(internal(problem))
         return BUG_EXIT
     trace = problem.__traceback__

@@ -7,6 +7,8 @@ from collections.abc import Container, Iterator, Mapping
 
 import onnx
 
+from .registered import registered
+
 _INPUT_KEYS = "pycompiler.input_keys"
 _OUTPUT_KEYS = "pycompiler.output_keys"
 
@@ -90,8 +92,8 @@ def _separate_outputs(graph: onnx.GraphProto) -> None:
 def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
     """Return the names the caller uses for the model's inputs and outputs, in order."""
     recorded = {item.key: item.value for item in model.metadata_props}
-    initializers = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value.name for value in model.graph.input if value.name not in initializers]
+    not_given = {tensor.name for tensor in model.graph.initializer} | set(registered(model))
+    inputs = [value.name for value in model.graph.input if value.name not in not_given]
     outputs = [value.name for value in model.graph.output]
     named_inputs = json.loads(recorded.get(_INPUT_KEYS, "null")) or inputs
     named_outputs = json.loads(recorded.get(_OUTPUT_KEYS, "null")) or outputs

@@ -23,6 +23,7 @@ from onnxscript.optimizer import fold_constants
 from ..errors import PycompilerError, error
 from .decompose import decompose
 from .prepare import prepare
+from .registered import attach, detach
 
 # Larger results of constant nodes stay nodes: a model must not grow by what it can compute.
 _MOST_FOLDED = 1 << 20
@@ -30,7 +31,8 @@ _MOST_FOLDED = 1 << 20
 
 def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the optimised model; ``model`` is unchanged. P0103, P0108."""
-    prepared = prepare(model)
+    plain, registered = detach(model)
+    prepared = prepare(plain)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -51,4 +53,4 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         raise error("P0108", reason=" ".join(reason.split())[:300]) from problem
     finally:
         logging.disable(level)
-    return result
+    return attach(result, registered)

@@ -33,9 +33,15 @@ class HostSession:
             raise error("P0602", what=what, reason=_first_line(problem)) from problem
         self._names = [value.name for value in self._session.get_inputs()]
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Run the model on arrays of exactly its types. P0602 if the runtime fails."""
-        feed = {
+    def run(
+        self, inputs: Mapping[str, Array], replaced: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Run the model on arrays of exactly its types. P0602 if the runtime fails.
+
+        ``replaced`` gives registered values by their ONNX names.
+        """
+        feed = {name: np.ascontiguousarray(a) for name, a in (replaced or {}).items()}
+        feed |= {
             name: np.ascontiguousarray(inputs[key]).reshape(inputs[key].shape)
             for name, key in zip(self._names, self.input_keys, strict=True)
         }

@@ -54,6 +54,15 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         raise error("P0003", path=folder, reason=_reason(problem, folder)) from problem
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write one file, and make the folders above it. P0003 if it cannot."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except (OSError, ValueError) as problem:
+        raise error("P0003", path=path, reason=_reason(problem, path)) from problem
+
+
 def _umask() -> int:
     current = os.umask(0)
     os.umask(current)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,13 @@ class Report:
             "passes": [],
             "cache": {},
         }
+        #: Hears of every pass that begins: its name, how many ended, how many are expected.
+        self.listener: Callable[[str, int, int], None] | None = None
+        self._ended = self._expected = 0
+
+    def expect(self, passes: int) -> None:
+        """Announce that so many more passes will run, for who listens."""
+        self._expected += passes
 
     def note(self, text: str) -> None:
         """Add a remark for the user."""
@@ -44,10 +51,13 @@ class Report:
         """Record one pass and its time; the pass adds facts to the dict it is given."""
         row: dict[str, Any] = {"pass": name}
         self.data["passes"].append(row)
+        if self.listener is not None:
+            self.listener(name, self._ended, max(self._expected, self._ended + 1))
         start = time.perf_counter()
         try:
             yield row
         finally:
+            self._ended += 1
             row["seconds"] = round(time.perf_counter() - start, 6)
 
     def finished(self) -> None:

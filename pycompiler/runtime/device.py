@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
+import weakref
+from collections import defaultdict
 from dataclasses import dataclass
 
 import emu2
@@ -47,6 +49,13 @@ def find_device(name: str) -> Device:
     return device
 
 
+class Room:
+    """Long words of every group's DRAM; they are free again when nobody holds the room."""
+
+    def __init__(self, addr: int, words: int):
+        self.addr, self.words = addr, words
+
+
 class Board:
     """One emulated machine with its DRAM, shared by the functions of a context.
 
@@ -59,22 +68,37 @@ class Board:
         self.lock = threading.RLock()
         self._machine: emu2.Machine | None = None
         self._free = 0
+        #: Rooms given back: first long word by size. Whoever collects garbage adds to it.
+        self._returned: dict[int, list[int]] = defaultdict(list)
+        self._closed = False
 
     @property
     def machine(self) -> emu2.Machine:
-        """The machine."""
+        """The machine. P0607 after :meth:`close`."""
+        if self._closed:
+            raise error("P0607", device=self.target.name)
         if self._machine is None:
             self._machine = self.target.new_machine()
         return self._machine
 
-    def allocate(self, words: int) -> int:
-        """``words`` long words in the DRAM of every group; their first address. P0302."""
+    def close(self) -> None:
+        """Give the machine's memory back; the board cannot be used after."""
+        with self.lock:
+            self._machine, self._closed = None, True
+
+    def allocate(self, words: int) -> Room:
+        """``words`` long words in the DRAM of every group. P0302."""
         unit = self.target.mv_unit
+        size = -(-words // unit) * unit
         capacity = self.target.words("dram")
         with self.lock:
-            start = self._free
-            end = start + -(-words // unit) * unit
-            if end > capacity:
-                raise error("P0302", words=end, memory="dram", capacity=capacity)
-            self._free = end
-        return start
+            if self._returned[size]:
+                start = self._returned[size].pop()
+            else:
+                start = self._free
+                if start + size > capacity:
+                    raise error("P0302", words=start + size, memory="dram", capacity=capacity)
+                self._free = start + size
+        room = Room(start, size)
+        weakref.finalize(room, self._returned[size].append, start)
+        return room

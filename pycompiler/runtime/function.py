@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 import emu2
 
 from ..app.model import App, DeviceSegment, HostSegment, Port
-from ..emit.concat import relocate
+from ..emit.concat import Moved, relocate
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array, HostSession
+from . import trace
 from .device import Board
-from .image import dram_image
+from .dram import DramTensor
+from .held import Held, Source, on_host
+from .registry import Registered, Registry
 
-#: An output that is unpacked when somebody looks at it.
-Lazy = Callable[[], Array]
+#: Values by name, where a call finds them in DRAM instead of in the function's own room.
+Bound = Mapping[str, DramTensor]
+_Places = tuple[tuple[str, int], ...]
 
-
-@dataclass(frozen=True)
-class Output:
-    """One output of a call: its type, and how to get its values."""
-
-    type: TensorType
-    values: Lazy
+_PROGRAMS = 4  # programs kept per segment, one for each set of places that inputs were found in
 
 
 class Function(Protocol):
@@ -39,8 +36,22 @@ class Function(Protocol):
     inputs: Mapping[str, TensorType]
     outputs: Mapping[str, TensorType]
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
-        """Return outputs by key; ``inputs`` are arrays of exactly the types in ``inputs``."""
+    def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
+        """Return outputs by key; ``inputs`` are exactly of the types in ``inputs``."""
+
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
+        """Where the function has an input or output in DRAM; None if only the host sees it."""
+
+    def allocate(self, key: str) -> Held:
+        """Return a new tensor for an input, all zero, where the function can read it."""
+
+
+def _values(given: Array | Source) -> Array:
+    return given if isinstance(given, np.ndarray) else given.values()
+
+
+def _zeros(type: TensorType) -> Array:
+    return np.zeros(type.shape, numpy_dtype(type.elem))
 
 
 class HostFunction:
@@ -51,27 +62,38 @@ class HostFunction:
         model: bytes,
         inputs: Mapping[str, TensorType],
         outputs: Mapping[str, TensorType],
+        registered: Mapping[str, Registered],
     ):
         self.inputs, self.outputs = inputs, outputs
         self._session = HostSession(model, "model.onnx")
+        self._registered = registered
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
+    def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Run the model."""
-        results = self._session.run(inputs)
-        return {key: Output(self.outputs[key], _given(results[key])) for key in self.outputs}
+        given = {key: _values(found) for key, found in inputs.items()}
+        state = {value: found.values() for value, found in self._registered.items()}
+        with trace.span("model.onnx"):
+            results = self._session.run(given, state)
+        return {key: on_host(self.outputs[key], results[key]) for key in self.outputs}
 
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
+        """Return None: all values are on the host."""
+        return None
 
-def _given(array: Array) -> Lazy:
-    return lambda: array
+    def allocate(self, key: str) -> Held:
+        """Return a new tensor for an input, all zero."""
+        return on_host(self.inputs[key], _zeros(self.inputs[key]))
 
 
 class DeviceFunction:
     """An app on a board. Programs and constants are loaded at the first call.
 
-    P0302 if the board's DRAM is full, P0602 if the host runtime lacks an operator of the app.
+    Inputs that lie in DRAM in the order the app wants are read there; outputs stay in DRAM until
+    the next call, before which those that somebody still holds are fetched. P0302 if the board's
+    DRAM is full, P0602 if the host runtime lacks an operator of the app.
     """
 
-    def __init__(self, app: App, board: Board):
+    def __init__(self, app: App, board: Board, registry: Registry | None = None):
         self.app, self.board = app, board
         # What the host cannot run is better known now than at the first call.
         self._sessions = {
@@ -83,46 +105,118 @@ class DeviceFunction:
         self.outputs = _types(app, app.outputs)
         #: Seconds the emulator ran in the last call, host segments and transfers apart.
         self.emulation_seconds = 0.0
-        self._base = board.allocate(app.dram_words)
-        self._steps: list[emu2.Program | HostSession] | None = None
+        registry = Registry() if registry is None else registry
+        self._registered = {
+            port.value: registry.share(port.key, _type(app, port.value), app.constants[port.value])
+            for port in app.registered
+        }
+        self._room = board.allocate(app.dram_words)
+        self._bound_always: Bound | None = None
+        self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
+        self._results: list[weakref.ref[Held]] = []
 
-    def run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
-        """Run the segments in order; outputs are fetched from DRAM, unpacked when looked at."""
-        with self.board.lock:
+    def place(self, key: str, *, output: bool) -> DramTensor | None:
+        """Where an input or output lies in DRAM; None if only the host sees it."""
+        ports = self.app.outputs if output else self.app.inputs
+        return self._own(next(port.value for port in ports if port.key == key))
+
+    def _own(self, name: str) -> DramTensor | None:
+        value = self.app.values[name]
+        if value.layout is None:
+            return None
+        type = TensorType(value.elem, value.shape)
+        return DramTensor(self.board, self._room, value.dram, value.layout, value.dtype, type)
+
+    def allocate(self, key: str) -> Held:
+        """Return a new tensor for an input, all zero, where the function can read it."""
+        own = self.place(key, output=False)
+        if own is None:
+            return on_host(self.inputs[key], _zeros(self.inputs[key]))
+        place = own.moved(self.board.allocate(own.image.dram_words))
+        place.write(_zeros(place.type))
+        return Held(place.type, place=place)
+
+    def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
+        """Run the segments in order."""
+        with self.board.lock, trace.span("call"):
             return self._run(inputs)
 
-    def _run(self, inputs: Mapping[str, Array]) -> dict[str, Output]:
+    def _run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
+        with trace.span("keep results"):
+            self._keep_results()
+        bound = dict(self._load())
         values: dict[str, Array] = {}
-        for port in self.app.inputs:
-            self._give(port.value, np.array(inputs[port.key]), values)
-        steps = self._loaded()
-        self.emulation_seconds = 0.0
-        for segment, step in zip(self.app.segments, steps, strict=True):
-            if isinstance(step, HostSession):
-                fetched = {name: self._fetch(name, values)() for name in segment.inputs}
-                for name, array in step.run(fetched).items():
-                    self._give(name, array, values)
-            else:
-                self._execute(step)
-        return {
-            port.key: Output(self.outputs[port.key], self._fetch(port.value, values))
-            for port in self.app.outputs
-        }
-
-    def _loaded(self) -> list[emu2.Program | HostSession]:
-        if self._steps is None:
-            steps: list[emu2.Program | HostSession] = []
-            target = self.board.target
-            for number, segment in enumerate(self.app.segments):
-                if isinstance(segment, DeviceSegment):
-                    code = relocate(segment.code, segment.relocations, self._base, target)
-                    steps.append(target.assemble(code, f"segment{number}.vsm"))
+        with trace.span("place inputs"):
+            for port in self.app.inputs:
+                given = inputs[port.key]
+                place = None if isinstance(given, np.ndarray) else given.place
+                own = self._own(port.value)
+                if place is not None and own is not None and place.like(own):
+                    bound[port.value] = place
                 else:
-                    steps.append(self._sessions[number])
+                    self._give(port.value, np.array(_values(given)), values)
+        steps = self._loaded(bound)
+        self.emulation_seconds = 0.0
+        for number, (segment, step) in enumerate(zip(self.app.segments, steps, strict=True)):
+            if isinstance(step, HostSession):
+                with trace.span(f"host segment {number}"):
+                    fetched = {name: self._fetch(name, values, bound) for name in segment.inputs}
+                    for name, array in step.run(fetched).items():
+                        self._give(name, array, values)
+            else:
+                assert isinstance(segment, DeviceSegment)
+                with trace.span(f"segment {number}"):
+                    self._execute(step)
+                trace.device(f"segment {number}", step, segment.code)
+        return self._outputs(values, bound)
+
+    def _keep_results(self) -> None:
+        """Fetch what earlier calls returned and somebody still holds: it is overwritten now."""
+        for reference in self._results:
+            held = reference()
+            if held is not None:
+                held.keep()
+        self._results.clear()
+
+    def _load(self) -> Bound:
+        """Put constants in DRAM at the first call; return where registered values are."""
+        if self._bound_always is None:
             for name, array in self.app.constants.items():
-                self._place(name, array)
-            self._steps = steps
-        return self._steps
+                own = self._own(name)
+                if own is not None and name not in self._registered:
+                    own.write(array)
+            self._bound_always = {
+                name: found.copy_like(own)
+                for name, found in self._registered.items()
+                if (own := self._own(name)) is not None
+            }
+        return self._bound_always
+
+    def _loaded(self, bound: Bound) -> list[emu2.Program | HostSession]:
+        """Return the segments, with programs that read bound values where they are."""
+        key = tuple(sorted((name, place.addr) for name, place in bound.items()))
+        found = self._programs.pop(key, None)
+        if found is None:
+            found = self._assembled(bound)
+        while len(self._programs) >= _PROGRAMS:
+            del self._programs[next(iter(self._programs))]
+        self._programs[key] = found
+        return found
+
+    def _assembled(self, bound: Bound) -> list[emu2.Program | HostSession]:
+        steps: list[emu2.Program | HostSession] = []
+        target = self.board.target
+        moved = []
+        for name, place in bound.items():
+            value = self.app.values[name]
+            moved.append(Moved(value.dram, value.dram + value.words, place.addr))
+        for number, segment in enumerate(self.app.segments):
+            if isinstance(segment, DeviceSegment):
+                code = relocate(segment.code, segment.relocations, self._room.addr, target, moved)
+                steps.append(target.assemble(code, f"segment{number}.vsm"))
+            else:
+                steps.append(self._sessions[number])
+        return steps
 
     def _execute(self, program: emu2.Program) -> None:
         start = time.perf_counter()
@@ -135,37 +229,41 @@ class DeviceFunction:
     def _give(self, name: str, array: Array, values: dict[str, Array]) -> None:
         """Make a value known to host segments, and to the device if it looks at it."""
         values[name] = array
-        self._place(name, array)
+        own = self._own(name)
+        if own is not None:
+            own.write(array)
 
-    def _place(self, name: str, array: Array) -> None:
-        value = self.app.values[name]
-        if value.layout is None:
-            return
-        image = dram_image(value.layout, value.shape, value.dtype, self.board.target)
-        for group, words in enumerate(image.pack(array)):
-            self.board.machine.write("dram", words, addr=self._base + value.dram, group=group)
-
-    def _fetch(self, name: str, values: dict[str, Array]) -> Lazy:
-        """Return the values of ``name`` as they are now; long words are unpacked when looked at."""
+    def _fetch(self, name: str, values: Mapping[str, Array], bound: Bound) -> Array:
+        """Return the values of ``name`` as they are now."""
         if name in values:
-            return _given(values[name])
+            return values[name]
+        if name in self._registered:
+            return self._registered[name].values()
         if name in self.app.constants:
-            return _given(self.app.constants[name])
-        value = self.app.values[name]
-        assert value.layout is not None, f"`{name}` is neither on the host nor in DRAM"
-        image = dram_image(value.layout, value.shape, value.dtype, self.board.target)
-        words: NDArray[np.uint64] = np.stack(
-            [
-                self.board.machine.read(
-                    "dram", addr=self._base + value.dram, count=image.dram_words, group=group
-                )
-                for group in range(self.board.target.groups)
-            ]
-        )
-        dtype = numpy_dtype(value.elem)
-        return lambda: image.unpack(words, dtype)
+            return self.app.constants[name]
+        place = bound.get(name) or self._own(name)
+        assert place is not None, f"`{name}` is neither on the host nor in DRAM"
+        return place.read()
+
+    def _outputs(self, values: Mapping[str, Array], bound: Bound) -> dict[str, Held]:
+        outputs: dict[str, Held] = {}
+        given: set[str] = set()
+        known = {*values, *bound, *self._registered, *self.app.constants}
+        for port in self.app.outputs:
+            own = self._own(port.value)
+            if port.value in known or port.value in given or own is None:
+                array = self._fetch(port.value, values, bound)
+                outputs[port.key] = on_host(self.outputs[port.key], array)
+            else:
+                given.add(port.value)
+                outputs[port.key] = Held(self.outputs[port.key], place=own)
+                self._results.append(weakref.ref(outputs[port.key]))
+        return outputs
+
+
+def _type(app: App, name: str) -> TensorType:
+    return TensorType(app.values[name].elem, app.values[name].shape)
 
 
 def _types(app: App, ports: Sequence[Port]) -> Mapping[str, TensorType]:
-    values = ((port.key, app.values[port.value]) for port in ports)
-    return {key: TensorType(value.elem, value.shape) for key, value in values}
+    return {port.key: _type(app, port.value) for port in ports}

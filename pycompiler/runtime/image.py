@@ -74,6 +74,15 @@ class DramImage:
             found = lm_words[at[:, None] + lm[part]] * self.words_per_long
             yield first, found + shift[:, None] + word[part]
 
+    def same_order(self, other: DramImage) -> bool:
+        """Whether words packed by one unpack by the other."""
+        if self is other:
+            return True
+        kind = (self.shape, self.words_per_long, self._fill.shape)
+        if kind != (other.shape, other.words_per_long, other._fill.shape):
+            return False
+        return np.array_equal(self._fill, other._fill)
+
     def pack(self, array: Array) -> NDArray[np.uint64]:
         """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
         flat = np.ascontiguousarray(array).reshape(-1)

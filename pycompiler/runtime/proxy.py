@@ -2,32 +2,140 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import torch
 
-from ..frontend.torch_dtypes import TORCH_DTYPES
-from .function import Output
-from .tensors import to_tensor
+from ..errors import error
+from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
+from . import trace
+from .held import Source
+from .tensors import to_array, to_tensor
 
 
 class TensorProxy:
-    """One output of a compiled function. It keeps its values when the function is called again."""
+    """A tensor of a compiled function: an output, or an input or registered value it reads.
 
-    def __init__(self, output: Output):
-        self._output = output
+    An output keeps its values when the function is called again. Torch functions, operators and
+    methods of tensors work on a copy on the host and return tensors; what would write in place is
+    refused with AttributeError, since only the copy would change.
+    """
+
+    def __init__(self, source: Source):
+        self.source = source
 
     @property
     def shape(self) -> torch.Size:
         """The tensor's shape."""
-        return torch.Size(self._output.type.shape)
+        return torch.Size(self.source.type.shape)
 
     @property
     def dtype(self) -> torch.dtype:
         """The tensor's dtype."""
-        return TORCH_DTYPES[self._output.type.elem]
+        return TORCH_DTYPES[self.source.type.elem]
+
+    def size(self, dim: int | None = None) -> torch.Size | int:
+        """Return the shape, or the size of one axis."""
+        return self.shape if dim is None else self.shape[dim]
 
     def cpu(self) -> torch.Tensor:
         """Return a copy on the host."""
-        return to_tensor(self._output.values())
+        with trace.span("fetch"):
+            return to_tensor(self.source.values())
+
+    def item(self) -> float | int | bool:
+        """Return the only element as a Python number. P0704 if there are others."""
+        if self.shape.numel() != 1:
+            value = f"called on a tensor of shape {tuple(self.shape)}"
+            raise error("P0704", name="item()", value=value, legal="one with a single element")
+        number: float | int | bool = self.cpu().item()
+        return number
+
+    def load_from(self, value: torch.Tensor | TensorProxy, clone: bool = False) -> None:
+        """Replace the values by those of ``value``, of the same shape and dtype. P0609.
+
+        The values are copied before this returns, so that ``clone``, which asks for a copy because
+        the caller goes on to change ``value``, has nothing to add.
+        """
+        wanted = f"{dtype_name(self.dtype)} {tuple(self.shape)}"
+        if not isinstance(value, torch.Tensor | TensorProxy):
+            raise error("P0609", problem=f"{type(value).__name__} is no tensor", wanted=wanted)
+        if value.shape != self.shape or value.dtype is not self.dtype:
+            problem = f"it is {dtype_name(value.dtype)} {tuple(value.shape)}"
+            raise error("P0609", problem=problem, wanted=wanted)
+        with trace.span("load"):
+            if isinstance(value, TensorProxy):
+                self.source.load(value.source.values())
+            else:
+                self.source.load(to_array(value))
 
     def __repr__(self) -> str:
         return f"TensorProxy(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch on copies on the host."""
+        plain = {key: on_host(value) for key, value in (kwargs or {}).items()}
+        return func(*map(on_host, args), **plain)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the copy on the host."""
+        writes = name.endswith("_") and not name.startswith("_")
+        if name.startswith("__") or writes or not hasattr(torch.Tensor, name):
+            raise AttributeError(f"TensorProxy has no attribute `{name}`")
+        return getattr(self.cpu(), name)
+
+    def __len__(self) -> int:
+        return len(self.cpu())
+
+    def __bool__(self) -> bool:
+        return bool(self.cpu())
+
+    def __float__(self) -> float:
+        return float(self.cpu())
+
+    def __int__(self) -> int:
+        return int(self.cpu())
+
+    __hash__ = object.__hash__
+
+
+def on_host(value: Any) -> Any:
+    """Return ``value`` with proxies, also in lists, tuples and dicts, as tensors on the host."""
+    if isinstance(value, TensorProxy):
+        return value.cpu()
+    if type(value) in (list, tuple):
+        return type(value)(map(on_host, value))
+    if type(value) is dict:
+        return {key: on_host(found) for key, found in value.items()}
+    return value
+
+
+_UNARY = ("neg", "pos", "abs", "invert")
+_COMPARING = ("lt", "le", "eq", "ne", "gt", "ge", "getitem")
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+_BINARY = (*_ARITHMETIC, "and_", "or_", "xor", "lshift", "rshift")
+
+
+def _define(name: str, function: Callable[..., Any], *, reflected: bool = False) -> None:
+    def method(self: TensorProxy, *others: Any) -> Any:
+        operands = (self.cpu(), *map(on_host, others))
+        return function(*(reversed(operands) if reflected else operands))
+
+    method.__name__ = method.__qualname__ = name
+    setattr(TensorProxy, name, method)
+
+
+for _name in (*_UNARY, *_COMPARING, *_BINARY):
+    _plain, _function = _name.strip("_"), getattr(operator, _name)
+    _define(f"__{_plain}__", _function)
+    if _name in _BINARY:
+        _define(f"__r{_plain}__", _function, reflected=True)

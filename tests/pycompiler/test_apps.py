@@ -53,8 +53,17 @@ def apps(draw: st.DrawFn) -> App:
     device = st.builds(DeviceSegment, some, some, text, places, count, count)
     host = st.builds(HostSegment, some, some, st.binary(max_size=20))
     segments = draw(st.lists(st.one_of(device, host), max_size=3).map(tuple))
+    registered = tuple(Port(draw(text), name) for name in constants if draw(st.booleans()))
     return App(
-        draw(text), draw(text), draw(ports), draw(ports), values, constants, segments, draw(count)
+        draw(text),
+        draw(text),
+        draw(ports),
+        draw(ports),
+        values,
+        constants,
+        segments,
+        draw(count),
+        registered,
     )
 
 
@@ -88,6 +97,15 @@ def test_dump_names_everything() -> None:
         assert name in shown
     assert "fvmul" not in shown
     assert "fvmul" in dump_app(app, code=True)
+
+
+def test_dump_tells_registered_values_from_constants() -> None:
+    values = {n: AppValue(n, "float", (2,), "Float", "((2:1))", 64, 64) for n in ("v", "k")}
+    constants = {name: np.ones(2, dtype=np.float32) for name in values}
+    shown = dump_app(App("p", "mini", (), (), values, constants, (), 64, (Port("net.w", "v"),)))
+    before, _, after = shown.partition("constants:\n")
+    assert "registered:\n  net.w = v: float[2]" in before
+    assert after.startswith("  k: float[2]")
 
 
 @pytest.mark.parametrize(

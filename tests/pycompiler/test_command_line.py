@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,11 @@ import onnx
 import pytest
 from compiling import model_of, random_inputs
 
-from pycompiler import cli, demo
+from pycompiler import cli
 from pycompiler.console import TRACEBACK_VARIABLE
+from pycompiler.demo import __main__ as demo
+from pycompiler.report import progress
+from pycompiler.report.report import Report
 
 Capture = pytest.CaptureFixture[str]
 
@@ -145,6 +150,87 @@ def test_host_fallback_is_one_warning(command: Command) -> None:
     command.refused("P0303", "compile", "sin.onnx", "-o", "out", "-O", "strict=true")
 
 
+def test_a_network(command: Command) -> None:
+    shapes = {"w": (12, 20), "b": (20,), "v": (20, 10)}
+    constants = random_inputs(shapes, 1, scale=0.1)
+    nodes = [
+        ("MatMul", ["x", "w"], "h"),
+        ("Add", ["h", "b"], "a"),
+        ("Relu", ["a"], "r"),
+        ("MatMul", ["r", "v"], "l"),
+        ("Softmax", ["l"], "y"),
+    ]
+    onnx.save(model_of(nodes, {"x": (5, 12)}, ["y"], constants), "net.onnx")
+    device = ("--device", "emu2:mini")
+    lowered = ("-O", "out_onnx=deep/lowered.onnx")
+    assert command("compile", "net.onnx", "-o", "net", *device, *lowered, "-O", "strict=true") == 0
+    facts = json.loads(Path("net/report.json").read_text())
+    for column in ("node", "op", "layout", "location", "steps", "DRAM words", "utilisation"):
+        assert column in command.out
+    products = [row for row in facts["nodes"] if row["op"] == "MatMul"]
+    assert len(products) == 2
+    for row in facts["nodes"]:
+        assert row["utilisation"] <= 1
+        assert all(busy <= row["steps"] for busy in row["busy_steps"].values())
+        if row["busy_steps"]:
+            busiest = max(row["busy_steps"].values())
+            assert row["utilisation"] == pytest.approx(busiest / row["steps"], abs=1e-4)
+    assert all(row["busy_steps"]["mau"] > 0 for row in products)
+    assert sum(row["steps"] for row in facts["nodes"]) == facts["steps"]
+    x = random_inputs({"x": (5, 12)}, 2)["x"]
+    np.savez("in.npz", x=x)
+    hidden = np.maximum(x @ constants["w"] + constants["b"], 0) @ constants["v"]
+    powers = np.exp(hidden - hidden.max(-1, keepdims=True))
+    wanted = powers / powers.sum(-1, keepdims=True)
+    # The lowered model, on the host: what differs there differs in the graph, not on the device.
+    written = {node.op_type for node in onnx.load("deep/lowered.onnx").graph.node}
+    assert "Softmax" not in written
+    on_host = ("--device", "pfvm:cpu")
+    assert command("compile", "deep/lowered.onnx", "-o", "host", *on_host) == 0
+    for folder, where in (("net", device), ("host", on_host)):
+        assert command("run", folder, "-i", "in.npz", "-o", "out.npz", *where) == 0
+        assert np.allclose(np.load("out.npz")["y"], wanted, rtol=1e-4, atol=1e-5)
+    assert command("dump", "net") == 0
+    assert "y: float[5,10] Float" in command.out
+    Path("file").write_text("")
+    command.refused("P0003", "compile", "net.onnx", "-o", "o", *device, "-O", "out_onnx=file/x")
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal, or not."""
+
+    def __init__(self, *, terminal: bool):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def test_long_compiles_show_their_passes_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for terminal, delay, shown in ((True, 0.0, True), (True, 60.0, False), (False, 0.0, False)):
+        monkeypatch.setattr(progress, "_DELAY", delay)
+        monkeypatch.setattr(sys, "stderr", Terminal(terminal=terminal))
+        report = Report("mini", {})
+        report.expect(2)
+        seen: list[tuple[str, int, int]] = []
+        with progress.progress_bar(report, shown=True):
+            own = report.listener
+            assert (own is not None) == terminal
+            for name in ("export", "layout"):
+                with report.running(name):
+                    time.sleep(0.3 if shown else 0.0)
+        assert report.listener is None
+        text = sys.stderr.getvalue()  # type: ignore[attr-defined]
+        assert ("layout" in text) == shown
+        assert text == "" or shown
+        report.listener = lambda *facts, seen=seen: seen.append(facts)
+        for _ in range(2):
+            with report.running("more"):
+                pass
+        assert seen == [("more", 2, 3), ("more", 3, 4)]
+
+
 def test_our_bugs_exit_with_3(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
@@ -163,6 +249,15 @@ def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     out, err = command.capfd.readouterr()
     assert err == ""
     assert "relu(x * y + z) on (512, 1024)" in out
+    accuracies = re.findall(r"accuracy: ([\d.]+) % on emu2, ([\d.]+) % on torch", out)
+    assert len(accuracies) == 2
+    for emulated, wanted in accuracies:
+        assert float(wanted) > 95
+        assert abs(float(emulated) - float(wanted)) < 1
+    for float_dtype in ("float", "mixed"):
+        report = json.loads((tmp_path / f"demo_out/digits_{float_dtype}/report.json").read_text())
+        assert report["host_fallback"] == []
+        assert f"{report['cycles']} cycles" in out
     assert out.count("largest difference from PyTorch") == 2
     for case in ("add", "relu_mul_add"):
         folder = tmp_path / "demo_out" / case

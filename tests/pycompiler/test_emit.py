@@ -7,7 +7,7 @@ import re
 import pytest
 from compiling import compiled, model_of
 
-from pycompiler.emit.concat import Code, concatenate, relocate
+from pycompiler.emit.concat import Code, Moved, concatenate, relocate
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.fragment import (
     BlockOperand,
@@ -126,6 +126,17 @@ def test_relocation_moves_every_dram_address() -> None:
     assert re.findall(r"\$d(\d+)", moved) == ["832", "960"]
     assert relocate(made.text, made.relocations, 0, load_target("mini")) == made.text
     assert re.sub(r"\$d\d+", "", moved) == re.sub(r"\$d\d+", "", made.text)
+
+
+def test_relocation_puts_ranges_elsewhere() -> None:
+    made = code(*(down(at, l2=64) for at in (0, 64, 128, 192, 256)), v=64)
+    assert re.findall(r"\$d(\d+)", made.text) == ["64", "128", "192", "256", "320"]
+    # Words 128 to 255 are bound to 1024, word 320 on to 64; the rest moves by 4096.
+    moved = [Moved(320, 384, 64), Moved(128, 256, 1024)]
+    text = relocate(made.text, made.relocations, 4096, load_target("mini"), moved)
+    assert re.findall(r"\$d(\d+)", text) == ["4160", "1024", "1088", "4352", "64"]
+    still = relocate(made.text, made.relocations, 0, load_target("mini"), moved)
+    assert re.findall(r"\$d(\d+)", still) == ["64", "1024", "1088", "256", "64"]
 
 
 def test_code_the_assembler_refuses_is_our_bug(target: Target) -> None:

@@ -944,7 +944,31 @@ class App(object):
             return self._tab.Get(flatbuffers.number_types.Uint64Flags, o + self._tab.Pos)
         return 0
 
-def AppStart(builder): builder.StartObject(9)
+    # App
+    def Registered(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            x = self._tab.Vector(o)
+            x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
+            x = self._tab.Indirect(x)
+            obj = Port()
+            obj.Init(self._tab.Bytes, x)
+            return obj
+        return None
+
+    # App
+    def RegisteredLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # App
+    def RegisteredIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
+        return o == 0
+
+def AppStart(builder): builder.StartObject(10)
 def AppAddFormat(builder, format): builder.PrependUint32Slot(0, format, 0)
 def AppAddProducer(builder, producer): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(producer), 0)
 def AppAddTarget(builder, target): builder.PrependUOffsetTRelativeSlot(2, flatbuffers.number_types.UOffsetTFlags.py_type(target), 0)
@@ -959,6 +983,8 @@ def AppStartConstantsVector(builder, numElems): return builder.StartVector(4, nu
 def AppAddSegments(builder, segments): builder.PrependUOffsetTRelativeSlot(7, flatbuffers.number_types.UOffsetTFlags.py_type(segments), 0)
 def AppStartSegmentsVector(builder, numElems): return builder.StartVector(4, numElems, 4)
 def AppAddDramWords(builder, dramWords): builder.PrependUint64Slot(8, dramWords, 0)
+def AppAddRegistered(builder, registered): builder.PrependUOffsetTRelativeSlot(9, flatbuffers.number_types.UOffsetTFlags.py_type(registered), 0)
+def AppStartRegisteredVector(builder, numElems): return builder.StartVector(4, numElems, 4)
 def AppEnd(builder): return builder.EndObject()
 
 try:
@@ -979,6 +1005,7 @@ class AppT(object):
         self.constants = None  # type: List[ConstantT]
         self.segments = None  # type: List[SegmentT]
         self.dramWords = 0  # type: int
+        self.registered = None  # type: List[PortT]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -1040,6 +1067,14 @@ class AppT(object):
                     segment_ = SegmentT.InitFromObj(app.Segments(i))
                     self.segments.append(segment_)
         self.dramWords = app.DramWords()
+        if not app.RegisteredIsNone():
+            self.registered = []
+            for i in range(app.RegisteredLength()):
+                if app.Registered(i) is None:
+                    self.registered.append(None)
+                else:
+                    port_ = PortT.InitFromObj(app.Registered(i))
+                    self.registered.append(port_)
 
     # AppT
     def Pack(self, builder):
@@ -1087,6 +1122,14 @@ class AppT(object):
             for i in reversed(range(len(self.segments))):
                 builder.PrependUOffsetTRelative(segmentslist[i])
             segments = builder.EndVector()
+        if self.registered is not None:
+            registeredlist = []
+            for i in range(len(self.registered)):
+                registeredlist.append(self.registered[i].Pack(builder))
+            AppStartRegisteredVector(builder, len(self.registered))
+            for i in reversed(range(len(self.registered))):
+                builder.PrependUOffsetTRelative(registeredlist[i])
+            registered = builder.EndVector()
         AppStart(builder)
         AppAddFormat(builder, self.format)
         if self.producer is not None:
@@ -1104,6 +1147,8 @@ class AppT(object):
         if self.segments is not None:
             AppAddSegments(builder, segments)
         AppAddDramWords(builder, self.dramWords)
+        if self.registered is not None:
+            AppAddRegistered(builder, registered)
         app = AppEnd(builder)
         return app
 

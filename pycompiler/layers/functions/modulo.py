@@ -9,10 +9,11 @@ result lives until its last reader although the next rows are under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...machine import Target
+from .plan import Issue, Place, Plan
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
 
 #: Register files, and the T register, which holds one row.
@@ -23,73 +24,6 @@ MASKS = "omr"
 _UNITS = ("alu", "mau")
 #: What an attempt to issue an instruction may change besides its step.
 _PORTS = ("units", "readers", "writers", "stored", "constants")
-
-
-@dataclass(frozen=True)
-class Place:
-    """``copies`` registers of one row each, from ``base`` on, that a result's rows take in turn."""
-
-    base: int
-    copies: int
-
-
-@dataclass(frozen=True)
-class Issue:
-    """One instruction: its step in the flat schedule, the bank of each source, its destinations.
-
-    A source's bank is a memory, or a unit whose forwarding path it is read from.
-    """
-
-    step: int
-    index: int
-    operation: Operation
-    banks: tuple[str, ...]
-    stores: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A pipeline. Instruction ``final`` makes the result.
-
-    ``places`` are long words of register files and entries of mask registers, ``constants`` long
-    words. ``free`` is the first unused long word of each register file.
-    """
-
-    interval: int
-    issues: tuple[Issue, ...]
-    final: int
-    places: Mapping[tuple[str, int], Place]
-    constants: Mapping[tuple[str, Constant], int]
-    free: Mapping[str, int]
-    cycles: int
-
-    @property
-    def length(self) -> int:
-        """Steps from a row's first instruction to its last."""
-        return self.issues[-1].step + 1
-
-    def steps(self, rows: int) -> int:
-        """Count the steps in which something is issued when ``rows`` go through."""
-        issued = {issue.step for issue in self.issues}
-        if rows <= self.length // self.interval + 1:
-            return len({s + row * self.interval for s in issued for row in range(rows)})
-        # Steps at the start and the end that nobody uses are the same for any more rows.
-        filled = self.length // self.interval + 1
-        return self.steps(filled) + (rows - filled) * len({s % self.interval for s in issued})
-
-    def timeline(self, rows: int) -> Iterator[list[tuple[Issue, int]]]:
-        """Yield what each step issues: instructions and the number of the row each works on."""
-        by_phase: dict[int, list[Issue]] = {}
-        for issue in self.issues:
-            by_phase.setdefault(issue.step % self.interval, []).append(issue)
-        for step in range(self.length + (rows - 1) * self.interval):
-            line = []
-            for issue in by_phase.get(step % self.interval, ()):
-                row = (step - issue.step) // self.interval
-                if 0 <= row < rows:
-                    line.append((issue, row))
-            if line:
-                yield line
 
 
 @dataclass(frozen=True)

@@ -1,106 +1,18 @@
-"""Diagnostics: one exception hierarchy and the table of everything pycompiler can refuse.
-
-A diagnostic is raised with :func:`error` by its code; message, remedy and exit code come from
-:data:`TABLE`. Code, fields and place stay attributes of the exception, so that callers never parse
-text. ``render`` gives the form every command prints.
-"""
+"""The table of diagnostics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-USER_EXIT, USAGE_EXIT, BUG_EXIT = 1, 2, 3
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a diagnostic points: a file, and line and column (from 1) where known."""
-
-    file: str
-    line: int | None = None
-    column: int | None = None
-
-    def __str__(self) -> str:
-        parts = [self.file] + [str(n) for n in (self.line, self.column) if n is not None]
-        return ":".join(parts)
-
-
-def place_of(source: str | None) -> Place | None:
-    """Return the place that ``file:line`` names."""
-    if source is None:
-        return None
-    file, _, line = source.rpartition(":")
-    return Place(file, int(line))
-
-
-class PycompilerError(Exception):
-    """A diagnostic of pycompiler. ``code``, ``fields``, ``place`` and ``help`` say it in parts."""
-
-    exit_code = USER_EXIT
-
-    def __init__(self, code: str, message: str, help: str, place: Place | None, **fields: Any):
-        super().__init__(f"[{code}] {message} ({help})")
-        self.code = code
-        self.message = message
-        self.help = help
-        self.place = place
-        self.fields = fields
-
-    def render(self) -> str:
-        """Return the diagnostic as commands print it."""
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.place is not None:
-            lines.append(f"  --> {self.place}")
-        lines.append(f"  help: {self.help}")
-        return "\n".join(lines)
-
-
-class UsageError(PycompilerError):
-    """The command line or an API call is wrong before any file is looked at."""
-
-    exit_code = USAGE_EXIT
-
-
-class FileError(PycompilerError):
-    """A file or folder is missing, unreadable, or not what it should be."""
-
-
-class ExportError(PycompilerError):
-    """The function cannot become a static ONNX graph."""
-
-
-class GraphError(PycompilerError):
-    """A graph or a layout is malformed."""
-
-
-class PlanError(PycompilerError):
-    """No plan fits the machine or the options."""
-
-
-class OptionError(PycompilerError):
-    """An option has an unknown key or value."""
-
-
-class RunError(PycompilerError):
-    """A call, a device or a device program failed at run time."""
-
-
-class InternalError(PycompilerError):
-    """A bug of pycompiler."""
-
-    exit_code = BUG_EXIT
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One row of the table. ``example`` fills the template in tests and documentation."""
-
-    raises: type[PycompilerError]
-    message: str
-    help: str
-    example: dict[str, Any] = field(default_factory=dict)
-
+from .kinds import (
+    ExportError,
+    FileError,
+    GraphError,
+    InternalError,
+    Kind,
+    OptionError,
+    PlanError,
+    RunError,
+    UsageError,
+)
 
 TABLE: dict[str, Kind] = {
     # P00: command line and files
@@ -145,6 +57,12 @@ TABLE: dict[str, Kind] = {
         "{problem}",
         "usage: {usage}",
         {"problem": "no script given", "usage": "python -m pycompiler.mlsdk SCRIPT [ARG...]"},
+    ),
+    "P0008": Kind(
+        FileError,
+        "`{package}` is not installed",
+        "run pip install 'emu2[{extra}]'",
+        {"package": "scikit-learn", "extra": "demo"},
     ),
     # P01: from Python to ONNX
     "P0101": Kind(
@@ -351,6 +269,25 @@ TABLE: dict[str, Kind] = {
         "name a known machine (mncore2, mini) or the path of a description",
         {"spec": "mncore9", "reason": "no such folder"},
     ),
+    "P0607": Kind(
+        RunError,
+        "the context on {device} was invalidated: its device memory is gone",
+        "fetch what is needed before invalidate(), or make a new Context",
+        {"device": "emu2"},
+    ),
+    "P0608": Kind(
+        RunError,
+        "the tensor `{name}` cannot be registered or found: {problem}",
+        "name tensors with set_tensor_name or set_tensor_name_in_module, then register them with "
+        "register_param, register_buffer or registry.register; names are unique in a Context",
+        {"name": "model.weight", "problem": "it is not registered"},
+    ),
+    "P0609": Kind(
+        RunError,
+        "the values cannot be loaded: {problem}",
+        "give a tensor or a proxy of {wanted}",
+        {"problem": "it is float32 (2,)", "wanted": "float32 (3, 4)"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,
@@ -376,6 +313,13 @@ TABLE: dict[str, Kind] = {
         "it must be {legal}",
         {"name": "options", "value": "['float']", "legal": "a dict or None"},
     ),
+    "P0705": Kind(
+        OptionError,
+        "the constraint of `{name}` cannot be followed: {reason}",
+        "io_spec_constraints maps inputs and outputs of this function to IOSpecs of another on the "
+        "same device, with the same shape and dtype",
+        {"name": "out", "reason": "the function has no such input or output"},
+    ),
     # P09: our bugs
     "P0901": Kind(
         InternalError,
@@ -384,19 +328,3 @@ TABLE: dict[str, Kind] = {
         {"reason": "KeyError: 'x'"},
     ),
 }
-
-
-def error(code: str, *, place: Place | None = None, **fields: Any) -> PycompilerError:
-    """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it."""
-    kind = TABLE[code]
-    message, help = kind.message.format(**fields), kind.help.format(**fields)
-    return kind.raises(code, message, help, place, **fields)
-
-
-def internal(problem: BaseException) -> PycompilerError:
-    """Return an unexpected exception as the diagnostic of a bug."""
-    return error("P0901", reason=f"{type(problem).__name__}: {problem}")
-
-
-class HostFallbackWarning(UserWarning):
-    """An operator without a layer runs on the host between device segments."""

@@ -1,4 +1,4 @@
-"""``make demo``: compile two functions, emulate them, compare with PyTorch.
+"""Two functions, compiled, emulated and compared with PyTorch.
 
 Leaves for each a folder with its ``codegen_dir`` and a program that stands alone: ``model.vsm``
 with ``d getf`` lines for the first long words of the result, and ``model.input.json`` with the
@@ -7,27 +7,22 @@ inputs, so that ``emu2 run`` prints the same bits.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from .app.model import DeviceSegment
-from .console import report_problem, show_warnings_plainly
-from .errors import PycompilerError, error
-from .mlsdk import Context, MNDevice
-from .report.codegen_dir import MODEL_VSM, REPORT, read_file
-from .runtime.function import DeviceFunction
-from .runtime.image import dram_image
-from .runtime.tensors import to_array
+from ..app.model import DeviceSegment
+from ..mlsdk import Context, MNDevice
+from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
+from ..report.summary import summary_table, totals
+from ..runtime.function import DeviceFunction
+from ..runtime.image import dram_image
+from ..runtime.tensors import to_array
 
 INPUT_JSON = "model.input.json"
 _SHOWN = 4  # long words of the result that are printed
@@ -66,10 +61,8 @@ def run_case(case: Case, out: Path, device: str, console: Console) -> float:
     result = compiled(case.inputs)["out"].cpu()
     difference = float((result - case.function(case.inputs)["out"]).abs().max())
     facts = json.loads(read_file(out / "codegen", REPORT))
-    moved = facts["dram_words"]
     lines = [
-        f"{facts['steps']} steps, {facts['cycles']} cycles, {moved['read']} long words of DRAM "
-        f"read and {moved['written']} written",
+        totals(facts),
         f"largest difference from PyTorch: {difference:g}",
     ]
     function = compiled.function
@@ -78,27 +71,10 @@ def run_case(case: Case, out: Path, device: str, console: Console) -> float:
         lines += write_program(function, case.inputs, result, out)
         lines.append(f"assembly: {out / MODEL_VSM}; there, the same bits come from")
         lines.append(f"  emu2 run {MODEL_VSM} --load-memory-file {INPUT_JSON} -d out.txt")
-    console.print(_table(case, facts))
+    console.print(summary_table(facts, case.title))
     console.print("\n".join(lines), soft_wrap=True)
     console.print()
     return difference
-
-
-def _table(case: Case, facts: Mapping[str, Any]) -> Table:
-    table = Table(title=case.title, title_justify="left")
-    for name, side in (
-        ("node", "left"),
-        ("layout", "left"),
-        ("DRAM words", "right"),
-        ("steps", "right"),
-    ):
-        table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
-    for row in facts["nodes"]:
-        words = row["dram_words"]["read"] + row["dram_words"]["written"]
-        table.add_row(
-            f"{row['op']} -> {row['output']}", row["layout"], str(words), str(row["steps"])
-        )
-    return table
 
 
 def write_program(
@@ -138,31 +114,3 @@ def write_program(
         high, low = int(word) >> 32, int(word) & 0xFFFFFFFF
         lines.append(f"{app.outputs[0].key}, long word {number}: (0x{high:08x}, 0x{low:08x})")
     return lines
-
-
-def main() -> int:
-    """Entry point; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m pycompiler.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo_out"), help="folder to write")
-    parser.add_argument("--device", default="emu2", help="what to compile for")
-    arguments = parser.parse_args()
-    show_warnings_plainly()
-    console = Console(highlight=False)
-    try:
-        for case in cases():
-            try:
-                (arguments.out / case.name).mkdir(parents=True, exist_ok=True)
-                difference = run_case(case, arguments.out / case.name, arguments.device, console)
-            except OSError as problem:
-                reason = problem.strerror or str(problem)
-                raise error("P0003", path=arguments.out, reason=reason) from problem
-            if not difference < 1e-5:
-                print(f"error: {case.title}: the difference is too large", file=sys.stderr)
-                return 1
-    except PycompilerError as problem:
-        return report_problem(problem)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

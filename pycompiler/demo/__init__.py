@@ -1,0 +1,1 @@
+"""``make demo``: what compiles, runs and agrees with PyTorch, on one screen."""

@@ -1,0 +1,54 @@
+"""``python -m pycompiler.demo``: two functions and a classifier, compared with PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from ..console import report_problem, show_warnings_plainly, table_console
+from ..errors import PycompilerError, error
+from .digits import BOUNDS, run_digits, train
+from .functions import cases, run_case
+
+_LARGEST = 1e-5  # difference of the functions from PyTorch
+
+
+def run(out: Path, device: str, console: Console) -> list[str]:
+    """Run everything and print it; what does not agree with PyTorch."""
+    wrong = []
+    for case in cases():
+        (out / case.name).mkdir(parents=True, exist_ok=True)
+        if not run_case(case, out / case.name, device, console) < _LARGEST:
+            wrong.append(case.title)
+    digits = train()
+    for float_dtype in BOUNDS:
+        folder = out / f"digits_{float_dtype}"
+        if not run_digits(digits, float_dtype, folder, device, console):
+            wrong.append(f"digits in {float_dtype}")
+    return wrong
+
+
+def main() -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m pycompiler.demo", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo_out"), help="folder to write")
+    parser.add_argument("--device", default="emu2", help="what to compile for")
+    arguments = parser.parse_args()
+    show_warnings_plainly()
+    try:
+        wrong = run(arguments.out, arguments.device, table_console())
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        return report_problem(error("P0003", path=arguments.out, reason=reason))
+    except PycompilerError as problem:
+        return report_problem(problem)
+    for title in wrong:
+        print(f"error: {title}: the difference is too large", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Diagnostics: one exception hierarchy and the table of everything pycompiler can refuse.
+
+A diagnostic is raised with :func:`error` by its code; message, remedy and exit code come from
+:data:`TABLE`. Code, fields and place stay attributes of the exception, so that callers never parse
+text. ``render`` gives the form every command prints.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .kinds import (
+    BUG_EXIT,
+    USAGE_EXIT,
+    USER_EXIT,
+    ExportError,
+    FileError,
+    GraphError,
+    HostFallbackWarning,
+    InternalError,
+    Kind,
+    OptionError,
+    Place,
+    PlanError,
+    PycompilerError,
+    RunError,
+    UsageError,
+    place_of,
+)
+from .table import TABLE
+
+__all__ = [
+    "BUG_EXIT",
+    "TABLE",
+    "USAGE_EXIT",
+    "USER_EXIT",
+    "ExportError",
+    "FileError",
+    "GraphError",
+    "HostFallbackWarning",
+    "InternalError",
+    "Kind",
+    "OptionError",
+    "Place",
+    "PlanError",
+    "PycompilerError",
+    "RunError",
+    "UsageError",
+    "error",
+    "internal",
+    "place_of",
+]
+
+
+def error(code: str, *, place: Place | None = None, **fields: Any) -> PycompilerError:
+    """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it."""
+    kind = TABLE[code]
+    message, help = kind.message.format(**fields), kind.help.format(**fields)
+    return kind.raises(code, message, help, place, **fields)
+
+
+def internal(problem: BaseException) -> PycompilerError:
+    """Return an unexpected exception as the diagnostic of a bug."""
+    return error("P0901", reason=f"{type(problem).__name__}: {problem}")

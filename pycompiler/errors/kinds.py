@@ -1,0 +1,99 @@
+"""The kinds of diagnostics, and what they are made of."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+USER_EXIT, USAGE_EXIT, BUG_EXIT = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a diagnostic points: a file, and line and column (from 1) where known."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file] + [str(n) for n in (self.line, self.column) if n is not None]
+        return ":".join(parts)
+
+
+def place_of(source: str | None) -> Place | None:
+    """Return the place that ``file:line`` names."""
+    if source is None:
+        return None
+    file, _, line = source.rpartition(":")
+    return Place(file, int(line))
+
+
+class PycompilerError(Exception):
+    """A diagnostic of pycompiler. ``code``, ``fields``, ``place`` and ``help`` say it in parts."""
+
+    exit_code = USER_EXIT
+
+    def __init__(self, code: str, message: str, help: str, place: Place | None, **fields: Any):
+        super().__init__(f"[{code}] {message} ({help})")
+        self.code = code
+        self.message = message
+        self.help = help
+        self.place = place
+        self.fields = fields
+
+    def render(self) -> str:
+        """Return the diagnostic as commands print it."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.place is not None:
+            lines.append(f"  --> {self.place}")
+        lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+class UsageError(PycompilerError):
+    """The command line or an API call is wrong before any file is looked at."""
+
+    exit_code = USAGE_EXIT
+
+
+class FileError(PycompilerError):
+    """A file or folder is missing, unreadable, or not what it should be."""
+
+
+class ExportError(PycompilerError):
+    """The function cannot become a static ONNX graph."""
+
+
+class GraphError(PycompilerError):
+    """A graph or a layout is malformed."""
+
+
+class PlanError(PycompilerError):
+    """No plan fits the machine or the options."""
+
+
+class OptionError(PycompilerError):
+    """An option has an unknown key or value."""
+
+
+class RunError(PycompilerError):
+    """A call, a device or a device program failed at run time."""
+
+
+class InternalError(PycompilerError):
+    """A bug of pycompiler."""
+
+    exit_code = BUG_EXIT
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One row of the table. ``example`` fills the template in tests and documentation."""
+
+    raises: type[PycompilerError]
+    message: str
+    help: str
+    example: dict[str, Any] = field(default_factory=dict)
+
+
+class HostFallbackWarning(UserWarning):
+    """An operator without a layer runs on the host between device segments."""

@@ -1,0 +1,58 @@
+"""Names of tensors: what a parameter is called in models, and registered as.
+
+A name belongs to the tensor object, not to its values; it goes away with the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+
+import torch
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from ..errors import error
+
+_names: MutableMapping[torch.Tensor, str] = WeakTensorKeyDictionary()
+
+
+def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
+    """Call ``tensor`` ``name``, instead of what it was called before. P0704."""
+    if not isinstance(tensor, torch.Tensor):
+        raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
+    if not isinstance(name, str) or not name:
+        raise error("P0704", name="name", value=repr(name), legal="a text that is not empty")
+    _names[tensor] = name
+
+
+def get_tensor_name(tensor: torch.Tensor) -> str | None:
+    """Return the name of ``tensor``; None if it has none."""
+    return _names.get(tensor) if isinstance(tensor, torch.Tensor) else None
+
+
+def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters and buffers of a module, each once, with their paths. P0704."""
+    if not isinstance(module, torch.nn.Module):
+        raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def set_tensor_name_in_module(module: torch.nn.Module, prefix: str) -> None:
+    """Name every parameter and buffer of ``module`` ``prefix.<path>``. P0704."""
+    if not isinstance(prefix, str) or not prefix:
+        raise error("P0704", name="prefix", value=repr(prefix), legal="a text that is not empty")
+    for path, tensor in tensors_of(module):
+        set_tensor_name(tensor, f"{prefix}.{path}")
+
+
+Memory = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype]
+
+
+def memory_of(tensor: torch.Tensor) -> Memory:
+    """Return what tells a tensor's memory from any other: tracing makes new objects over it."""
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+
+
+def named_memories() -> dict[Memory, str]:
+    """Return the names of all tensors that have one."""
+    return {memory_of(tensor): name for tensor, name in _names.items()}

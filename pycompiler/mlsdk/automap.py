@@ -1,0 +1,155 @@
+"""Functions over nested tuples, lists, dicts, named tuples and dataclasses.
+
+Nested arguments become a flat dict of tensors named by their paths, and back. What is no tensor
+(numbers, texts, None) is part of the function: a call must give what was given at compile time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..errors import error
+from ..frontend.export import Function
+from ..runtime.proxy import TensorProxy
+from .function import CompiledFunction, TensorLike
+
+Class = TypeVar("Class", bound=type)
+
+
+def register_pytree_namedtuple(cls: Class) -> Class:
+    """Make a NamedTuple one that ``compile_automap`` looks into; a class decorator. P0704."""
+    if not (isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")):
+        raise error("P0704", name="cls", value=repr(cls), legal="a NamedTuple class")
+    # Named tuples are nested structures without being registered.
+    return cls
+
+
+def register_pytree_dataclass(cls: Class) -> Class:
+    """Make a dataclass one that ``compile_automap`` looks into; a class decorator. P0704."""
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise error("P0704", name="cls", value=repr(cls), legal="a dataclass")
+    if cls not in pytree.SUPPORTED_NODES:
+        pytree.register_dataclass(cls)
+    return cls
+
+
+class Arguments:
+    """The structure of a call's arguments: which tensors they have, and everything else.
+
+    Arguments go by the names of the function's parameters, however they are passed. P0603 if the
+    function does not take them.
+    """
+
+    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]):
+        self._signature = _signature(function)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            signature = f"arguments that fit {self._signature}"
+            raise error("P0603", problem=str(problem), signature=signature) from problem
+        bound.apply_defaults()
+        found, self.tree = pytree.tree_flatten_with_path(dict(bound.arguments))
+        self._leaves = {".".join(map(_step, path)): leaf for path, leaf in found}
+
+    @property
+    def tensors(self) -> dict[str, TensorLike]:
+        """The tensors by name."""
+        return {name: leaf for name, leaf in self._leaves.items() if _is_tensor(leaf)}
+
+    def rebuilt(self, tensors: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return positional and keyword arguments with other tensors."""
+        leaves = [tensors.get(name, leaf) for name, leaf in self._leaves.items()]
+        arguments = pytree.tree_unflatten(leaves, self.tree)
+        bound = inspect.BoundArguments(self._signature, arguments)
+        return bound.args, bound.kwargs
+
+    def check(self, call: Arguments) -> None:
+        """P0603 unless ``call`` differs from this in its tensors only."""
+        signature = f"the structure given at compile time, with tensors {', '.join(self.tensors)}"
+        if call.tree != self.tree:
+            raise error("P0603", problem="they have another structure", signature=signature)
+        for name, mine in self._leaves.items():
+            its = call._leaves[name]
+            if _is_tensor(mine) != _is_tensor(its):
+                kind = type(its).__name__
+                raise error("P0603", problem=f"`{name}` is a {kind}", signature=signature)
+            if not _is_tensor(mine) and mine != its:
+                problem = f"`{name}` is {its!r}, it was {mine!r} at compile time"
+                raise error("P0603", problem=problem, signature=signature)
+
+
+def _is_tensor(leaf: object) -> bool:
+    return isinstance(leaf, torch.Tensor | TensorProxy)
+
+
+def _signature(function: Any) -> inspect.Signature:
+    """Return the signature of ``function``; of those that do not tell, one that takes anything."""
+    if not callable(function):
+        raise error("P0704", name="fn", value=repr(function), legal="a function")
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return inspect.signature(lambda *args, **kwargs: None)
+
+
+def _step(part: Any) -> str:
+    for attribute in ("idx", "key", "name"):
+        if hasattr(part, attribute):
+            return str(getattr(part, attribute))
+    return str(part)
+
+
+class Results:
+    """The structure of a function's result, known once it is traced."""
+
+    def __init__(self) -> None:
+        self._tree: Any = None
+        self._leaves: list[Any] = []
+
+    def flatten(self, result: Any) -> dict[str, torch.Tensor]:
+        """Return the tensors of ``result`` by name, and remember the rest."""
+        leaves, self._tree = pytree.tree_flatten(result)
+        self._leaves = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        return {
+            f"out{number}": leaf
+            for number, leaf in enumerate(leaves)
+            if isinstance(leaf, torch.Tensor)
+        }
+
+    def unflatten(self, outputs: Mapping[str, TensorProxy]) -> Any:
+        """Return a result with ``outputs`` in the places of its tensors."""
+        leaves = [outputs.get(f"out{n}", leaf) for n, leaf in enumerate(self._leaves)]
+        return pytree.tree_unflatten(leaves, self._tree)
+
+
+class AutomapFunction:
+    """A compiled function that is called like the one it was made of."""
+
+    def __init__(
+        self, function: Any, compiled: CompiledFunction, arguments: Arguments, results: Results
+    ):
+        #: The function over dicts that does the work.
+        self.compiled = compiled
+        self._function, self._arguments, self._results = function, arguments, results
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function; its result has proxies where the traced one had tensors. P0603."""
+        call = Arguments(self._function, args, kwargs)
+        self._arguments.check(call)
+        return self._results.unflatten(self.compiled(call.tensors))
+
+
+def flat_function(function: Any, arguments: Arguments, results: Results) -> Function:
+    """Return ``function`` over a dict of tensors."""
+
+    def flat(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        args, kwargs = arguments.rebuilt(tensors)
+        return results.flatten(function(*args, **kwargs))
+
+    return flat

@@ -1,0 +1,94 @@
+"""Compiled functions, called with dicts of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from ..errors import PycompilerError, error, internal
+from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
+from ..pfvm.session import Array
+from ..runtime.function import Function
+from ..runtime.held import Source
+from ..runtime.io_spec import IOSpec, specs_of
+from ..runtime.proxy import TensorProxy
+from ..runtime.tensors import to_array
+
+TensorLike = torch.Tensor | TensorProxy
+
+
+class CompiledFunction:
+    """A function on a device. Call it with a dict of tensors."""
+
+    def __init__(self, function: Function, codegen_dir: Path):
+        #: What runs it: an app on a board, or a model on the host.
+        self.function = function
+        self.codegen_dir = codegen_dir
+
+    def __call__(self, inputs: Mapping[str, TensorLike]) -> dict[str, TensorProxy]:
+        """Run the function; inputs go by name. P0603 if they are not what it was compiled for.
+
+        A proxy whose bytes are what the function wants (:meth:`IOSpec.is_memcopyable_to`, same
+        context) is read where it lies, without a copy. P0604, P0607.
+        """
+        checked = self._checked(inputs)
+        try:
+            outputs = self.function.run(checked)
+        except PycompilerError:
+            raise
+        except Exception as problem:
+            raise internal(problem) from problem
+        return {key: TensorProxy(output) for key, output in outputs.items()}
+
+    @property
+    def input_specs(self) -> dict[str, IOSpec]:
+        """Shape, dtype and layout of each input."""
+        return specs_of(self.function, self.function.inputs)
+
+    @property
+    def output_specs(self) -> dict[str, IOSpec]:
+        """Shape, dtype and layout of each output."""
+        return specs_of(self.function, self.function.outputs)
+
+    def allocate_input_proxy(self) -> dict[str, TensorProxy]:
+        """Return a new tensor of zeros on the device for each input.
+
+        Fill them with ``load_from`` and call the function with them as often as wanted: it reads
+        them where they are. P0302 if the device is full.
+        """
+        return {key: TensorProxy(self.function.allocate(key)) for key in self.function.inputs}
+
+    def _checked(self, inputs: Mapping[str, TensorLike]) -> dict[str, Array | Source]:
+        wanted = self.function.inputs
+        if not isinstance(inputs, Mapping):
+            raise self._wrong(f"a dict is needed, not {type(inputs).__name__}")
+        for name in wanted:
+            if name not in inputs:
+                raise self._wrong(f"`{name}` is missing")
+        for name in inputs:
+            if name not in wanted:
+                raise self._wrong(f"`{name}` is no input")
+        return {name: self._checked_one(name, inputs[name]) for name in wanted}
+
+    def _checked_one(self, name: str, given: TensorLike) -> Array | Source:
+        wanted = self.function.inputs[name]
+        if not isinstance(given, torch.Tensor | TensorProxy):
+            raise self._wrong(f"`{name}` is a {type(given).__name__}, no tensor")
+        if isinstance(given, torch.Tensor) and (given.layout is not torch.strided or given.is_meta):
+            kind = "sparse" if given.layout is not torch.strided else "without data"
+            raise self._wrong(f"`{name}` is {kind}")
+        if tuple(given.shape) != wanted.shape:
+            raise self._wrong(f"`{name}` has shape {tuple(given.shape)}")
+        if given.dtype is not TORCH_DTYPES[wanted.elem]:
+            raise self._wrong(f"`{name}` has dtype {dtype_name(given.dtype)}")
+        return given.source if isinstance(given, TensorProxy) else to_array(given)
+
+    def _wrong(self, problem: str) -> PycompilerError:
+        wanted = self.function.inputs
+        signature = ", ".join(
+            f"{name}: {dtype_name(TORCH_DTYPES[found.elem])} {found.shape}"
+            for name, found in wanted.items()
+        )
+        return error("P0603", problem=problem, signature=signature or "none")

@@ -1,0 +1,82 @@
+"""Registering: which tensors live on the device between calls."""
+
+from __future__ import annotations
+
+import torch
+
+from ..errors import error
+from ..frontend.tensor_names import get_tensor_name, set_tensor_name_in_module, tensors_of
+from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
+from ..graph.graph import TensorType
+from ..runtime.registry import Registered, Registry
+from ..runtime.tensors import to_array, to_tensor
+from .training import missing
+
+_ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
+
+
+class ContextRegistry:
+    """The registered tensors of a context."""
+
+    def __init__(self) -> None:
+        #: The values, by name: what functions share.
+        self.values = Registry()
+        self._tensors: dict[str, torch.Tensor] = {}
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the tensors that were registered, by name."""
+        return dict(self._tensors)
+
+    def register(self, prefix: str, module_or_optimizer: object) -> None:
+        """Name everything below a module ``prefix.<path>`` and register it.
+
+        P0703 for an optimizer: there is no training path yet. P0608, P0704.
+        """
+        if isinstance(module_or_optimizer, torch.optim.Optimizer):
+            raise missing("registry.register(optimizer)")
+        module = module_or_optimizer
+        if not isinstance(module, torch.nn.Module):
+            raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
+        set_tensor_name_in_module(module, prefix)
+        for _, tensor in tensors_of(module):
+            self.add(tensor)
+
+    def add(self, tensor: torch.Tensor) -> None:
+        """Register a named tensor; its values are taken now. P0608, P0109."""
+        if not isinstance(tensor, torch.Tensor):
+            raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
+        name = get_tensor_name(tensor)
+        shown = f"{dtype_name(tensor.dtype)} {tuple(tensor.shape)}"
+        if name is None:
+            raise error("P0608", name=shown, problem="it has no name")
+        kind = strange_kind(tensor)
+        if kind is not None:
+            legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
+            raise error("P0109", what="tensor", name=name, kind=kind, legal=legal)
+        if self._tensors.get(name) is tensor:
+            return
+        if name in self._tensors:
+            raise error("P0608", name=name, problem="another tensor is registered by that name")
+        type = TensorType(_ELEMS[tensor.dtype], tuple(tensor.shape))
+        self.values.share(name, type, to_array(tensor))
+        self._tensors[name] = tensor
+
+    def find(self, tensor: torch.Tensor) -> Registered:
+        """Return the value of a registered tensor. P0608."""
+        for name, known in self._tensors.items():
+            if known is tensor:
+                return self.values[name]
+        named = get_tensor_name(tensor)
+        raise error("P0608", name=named or "without name", problem="it is not registered")
+
+    def synchronize(self) -> None:
+        """Write what the device holds into the tensors."""
+        with torch.no_grad():
+            for name, tensor in self._tensors.items():
+                tensor.copy_(to_tensor(self.values[name].values()))
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._tensors.clear()
+        self.values.clear()

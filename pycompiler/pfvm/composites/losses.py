@@ -1,0 +1,60 @@
+"""Losses over classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .picking import unsqueezed
+from .writer import Writer
+
+
+def cross_entropy(write: Writer) -> bool:
+    """Log-softmax, then the likelihood."""
+    shape = write.type(0).shape
+    axes = [1]
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    moved = write.op("Sub", value, largest)
+    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
+    chances = write.op("Sub", moved, write.op("Log", total))
+    if len(write.node.output) > 1 and write.node.output[1]:
+        write.op("Identity", chances, result=write.node.output[1])
+    return _likelihood(write, chances, shape)
+
+
+def nll(write: Writer) -> bool:
+    """Take the logarithms as they are given."""
+    return _likelihood(write, write.node.input[0], write.type(0).shape)
+
+
+def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
+    """Append the negative likelihood of the targets, weighted and reduced."""
+    target = write.node.input[1]
+    elem = write.type(1).elem
+    size, rank = shape[1], len(shape)
+    wide = [size if place == 1 else 1 for place in range(rank)]
+    places = write.constant(np.arange(size).reshape(wide).astype(elem), "places")
+    # Targets outside of the classes, ignored ones among them, meet no place.
+    same = write.op("Equal", unsqueezed(write, target, [1]), places)
+    ignored = write.attribute("ignore_index", None)
+    if ignored is not None and 0 <= int(ignored) < size:
+        number = write.constant(np.asarray(int(ignored), dtype=elem), "ignored")
+        same = write.op("And", same, write.op("Not", write.op("Equal", places, number)))
+    zero = write.number(0.0)
+    weights = write.number(-1.0)
+    if len(write.node.input) > 2 and write.node.input[2]:
+        weight = write.op("Reshape", write.node.input[2], write.ints(wide))
+        weights = write.op("Neg", weight)
+    each = write.op("Where", same, write.op("Mul", chances, weights), zero)
+    reduction = bytes(write.attribute("reduction", b"mean")).decode()
+    goal = write.node.output[0]
+    if reduction == "none":
+        write.op("ReduceSum", each, write.ints([1]), keepdims=0, result=goal)
+        return True
+    total = write.op("ReduceSum", each, keepdims=0, result=goal if reduction == "sum" else None)
+    if reduction == "sum":
+        return True
+    counted = write.op("Where", same, write.op("Neg", weights), zero)
+    count = write.op("ReduceSum", counted, keepdims=0)
+    write.op("Mul", total, write.op("Reciprocal", count), result=goal)
+    return True

@@ -1,0 +1,133 @@
+"""Softmax, the normalisations, means, and Gemm with factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from .writer import Writer, axis_of
+
+
+def softmax(write: Writer) -> bool:
+    """Powers over their sum, the largest element taken out first."""
+    axes = [axis_of(write, -1)] if write.type(0).shape else []
+    if not axes:
+        return False
+    shifted, total = _shifted(write, axes)
+    write.op("Mul", shifted, write.op("Reciprocal", total), result=write.node.output[0])
+    return True
+
+
+def _shifted(write: Writer, axes: list[int]) -> tuple[str, str]:
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    powers = write.op("Exp", write.op("Sub", value, largest))
+    return powers, write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
+
+
+def log_softmax(write: Writer) -> bool:
+    """Subtract the logarithm of the sum of powers."""
+    if not write.type(0).shape:
+        return False
+    axes = [axis_of(write, -1)]
+    value = write.node.input[0]
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    moved = write.op("Sub", value, largest)
+    total = write.op("ReduceSum", write.op("Exp", moved), write.ints(axes), keepdims=1)
+    write.op("Sub", moved, write.op("Log", total), result=write.node.output[0])
+    return True
+
+
+def layer_norm(write: Writer) -> bool:
+    """Take out the mean, divide by the deviation, scale and shift."""
+    if len(write.node.output) > 1 and any(write.node.output[1:]):
+        return False
+    shape = write.type(0).shape
+    axes = list(range(axis_of(write, -1), len(shape)))
+    count = prod(shape[axis] for axis in axes)
+    value = write.node.input[0]
+    moved = write.op("Sub", value, write.mean(value, axes, count))
+    normal = _normalised(write, moved, axes, count)
+    return _scaled(write, normal)
+
+
+def rms_norm(write: Writer) -> bool:
+    """Divide by the root of the mean square."""
+    shape = write.type(0).shape
+    axes = list(range(axis_of(write, -1), len(shape)))
+    normal = _normalised(write, write.node.input[0], axes, prod(shape[a] for a in axes))
+    return _scaled(write, normal)
+
+
+def _normalised(write: Writer, value: str, axes: Sequence[int], count: int) -> str:
+    variance = write.mean(write.op("Mul", value, value), axes, count)
+    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
+    return write.op("Mul", value, write.op("Reciprocal", deviation))
+
+
+def _scaled(write: Writer, normal: str) -> bool:
+    scale, shift = (*write.node.input[1:], "", "")[:2]
+    for op, operand in (("Mul", scale), ("Add", shift)):
+        if operand:
+            normal = write.op(op, normal, operand)
+    write.op("Identity", normal, result=write.node.output[0])
+    return True
+
+
+def batch_norm(write: Writer) -> bool:
+    """Use the stored mean and variance; training mode is left."""
+    if int(write.attribute("training_mode", 0)) or len(write.node.output) > 1:
+        return False
+    shape = write.type(0).shape
+    wide = write.ints([-1] + [1] * (len(shape) - 2))
+    value, *facts = write.node.input
+    scale, shift, mean, variance = (write.op("Reshape", name, wide) for name in facts)
+    epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
+    deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
+    factor = write.op("Mul", scale, write.op("Reciprocal", deviation))
+    moved = write.op("Mul", write.op("Sub", value, mean), factor)
+    write.op("Add", moved, shift, result=write.node.output[0])
+    return True
+
+
+def mean(write: Writer) -> bool:
+    """Mean over all axes; those given as an input are the table's business."""
+    shape = write.type(0).shape
+    if len(write.node.input) > 1 and write.node.input[1]:
+        return False
+    axes = list(range(len(shape)))
+    keep = int(write.attribute("keepdims", 1))
+    return mean_over(write, axes, keep)
+
+
+def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
+    """Sum, times one over the count."""
+    shape = write.type(0).shape
+    count = prod(shape[axis] for axis in axes)
+    total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)
+    write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
+    return True
+
+
+def gemm(write: Writer) -> bool:
+    """Take alpha, beta and a C that is no row out of a Gemm."""
+    alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
+    bias = write.node.input[2] if len(write.node.input) > 2 else ""
+    columns = write.types[write.node.output[0]].shape[1]
+    shape = write.types[bias].shape if bias else ()
+    row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
+    if alpha == 1.0 and (not bias or (beta == 1.0 and row)):
+        return False
+    flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
+    goal = write.node.output[0]
+    found = write.op("Gemm", *write.node.input[:2], **flags)
+    if alpha != 1.0:
+        found = write.op("Mul", found, write.number(alpha))
+    if bias:
+        if beta != 1.0:
+            bias = write.op("Mul", bias, write.number(beta))
+        found = write.op("Add", found, bias)
+    write.op("Identity", found, result=goal)
+    return True

@@ -1,0 +1,118 @@
+"""Picking by index: every place of the axis is compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from .writer import FLOATS, Writer, axis_of
+
+
+def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
+    """Append the sum over ``axis`` of ``table`` where the position on it is ``index``.
+
+    Both have ``rank`` axes, ``index`` size 1 on ``axis``; ``size`` is that of ``table`` there.
+    """
+    elem = write.type(1).elem
+    dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
+    wide = [size if place == axis else 1 for place in range(rank)]
+    places = write.constant(np.arange(size, dtype=dtype).reshape(wide), "places")
+    zero = write.constant(np.zeros((), dtype=dtype), "zero")
+    whole = write.constant(np.asarray(size, dtype=dtype), "size")
+    index = write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
+    chosen = write.op("Where", write.op("Equal", index, places), table, write.number(0.0))
+    return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
+
+
+def unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
+    """Append axes of size 1."""
+    return write.op("Unsqueeze", value, write.ints(axes)) if axes else value
+
+
+def gather(write: Writer) -> bool:
+    """Write a slice for one constant index, else a sum of what is picked."""
+    table, index = write.type(0), write.type(1)
+    axis = axis_of(write, 0)
+    name = write.node.input[1]
+    given = write.data.get(name)
+    if given is not None and given.size == 1:
+        size = table.shape[axis]
+        at = int(given.reshape(-1)[0]) % size
+        ends = [write.ints([v]) for v in (at, at + 1, axis)]
+        part = write.op("Slice", write.node.input[0], *ends)
+        if index.shape:
+            shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
+            write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
+        else:
+            write.op("Squeeze", part, write.ints([axis]), result=write.node.output[0])
+        return True
+    if table.elem not in FLOATS:
+        return False
+    inner = len(index.shape)
+    rank = len(table.shape) + inner
+    after = len(table.shape) - axis - 1
+    # Axes: those before, the index's, the one it picks from, those behind.
+    wide = unsqueezed(write, write.node.input[0], range(axis, axis + inner))
+    places = [*range(axis), axis + inner, *range(rank - after, rank)]
+    wide_index = unsqueezed(write, name, places)
+    found = _picked(write, wide, wide_index, axis + inner, rank, table.shape[axis])
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def gather_elements(write: Writer) -> bool:
+    """Pick from each line of the axis by its own index."""
+    table, index = write.type(0), write.type(1)
+    axis = axis_of(write, 0)
+    value = write.node.input[0]
+    for place, (own, wanted) in enumerate(zip(table.shape, index.shape, strict=True)):
+        if place != axis and own != wanted:
+            value = write.op("Slice", value, *(write.ints([v]) for v in (0, wanted, place)))
+    wide = unsqueezed(write, value, [axis])
+    wide_index = unsqueezed(write, write.node.input[1], [axis + 1])
+    rank = len(table.shape) + 1
+    found = _picked(write, wide, wide_index, axis + 1, rank, table.shape[axis])
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def one_hot(write: Writer) -> bool:
+    """Compare the index with every place."""
+    index, values = write.type(0), write.data.get(write.node.input[2])
+    depth = write.data.get(write.node.input[1])
+    if values is None or depth is None or index.elem not in ("int64", "int32"):
+        return False
+    size, rank = int(depth.reshape(-1)[0]), len(index.shape) + 1
+    axis = int(write.attribute("axis", -1)) % rank
+    wide = [size if place == axis else 1 for place in range(rank)]
+    places = write.constant(np.arange(size).reshape(wide).astype(index.elem), "places")
+    own = write.node.input[0]
+    zero = write.constant(np.zeros((), dtype=index.elem), "zero")
+    whole = write.constant(np.asarray(size, dtype=index.elem), "size")
+    own = write.op("Where", write.op("Less", own, zero), write.op("Add", own, whole), own)
+    same = write.op("Equal", unsqueezed(write, own, [axis]), places)
+    off, on = (write.constant(v, "value") for v in values.reshape(-1))
+    write.op("Where", same, on, off, result=write.node.output[0])
+    return True
+
+
+def extreme_index(write: Writer) -> bool:
+    """Find the first place of the largest or smallest element among places as floats."""
+    shape = write.type(0).shape
+    if not shape or int(write.attribute("select_last_index", 0)):
+        return False
+    axis = axis_of(write, 0)
+    size = shape[axis]
+    reduce = "ReduceMax" if write.node.op_type == "ArgMax" else "ReduceMin"
+    value = write.node.input[0]
+    best = write.op(reduce, value, write.ints([axis]), keepdims=1)
+    wide = [size if place == axis else 1 for place in range(len(shape))]
+    places = write.constant(np.arange(size, dtype=np.float32).reshape(wide), "places")
+    where = write.op("Where", write.op("Equal", value, best), places, write.number(float(size)))
+    keep = int(write.attribute("keepdims", 1))
+    found = write.op("ReduceMin", where, write.ints([axis]), keepdims=keep)
+    write.op("Cast", found, result=write.node.output[0], to=onnx.TensorProto.INT64)
+    return True

@@ -1,0 +1,84 @@
+"""What a rule writes with: nodes and constants that replace one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ...graph.graph import TensorType
+from ..names import fresh
+from ..session import Array
+
+#: Element types the rules are for.
+FLOATS = frozenset({"float"})
+
+
+@dataclass
+class Writer:
+    """Collects the nodes that replace one node."""
+
+    node: onnx.NodeProto
+    types: dict[str, TensorType]
+    taken: set[str]
+    #: inputs that are constants
+    data: dict[str, Array]
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    def type(self, index: int) -> TensorType:
+        """Return the type of an input."""
+        return self.types[self.node.input[index]]
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """Return an attribute of the node."""
+        for found in self.node.attribute:
+            if found.name == name:
+                return helper.get_attribute_value(found)
+        return default
+
+    def constant(self, array: Array, what: str) -> str:
+        """Return the name of a constant."""
+        name = self._name(what)
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def number(self, value: float) -> str:
+        """Return the name of a constant of the node's own element type."""
+        dtype = helper.tensor_dtype_to_np_dtype(
+            onnx.TensorProto.DataType.Value(self.type(0).elem.upper())
+        )
+        return self.constant(np.asarray(value, dtype=dtype), "number")
+
+    def ints(self, values: Sequence[int]) -> str:
+        """Return the name of a constant of axes."""
+        return self.constant(np.asarray(values, dtype=np.int64), "axes")
+
+    def op(self, op: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
+        """Append a node; return its result."""
+        name = result or self._name(op)
+        made = helper.make_node(op, list(inputs), [name], **attributes)
+        made.name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
+        made.metadata_props.extend(self.node.metadata_props)
+        self.nodes.append(made)
+        return name
+
+    def _name(self, what: str) -> str:
+        name = fresh(f"{self.node.output[0]}.{what}", self.taken)
+        self.taken.add(name)
+        return name
+
+    def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
+        """Append the mean over axes, which stay with size 1."""
+        total = self.op("ReduceSum", value, self.ints(axes), keepdims=1)
+        return self.op("Mul", total, self.number(1.0 / count), result=result)
+
+
+def axis_of(write: Writer, default: int) -> int:
+    """Return the attribute `axis`, counted from the front."""
+    rank = len(write.type(0).shape)
+    return int(write.attribute("axis", default)) % rank if rank else 0

@@ -1,0 +1,18 @@
+"""The last step before the graph: composite operators written out, constants folded."""
+
+from __future__ import annotations
+
+import onnx
+
+from .composites import decompose
+from .fold import fold_constants
+from .prepare import prepare, static_types
+from .registered import attach, detach
+
+
+def lower(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model that the graph is made of; ``model`` is unchanged. P0103, P0108, P0109."""
+    plain, registered = detach(model)
+    plain = prepare(plain)
+    plain = prepare(decompose(plain, static_types(plain)))
+    return attach(fold_constants(plain, static_types(plain)), registered)

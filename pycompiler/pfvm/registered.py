@@ -1,0 +1,66 @@
+"""Values of a model that may change between calls: registered parameters and buffers.
+
+In the ONNX model such a value is an input with an initializer, its value if nobody gives another;
+the model's metadata maps it to the name it is registered under. Passes must not take the
+initializer for a constant: they work on what :func:`detach` returns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx
+import onnx.numpy_helper
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_KEY = "pycompiler.registered"
+
+
+def registered(model: onnx.ModelProto) -> dict[str, str]:
+    """Return the registered name of each such value, in order."""
+    recorded = {item.key: item.value for item in model.metadata_props}
+    return dict(json.loads(recorded.get(_KEY, "{}")))
+
+
+def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
+    """Make inputs of the initializers that ``names`` maps to registered names."""
+    if not names:
+        return
+    for tensor in model.graph.initializer:
+        if tensor.name in names:
+            info = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            model.graph.input.append(info)
+    model.metadata_props.add(key=_KEY, value=json.dumps(dict(names)))
+
+
+def set_defaults(model: onnx.ModelProto, values: Callable[[str], Array]) -> None:
+    """Give each value what ``values`` returns for its registered name."""
+    names = registered(model)
+    for tensor in model.graph.initializer:
+        if tensor.name in names:
+            array = values(names[tensor.name])
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+
+
+def detach(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.TensorProto]]:
+    """Return ``model`` with registered values as plain inputs, and their initializers."""
+    names = registered(model)
+    if not names:
+        return model, []
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    tensors = [tensor for tensor in model.graph.initializer if tensor.name in names]
+    others = [tensor for tensor in model.graph.initializer if tensor.name not in names]
+    del out.graph.initializer[:]
+    out.graph.initializer.extend(others)
+    return out, tensors
+
+
+def attach(model: onnx.ModelProto, tensors: list[onnx.TensorProto]) -> onnx.ModelProto:
+    """Give ``model`` the initializers back that :func:`detach` took."""
+    model.graph.initializer.extend(tensors)
+    return model

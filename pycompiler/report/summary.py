@@ -1,0 +1,50 @@
+"""What a compile did, node by node, as a table for people; ``report.json`` has the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+_RIGHT = ("steps", "DRAM words")
+_COLUMNS = ("node", "op", "output", "layout", "location", *_RIGHT, "utilisation")
+
+
+def summary_table(facts: Mapping[str, Any], title: str) -> Table:
+    """Return a row per device node of the report ``facts``, in execution order.
+
+    Utilisation is the share of a node's steps in which its busiest issue slot has an instruction.
+    """
+    table = Table(title=title, title_justify="left")
+    for column in _COLUMNS:
+        side = "right" if column in _RIGHT else "left"
+        table.add_column(column, justify=side, overflow="fold")  # type: ignore[arg-type]
+    for row in facts["nodes"]:
+        words = row["dram_words"]["read"] + row["dram_words"]["written"]
+        shape = "x".join(map(str, row["shape"])) or "scalar"
+        busy: dict[str, int] = row["busy_steps"]
+        slot = max(busy, key=lambda name: busy[name], default="")
+        used = f"{100 * row['utilisation']:.0f} % {slot}" if slot else "-"
+        table.add_row(
+            row["node"],
+            row["op"],
+            shape,
+            row["layout"],
+            row["location"],
+            str(row["steps"]),
+            str(words),
+            used,
+        )
+    return table
+
+
+def totals(facts: Mapping[str, Any]) -> str:
+    """One line: steps, cycles, DRAM words, and what runs on the host."""
+    moved = facts["dram_words"]
+    line = (
+        f"{facts['steps']} steps, {facts['cycles']} cycles, {moved['read']} long words of DRAM "
+        f"read and {moved['written']} written"
+    )
+    hosted = len(facts["host_fallback"])
+    return f"{line}, {hosted} operators on the host" if hosted else line

@@ -1,0 +1,72 @@
+"""Tensors in the DRAM of a board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph.dtypes import numpy_dtype
+from ..graph.graph import TensorType
+from ..pfvm.session import Array
+from .device import Board, Room
+from .image import DramImage, dram_image
+
+
+@dataclass(frozen=True, eq=False)
+class DramTensor:
+    """A tensor in every group's DRAM, in the order that ``layout`` gives.
+
+    It begins ``offset`` long words behind the begin of ``room``, which it keeps.
+    """
+
+    board: Board
+    room: Room
+    offset: int
+    layout: str
+    dtype: str
+    type: TensorType
+
+    @property
+    def image(self) -> DramImage:
+        """The order of its elements."""
+        return dram_image(self.layout, self.type.shape, self.dtype, self.board.target)
+
+    @property
+    def addr(self) -> int:
+        """Its first long word."""
+        return self.room.addr + self.offset
+
+    def moved(self, room: Room) -> DramTensor:
+        """Return a tensor like this one at the begin of another room."""
+        return DramTensor(self.board, room, 0, self.layout, self.dtype, self.type)
+
+    def like(self, other: DramTensor) -> bool:
+        """Whether the long words of one can be read as those of the other."""
+        return self.board is other.board and self.type == other.type and self.same_order(other)
+
+    def same_order(self, other: DramTensor) -> bool:
+        """Whether the words of one stand for the same elements in the other, on one machine."""
+        if (self.layout, self.dtype) == (other.layout, other.dtype):
+            return True
+        return self.image.same_order(other.image)
+
+    def words(self) -> NDArray[np.uint64]:
+        """Return its long words, shape ``(groups, words)``."""
+        count = self.image.dram_words
+        with self.board.lock:
+            groups = range(self.board.target.groups)
+            read = self.board.machine.read
+            return np.stack([read("dram", addr=self.addr, count=count, group=g) for g in groups])
+
+    def read(self) -> Array:
+        """Return its values."""
+        return self.image.unpack(self.words(), numpy_dtype(self.type.elem))
+
+    def write(self, array: Array) -> None:
+        """Overwrite its values."""
+        packed = self.image.pack(array)
+        with self.board.lock:
+            for group, words in enumerate(packed):
+                self.board.machine.write("dram", words, addr=self.addr, group=group)

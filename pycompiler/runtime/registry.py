@@ -1,0 +1,82 @@
+"""Registered values: parameters and buffers that the functions of a context share by name.
+
+On a board their home is DRAM: after the first function that reads one is loaded, the host keeps no
+copy. Functions that want different layouts of a value have a copy each; all are written together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import error
+from ..graph.graph import TensorType
+from ..pfvm.session import Array
+from .dram import DramTensor
+
+
+class Registered:
+    """One registered value."""
+
+    #: Functions bind its copies themselves.
+    place: DramTensor | None = None
+
+    def __init__(self, name: str, type: TensorType, array: Array):
+        self.name, self._type = name, type
+        self._array: Array | None = np.array(array)
+        self._copies: list[DramTensor] = []
+
+    @property
+    def type(self) -> TensorType:
+        """Element type and shape."""
+        return self._type
+
+    def values(self) -> Array:
+        """Return the values as they are now."""
+        if self._array is not None:
+            return self._array
+        return self._copies[0].read()
+
+    def load(self, array: Array) -> None:
+        """Replace the values, in every copy."""
+        if not self._copies:
+            self._array = np.array(array)
+        for copy in self._copies:
+            copy.write(array)
+
+    def copy_like(self, place: DramTensor) -> DramTensor:
+        """Return the copy with the order of ``place``; ``place`` becomes one if there is none."""
+        for copy in self._copies:
+            if copy.like(place):
+                return copy
+        place.write(self.values())
+        self._copies.append(place)
+        self._array = None
+        return place
+
+
+class Registry:
+    """The registered values of a context by name."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Registered] = {}
+
+    def __getitem__(self, name: str) -> Registered:
+        return self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._values.clear()
+
+    def share(self, name: str, type: TensorType, array: Array) -> Registered:
+        """Return the value called ``name``, which starts as ``array`` if it is new.
+
+        P0608 if there is one of another type.
+        """
+        found = self._values.setdefault(name, Registered(name, type, array))
+        if found.type != type:
+            problem = f"there is one of {found.type} already, this one is {type}"
+            raise error("P0608", name=name, problem=problem)
+        return found

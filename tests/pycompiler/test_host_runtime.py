@@ -1,0 +1,82 @@
+"""``pfvm:cpu`` runs ``model.onnx``, and what falls back to the host is named with its line."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import context, report_of
+from torch import nn
+
+from pycompiler.errors import HostFallbackWarning, PycompilerError
+
+Tensors = dict[str, torch.Tensor]
+
+
+def test_the_host_runs_the_model_not_the_function(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def function(d: Tensors) -> Tensors:
+        calls.append(1)
+        return {"y": d["x"] * 3.0}
+
+    host = context("pfvm:cpu")
+    compiled = host.compile(function, {"x": torch.zeros(4)}, tmp_path / "out")
+    traced = len(calls)
+    assert traced > 0
+    x = torch.arange(4.0)
+    assert torch.equal(compiled({"x": x})["y"].cpu(), 3 * x)
+    assert len(calls) == traced
+    # The folder's model decides, whatever the function was.
+    model = onnx.load(tmp_path / "out" / "model.onnx")
+    (three,) = (t for t in model.graph.initializer if onnx.numpy_helper.to_array(t) == 3)
+    three.CopyFrom(onnx.numpy_helper.from_array(np.array(5, np.float32), three.name))
+    onnx.save(model, tmp_path / "out" / "model.onnx")
+    assert torch.equal(compiled({"x": x})["y"].cpu(), 3 * x)
+    loaded = host.load_codegen_dir(tmp_path / "out")
+    assert torch.equal(loaded({"x": x})["y"].cpu(), 5 * x)
+    assert len(calls) == traced
+
+
+class Mixed(nn.Module):
+    """A network of which one operator has no layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply it."""
+        hidden = torch.relu(self.linear(x))
+        hidden = torch.sin(hidden)
+        return torch.softmax(self.linear(hidden), -1)
+
+
+def test_fallback_in_a_network_has_reason_and_line(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Mixed().eval()
+    lines, start = inspect.getsourcelines(Mixed.forward)
+    line = start + next(n for n, text in enumerate(lines) if "torch.sin" in text)
+    sample = {"x": torch.zeros(3, 6)}
+    device = context("emu2:mini")
+    with pytest.warns(HostFallbackWarning, match="1 of"):
+        compiled = device.compile(lambda d: {"y": model(d["x"])}, sample, tmp_path / "out")
+    report = report_of(tmp_path / "out")
+    (row,) = report["host_fallback"]
+    assert (row["op"], row["source"]) == ("Sin", f"{__file__}:{line}")
+    assert row["reason"] == "no layer for Sin"
+    assert row["node"]
+    assert "Sin" not in {node["op"] for node in report["nodes"]}
+    x = torch.randn(3, 6)
+    assert torch.allclose(compiled({"x": x})["y"].cpu(), model(x), atol=1e-5)
+    with pytest.raises(PycompilerError) as caught:
+        device.compile(
+            lambda d: {"y": model(d["x"])}, sample, tmp_path / "no", options={"strict": True}
+        )
+    assert caught.value.code == "P0303"
+    assert str(caught.value.place) == f"{__file__}:{line}"
+    assert "no layer for Sin" in caught.value.message
