@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ..layers.fragment import Fragment, Line, Move, Step
 from ..machine import Target
 from .hazards import Accesses, Tracker, accesses
+from .schedule import schedule
 from .text import Addresses, dram_operand, instruction_text, move_text
 
 _NOTHING = Accesses((), ())
@@ -122,7 +123,8 @@ def concatenate(
         first, step = len(writer.lines), writer.tracker.step
         read, written = writer.read, writer.written
         writer.lines.append(f"# {comment}")
-        for line in fragment.lines:
+        lines = fragment.lines if fragment.packed else schedule(fragment.lines, addresses, target)
+        for line in lines:
             writer.line(line)
         if node == fragments[-1][0]:
             for tag in list(writer.tracker.moves):

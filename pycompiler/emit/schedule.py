@@ -1,0 +1,312 @@
+"""The list scheduler: instructions of a fragment share lines where ports and hazards allow.
+
+Instructions joined by a forwarding path keep their distance of one step and move together. Such
+groups are placed in the order of the fragment, each at the first step at which nothing stands
+against it: what it reads is there, what it overwrites has been read, its slots and ports are
+free. MV lines, and lines that may wait for one, are not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+
+from ..layers.fragment import BlockOperand, Line, Move, PeOperand, Step
+from ..machine import Hazard, Target
+from .hazards import Accesses, accesses
+from .ports import LineState, Op, Place, Ports, Touch, op_of
+from .text import Addresses
+
+#: A group: ``(step, instruction)`` pairs, steps relative to its first.
+Group = list[tuple[int, Op]]
+
+
+def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> list[Line]:
+    """Return the lines packed. Hazards inside of a group are left to whoever adds the `nop`."""
+    parts = list(_parts(lines, addresses))
+    groups = [
+        _groups([[op_of(i, addresses, target) for i in step.instructions] for step in part])
+        if part and not _indirect(part)
+        else None
+        for part in parts
+        if isinstance(part, list)
+    ]
+    out: list[Line] = []
+    number = 0
+    for index, part in enumerate(parts):
+        if isinstance(part, Move):
+            out.append(part)
+            continue
+        found = groups[number]
+        number += 1
+        # What the next part takes by forwarding must stay in this one's last line.
+        following = next((p for p in parts[index + 1 :] if isinstance(p, list)), [])
+        if found is None or (following and _takes(following[0], addresses, target)):
+            out += part
+            continue
+        placed = _Placing(target).place(found)
+        out += part if placed is None else placed
+    return out
+
+
+def _takes(step: Step, addresses: Addresses, target: Target) -> bool:
+    return any(op_of(i, addresses, target).takes for i in step.instructions)
+
+
+def _indirect(part: Sequence[Step]) -> bool:
+    return any(
+        isinstance(operand, PeOperand) and operand.indirect
+        for step in part
+        for i in step.instructions
+        for operand in (*i.sources, *i.destinations)
+    )
+
+
+def _parts(lines: Sequence[Line], addresses: Addresses) -> Iterator[list[Step] | Move]:
+    """Cut at MV lines, and before the first line that must wait for one."""
+    part: list[Step] = []
+    moves: list[Accesses] = []
+    for line in lines:
+        if isinstance(line, Move):
+            if part:
+                yield part
+            part = []
+            yield line
+            moves.append(accesses(line, addresses))
+            continue
+        if moves and _above(line):
+            touched = accesses(line, addresses)
+            left = [move for move in moves if not move.conflicts(touched)]
+            if len(left) < len(moves):
+                moves = left
+                if part:
+                    yield part
+                part = []
+        part.append(line)
+    if part:
+        yield part
+
+
+def _above(step: Step) -> bool:
+    return any(
+        isinstance(operand, BlockOperand)
+        for i in step.instructions
+        for operand in (*i.sources, *i.destinations)
+    )
+
+
+def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
+    """Return the groups in the order of the steps; None if a result comes from outside."""
+    chosen: dict[str, int] = {}
+    members: list[list[tuple[int, Op]]] = []
+    joined: list[int] = []
+
+    def find(group: int) -> int:
+        while joined[group] != group:
+            group = joined[group]
+        return group
+
+    for number, ops in enumerate(steps):
+        here: dict[str, int] = {}
+        for op in ops:
+            own = len(members)
+            members.append([(number, op)])
+            joined.append(own)
+            for slot in op.takes:
+                if slot not in chosen:
+                    return None
+                one, other = sorted((find(chosen[slot]), find(own)))
+                if one != other:
+                    joined[other] = one
+                    members[one] += members[other]
+                    members[other] = []
+            here[op.slot] = own
+        chosen = here
+    out: list[Group] = []
+    for found in members:
+        if found:
+            first = found[0][0]
+            out.append([(at - first, op) for at, op in found])
+    return _ordered(steps, out)
+
+
+def _ordered(steps: Sequence[Sequence[Op]], groups: list[Group]) -> list[Group] | None:
+    """Sort the groups so that none depends on a later one; None if there is no such order."""
+    group_of = {id(op): number for number, group in enumerate(groups) for _, op in group}
+    later: list[set[int]] = [set() for _ in groups]
+    written: dict[Place, int] = {}
+    read: dict[Place, set[int]] = {}
+    crossed = False
+    for ops in steps:
+        for op in ops:
+            own = group_of[id(op)]
+            for touch in op.reads:
+                for place, _ in touch.places:
+                    before = written.get(place)
+                    if before is not None and before != own:
+                        later[before].add(own)
+                        crossed |= before > own
+                    read.setdefault(place, set()).add(own)
+        for op in ops:
+            own = group_of[id(op)]
+            for touch in op.writes:
+                for place, _ in touch.places:
+                    for before in (written.get(place), *read.pop(place, ())):
+                        if before is not None and before != own:
+                            later[before].add(own)
+                            crossed |= before > own
+                    written[place] = own
+    if not crossed:
+        return groups
+    missing = [0] * len(groups)
+    for found in later:
+        for group in found:
+            missing[group] += 1
+    ready = [group for group, count in enumerate(missing) if not count]
+    heapify(ready)
+    out: list[Group] = []
+    while ready:
+        group = heappop(ready)
+        out.append(groups[group])
+        for following in later[group]:
+            missing[following] -= 1
+            if not missing[following]:
+                heappush(ready, following)
+    return out if len(out) == len(groups) else None
+
+
+class _Placing:
+    """Steps as they fill up."""
+
+    def __init__(self, target: Target):
+        self.target = target
+        self.ports = Ports(target)
+        self.lines: list[LineState] = []
+        # Of every place: step, cycle and writer of the last write; last step that reads it.
+        self.written: dict[Place, tuple[int, int, Op]] = {}
+        self.read: dict[Place, int] = {}
+        # By port rule: steps with a write, steps with a read.
+        self.rules = [rule for rule in target.hazards if rule.rule == "port"]
+        self.port_writes: list[set[int]] = [set() for _ in self.rules]
+        self.port_reads: list[set[int]] = [set() for _ in self.rules]
+        self.full: dict[str, int] = {}
+        self.gaps: dict[tuple[str, str, str | None, str], tuple[int, int | None]] = {}
+        self.sides: dict[tuple[str, str, str | None], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    def place(self, groups: Sequence[Group]) -> list[Line]:
+        """Place all groups; return the lines without the empty ones."""
+        for group in groups:
+            at = max(self._earliest(op) - offset for offset, op in group)
+            at = max(at, 0, *(self.full.get(op.slot, 0) - offset for offset, op in group))
+            while not all(self._fits(op, at + offset) for offset, op in group):
+                at += 1
+            for offset, op in group:
+                self._put(op, at + offset)
+        return [Step(tuple(op.instruction for op in s.ops)) for s in self.lines if s.ops]
+
+    def _earliest(self, op: Op) -> int:
+        """Return the first step at which the words it touches allow it."""
+        at = 0
+        for touch in op.reads:
+            for place, cycle in touch.places:
+                before = self.written.get(place)
+                if before is not None:
+                    step, wrote, writer = before
+                    steps, cycles = self._gap(touch.memory, writer, op)
+                    if cycles is not None:
+                        steps = max(1, -(-(cycles + 1 + wrote - cycle) // self.target.cycles))
+                    if step + steps > at:
+                        at = step + steps
+        for touch in op.writes:
+            for place, _ in touch.places:
+                before = self.written.get(place)
+                if before is not None and before[0] >= at:
+                    at = before[0] + 1
+                step = self.read.get(place, 0)
+                if step > at:
+                    at = step
+        return at
+
+    def _gap(self, memory: str, writer: Op, reader: Op) -> tuple[int, int | None]:
+        """Return the distance that a data rule asks for, in steps, or the cycles in between."""
+        key = memory, writer.slot, writer.source, reader.slot
+        if key not in self.gaps:
+            rules = [
+                rule
+                for rule in self.target.hazards
+                if rule.rule in ("data", "port") and rule.applies(*key[:2], key[3], key[2])
+            ]
+            steps = max((1 + (rule.steps or 0) for rule in rules), default=1)
+            cycles = max((rule.cycles for rule in rules if rule.cycles is not None), default=None)
+            self.gaps[key] = steps, cycles
+        return self.gaps[key]
+
+    def _fits(self, op: Op, at: int) -> bool:
+        if at < len(self.lines) and not self.ports.fits(op, self.lines[at]):
+            return False
+        for memory, written in _memories(op):
+            as_writer, as_reader = self._side(memory, op)
+            if written:
+                for rule in as_writer:
+                    reach = self.rules[rule].steps or 0
+                    if any(at + n in self.port_reads[rule] for n in range(1, reach + 1)):
+                        return False
+            else:
+                for rule in as_reader:
+                    reach = self.rules[rule].steps or 0
+                    if any(at - n in self.port_writes[rule] for n in range(1, reach + 1)):
+                        return False
+        return True
+
+    def _side(self, memory: str, op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return which port rules ``op`` can break as writer, and as reader, of ``memory``."""
+        key = memory, op.slot, op.source
+        if key not in self.sides:
+
+            def those(writer: bool) -> tuple[int, ...]:
+                return tuple(
+                    number
+                    for number, rule in enumerate(self.rules)
+                    if memory in rule.memories and _concerns(rule, op, writer)
+                )
+
+            self.sides[key] = those(True), those(False)
+        return self.sides[key]
+
+    def _put(self, op: Op, at: int) -> None:
+        while len(self.lines) <= at:
+            self.lines.append(LineState())
+        self.lines[at].add(op)
+        for touch in op.reads:
+            for place, _ in touch.places:
+                if self.read.get(place, -1) < at:
+                    self.read[place] = at
+        for touch in op.writes:
+            for place, cycle in touch.places:
+                self.written[place] = at, cycle, op
+        for memory, written in _memories(op):
+            as_writer, as_reader = self._side(memory, op)
+            for rule in as_writer if written else as_reader:
+                (self.port_writes if written else self.port_reads)[rule].add(at)
+        first = self.full.get(op.slot, 0)
+        while first < len(self.lines) and op.slot in self.lines[first].slots:
+            first += 1
+        self.full[op.slot] = first
+
+
+def _memories(op: Op) -> Iterator[tuple[str, bool]]:
+    """Yield the memories it touches, and whether it writes them."""
+
+    def of(touches: Sequence[Touch], written: bool) -> Iterator[tuple[str, bool]]:
+        for touch in touches:
+            yield touch.memory, written
+
+    yield from of(op.reads, False)
+    yield from of(op.writes, True)
+
+
+def _concerns(rule: Hazard, op: Op, writer: bool) -> bool:
+    if writer:
+        right = rule.source is None or rule.source == op.source
+        return right and (not rule.writers or op.slot in rule.writers)
+    return not rule.readers or op.slot in rule.readers
