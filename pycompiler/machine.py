@@ -143,6 +143,16 @@ class Target:
         """Long words that the size and the addresses of an MV are multiples of."""
         return self._ports["mv_unit"]
 
+    @property
+    def mv_block(self) -> int:
+        """Long words that an MV hands to one memory at a time."""
+        return self._ports["mv_block"]
+
+    @property
+    def l1b_pair(self) -> int:
+        """L1Bs that share a link to their L2BM."""
+        return self._ports["l1b_pair"]
+
     # -- transfers, hazards ------------------------------------------------------------------
 
     def transfer(self, mnemonic: str, form: str, **parameters: int) -> TransferMap:

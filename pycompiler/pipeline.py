@@ -68,7 +68,7 @@ def compile_onnx(
         facts["nodes"] = len(imported.graph.nodes)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        ("dtype", lambda graph: _dtypes(graph, options)),
+        ("dtype", lambda graph: _dtypes(graph, target, options)),
         ("location", lambda graph: plan_locations(graph, options.overrides)),
         (
             "layout",
@@ -104,8 +104,8 @@ def compile_onnx(
     return Compiled(app, vsm, graph, dumps)
 
 
-def _dtypes(graph: MNGraph, options: Options) -> MNGraph:
-    return plan_dtypes(graph, float_dtype=options.float_dtype, overrides=options.overrides)
+def _dtypes(graph: MNGraph, target: Target, options: Options) -> MNGraph:
+    return plan_dtypes(graph, target, float_dtype=options.float_dtype, overrides=options.overrides)
 
 
 def _schedule(graph: MNGraph, target: Target, options: Options) -> MNGraph:

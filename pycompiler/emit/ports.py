@@ -21,7 +21,7 @@ _MATRIX = re.compile(r"l{0,2}([xy])\d*$")
 _ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
 _PATTERN = re.compile(r"(ll)?[01]+$")
 #: Long words of L1BM and L2BM that are told apart.
-_GRANULE = 16
+_GRANULE = 16  # not a size of the machine
 
 Place = tuple[str, int]  # memory and long word (or granule)
 #: The words of each cycle, as the rule of equal reads compares them.
