@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..layers.fragment import Fragment, Line, Move, Step
+from ..layers.fragment import Fragment, Instruction, Line, Move, Step
 from ..machine import Target
 from .hazards import Accesses, Tracker, accesses
 from .schedule import schedule
@@ -64,6 +64,8 @@ class _Writer:
     relocations: list[Relocation] = field(default_factory=list)
     read: int = 0
     written: int = 0
+    #: by identity; the instruction is kept so that no other takes its place
+    texts: dict[int, tuple[Instruction, str]] = field(default_factory=dict)
 
     def nops(self, count: int) -> None:
         if count > 0:
@@ -88,12 +90,20 @@ class _Writer:
         for tag in tags[:-1]:
             self.wait(tag)
         self.nops(self.tracker.distance(touched))
-        texts = [instruction_text(i, self.addresses, self.target) for i in step.instructions]
+        texts = [self._text(i) for i in step.instructions]
         for tag in tags[-1:]:
             texts.append(f"wait i{tag:02x}")
             self.tracker.waited(tag)
         self.lines.append("; ".join(texts))
         self.tracker.issue_step(step, touched)
+
+    def _text(self, instruction: Instruction) -> str:
+        # Some instructions stand on many lines.
+        found = self.texts.get(id(instruction))
+        if found is None:
+            text = instruction_text(instruction, self.addresses, self.target)
+            found = self.texts[id(instruction)] = instruction, text
+        return found[1]
 
     def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
         for tag in tags:

@@ -7,8 +7,9 @@ port per PE memory and direction, one mask length. The assembler checks every li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import zlib
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 from ..layers.fragment import BlockOperand, Instruction, Operand, PeOperand, Special
 from ..machine import WORDS_PER_LONG, Target
@@ -22,8 +23,9 @@ _ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
 _PATTERN = re.compile(r"(ll)?[01]+$")
 #: Long words of L1BM and L2BM that are told apart.
 _GRANULE = 16  # not a size of the machine
+_PLACES = 32  # bits for a place of one memory
 
-Place = tuple[str, int]  # memory and long word (or granule)
+Place = int  # memory and long word (or granule), in one number
 #: The words of each cycle, as the rule of equal reads compares them.
 Words = tuple[object, ...]
 
@@ -57,6 +59,12 @@ class Op:
     #: a vector product: its second operand shares a port with the matrix write
     vector: bool
 
+    @cached_property
+    def memories(self) -> tuple[tuple[str, bool], ...]:
+        """The memories it touches, and whether it writes them."""
+        reads = ((touch.memory, False) for touch in self.reads)
+        return (*reads, *((touch.memory, True) for touch in self.writes))
+
 
 def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
     """Return what ``instruction`` needs."""
@@ -78,8 +86,6 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
             masked(operand.mask)
         if isinstance(operand, PeOperand):
             into.append(_pe(operand, addresses))
-            if operand.indirect:
-                reads.append(_whole("t", target))
         elif isinstance(operand, BlockOperand):
             into.append(_block(operand, addresses))
         elif isinstance(operand, Special):
@@ -87,7 +93,8 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
             if operand.name in _GIVERS and into is reads:
                 takes.add(_GIVERS[operand.name])
             elif matrix:
-                into.append(Touch(_BANKS[matrix.group(1)], (), (((matrix.group(1), 0), 0),)))
+                bank = _BANKS[matrix.group(1)]
+                into.append(Touch(bank, (), ((_number(bank), 0),)))
             elif operand.name.startswith("omr"):
                 into.append(_entry(int(operand.name[3:]), target))
 
@@ -122,35 +129,32 @@ def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
     start = base(operand.value, addresses)
     wide = max(1, operand.words // WORDS_PER_LONG)
     at = tuple(start + offset for offset in operand.offsets)
-    words = (at, operand.words, operand.word, operand.indirect)
-    if operand.indirect:
-        return Touch(operand.memory, words, (((operand.memory, -1), 0),))
-    places = tuple(
-        ((operand.memory, word + extra), cycle)
-        for cycle, word in enumerate(at)
-        for extra in range(wide)
-    )
+    words = (at, operand.words, operand.word)
+    first = _number(operand.memory)
+    if wide == 1:
+        return Touch(operand.memory, words, tuple((first + w, c) for c, w in enumerate(at)))
+    places = tuple((first + w + extra, c) for c, w in enumerate(at) for extra in range(wide))
     return Touch(operand.memory, words, places)
 
 
 def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
     start = base(operand.value, addresses) + operand.offset
+    first = _number(operand.memory)
     granules = range(start // _GRANULE, (start + operand.words - 1) // _GRANULE + 1)
-    return Touch(operand.memory, (), tuple(((operand.memory, g), 0) for g in granules))
+    return Touch(operand.memory, (), tuple((first + g, 0) for g in granules))
+
+
+@cache
+def _number(memory: str) -> int:
+    """Return the number of the memory's first place."""
+    return zlib.crc32(memory.encode()) << _PLACES
 
 
 def _entry(number: int, target: Target) -> Touch:
     first = number * target.cycles
     at = tuple(range(first, first + target.cycles))
-    return Touch("omr", (at, WORDS_PER_LONG, None, False), tuple((("omr", a), 0) for a in at))
-
-
-def _whole(memory: str, target: Target) -> Touch:
-    words = target.words(memory)
-    step = words // target.cycles
-    at = tuple(range(0, words, step))
-    places = tuple(((memory, word), word // step) for word in range(words))
-    return Touch(memory, (at, WORDS_PER_LONG, None, False), places)
+    first_place = _number("omr")
+    return Touch("omr", (at, WORDS_PER_LONG, None), tuple((first_place + a, 0) for a in at))
 
 
 @dataclass
@@ -179,7 +183,8 @@ class Ports:
 
     def __init__(self, target: Target):
         self._shares = target.shares
-        self._above = frozenset({"l1bm", "l2bm", *_BANKS.values()})
+        self._above = frozenset({"l1bm", "l2bm"})
+        self._banks = frozenset(_BANKS.values())
         #: memories whose reads and writes of a line must meet the same words
         self._single = frozenset(
             memory for rule in target.hazards if rule.rule == "port" for memory in rule.memories
@@ -193,28 +198,32 @@ class Ports:
             return False
         if op.flushes and line.flushes:
             return False
-        return all(self._room(op, line)) and self._shared(op, line)
+        return self._room(op, line) and self._shared(op, line)
 
-    def _room(self, op: Op, line: LineState) -> Iterator[bool]:
+    def _room(self, op: Op, line: LineState) -> bool:
         for touch in op.reads:
             memory = touch.memory
-            if memory in self._above:
-                yield memory not in self._banks(line)
-                continue
-            yield line.reads.get(memory, touch.words) == touch.words
-            if memory in self._single:
-                yield line.writes.get(memory, touch.words) == touch.words
+            if memory in self._banks:
+                if memory in line.reads or memory in line.writes:
+                    return False
+            elif memory not in self._above:
+                words = touch.words
+                if line.reads.get(memory, words) != words:
+                    return False
+                if memory in self._single and line.writes.get(memory, words) != words:
+                    return False
         for touch in op.writes:
             memory = touch.memory
-            if memory in self._above:
-                yield memory not in self._banks(line)
-                continue
-            yield memory not in line.writes
-            if memory in self._single:
-                yield line.reads.get(memory, touch.words) == touch.words
-
-    def _banks(self, line: LineState) -> set[str]:
-        return {m for m in _BANKS.values() if m in line.reads or m in line.writes}
+            if memory in self._banks:
+                if memory in line.reads or memory in line.writes:
+                    return False
+            elif memory not in self._above:
+                if memory in line.writes:
+                    return False
+                words = touch.words
+                if memory in self._single and line.reads.get(memory, words) != words:
+                    return False
+        return True
 
     def _shared(self, op: Op, line: LineState) -> bool:
         others = line.slots
@@ -223,9 +232,10 @@ class Ports:
                 using = [others[slot] for slot in slots if slot in others]
                 if len(using) >= limit or any(o.precision != op.precision for o in using):
                     return False
-        for one, other in [(op, o) for o in line.ops] + [(o, op) for o in line.ops]:
-            if one.vector and other.slot == "mwrite":
-                return False
-            if one.immediate and any(t.memory == "lm0" for t in (*other.reads, *other.writes)):
-                return False
-        return True
+        return all(_together(op, o) and _together(o, op) for o in line.ops)
+
+
+def _together(one: Op, other: Op) -> bool:
+    if one.vector and other.slot == "mwrite":
+        return False
+    return not one.immediate or all(t.memory != "lm0" for t in (*other.reads, *other.writes))

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
-from ..layers.fragment import BlockOperand, Line, Move, PeOperand, Step
+from ..layers.fragment import BlockOperand, Instruction, Line, Move, PeOperand, Step
 from ..machine import Hazard, Target
 from .hazards import Accesses, accesses
-from .ports import LineState, Op, Place, Ports, Touch, op_of
+from .ports import LineState, Op, Place, Ports, op_of
 from .text import Addresses
 
 #: A group: ``(step, instruction)`` pairs, steps relative to its first.
@@ -23,34 +23,34 @@ Group = list[tuple[int, Op]]
 
 def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> list[Line]:
     """Return the lines packed. Hazards inside of a group are left to whoever adds the `nop`."""
+    known: dict[int, Op] = {}
+
+    def op(instruction: Instruction) -> Op:
+        # An instruction that stands on several lines is looked at once.
+        found = known.get(id(instruction))
+        if found is None:
+            found = known[id(instruction)] = op_of(instruction, addresses, target)
+        return found
+
     parts = list(_parts(lines, addresses))
-    groups = [
-        _groups([[op_of(i, addresses, target) for i in step.instructions] for step in part])
-        if part and not _indirect(part)
+    needs = [
+        [[op(i) for i in step.instructions] for step in part]
+        if isinstance(part, list) and not _indirect(part)
         else None
         for part in parts
-        if isinstance(part, list)
     ]
     out: list[Line] = []
-    number = 0
     for index, part in enumerate(parts):
         if isinstance(part, Move):
             out.append(part)
             continue
-        found = groups[number]
-        number += 1
         # What the next part takes by forwarding must stay in this one's last line.
-        following = next((p for p in parts[index + 1 :] if isinstance(p, list)), [])
-        if found is None or (following and _takes(following[0], addresses, target)):
-            out += part
-            continue
-        placed = _Placing(target).place(found)
-        out += part if placed is None else placed
+        following = next((p for p in parts[index + 1 :] if isinstance(p, list)), None)
+        taken = following is not None and any(op(i).takes for i in following[0].instructions)
+        ops = needs[index]
+        groups = None if ops is None or taken else _groups(ops)
+        out += part if groups is None else _Placing(target).place(groups)
     return out
-
-
-def _takes(step: Step, addresses: Addresses, target: Target) -> bool:
-    return any(op_of(i, addresses, target).takes for i in step.instructions)
 
 
 def _indirect(part: Sequence[Step]) -> bool:
@@ -96,7 +96,10 @@ def _above(step: Step) -> bool:
 
 
 def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
-    """Return the groups in the order of the steps; None if a result comes from outside."""
+    """Return the groups so that none depends on a later one.
+
+    None if a result comes from outside, or if there is no such order.
+    """
     chosen: dict[str, int] = {}
     members: list[list[tuple[int, Op]]] = []
     joined: list[int] = []
@@ -106,8 +109,10 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
             group = joined[group]
         return group
 
+    owners: list[list[int]] = []
     for number, ops in enumerate(steps):
         here: dict[str, int] = {}
+        owners.append([])
         for op in ops:
             own = len(members)
             members.append([(number, op)])
@@ -121,48 +126,65 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
                     members[one] += members[other]
                     members[other] = []
             here[op.slot] = own
+            owners[-1].append(own)
         chosen = here
-    out: list[Group] = []
-    for found in members:
-        if found:
-            first = found[0][0]
-            out.append([(at - first, op) for at, op in found])
-    return _ordered(steps, out)
+    roots = [[find(own) for own in row] for row in owners]
+    groups = {
+        number: [(at - found[0][0], op) for at, op in found]
+        for number, found in enumerate(members)
+        if found
+    }
+    if _in_order(steps, roots):
+        return list(groups.values())
+    return _sorted(steps, roots, groups)
 
 
-def _ordered(steps: Sequence[Sequence[Op]], groups: list[Group]) -> list[Group] | None:
-    """Sort the groups so that none depends on a later one; None if there is no such order."""
-    group_of = {id(op): number for number, group in enumerate(groups) for _, op in group}
-    later: list[set[int]] = [set() for _ in groups]
-    written: dict[Place, int] = {}
-    read: dict[Place, set[int]] = {}
-    crossed = False
-    for ops in steps:
-        for op in ops:
-            own = group_of[id(op)]
+def _in_order(steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]]) -> bool:
+    """Whether no group depends on one that begins later."""
+    last: dict[Place, int] = {}
+    read: dict[Place, int] = {}
+    for ops, owners in zip(steps, roots, strict=True):
+        for op, own in zip(ops, owners, strict=True):
             for touch in op.reads:
                 for place, _ in touch.places:
-                    before = written.get(place)
-                    if before is not None and before != own:
-                        later[before].add(own)
-                        crossed |= before > own
-                    read.setdefault(place, set()).add(own)
-        for op in ops:
-            own = group_of[id(op)]
+                    if last.get(place, own) > own:
+                        return False
+                    if read.get(place, -1) < own:
+                        read[place] = own
+        for op, own in zip(ops, owners, strict=True):
             for touch in op.writes:
                 for place, _ in touch.places:
-                    for before in (written.get(place), *read.pop(place, ())):
-                        if before is not None and before != own:
-                            later[before].add(own)
-                            crossed |= before > own
+                    if last.get(place, own) > own or read.get(place, own) > own:
+                        return False
+                    last[place] = own
+    return True
+
+
+def _sorted(
+    steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]], groups: dict[int, Group]
+) -> list[Group] | None:
+    """Sort the groups by what they depend on; None if some depend on each other."""
+    later: dict[int, set[int]] = {group: set() for group in groups}
+    written: dict[Place, int] = {}
+    read: dict[Place, set[int]] = {}
+    for ops, owners in zip(steps, roots, strict=True):
+        for op, own in zip(ops, owners, strict=True):
+            for touch in op.reads:
+                for place, _ in touch.places:
+                    later[written.get(place, own)].add(own)
+                    read.setdefault(place, set()).add(own)
+        for op, own in zip(ops, owners, strict=True):
+            for touch in op.writes:
+                for place, _ in touch.places:
+                    for before in (written.get(place, own), *read.pop(place, ())):
+                        later[before].add(own)
                     written[place] = own
-    if not crossed:
-        return groups
-    missing = [0] * len(groups)
-    for found in later:
-        for group in found:
-            missing[group] += 1
-    ready = [group for group, count in enumerate(missing) if not count]
+    missing = dict.fromkeys(groups, 0)
+    for group, found in later.items():
+        found.discard(group)
+        for following in found:
+            missing[following] += 1
+    ready = [group for group, count in missing.items() if not count]
     heapify(ready)
     out: list[Group] = []
     while ready:
@@ -189,40 +211,63 @@ class _Placing:
         self.rules = [rule for rule in target.hazards if rule.rule == "port"]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]
         self.port_reads: list[set[int]] = [set() for _ in self.rules]
-        self.full: dict[str, int] = {}
+        # By slot: for a step that has an instruction, a later one that may have none.
+        self.after: dict[str, dict[int, int]] = {}
+        # No rule keeps a read further from a write than that.
+        reach = (1 + max(rule.steps or 0, rule.cycles or 0) for rule in target.hazards)
+        self.most = max(reach, default=1)
         self.gaps: dict[tuple[str, str, str | None, str], tuple[int, int | None]] = {}
         self.sides: dict[tuple[str, str, str | None], tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def place(self, groups: Sequence[Group]) -> list[Line]:
         """Place all groups; return the lines without the empty ones."""
         for group in groups:
-            at = max(self._earliest(op) - offset for offset, op in group)
-            at = max(at, 0, *(self.full.get(op.slot, 0) - offset for offset, op in group))
+            at = self._free(group, 0)
+            for offset, op in group:
+                at = max(at, self._earliest(op, at + offset) - offset)
+            at = self._free(group, at)
             while not all(self._fits(op, at + offset) for offset, op in group):
-                at += 1
+                at = self._free(group, at + 1)
             for offset, op in group:
                 self._put(op, at + offset)
         return [Step(tuple(op.instruction for op in s.ops)) for s in self.lines if s.ops]
 
-    def _earliest(self, op: Op) -> int:
-        """Return the first step at which the words it touches allow it."""
-        at = 0
+    def _free(self, group: Group, at: int) -> int:
+        """Return the first step from ``at`` on at which all slots of the group are free."""
+        settled = False
+        while not settled:
+            settled = True
+            for offset, op in group:
+                after = self.after.setdefault(op.slot, {})
+                step = found = at + offset
+                while found in after:
+                    found = after[found]
+                while step != found:
+                    after[step], step = found, after[step]
+                if found > at + offset:
+                    at, settled = found - offset, False
+        return at
+
+    def _earliest(self, op: Op, at: int) -> int:
+        """Return the first step from ``at`` on at which the words it touches allow it."""
+        written, read = self.written, self.read
         for touch in op.reads:
             for place, cycle in touch.places:
-                before = self.written.get(place)
-                if before is not None:
-                    step, wrote, writer = before
-                    steps, cycles = self._gap(touch.memory, writer, op)
-                    if cycles is not None:
-                        steps = max(1, -(-(cycles + 1 + wrote - cycle) // self.target.cycles))
-                    if step + steps > at:
-                        at = step + steps
+                before = written.get(place)
+                if before is None or before[0] + self.most <= at:
+                    continue
+                step, wrote, writer = before
+                steps, cycles = self._gap(touch.memory, writer, op)
+                if cycles is not None:
+                    steps = max(1, -(-(cycles + 1 + wrote - cycle) // self.target.cycles))
+                if step + steps > at:
+                    at = step + steps
         for touch in op.writes:
             for place, _ in touch.places:
-                before = self.written.get(place)
+                before = written.get(place)
                 if before is not None and before[0] >= at:
                     at = before[0] + 1
-                step = self.read.get(place, 0)
+                step = read.get(place, 0)
                 if step > at:
                     at = step
         return at
@@ -244,18 +289,20 @@ class _Placing:
     def _fits(self, op: Op, at: int) -> bool:
         if at < len(self.lines) and not self.ports.fits(op, self.lines[at]):
             return False
-        for memory, written in _memories(op):
+        for memory, written in op.memories:
             as_writer, as_reader = self._side(memory, op)
             if written:
                 for rule in as_writer:
-                    reach = self.rules[rule].steps or 0
-                    if any(at + n in self.port_reads[rule] for n in range(1, reach + 1)):
-                        return False
+                    reads = self.port_reads[rule]
+                    for n in range(at + 1, at + (self.rules[rule].steps or 0) + 1):
+                        if n in reads:
+                            return False
             else:
                 for rule in as_reader:
-                    reach = self.rules[rule].steps or 0
-                    if any(at - n in self.port_writes[rule] for n in range(1, reach + 1)):
-                        return False
+                    writes = self.port_writes[rule]
+                    for n in range(at - (self.rules[rule].steps or 0), at):
+                        if n in writes:
+                            return False
         return True
 
     def _side(self, memory: str, op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -284,25 +331,11 @@ class _Placing:
         for touch in op.writes:
             for place, cycle in touch.places:
                 self.written[place] = at, cycle, op
-        for memory, written in _memories(op):
+        for memory, written in op.memories:
             as_writer, as_reader = self._side(memory, op)
             for rule in as_writer if written else as_reader:
                 (self.port_writes if written else self.port_reads)[rule].add(at)
-        first = self.full.get(op.slot, 0)
-        while first < len(self.lines) and op.slot in self.lines[first].slots:
-            first += 1
-        self.full[op.slot] = first
-
-
-def _memories(op: Op) -> Iterator[tuple[str, bool]]:
-    """Yield the memories it touches, and whether it writes them."""
-
-    def of(touches: Sequence[Touch], written: bool) -> Iterator[tuple[str, bool]]:
-        for touch in touches:
-            yield touch.memory, written
-
-    yield from of(op.reads, False)
-    yield from of(op.writes, True)
+        self.after.setdefault(op.slot, {})[at] = at + 1
 
 
 def _concerns(rule: Hazard, op: Op, writer: bool) -> bool:

@@ -246,6 +246,9 @@ class _Code:
         #: sending steps that are collected together
         self.burst = burst(self.route, target)
         self.jobs = list(self._jobs())
+        self._convert = Step((convert(self.kind, Special("lbf")),))
+        self._brought: dict[int, Step] = {}
+        self._sums: dict[tuple[str, int], Step] = {}
 
     def _groups(self, found: Route) -> Iterator[_Group]:
         cycles, pes = self.target.cycles, self.target.counts["pe"]
@@ -341,14 +344,32 @@ class _Code:
         self, job: _Job, block: int, bank: str, row: int, place: int, group: _Group, landing: int
     ) -> Iterator[Line]:
         """Bring, convert and multiply the vectors of one step."""
-        shape, kind, cycles = self.shape, self.kind, self.target.cycles
-        found = self.target.transfer("l1bmm", "to_pe")
-        source = BlockOperand("l1bm", landing + group.at, found.source_words)
-        yield Step((Instruction("l1bm", "l1bmm", (source,), NOWHERE),))
-        yield Step((convert(kind, Special("lbf")),))
+        per_row = len(self.groups) // self.target.cycles
+        number = (row - job.first) * per_row + place
+        yield self._bring(landing + group.at)
+        yield self._convert
+        if 0 < block < self.shape.sums - 1:
+            # Most lines are alike but for their addresses: each is made once.
+            key = bank, number
+            if key not in self._sums:
+                register = self._register(number)
+                self._sums[key] = self._product(bank, register, register)
+            yield self._sums[key]
+            return
+        yield self._ends(job, block, bank, row, number, group)
+
+    def _bring(self, at: int) -> Step:
+        if at not in self._brought:
+            words = self.target.transfer("l1bmm", "to_pe").source_words
+            source = BlockOperand("l1bm", at, words)
+            self._brought[at] = Step((Instruction("l1bm", "l1bmm", (source,), NOWHERE),))
+        return self._brought[at]
+
+    def _ends(self, job: _Job, block: int, bank: str, row: int, number: int, group: _Group) -> Step:
+        """Return the product of the first block, or of the last, whose result goes to LM."""
+        shape, kind = self.shape, self.kind
         width = WORDS_PER_LONG * kind.result
-        per_row = len(self.groups) // cycles
-        register = self._register((row - job.first) * per_row + place, width)
+        register = self._register(number)
         goal: Operand = register
         if block == shape.sums - 1:
             at = tuple(
@@ -356,19 +377,22 @@ class _Code:
                 for sender in group.sender
             )
             goal = PeOperand(self.out.location.memory, at, self.out.name, words=width)
-        sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
-        if block:
-            sources += (register,)
-        elif self.bias is not None:
-            at = (kind.result * job.tile,) * cycles
-            memory = self.bias.location.memory
-            sources += (PeOperand(memory, at, self.bias.name, words=width),)
-        name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
-        yield Step((Instruction("mau", name, sources, (goal,)),))
+        added: Operand | None = register if block else None
+        if not block and self.bias is not None:
+            at = (kind.result * job.tile,) * self.target.cycles
+            added = PeOperand(self.bias.location.memory, at, self.bias.name, words=width)
+        return self._product(bank, added, goal)
 
-    def _register(self, index: int, width: int) -> PeOperand:
+    def _product(self, bank: str, added: Operand | None, goal: Operand) -> Step:
+        factors: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
+        name = self.kind.letter + ("mmul" if added is None else "mfma")
+        sources = factors if added is None else (*factors, added)
+        return Step((Instruction("mau", name, sources, (goal,)),))
+
+    def _register(self, index: int) -> PeOperand:
         """Return the registers that sum up the vectors of a step."""
         long = self.kind.result
+        width = WORDS_PER_LONG * long
         cycles = self.target.cycles
         each = self.target.words(_FILES[0]) // (long * cycles)
         file, at = divmod(index, each)
