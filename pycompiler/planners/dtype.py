@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
-from ..layers.products.roles import takes_halves
+from ..layers.products.roles import PRECISIONS, roles_of, takes_halves
 from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
 
@@ -47,11 +47,14 @@ def plan_dtypes(
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
     }
-    usual = "half" if float_dtype == "mixed" else "single"
 
     def chosen(node: MNNode) -> str:
         wanted = (overrides or {}).get(node.outputs[0], {}).get("dtype")
-        return usual if wanted is None else PRECISION_OF[MNDtype(wanted)]
+        if wanted is not None:
+            return PRECISION_OF[MNDtype(wanted)]
+        # A sum of few terms gains nothing from halves, and its error has nothing to vanish in.
+        short = roles_of(node, graph).k < PRECISIONS["half"].block(target)
+        return "half" if float_dtype == "mixed" and not short else "single"
 
     nodes = tuple(
         replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
