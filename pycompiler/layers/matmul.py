@@ -40,6 +40,7 @@ class Product(Layer):
     dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
     error = SUM
     anchored = True
+    apart = True
 
     def __init__(self, op: str, attributes: frozenset[str]):
         self.op = op

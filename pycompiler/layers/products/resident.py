@@ -6,7 +6,7 @@ Block float is made by the ALU while the MAU works on what the ALU made a step b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -187,6 +187,7 @@ def _tile(
         last, first = number == len(work.sums) - 1, number == 0
         at = at_b + tile[0] + sum_b
         lines = tile_pairs(kind, other, at, work.row, bank, target, word)
+        copies: list[Step] = []
         for index, group in enumerate(groups):
             words = tuple(at_a + a + sum_a for a, _ in group)
             register = PeOperand(
@@ -198,6 +199,11 @@ def _tile(
             goal: Operand = register
             if last:
                 goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
+                if first and bias is not None:
+                    # What is added lies where the result goes, and that memory has one port.
+                    part = replace(register, words=work.width)
+                    copies.append(Step((Instruction("alu", "lpassa", (part,), (goal,)),)))
+                    goal = register
             sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
             if not first:
                 sources += (register,)
@@ -208,6 +214,7 @@ def _tile(
             source = vector_operand(kind, one, words, word)
             lines.append((source, Instruction("mau", name, sources, (goal,))))
         yield from _pipelined(lines, kind, count, masks, target)
+        yield from copies
 
 
 def _pipelined(

@@ -356,7 +356,7 @@ class _Code:
                 self._sums[key] = self._product(bank, register, register)
             yield self._sums[key]
             return
-        yield self._ends(job, block, bank, row, number, group)
+        yield from self._ends(job, block, bank, row, number, group)
 
     def _bring(self, at: int) -> Step:
         if at not in self._brought:
@@ -365,23 +365,31 @@ class _Code:
             self._brought[at] = Step((Instruction("l1bm", "l1bmm", (source,), NOWHERE),))
         return self._brought[at]
 
-    def _ends(self, job: _Job, block: int, bank: str, row: int, number: int, group: _Group) -> Step:
-        """Return the product of the first block, or of the last, whose result goes to LM."""
+    def _ends(
+        self, job: _Job, block: int, bank: str, row: int, number: int, group: _Group
+    ) -> Iterator[Step]:
+        """Yield the product of the first block, or of the last, whose result goes to LM."""
         shape, kind = self.shape, self.kind
         width = WORDS_PER_LONG * kind.result
         register = self._register(number)
-        goal: Operand = register
-        if block == shape.sums - 1:
-            at = tuple(
-                kind.result * (sender + shape.own * (row + shape.rows * job.tile))
-                for sender in group.sender
-            )
-            goal = PeOperand(self.out.location.memory, at, self.out.name, words=width)
         added: Operand | None = register if block else None
         if not block and self.bias is not None:
             at = (kind.result * job.tile,) * self.target.cycles
             added = PeOperand(self.bias.location.memory, at, self.bias.name, words=width)
-        return self._product(bank, added, goal)
+        if block < shape.sums - 1:
+            yield self._product(bank, added, register)
+            return
+        at = tuple(
+            kind.result * (sender + shape.own * (row + shape.rows * job.tile))
+            for sender in group.sender
+        )
+        goal = PeOperand(self.out.location.memory, at, self.out.name, words=width)
+        if isinstance(added, PeOperand) and added.memory == goal.memory:
+            # What is added lies where the result goes, and that memory has one port.
+            yield self._product(bank, added, register)
+            yield Step((Instruction("alu", "lpassa", (register,), (goal,)),))
+        else:
+            yield self._product(bank, added, goal)
 
     def _product(self, bank: str, added: Operand | None, goal: Operand) -> Step:
         factors: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
