@@ -60,6 +60,12 @@ class Op:
     vector: bool
 
     @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """All that decides about ports but the words."""
+        own = self.slot, self.precision, self.masks, self.flushes, self.immediate, self.vector
+        return *own, self.source, self.memories
+
+    @cached_property
     def memories(self) -> tuple[tuple[str, bool], ...]:
         """The memories it touches, and whether it writes them."""
         reads = ((touch.memory, False) for touch in self.reads)

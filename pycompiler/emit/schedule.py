@@ -211,8 +211,8 @@ class _Placing:
         self.rules = [rule for rule in target.hazards if rule.rule == "port"]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]
         self.port_reads: list[set[int]] = [set() for _ in self.rules]
-        # By slot: for a step that has an instruction, a later one that may have none.
-        self.after: dict[str, dict[int, int]] = {}
+        # By slot, and by kind of instruction: for a taken step a later one that may be free.
+        self.after: dict[object, dict[int, int]] = {}
         # No rule keeps a read further from a write than that.
         reach = (1 + max(rule.steps or 0, rule.cycles or 0) for rule in target.hazards)
         self.most = max(reach, default=1)
@@ -226,25 +226,38 @@ class _Placing:
             for offset, op in group:
                 at = max(at, self._earliest(op, at + offset) - offset)
             at = self._free(group, at)
-            while not all(self._fits(op, at + offset) for offset, op in group):
-                at = self._free(group, at + 1)
+            while not all(self._tried(op, at + offset) for offset, op in group):
+                at = self._free(group, at)
             for offset, op in group:
                 self._put(op, at + offset)
         return [Step(tuple(op.instruction for op in s.ops)) for s in self.lines if s.ops]
 
+    def _tried(self, op: Op, at: int) -> bool:
+        """Whether ``op`` fits step ``at``; if not, its kind is not tried there again.
+
+        Lines only fill up. A later instruction of the kind that reads the very words of the line
+        might fit: that chance is given up.
+        """
+        if self._fits(op, at):
+            return True
+        self.after.setdefault(op.kind, {})[at] = at + 1
+        return False
+
     def _free(self, group: Group, at: int) -> int:
-        """Return the first step from ``at`` on at which all slots of the group are free."""
+        """Return the first step from ``at`` on that no map of ``after`` rules out."""
         settled = False
         while not settled:
             settled = True
             for offset, op in group:
-                after = self.after.setdefault(op.slot, {})
-                step = found = at + offset
-                while found in after:
-                    found = after[found]
-                while step != found:
-                    after[step], step = found, after[step]
-                if found > at + offset:
+                for key in (op.slot, op.kind):
+                    after = self.after.get(key)
+                    if after is None or at + offset not in after:
+                        continue
+                    step = found = at + offset
+                    while found in after:
+                        found = after[found]
+                    while step != found:
+                        after[step], step = found, after[step]
                     at, settled = found - offset, False
         return at
 
