@@ -61,7 +61,7 @@ class Hazard:
     """Steps or cycles that must lie between a writer and a reader of one memory.
 
     ``rule`` is ``port`` (any address) or ``data`` (the same words). ``writers`` and ``readers``
-    are issue slots; empty stands for any.
+    are issue slots; empty stands for any. ``source`` is the memory that the writer reads.
     """
 
     memories: frozenset[str]
@@ -70,11 +70,13 @@ class Hazard:
     cycles: int | None
     writers: frozenset[str] = frozenset()
     readers: frozenset[str] = frozenset()
+    source: str | None = None
 
-    def applies(self, memory: str, writer: str, reader: str) -> bool:
-        """Whether the rule speaks of this memory and these slots."""
+    def applies(self, memory: str, writer: str, reader: str, source: str | None = None) -> bool:
+        """Whether the rule speaks of this memory, these slots, a writer that reads ``source``."""
         return (
             memory in self.memories
+            and (self.source is None or source is None or self.source == source)
             and (not self.writers or writer in self.writers)
             and (not self.readers or reader in self.readers)
         )
@@ -141,6 +143,16 @@ class Target:
         """Long words that the size and the addresses of an MV are multiples of."""
         return self._ports["mv_unit"]
 
+    @property
+    def mv_block(self) -> int:
+        """Long words that an MV hands to one memory at a time."""
+        return self._ports["mv_block"]
+
+    @property
+    def l1b_pair(self) -> int:
+        """L1Bs that share a link to their L2BM."""
+        return self._ports["l1b_pair"]
+
     # -- transfers, hazards ------------------------------------------------------------------
 
     def transfer(self, mnemonic: str, form: str, **parameters: int) -> TransferMap:
@@ -166,10 +178,16 @@ class Target:
                 rule["cycles"],
                 frozenset(rule["writers"]),
                 frozenset(rule["readers"]),
+                rule["source"],
             )
             for rule in self.spec.hazards
             if rule["rule"] in ("port", "data")
         )
+
+    @cached_property
+    def shares(self) -> tuple[tuple[frozenset[str], int], ...]:
+        """Slots that drive one unit, and how many of them a line may use, of one precision."""
+        return tuple((frozenset(s["slots"]), int(s["limit"])) for s in self.spec.shares)
 
     @cached_property
     def mv_tags(self) -> range:

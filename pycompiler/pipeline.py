@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -69,10 +71,7 @@ def compile_onnx(
     overrides = _with_io_layouts(options, imported)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        (
-            "dtype",
-            lambda graph: plan_dtypes(graph, float_dtype=options.float_dtype, overrides=overrides),
-        ),
+        ("dtype", lambda graph: _dtypes(graph, target, options, overrides)),
         ("location", lambda graph: plan_locations(graph, overrides)),
         (
             "layout",
@@ -98,9 +97,11 @@ def compile_onnx(
             (list(nodes), side)
             for (_, side), nodes in groupby(graph.nodes, lambda n: (n.segment, n.side))
         ]
-        codes = [
-            _emit(nodes, graph, target) if side is Side.DEVICE else None for nodes, side in segments
-        ]
+        with _without_collection():
+            codes = [
+                _emit(nodes, graph, target) if side is Side.DEVICE else None
+                for nodes, side in segments
+            ]
     with report.running("assemble"):
         app = _make_app(graph, imported, segments, codes, target, report)
     vsm = _program_text(app)
@@ -122,6 +123,10 @@ def _with_io_layouts(options: Options, imported: ImportedModel) -> Overrides:
             if other != layout:
                 raise error("P0705", name=key, reason=f"`{name}` must have layout {other} too")
     return overrides
+
+
+def _dtypes(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
+    return plan_dtypes(graph, target, float_dtype=options.float_dtype, overrides=overrides)
 
 
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
@@ -165,6 +170,21 @@ def _callers_level() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     return level
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Hold the garbage collector: code is many small objects without cycles, half the time is its.
+
+    It goes on as before afterwards.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..layers.fragment import Fragment, Line, Move, Step
+from ..layers.fragment import Fragment, Instruction, Line, Move, Step
 from ..machine import Target
 from .hazards import Accesses, Tracker, accesses
+from .schedule import schedule
 from .text import Addresses, dram_operand, instruction_text, move_text
 
 _NOTHING = Accesses((), ())
@@ -70,6 +71,8 @@ class _Writer:
     read: int = 0
     written: int = 0
     busy: Counter[str] = field(default_factory=Counter)
+    #: by identity; the instruction is kept so that no other takes its place
+    texts: dict[int, tuple[Instruction, str]] = field(default_factory=dict)
 
     def nops(self, count: int) -> None:
         if count > 0:
@@ -95,12 +98,20 @@ class _Writer:
             self.wait(tag)
         self.nops(self.tracker.distance(touched))
         self.busy.update(instruction.slot for instruction in step.instructions)
-        texts = [instruction_text(i, self.addresses, self.target) for i in step.instructions]
+        texts = [self._text(i) for i in step.instructions]
         for tag in tags[-1:]:
             texts.append(f"wait i{tag:02x}")
             self.tracker.waited(tag)
         self.lines.append("; ".join(texts))
         self.tracker.issue_step(step, touched)
+
+    def _text(self, instruction: Instruction) -> str:
+        # Some instructions stand on many lines.
+        found = self.texts.get(id(instruction))
+        if found is None:
+            text = instruction_text(instruction, self.addresses, self.target)
+            found = self.texts[id(instruction)] = instruction, text
+        return found[1]
 
     def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
         for tag in tags:
@@ -131,7 +142,8 @@ def concatenate(
         read, written = writer.read, writer.written
         writer.busy = Counter()
         writer.lines.append(f"# {comment}")
-        for line in fragment.lines:
+        lines = fragment.lines if fragment.packed else schedule(fragment.lines, addresses, target)
+        for line in lines:
             writer.line(line)
         if node == fragments[-1][0]:
             for tag in list(writer.tracker.moves):

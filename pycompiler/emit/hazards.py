@@ -19,7 +19,8 @@ _ALL = (None, None)
 class Access:
     """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE.
 
-    ``unit`` is group and L2B of a memory above the PEs, None where all are meant.
+    ``unit`` is group and L2B of a memory above the PEs, None where all are meant. ``source`` is
+    the memory above the PEs that what is written comes from.
     """
 
     memory: str
@@ -28,6 +29,7 @@ class Access:
     high: int
     slot: str
     cycles: tuple[int, ...] = ()
+    source: str | None = None
 
     def touches(self, other: Access) -> bool:
         """Whether both touch a common long word."""
@@ -57,7 +59,7 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
     reads: list[Access] = []
     writes: list[Access] = []
 
-    def note(into: list[Access], operand: Operand, slot: str) -> None:
+    def note(into: list[Access], operand: Operand, slot: str, source: str | None = None) -> None:
         if isinstance(operand, PeOperand):
             start = base(operand.value, addresses)
             cycles = tuple(start + offset for offset in operand.offsets)
@@ -71,7 +73,7 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words
             unit = operand.group, operand.l2b
-            into.append(Access(operand.memory, unit, low, high, slot))
+            into.append(Access(operand.memory, unit, low, high, slot, (), source))
 
     if isinstance(line, Move):
         note(reads, line.source, "mv")
@@ -82,8 +84,10 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
                 note(reads, source, instruction.slot)
             if instruction.flush is not None:
                 note(reads, instruction.flush, instruction.slot)
+            blocks = (s.memory for s in instruction.sources if isinstance(s, BlockOperand))
+            origin = next(blocks, None)
             for destination in instruction.destinations:
-                note(writes, destination, instruction.slot)
+                note(writes, destination, instruction.slot, origin)
     return Accesses(tuple(reads), tuple(writes))
 
 
@@ -96,7 +100,7 @@ class Tracker:
     writes: dict[str, list[tuple[int, Access]]] = field(default_factory=dict)
     moves: dict[int, Accesses] = field(default_factory=dict)
     _last_tag: int | None = None
-    _known: dict[tuple[str, str, str], tuple[Hazard, ...]] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str | None, str], tuple[Hazard, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # After so many steps no rule reaches back to a write.
@@ -116,15 +120,17 @@ class Tracker:
         earliest = self.step
         for read in touched.reads:
             for at, write in self.writes.get(read.memory, []):
-                for rule in self._rules(read.memory, write.slot, read.slot):
+                for rule in self._rules(read.memory, write, read.slot):
                     earliest = max(earliest, self._earliest(rule, at, write, read))
         return earliest - self.step
 
-    def _rules(self, memory: str, writer: str, reader: str) -> tuple[Hazard, ...]:
-        key = memory, writer, reader
+    def _rules(self, memory: str, write: Access, reader: str) -> tuple[Hazard, ...]:
+        key = memory, write.slot, write.source, reader
         if key not in self._known:
             self._known[key] = tuple(
-                rule for rule in self.target.hazards if rule.applies(memory, writer, reader)
+                rule
+                for rule in self.target.hazards
+                if rule.applies(memory, write.slot, reader, write.source)
             )
         return self._known[key]
 

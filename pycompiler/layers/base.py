@@ -54,6 +54,8 @@ class Layer(ABC):
     error: str
     #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
     anchored: bool = False
+    #: whether an anchored layer wants a value that it reads twice in two layouts
+    apart: bool = False
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device; ``dtypes`` are those of its values."""

@@ -121,7 +121,8 @@ class Elementwise(Layer):
             _rows(graph.values[name], addresses[name], target) for name in distinct(node.inputs)
         ]
         results = _rows(out, np.arange(num_lw, dtype=np.int64), target)
-        return Fragment(tuple(emit(self._pipeline(node, graph, target), operands, results, target)))
+        lines = emit(self._pipeline(node, graph, target), operands, results, target)
+        return Fragment(tuple(lines), packed=True)
 
 
 @lru_cache(maxsize=1024)

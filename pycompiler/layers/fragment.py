@@ -105,9 +105,10 @@ Line = Step | Move
 
 @dataclass(frozen=True)
 class Fragment:
-    """The code of one node."""
+    """The code of one node. ``packed``: its lines are as full as they can be."""
 
     lines: tuple[Line, ...]
+    packed: bool = False
 
     @property
     def steps(self) -> int:

@@ -74,7 +74,7 @@ def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:
     words = transfer.words
     if transfer.form.startswith("dram"):
         source = BlockOperand("dram", transfer.source, words, value)
-        target = BlockOperand("l2bm", transfer.destination, words, l2b=l2b["dst_l2b"])
+        target = BlockOperand("l2bm", transfer.destination, words, l2b=l2b.get("dst_l2b"))
     else:
         source = BlockOperand("l2bm", transfer.source, words, l2b=l2b["src_l2b"])
         target = BlockOperand("dram", transfer.destination, words, value)

@@ -76,7 +76,11 @@ class TransferPlan:
         return len(self.chunks[0].dram) == 1
 
     def moves_down(self, chunk: Chunk) -> Iterator[Transfer]:
-        """DRAM to L2BM."""
+        """DRAM to L2BM: at once to the L2Bs of a group that hold the same."""
+        if self.shared_l2b and self.target.l2bs_per_group > 1:
+            start = chunk.dram[0]
+            yield Transfer("mv", "mvb2", "dram_to_l2bm", start, chunk.l2, words=chunk.l2_words)
+            return
         for l2b in range(self.target.l2bs_per_group):
             start = chunk.dram[l2b % len(chunk.dram)]
             yield _mv("dram_to_l2bm_parallel", start, chunk.l2, "dst_l2b", l2b, chunk.l2_words)

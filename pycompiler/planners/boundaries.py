@@ -61,17 +61,23 @@ def insert_switches(graph: MNGraph) -> MNGraph:
         if not is_anchored(node):
             work.nodes.append(node)
             continue
-        inputs: dict[str, str] = {}
-        for name in dict.fromkeys(n for n in node.inputs if n):
-            alone = name in graph.constants and uses[name] == 1 and name not in given
-            inputs[name] = name if alone else work.private(name)
+        inputs: list[str] = []
+        apart = LAYERS[node.op].apart
+        for position, name in enumerate(node.inputs):
+            before = node.inputs.index(name)
+            if not name or (before < position and not apart):
+                inputs.append(inputs[before] if name else name)
+                continue
+            once = uses[name] == 1 and (node.inputs.count(name) == 1 or not apart)
+            alone = name in graph.constants and once and name not in given
+            inputs.append(name if alone else work.private(name))
             if not alone:
-                work.nodes.append(work.switch(name, inputs[name], node))
+                work.nodes.append(work.switch(name, inputs[position], node))
         outputs = {name: work.private(name) for name in node.outputs if name}
         work.nodes.append(
             replace(
                 node,
-                inputs=tuple(inputs.get(name, name) for name in node.inputs),
+                inputs=tuple(inputs),
                 outputs=tuple(outputs.get(name, name) for name in node.outputs),
             )
         )

@@ -1,7 +1,8 @@
 """The dtype planner: which device dtype each value has.
 
 ``float`` keeps every element type and makes matrix products in single precision. ``mixed`` makes
-them of half words, rounded on the way into the MAU, and adds up singles.
+them of half words and adds up singles. What the host gives only to such products is rounded when
+it is packed; everything else on the way into the MAU, which gives the same bits.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
+from ..layers.products.roles import PRECISIONS, roles_of, takes_halves
+from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
 
 # The device's half has other fields than torch's 16-bit formats; a single holds both.
@@ -36,17 +39,22 @@ def device_dtype(elem: str) -> MNDtype:
     return _DEVICE.get(elem, MNDtype.UNKNOWN)
 
 
-def plan_dtypes(graph: MNGraph, *, float_dtype: str, overrides: Overrides | None = None) -> MNGraph:
+def plan_dtypes(
+    graph: MNGraph, target: Target, *, float_dtype: str, overrides: Overrides | None = None
+) -> MNGraph:
     """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``."""
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
     }
-    usual = "half" if float_dtype == "mixed" else "single"
 
     def chosen(node: MNNode) -> str:
         wanted = (overrides or {}).get(node.outputs[0], {}).get("dtype")
-        return usual if wanted is None else PRECISION_OF[MNDtype(wanted)]
+        if wanted is not None:
+            return PRECISION_OF[MNDtype(wanted)]
+        # A sum of few terms gains nothing from halves, and its error has nothing to vanish in.
+        short = roles_of(node, graph).k < PRECISIONS["half"].block(target)
+        return "half" if float_dtype == "mixed" and not short else "single"
 
     nodes = tuple(
         replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
@@ -54,4 +62,28 @@ def plan_dtypes(graph: MNGraph, *, float_dtype: str, overrides: Overrides | None
         else node
         for node in graph.nodes
     )
-    return graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
+    graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
+    found = _rounded_by_host(graph, target) - set(overrides or {})
+    return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
+
+
+def _rounded_by_host(graph: MNGraph, target: Target) -> set[str]:
+    """Return inputs and constants that only products of halves read, as factors.
+
+    A contracted axis must fill its blocks: padding of halves is not cleared on the device.
+    """
+    kept = {name for _, name in graph.outputs}
+    found = {
+        name
+        for name in (*graph.inputs, *graph.constants)
+        if graph.values[name].dtype is MNDtype.FLOAT and name not in kept
+    }
+    read: set[str] = set()
+    for node in graph.nodes:
+        factors: set[str] = set()
+        if node.side is Side.DEVICE and node.op in PRODUCTS and takes_halves(node, graph, target):
+            factors = set(node.inputs[:2])
+        found -= set(node.inputs) - factors
+        found -= set(node.inputs[2:])
+        read |= factors
+    return found & read

@@ -32,7 +32,7 @@ from pycompiler.scheduler.address import Block, pack, plan_addresses
 def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNGraph:
     outputs = [name for _, _, name in nodes]
     graph = import_onnx(model_of(nodes, inputs, outputs), target.name).graph
-    graph = plan_dtypes(plan_sides(graph, strict=True), float_dtype="float")
+    graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype="float")
     return plan_layouts(plan_locations(graph), target)
 
 

@@ -129,6 +129,16 @@ def test_gemm(mode: str, transposed: tuple[int, int], bias: tuple[int, ...] | No
     check(model, made, wanted.float().numpy(), limit, "mini", float_dtype=mode)
 
 
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("k", [1, 2, 3, 16])
+def test_a_bias_on_one_block_of_terms(mode: str, k: int) -> None:
+    made = values({"a": (5, k), "b": (k, 7), "c": (7,)}, k)
+    fixed = {name: made.pop(name) for name in "bc"}
+    wanted = made["a"].astype(np.float64) @ fixed["b"] + fixed["c"]
+    model = one_node("Gemm", {"a": (5, k)}, fixed)
+    check(model, made, wanted.astype(np.float32), 0.2, "mini", float_dtype=mode)
+
+
 def test_large_values_do_not_meet_what_padding_holds() -> None:
     # A quotient by zero in the padding of a contracted axis must not spoil the block.
     nodes = [
@@ -149,6 +159,24 @@ def test_large_values_do_not_meet_what_padding_holds() -> None:
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
     for mode, limit in (("float", 1e-4), ("mixed", 0.5)):
         check(model, inputs, wanted, limit, "mini", float_dtype=mode)
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_value_times_itself(mode: str, fixed: bool) -> None:
+    made = values({"a": (32, 32)}, 8)
+    wanted = made["a"].astype(np.float64) @ made["a"]
+    node = helper.make_node("MatMul", ["a", "a"], ["y0"], name="node")
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (32, 32)) for n in ("a", "y0")]
+    constants = [numpy_helper.from_array(made["a"], "a")] if fixed else []
+    inputs = [] if fixed else ports[:1]
+    graph = helper.make_graph([node], "g", inputs, ports[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    limit = 32 * bound * float(np.abs(made["a"]).max() ** 2)
+    given_values = {} if fixed else made
+    check(model, given_values, wanted.astype(np.float32), limit, "mini", float_dtype=mode)
 
 
 def test_a_product_refuses_other_layouts() -> None:

@@ -109,7 +109,7 @@ impl PySpec {
     }
 
     /// What must lie between a write and a read, a dict per rule: name, memories, writers and readers (issue slots; empty:
-    /// all), rule ("port", "data", "wait", "forward"), steps or cycles, evidence, doc.
+    /// all), source (the memory the writer reads; None: any), rule ("port", "data", "wait", "forward"), steps or cycles, evidence, doc.
     #[getter]
     fn hazards<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let rule = |h: &emu2::spec::Hazard| {
@@ -118,6 +118,7 @@ impl PySpec {
             dict.set_item("memories", &h.memories)?;
             dict.set_item("writers", &h.writers)?;
             dict.set_item("readers", &h.readers)?;
+            dict.set_item("source", &h.source)?;
             dict.set_item("rule", format!("{:?}", h.rule).to_lowercase())?;
             dict.set_item("steps", h.steps)?;
             dict.set_item("cycles", h.cycles)?;
@@ -126,6 +127,19 @@ impl PySpec {
             Ok(dict)
         };
         self.inner.hazards.iter().map(rule).collect()
+    }
+
+    /// Slots that drive one unit, a dict per unit: name, slots, limit (how many of them a line may use, of one precision).
+    #[getter]
+    fn shares<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let share = |s: &emu2::spec::Share| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", &s.name)?;
+            dict.set_item("slots", &s.slots)?;
+            dict.set_item("limit", s.limit)?;
+            Ok(dict)
+        };
+        self.inner.shares.iter().map(share).collect()
     }
 
     /// The smallest and the largest tag of an MV.

@@ -1,0 +1,81 @@
+"""How fast products are, next to the MAU's peak: rows for `make bench`.
+
+A row has name, value, bound, ratio (value / bound), target (least ratio) and met. Values and
+bounds are multiply-adds per cycle of the emulated machine; cycles are those of the cycle model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from pycompiler.layers.products.roles import PRECISIONS
+from pycompiler.machine import Target, load_target
+from pycompiler.options import parse_options
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+SIZE = 2048
+#: Name, which cycles count, least share of the peak.
+TARGETS = (
+    ("half GEMM, operands in LM", "node", 0.40),
+    ("half GEMM, from and to DRAM", "program", 0.20),
+)
+
+
+def peak(target: Target) -> int:
+    """Return the multiply-adds of halves per cycle: a matrix and a vector in every MAB."""
+    kind = PRECISIONS["half"]
+    mabs = int(np.prod(target.pe_shape)) // target.counts["pe"]
+    return mabs * kind.rows(target) * kind.block(target)
+
+
+def compiled(size: int, machine: str) -> dict[str, Any]:
+    """Return the report of a product of two square matrices."""
+    shape = (size, size)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["a", "b"], ["y"], name="product")],
+        "gemm",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "ab"],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+    )
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    options = {"float_dtype": "mixed", "strict": True}
+    report = Report(machine, options)
+    compile_onnx(model, load_target(machine), parse_options(options), report)
+    return report.data
+
+
+def rows(size: int = SIZE, machine: str = "mncore2") -> list[dict[str, Any]]:
+    """Return the rows. Compiles once, some seconds; nothing runs on the emulator."""
+    target, data = load_target(machine), compiled(size, machine)
+    steps = next(row["steps"] for row in data["nodes"] if row["op"] == "MatMul")
+    cycles = {"node": target.cycles * steps, "program": data["cycles"]}
+    bound = peak(target)
+    out = []
+    for name, which, least in TARGETS:
+        value = size**3 / cycles[which]
+        ratio = value / bound
+        out.append(
+            {
+                "name": f"{name}, {size}x{size}x{size}",
+                "value": value,
+                "bound": bound,
+                "ratio": ratio,
+                "target": least,
+                "met": ratio >= least,
+            }
+        )
+    return out
+
+
+if __name__ == "__main__":
+    for row in rows():
+        print(
+            f"{row['name']}: {row['value']:.0f} of {row['bound']} multiply-adds per cycle,"
+            f" {row['ratio']:.1%} (at least {row['target']:.0%}: {'yes' if row['met'] else 'no'})"
+        )

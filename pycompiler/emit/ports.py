@@ -1,0 +1,247 @@
+"""What an instruction occupies in a line, and which instructions a line may hold together.
+
+The rules of parallel issue: one instruction per slot, shares of slots that drive one unit, one
+port per PE memory and direction, one mask length. The assembler checks every line again.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+from ..layers.fragment import BlockOperand, Instruction, Operand, PeOperand, Special
+from ..machine import WORDS_PER_LONG, Target
+from .text import Addresses, base
+
+#: Which slot fills a forwarding path (or the turnaround register).
+_GIVERS = {"aluf": "alu", "mauf": "mau", "lbf": "l1bm", "mreadf": "mread", "lbi": "l1bm"}
+_BANKS = {"x": "mx", "y": "my"}
+_MATRIX = re.compile(r"l{0,2}([xy])\d*$")
+_ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
+_PATTERN = re.compile(r"(ll)?[01]+$")
+#: Long words of L1BM and L2BM that are told apart.
+_GRANULE = 16  # not a size of the machine
+_PLACES = 32  # bits for a place of one memory
+
+Place = int  # memory and long word (or granule), in one number
+#: The words of each cycle, as the rule of equal reads compares them.
+Words = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access: ``words`` per cycle, and every place with the cycle that touches it."""
+
+    memory: str
+    words: Words
+    places: tuple[tuple[Place, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An instruction and what it needs."""
+
+    instruction: Instruction
+    slot: str
+    precision: str
+    reads: tuple[Touch, ...]
+    writes: tuple[Touch, ...]
+    #: slots whose last result it reads by forwarding
+    takes: frozenset[str]
+    #: length of the masks, None if it has none
+    masks: str | None
+    flushes: bool
+    immediate: bool
+    #: a transfer's source memory
+    source: str | None
+    #: a vector product: its second operand shares a port with the matrix write
+    vector: bool
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """All that decides about ports but the words."""
+        own = self.slot, self.precision, self.masks, self.flushes, self.immediate, self.vector
+        return *own, self.source, self.memories
+
+    @cached_property
+    def memories(self) -> tuple[tuple[str, bool], ...]:
+        """The memories it touches, and whether it writes them."""
+        reads = ((touch.memory, False) for touch in self.reads)
+        return (*reads, *((touch.memory, True) for touch in self.writes))
+
+
+def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
+    """Return what ``instruction`` needs."""
+    reads: list[Touch] = []
+    writes: list[Touch] = []
+    takes: set[str] = set()
+    lengths: set[str] = set()
+
+    def masked(text: str) -> None:
+        for length, entry in _ENTRY.findall(text):
+            reads.append(_entry(int(entry), target))
+            lengths.add(length or "l")
+        pattern = _PATTERN.match(text)
+        if pattern:
+            lengths.add(pattern.group(1) or "l")
+
+    def note(operand: Operand, into: list[Touch]) -> None:
+        if isinstance(operand, (PeOperand, Special)) and operand.mask:
+            masked(operand.mask)
+        if isinstance(operand, PeOperand):
+            into.append(_pe(operand, addresses))
+        elif isinstance(operand, BlockOperand):
+            into.append(_block(operand, addresses))
+        elif isinstance(operand, Special):
+            matrix = _MATRIX.match(operand.name)
+            if operand.name in _GIVERS and into is reads:
+                takes.add(_GIVERS[operand.name])
+            elif matrix:
+                bank = _BANKS[matrix.group(1)]
+                into.append(Touch(bank, (), ((_number(bank), 0),)))
+            elif operand.name.startswith("omr"):
+                into.append(_entry(int(operand.name[3:]), target))
+
+    for operand in instruction.sources:
+        note(operand, reads)
+    for operand in instruction.destinations:
+        note(operand, writes)
+    flushed = "/" in instruction.mnemonic and "mr" in instruction.mnemonic.split("/", 1)[1]
+    if flushed:
+        masked(instruction.mnemonic.split("/", 1)[1])
+    if instruction.flush is not None:
+        reads.append(_pe(instruction.flush, addresses))
+        lengths.add("l")
+        flushed = True
+    blocks = [s for s in instruction.sources if isinstance(s, BlockOperand)]
+    return Op(
+        instruction,
+        instruction.slot,
+        instruction.mnemonic[0],
+        tuple(reads),
+        tuple(writes),
+        frozenset(takes),
+        max(lengths, default=None),
+        flushed,
+        instruction.mnemonic.startswith("imm"),
+        blocks[0].memory if blocks else None,
+        instruction.slot == "mau" and instruction.mnemonic[1:5] in ("vfma", "vmul"),
+    )
+
+
+def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
+    start = base(operand.value, addresses)
+    wide = max(1, operand.words // WORDS_PER_LONG)
+    at = tuple(start + offset for offset in operand.offsets)
+    words = (at, operand.words, operand.word)
+    first = _number(operand.memory)
+    if wide == 1:
+        return Touch(operand.memory, words, tuple((first + w, c) for c, w in enumerate(at)))
+    places = tuple((first + w + extra, c) for c, w in enumerate(at) for extra in range(wide))
+    return Touch(operand.memory, words, places)
+
+
+def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
+    start = base(operand.value, addresses) + operand.offset
+    first = _number(operand.memory)
+    granules = range(start // _GRANULE, (start + operand.words - 1) // _GRANULE + 1)
+    return Touch(operand.memory, (), tuple((first + g, 0) for g in granules))
+
+
+@cache
+def _number(memory: str) -> int:
+    """Return the number of the memory's first place."""
+    return zlib.crc32(memory.encode()) << _PLACES
+
+
+def _entry(number: int, target: Target) -> Touch:
+    first = number * target.cycles
+    at = tuple(range(first, first + target.cycles))
+    first_place = _number("omr")
+    return Touch("omr", (at, WORDS_PER_LONG, None), tuple((first_place + a, 0) for a in at))
+
+
+@dataclass
+class LineState:
+    """What the instructions of a line occupy."""
+
+    ops: list[Op] = field(default_factory=list)
+    slots: dict[str, Op] = field(default_factory=dict)
+    reads: dict[str, Words] = field(default_factory=dict)
+    writes: dict[str, Words] = field(default_factory=dict)
+    masks: str | None = None
+    flushes: bool = False
+
+    def add(self, op: Op) -> None:
+        """Put ``op`` on the line."""
+        self.ops.append(op)
+        self.slots[op.slot] = op
+        self.reads.update((touch.memory, touch.words) for touch in op.reads)
+        self.writes.update((touch.memory, touch.words) for touch in op.writes)
+        self.masks = op.masks or self.masks
+        self.flushes |= op.flushes
+
+
+class Ports:
+    """The rules of one machine."""
+
+    def __init__(self, target: Target):
+        self._shares = target.shares
+        self._above = frozenset({"l1bm", "l2bm"})
+        self._banks = frozenset(_BANKS.values())
+        #: memories whose reads and writes of a line must meet the same words
+        self._single = frozenset(
+            memory for rule in target.hazards if rule.rule == "port" for memory in rule.memories
+        )
+
+    def fits(self, op: Op, line: LineState) -> bool:
+        """Whether ``op`` may join the line."""
+        if op.slot in line.slots:
+            return False
+        if op.masks and line.masks and op.masks != line.masks:
+            return False
+        if op.flushes and line.flushes:
+            return False
+        return self._room(op, line) and self._shared(op, line)
+
+    def _room(self, op: Op, line: LineState) -> bool:
+        for touch in op.reads:
+            memory = touch.memory
+            if memory in self._banks:
+                if memory in line.reads or memory in line.writes:
+                    return False
+            elif memory not in self._above:
+                words = touch.words
+                if line.reads.get(memory, words) != words:
+                    return False
+                if memory in self._single and line.writes.get(memory, words) != words:
+                    return False
+        for touch in op.writes:
+            memory = touch.memory
+            if memory in self._banks:
+                if memory in line.reads or memory in line.writes:
+                    return False
+            elif memory not in self._above:
+                if memory in line.writes:
+                    return False
+                words = touch.words
+                if memory in self._single and line.reads.get(memory, words) != words:
+                    return False
+        return True
+
+    def _shared(self, op: Op, line: LineState) -> bool:
+        others = line.slots
+        for slots, limit in self._shares:
+            if op.slot in slots:
+                using = [others[slot] for slot in slots if slot in others]
+                if len(using) >= limit or any(o.precision != op.precision for o in using):
+                    return False
+        return all(_together(op, o) and _together(o, op) for o in line.ops)
+
+
+def _together(one: Op, other: Op) -> bool:
+    if one.vector and other.slot == "mwrite":
+        return False
+    return not one.immediate or all(t.memory != "lm0" for t in (*other.reads, *other.writes))

@@ -1,0 +1,103 @@
+"""Which schedule and which layouts a product gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...graph.digits import agrees, primes
+from ...graph.graph import MNGraph, MNNode
+from ...graph.layout import Layout, Level
+from ...machine import Target
+from ..transfer_plan import plan_transfer
+from . import resident, streamed
+from .layouts import UnitDigit, fits, kept_units, operand_layouts, spread_units
+from .roles import precision_of, roles_of
+from .route import shares
+
+
+def choose_layouts(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> dict[str, Layout]:
+    """Return the layouts of the operands that take the fewest cycles, of those that fit LM.
+
+    ``hints`` are the layouts inputs have; what agrees with them need not be brought.
+    """
+    roles, kind = roles_of(node, graph), precision_of(node)
+    shapes = {name: graph.values[name].shape for name in node.inputs if name}
+    spread = spread_units(roles, kind, target, kept_units(roles, node, hints, shapes))
+    held = operand_layouts(node, graph, spread, target)
+    found: list[tuple[int, dict[str, Layout]]] = []
+
+    def add(layouts: dict[str, Layout], steps: int) -> None:
+        cycles = target.cycles * steps + _bring(node, graph, layouts, hints, target)
+        found.append((cycles, layouts))
+
+    if fits(node, held, target):
+        add(held, resident.cost(node, _with(graph, held), target))
+    if streamed.suits(node, graph, target):
+        for split in _splits(node, graph, target):
+            shape = streamed.shape_of(node, graph, split, target)
+            if streamed.rows_at_once(shape, kind, target):
+                layouts = streamed.layouts(node, graph, split, target)
+                if _room(node, layouts, target):
+                    add(layouts, streamed.steps_of(shape, split.share, node, graph, target))
+    if found:
+        return min(found, key=lambda one: one[0])[1]
+    # Shares that are too large: L1Bs take parts of the contracted axis, and add up.
+    other = spread_units(roles, kind, target, None, contracted=True)
+    if other.k:
+        contracted = operand_layouts(node, graph, other, target)
+        if fits(node, contracted, target):
+            return contracted
+    return held
+
+
+def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
+    values = {n: replace(graph.values[n], layout=layout) for n, layout in layouts.items()}
+    return graph.with_values(values)
+
+
+def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.Split]:
+    """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs."""
+    roles = roles_of(node, graph)
+    sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
+    along = max(sizes, key=lambda axis: sizes[axis])
+    mabs, l1bs, l2bs = (
+        [(level, stride, size) for stride, size in primes(target.level_range[level.value])]
+        for level in (Level.MAB, Level.L1B, Level.L2B)
+    )
+    for share in shares(target):
+        low = [digit for digit in l1bs if digit[1] < share]
+        high = [digit for digit in l1bs if digit[1] >= share]
+        for count in range(len(l2bs) + 1):
+            n: list[UnitDigit] = [*mabs, *low, *l2bs[:count]]
+            yield streamed.Split(along, tuple(n), (*high, *l2bs[count:]))
+
+
+def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
+    """Whether the matrix fits LM1, and all else LM0."""
+    words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
+    matrix = words.pop(node.inputs[1])
+    return matrix <= target.words("lm1") and sum(words.values()) <= target.words("lm0")
+
+
+def _bring(
+    node: MNNode,
+    graph: MNGraph,
+    layouts: Mapping[str, Layout],
+    hints: Mapping[str, Layout],
+    target: Target,
+) -> int:
+    """Estimate the cycles that bring the operands from DRAM."""
+    total = 0
+    for name in dict.fromkeys(node.inputs[:2]):
+        value, layout = graph.values[name], layouts[name]
+        if name in hints and agrees(hints[name], layout, value.shape, value.dtype, target):
+            continue
+        plan = plan_transfer(layout, target)
+        below = target.transfer(plan.to_l1, "down").destination_words
+        steps = sum(chunk.lm_steps + chunk.l1_words // below for chunk in plan.chunks)
+        # guess: a DRAM gives as many long words a cycle as an MV's block has
+        total += max(plan.dram_words // target.mv_block, target.cycles * steps)
+    return total

@@ -1,0 +1,265 @@
+"""Layouts of a product's operands: unit digits for batch, rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from ...graph.digits import Part, all_ranges, parts, primes
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNNode
+from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
+from .roles import Precision, Roles, bias_of, precision_of, roles_of
+
+UnitDigit = tuple[Level, int, int]  # level, stride, size
+SubDigit = tuple[int, Level, int]  # size, level, stride
+
+
+@dataclass
+class Spread:
+    """Unit digits of batch axes, n and m, minor first."""
+
+    batch: list[list[UnitDigit]]
+    n: list[UnitDigit]
+    m: list[UnitDigit]
+    #: all L1Bs or none
+    k: list[UnitDigit] = field(default_factory=list)
+
+
+def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
+    """Whether the vectors fit LM0, and the rest LM1."""
+    words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
+    others = sum(size for name, size in words.items() if name != node.inputs[0])
+    return words[node.inputs[0]] <= target.words("lm0") and others <= target.words("lm1")
+
+
+def kept_units(
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
+) -> Spread:
+    """Return the unit digits that the batch axes and m of the first operand have already."""
+    name = node.inputs[0]
+    out = Spread([[] for _ in roles.batch], [], [])
+    if name not in hints:
+        return out
+    found = parts(hints[name], shapes[name])
+
+    def units(axis: int | None) -> list[UnitDigit]:
+        if axis is None:
+            return []
+        # Only the uppermost digits may be on units: what is below them is one run in Addr.
+        kept: list[UnitDigit] = []
+        for part in found[axis]:
+            if part.level in (Level.L2B, Level.L1B, Level.MAB):
+                kept += [(part.level, part.stride * s, f) for s, f in primes(_even(part))]
+        return kept
+
+    out.batch = [units(axis) for axis in roles.a[0]]
+    out.m = [digit for digit in units(roles.a[1]) if digit[0] is not Level.MAB]
+    return out
+
+
+def _even(part: Part) -> int:
+    """Return the size of a part, made whole if the axis cuts it short."""
+    size = 1
+    while size < part.size:
+        size *= 2
+    return size
+
+
+def spread_units(
+    roles: Roles,
+    kind: Precision,
+    target: Target,
+    kept: Spread | None,
+    contracted: bool = False,
+) -> Spread:
+    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; ``contracted`` gives L1Bs to k."""
+    free: list[UnitDigit] = [
+        (level, stride, size)
+        for level in (Level.MAB, Level.L1B, Level.L2B)
+        for stride, size in primes(target.level_range[level.value])
+    ]
+    out = Spread([[] for _ in roles.batch], [], [])
+
+    def rest(size: int, digits: list[UnitDigit]) -> int:
+        return -(-size // prod(d[2] for d in digits))
+
+    def take(into: list[UnitDigit], size: int, wanted: Sequence[UnitDigit], least: int) -> None:
+        for digit in wanted:
+            if digit in free and rest(size, into) > least:
+                into.append(digit)
+                free.remove(digit)
+
+    if contracted:
+        packed = kind.packed(target)
+        own = [digit for digit in free if digit[0] is Level.L1B]
+        if roles.k % (packed * prod(digit[2] for digit in own)) == 0:
+            out.k = own
+            free = [digit for digit in free if digit not in own]
+    for axis, size in enumerate(roles.batch if kept is not None else ()):
+        assert kept is not None
+        take(out.batch[axis], size, kept.batch[axis], 1)
+    if kept is not None:
+        take(out.m, roles.m, kept.m, target.cycles)
+    blocks = -(-roles.n // kind.rows(target))
+    take(out.n, blocks, [digit for digit in free if not out.k or digit[0] is Level.MAB], 1)
+    # Whole outer levels are left for batch and m: L2Bs first.
+    for axis in reversed(range(len(roles.batch))):
+        take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
+    take(out.m, roles.m, list(reversed(free)), target.cycles)
+    return out
+
+
+def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubDigit]:
+    """Return the digits of the contracted axis that lie across the words and PEs of a vector."""
+    packed = (dtype.words_per_long, Level.W, 1)
+    across = (target.counts["pe"], Level.PE, 1)
+    long = kind.words // dtype.words_per_long
+    return [packed, (long, Level.ADDR, 0), across] if long > 1 else [packed, across]
+
+
+def result_digits(kind: Precision, target: Target) -> list[SubDigit]:
+    """Return the digits of the columns that lie across the words and PEs of a result."""
+    pes = target.counts["pe"]
+    return [(WORDS_PER_LONG, Level.W, 1), (kind.result, Level.ADDR, 0), (pes, Level.PE, 1)]
+
+
+def operand_layouts(
+    node: MNNode, graph: MNGraph, spread: Spread, target: Target
+) -> dict[str, Layout]:
+    """Return the layouts that go with a spread."""
+    roles, kind = roles_of(node, graph), precision_of(node)
+    over = prod(digit[2] for digit in spread.k)
+    rows = kind.rows(target)
+
+    def contracted(name: str) -> list[SubDigit]:
+        blocks = -(-roles.k // (kind.packed(target) * over))
+        inner = inner_digits(kind, graph.values[name].dtype, target)
+        return [*inner, (blocks, Level.ADDR, 0), *units_of(spread.k)]
+
+    def outer(size: int, digits: Sequence[UnitDigit], step: int) -> list[SubDigit]:
+        spread_over = prod(d[2] for d in digits)
+        return [(-(-size // (step * spread_over)), Level.ADDR, 0), *units_of(digits)]
+
+    n_c = [*result_digits(kind, target), *outer(roles.n, spread.n, rows)]
+    n_b = [(rows, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
+    m = outer(roles.m, spread.m, 1)
+    batch = [outer(size, spread.batch[i], 1) for i, size in enumerate(roles.batch)]
+
+    def made(name: str, subs: dict[int, list[SubDigit]], order: list[int]) -> Layout:
+        value = graph.values[name]
+        return lay_out(len(value.shape), subs, order, value.dtype, target)
+
+    a, b, c = roles.a, roles.b, roles.c
+    one, other, out = node.inputs[0], node.inputs[1], node.outputs[0]
+    subs_a = {axis: batch[i] for i, axis in enumerate(a[0]) if axis is not None}
+    subs_a[a[2]] = contracted(one)
+    subs_b = {axis: batch[i] for i, axis in enumerate(b[0]) if axis is not None}
+    subs_b[b[1]] = contracted(other)
+    subs_c = {axis: batch[i] for i, axis in enumerate(c[0])}
+    if a[1] is not None:
+        subs_a[a[1]] = m
+    if b[2] is not None:
+        subs_b[b[2]] = n_b
+    if c[1] is not None:
+        subs_c[c[1]] = m
+    if c[2] is not None:
+        subs_c[c[2]] = n_c
+    found = {
+        one: made(one, subs_a, [a[2], *subs_a]),
+        out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *subs_c]),
+    }
+    if other != one:
+        # Rows of halves lie side by side: two of them are written into the register at once.
+        first = b[1] if b[2] is None or graph.values[other].dtype is not MNDtype.HALF else b[2]
+        found[other] = made(other, subs_b, [first, *subs_b])
+    bias = bias_of(node)
+    if bias is not None:
+        axis = len(graph.values[bias].shape) - 1
+        found[bias] = made(bias, {axis: n_c}, [axis])
+    return found
+
+
+def units_of(digits: Sequence[UnitDigit]) -> list[SubDigit]:
+    """Return unit digits as digits of an axis."""
+    return [(size, level, stride) for level, stride, size in digits]
+
+
+def lay_out(
+    rank: int,
+    subs: Mapping[int, Sequence[SubDigit]],
+    order: Sequence[int],
+    dtype: MNDtype,
+    target: Target,
+) -> Layout:
+    """Lay out axes given minor first; the rest is copied.
+
+    Addr digits of stride 0 get theirs in ``order``, after those before them.
+    """
+    axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]
+    stride, done = 1, set()
+    used: dict[Level, list[tuple[int, int]]] = {}
+    for axis in order:
+        if axis in done:
+            continue
+        done.add(axis)
+        out: list[SubAxis] = []
+        for size, level, step in subs[axis]:
+            if size <= 1:
+                continue
+            if level is Level.ADDR:
+                if not step:
+                    step, stride = stride, stride * size
+            else:
+                used.setdefault(level, []).extend((step * s, f) for s, f in primes(size))
+            last = out[-1] if out else None
+            if last and last.level is level and last.stride * last.size == step:
+                out[-1] = SubAxis(last.size * size, level, last.stride)
+            else:
+                out.append(SubAxis(size, level, step))
+        axes[axis] = tuple(reversed(out))
+    copies: list[Broadcast] = []
+    ranges = all_ranges(target.level_range, dtype)
+    for level in (Level.W, *reversed(UNIT_LEVELS)):
+        digits = primes(ranges[level])
+        free = [d for d in digits if d not in used.get(level, [])]
+        if len(free) == len(digits):
+            copies.append(Broadcast(level))
+        else:
+            copies += [Broadcast(level, size, step) for step, size in free]
+    return Layout(tuple(axes), tuple(copies))
+
+
+def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout] | None:
+    """Return the layouts of all operands that go with the result's; None if there are none.
+
+    The operands' own may differ in digits that no index meets.
+    """
+    roles = roles_of(node, graph)
+    spread = Spread([[] for _ in roles.batch], [], [])
+
+    def units(name: str, axis: int | None) -> list[UnitDigit]:
+        return unit_digits(layout_of(graph.values[name]), axis)
+
+    out = node.outputs[0]
+    spread.batch = [units(out, axis) for axis in roles.c[0]]
+    spread.m, spread.n = units(out, roles.c[1]), units(out, roles.c[2])
+    spread.k = units(node.inputs[0], roles.a[2])
+    if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
+        return None
+    return operand_layouts(node, graph, spread, target)
+
+
+def unit_digits(layout: Layout, axis: int | None) -> list[UnitDigit]:
+    """Return the digits that an axis has on MABs, L1Bs and L2Bs, minor first."""
+    if axis is None:
+        return []
+    return [
+        (s.level, s.stride * stride, size)
+        for s in reversed(layout.axes[axis])
+        if s.level in (Level.MAB, Level.L1B, Level.L2B)
+        for stride, size in primes(s.size)
+    ]

@@ -1,0 +1,284 @@
+"""The schedule for operands that every MAB holds: vectors and matrix both come from LM.
+
+Block float is made by the ALU while the MAU works on what the ALU made a step before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from ...graph.graph import MNGraph, MNNode, MNValue
+from ...graph.layout import Layout, Level, SubAxis
+from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
+from ..fragment import Instruction, Line, Operand, PeOperand, Special, Step
+from ..switch.masks import UnitMasks
+from ..switch.sums import sum_l1bs
+from .layouts import wanted_layouts
+from .roles import Precision, bias_of, precision_of, roles_of
+from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, vector_operand
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a PE does: addresses in long words.
+
+    ``batches`` pairs the addresses of a batch index in A, B, C. ``vectors``: of each m in A and C.
+    ``tiles``: of each block of rows in B, C and the bias. ``sums``: of each group of the
+    contracted axis in A and B, which word, and how many PEs hold elements of it. ``row`` is the
+    distance of rows in B, ``width`` how many words a result takes.
+    """
+
+    batches: tuple[tuple[int, int, int], ...]
+    vectors: tuple[tuple[int, int], ...]
+    tiles: tuple[tuple[int, int, int], ...]
+    sums: tuple[tuple[int, int, int, int], ...]
+    row: int
+    width: int
+
+
+@lru_cache(maxsize=256)
+def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
+    """Return the addresses of the Addr digits of an axis from weight ``skip`` on, minor first."""
+    out, weight = [0], 1
+    for sub in reversed(subs):
+        below = max(1, min(sub.size, skip // weight))
+        if sub.level is Level.ADDR:
+            digits = range(0, sub.size, below)
+            out = [at + digit * sub.stride for digit in digits for at in out]
+        weight *= sub.size
+    return tuple(out)
+
+
+def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
+    """Return what a PE does."""
+    roles, kind = roles_of(node, graph), precision_of(node)
+    layouts = wanted_layouts(node, graph, target)
+    assert layouts is not None
+    a, b, c = (layouts[name] for name in (*node.inputs[:2], node.outputs[0]))
+    rows = kind.rows(target)
+    over = _l1bs(a.axes[roles.a[2]])
+
+    def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
+        return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
+
+    batch: list[list[tuple[int, int, int]]] = []
+    # Where the matrix is the same for all of a batch axis, that axis is more vectors.
+    more: list[list[tuple[int, int, int]]] = []
+    for index, axis in enumerate(roles.c[0]):
+        own = along(c, axis)
+        one, other = (
+            along(x, side[index]) if side[index] is not None else (0,) * len(own)
+            for x, side in ((a, roles.a[0]), (b, roles.b[0]))
+        )
+        shared = roles.b[0][index] is None
+        (more if shared else batch).append(list(zip(one, other, own, strict=True)))
+    m_a, m_c = along(a, roles.a[1]), along(c, roles.c[1])
+    more.append([(one, 0, own) for one, own in zip(m_a, m_c, strict=True)])
+    batches = _sums_of(batch)
+    n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
+    bias = (0,) * len(n_c)
+    added = bias_of(node)
+    if added is not None:
+        bias = _axis_addresses(layouts[added].axes[-1], rows)
+    first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
+    return _Work(
+        tuple(batches),
+        tuple((one, own) for one, _, own in _sums_of(more)),
+        tuple(zip(n_b, n_c, bias, strict=True)),
+        tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target)),
+        first[1] - first[0] if len(first) > 1 else 0,
+        # Without an axis for the rows all of them are equal, and one long word holds them.
+        WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
+    )
+
+
+def _l1bs(axis: Sequence[SubAxis]) -> int:
+    """Return over how many L1Bs an axis lies."""
+    return prod(sub.size for sub in axis if sub.level is Level.L1B)
+
+
+def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, int, int]]:
+    """Return the addresses of all combinations of indices."""
+    return [
+        (sum(c[0] for c in chosen), sum(c[1] for c in chosen), sum(c[2] for c in chosen))
+        for chosen in product(*axes)
+    ]
+
+
+def _sums(
+    a: tuple[SubAxis, ...], b: tuple[SubAxis, ...], size: int, kind: Precision, target: Target
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the groups of the contracted axis: addresses, word, PEs with elements."""
+    pes = target.counts["pe"]
+    packed = kind.packed(target)
+    one, other = (_axis_addresses(s, packed) for s in (a, b))
+    for block, (in_a, in_b) in enumerate(zip(one, other, strict=True)):
+        left = min(packed, size - block * packed)
+        if kind.words >= WORDS_PER_LONG:
+            yield in_a, in_b, 0, left
+            continue
+        for word in range(WORDS_PER_LONG):
+            # Elements run over words first, then over PEs.
+            count = -(-(left - word) // WORDS_PER_LONG)
+            if count > 0:
+                yield in_a, in_b, word, min(count, pes)
+
+
+def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
+    """Count about the steps."""
+    work, kind = work_of(node, graph, target), precision_of(node)
+    per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
+    vectors = -(-len(work.vectors) // target.cycles)
+    return len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
+
+
+def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+    """Yield the code."""
+    work, kind = work_of(node, graph, target), precision_of(node)
+    one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
+    name = bias_of(node)
+    bias = None if name is None else graph.values[name]
+    apart = _l1bs(layout_of(one).axes[roles_of(node, graph).a[2]]) > 1
+    fused = None if apart else bias
+    masks = UnitMasks("subpeid", target)
+    most = target.words("grf0") // kind.result // target.cycles * target.cycles
+    for batch in work.batches:
+        for start in range(0, len(work.vectors), most):
+            vectors = work.vectors[start : start + most]
+            for tile in work.tiles:
+                yield from _tile(
+                    kind, work, batch, vectors, tile, (one, other, out, fused), masks, target
+                )
+    if apart:
+        rows = {
+            at_c + c + tile[1] + part: tile[2] + part
+            for _, _, at_c in work.batches
+            for _, c in work.vectors
+            for tile in work.tiles
+            for part in range(kind.result)
+        }
+        yield from sum_l1bs(out, bias, rows, target)
+
+
+def _tile(
+    kind: Precision,
+    work: _Work,
+    batch: tuple[int, int, int],
+    vectors: Sequence[tuple[int, int]],
+    tile: tuple[int, int, int],
+    values: tuple[MNValue, MNValue, MNValue, MNValue | None],
+    masks: UnitMasks,
+    target: Target,
+) -> Iterator[Line]:
+    """Make the results of one block of rows for all vectors."""
+    one, other, out, bias = values
+    cycles = target.cycles
+    at_a, at_b, at_c = batch
+    padded = [*vectors, *[vectors[-1]] * (-len(vectors) % cycles)]
+    groups = [padded[i : i + cycles] for i in range(0, len(padded), cycles)]
+    width = WORDS_PER_LONG * kind.result
+    for number, (sum_a, sum_b, word, count) in enumerate(work.sums):
+        bank = "xy"[number % 2]
+        last, first = number == len(work.sums) - 1, number == 0
+        at = at_b + tile[0] + sum_b
+        lines = tile_pairs(kind, other, at, work.row, bank, target, word)
+        copies: list[Step] = []
+        for index, group in enumerate(groups):
+            words = tuple(at_a + a + sum_a for a, _ in group)
+            register = PeOperand(
+                "grf0",
+                tuple((index * cycles + c) * kind.result for c in range(cycles)),
+                words=width,
+            )
+            goal_words = tuple(at_c + c + tile[1] for _, c in group)
+            goal: Operand = register
+            if last:
+                goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
+                if first and bias is not None:
+                    # What is added lies where the result goes, and that memory has one port.
+                    part = replace(register, words=work.width)
+                    copies.append(Step((Instruction("alu", "lpassa", (part,), (goal,)),)))
+                    goal = register
+            sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
+            if not first:
+                sources += (register,)
+            elif bias is not None:
+                words_bias = (tile[2],) * cycles
+                sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
+            name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
+            source = vector_operand(kind, one, words, word)
+            lines.append((source, Instruction("mau", name, sources, (goal,))))
+        yield from _pipelined(lines, kind, count, masks, target)
+        yield from copies
+
+
+def _pipelined(
+    lines: Sequence[Pair],
+    kind: Precision,
+    count: int,
+    masks: UnitMasks,
+    target: Target,
+) -> Iterator[Line]:
+    """Convert what the next instruction needs while this one runs."""
+    if count == kind.block(target):
+        before: Instruction | None = None
+        for source, instruction in lines:
+            made = convert(kind, source)
+            yield Step((made,) if before is None else (before, made))
+            before = instruction
+        if before is not None:
+            yield Step((before,))
+        return
+    # Some elements are padding: what stands there must not reach a block.
+    steps: list[Step] = []
+    if kind.words >= WORDS_PER_LONG:
+        yield from _half_tail(lines, kind, count, masks, target)
+        return
+    mask = masks.use((1 << count) - 1, steps)
+    yield from steps
+    for source, instruction in lines:
+        yield Step((Instruction("alu", f"ipassa/{mask}", (source,), NOWHERE),))
+        yield Step((convert(kind, Special("aluf")),))
+        yield Step((instruction,))
+
+
+def _half_tail(
+    lines: Sequence[Pair],
+    kind: Precision,
+    count: int,
+    masks: UnitMasks,
+    target: Target,
+) -> Iterator[Line]:
+    """Clear the singles behind element ``count``: whole PEs, then words of the one it ends in."""
+    whole, within = divmod(count, kind.words)
+    for source, instruction in lines:
+        total = PeOperand("grf1", tuple(range(0, kind.long * target.cycles, kind.long)), words=4)
+        yield Step((Instruction("alu", "zero", (), (total,)),))
+        for word in range(kind.words):
+            units = whole + (word < within)
+            if units == 0:
+                continue
+            steps: list[Step] = []
+            mask = masks.use((1 << units) - 1, steps)
+            yield from steps
+            here = PeOperand(
+                source.memory,
+                tuple(at + word // WORDS_PER_LONG for at in source.offsets),
+                source.value,
+                word=word % WORDS_PER_LONG,
+            )
+            there = PeOperand(
+                "grf1",
+                tuple(at + word // WORDS_PER_LONG for at in total.offsets),
+                word=word % WORDS_PER_LONG,
+                mask=mask,
+            )
+            yield Step((Instruction("alu", "ipassa", (here,), (there,)),))
+        cleared = PeOperand("grf1", total.offsets, words=4, reduce=True)
+        yield Step((convert(kind, cleared),))
+        yield Step((instruction,))

@@ -1,0 +1,118 @@
+"""What the axes of a product's operands are, and the precisions products are made in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...graph.graph import MNGraph, MNNode
+from ...machine import WORDS_PER_LONG, Target
+
+#: The attribute that names the precision products are made in.
+PRECISION = "precision"
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What the MAU does for one precision.
+
+    ``words`` are the singles of one PE in one vector, ``letter`` the one of the mnemonics,
+    ``convert`` makes block float of them, ``result`` are the long words of a PE's result.
+    """
+
+    letter: str
+    words: int
+    convert: str
+    result: int
+
+    @property
+    def long(self) -> int:
+        """Long words that a vector's singles take in one PE; one word of them if it is 0."""
+        return self.words // WORDS_PER_LONG
+
+    def rows(self, target: Target) -> int:
+        """Rows of the matrix register: the singles of a result over the PEs."""
+        return self.result * WORDS_PER_LONG * target.counts["pe"]
+
+    def block(self, target: Target) -> int:
+        """Elements of the contracted axis in one vector."""
+        return self.words * target.counts["pe"]
+
+    def packed(self, target: Target) -> int:
+        """Elements of the contracted axis in one long word of all PEs of a MAB, or in a vector."""
+        return max(self.words, WORDS_PER_LONG) * target.counts["pe"]
+
+
+PRECISIONS = {
+    "single": Precision("f", 1, "fbfn", 1),
+    "half": Precision("h", 4, "hbfn/9", 2),
+}
+
+
+def precision_of(node: MNNode) -> Precision:
+    """Return the precision the dtype planner chose."""
+    return PRECISIONS[str(dict(node.attributes).get(PRECISION, "single"))]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Axes of a product ``C[batch, m, n] = sum_k A[batch, m, k] B[batch, k, n]``.
+
+    For each operand the axes of its roles: ``batch`` axes (None where the operand is repeated),
+    then its two others. ``m``, ``n``, ``k`` and ``batch`` are sizes.
+    """
+
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    a: tuple[tuple[int | None, ...], int | None, int]
+    b: tuple[tuple[int | None, ...], int, int | None]
+    c: tuple[tuple[int, ...], int | None, int | None]
+
+
+def roles_of(node: MNNode, graph: MNGraph) -> Roles:
+    """Return which axis of a MatMul or Gemm is what."""
+    one, other, out = (graph.values[n].shape for n in (*node.inputs[:2], node.outputs[0]))
+    facts = dict(node.attributes)
+    if node.op == "Gemm":
+        am, ak = (1, 0) if facts.get("transA", 0) else (0, 1)
+        bk, bn = (1, 0) if facts.get("transB", 0) else (0, 1)
+        sizes = one[am], other[bn], one[ak]
+        return Roles((), *sizes, ((), am, ak), ((), bk, bn), ((), 0, 1))
+    m = None if len(one) == 1 else len(one) - 2
+    n = None if len(other) == 1 else len(other) - 1
+    bk = 0 if len(other) == 1 else len(other) - 2
+    batch = out[: len(out) - (m is not None) - (n is not None)]
+
+    def along(shape: tuple[int, ...]) -> tuple[int | None, ...]:
+        own = max(0, len(shape) - 2)
+        skipped = len(batch) - own
+        return tuple(
+            None if axis < skipped or (shape[axis - skipped] == 1 and size != 1) else axis - skipped
+            for axis, size in enumerate(batch)
+        )
+
+    places = list(range(len(out)))
+    cm = len(batch) if m is not None else None
+    cn = len(out) - 1 if n is not None else None
+    return Roles(
+        batch,
+        1 if m is None else one[m],
+        1 if n is None else other[n],
+        one[-1],
+        (along(one), m, len(one) - 1),
+        (along(other), bk, n),
+        (tuple(places[: len(batch)]), cm, cn),
+    )
+
+
+def bias_of(node: MNNode) -> str | None:
+    """Return the name of the row a Gemm adds."""
+    return node.inputs[2] if len(node.inputs) > 2 and node.inputs[2] else None
+
+
+def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
+    """Whether the factors may be given as halves: two of them, and no block has padding."""
+    kind, k = precision_of(node), roles_of(node, graph).k
+    halves = kind.words > WORDS_PER_LONG
+    return halves and node.inputs[0] != node.inputs[1] and k % kind.block(target) == 0

@@ -1,0 +1,62 @@
+"""What both schedules do with one tile of the matrix: convert it, and write it to a bank."""
+
+from __future__ import annotations
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNValue
+from ...machine import WORDS_PER_LONG, Target
+from ..fragment import Instruction, Operand, PeOperand, Special
+from .roles import Precision
+
+#: What the ALU converts, and the instruction that takes the result by forwarding.
+Pair = tuple[PeOperand, Instruction]
+
+NOWHERE: tuple[Operand, ...] = (Special("nowrite"),)
+
+
+def vector_operand(
+    kind: Precision, value: MNValue, words: tuple[int, ...], word: int = 0
+) -> PeOperand:
+    """Return what the ALU reads of one vector per cycle; singles are rounded to halves."""
+    memory = value.location.memory
+    if value.dtype is MNDtype.HALF:
+        return PeOperand(memory, words, value.name)
+    if kind.words >= WORDS_PER_LONG:
+        return PeOperand(memory, words, value.name, words=kind.words, reduce=True)
+    return PeOperand(memory, words, value.name, word=word)
+
+
+def rows_per_cycle(value: MNValue, row: int) -> int:
+    """Return how many rows a cycle writes: halves that lie side by side make two."""
+    return 2 if value.dtype is MNDtype.HALF and row == 1 else 1
+
+
+def tile_pairs(
+    kind: Precision, value: MNValue, at: int, row: int, bank: str, target: Target, word: int = 0
+) -> list[Pair]:
+    """Return what fills ``bank`` with the tile at ``at``, whose rows are ``row`` words apart."""
+    cycles = target.cycles
+    each = rows_per_cycle(value, row)
+    out: list[Pair] = []
+    for first in range(0, kind.rows(target), cycles * each):
+        words = tuple(at + (first + each * c) * row for c in range(cycles))
+        if each > 1:
+            wide = each * WORDS_PER_LONG
+            source = PeOperand(value.location.memory, words, value.name, words=wide)
+            place = Special(f"ll{bank}{first}")
+        else:
+            source = vector_operand(kind, value, words, word)
+            place = Special(f"l{bank}{first}")
+        write = Instruction("mwrite", f"{kind.letter}mwrite", (Special("aluf"),), (place,))
+        out.append((source, write))
+    return out
+
+
+def tile_steps(kind: Precision, value: MNValue, row: int, target: Target) -> int:
+    """Count the pairs of :func:`tile_pairs`."""
+    return -(-kind.rows(target) // (target.cycles * rows_per_cycle(value, row)))
+
+
+def convert(kind: Precision, source: Operand) -> Instruction:
+    """Make block float of ``source``."""
+    return Instruction("alu", kind.convert, (source,), NOWHERE)

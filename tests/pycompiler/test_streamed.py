@@ -1,0 +1,177 @@
+"""Products whose vectors come through L1BM: values, the choice of the schedule, and its speed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from compiling import compiled, model_of, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from pycompiler.graph import MNDtype
+from pycompiler.layers.products import choose, streamed
+from pycompiler.layers.products.route import route, shares
+from pycompiler.machine import load_target
+from pycompiler.pipeline import Compiled
+from pycompiler.runtime.half import from_half, to_half
+from pycompiler.tolerance import SUM, SUMS
+
+
+def gemm(
+    shape: tuple[int, int, int], transposed: tuple[int, int], bias: np.ndarray | None, b: np.ndarray
+) -> onnx.ModelProto:
+    """A Gemm whose matrix is a constant and whose vectors are an input."""
+    m, n, k = shape
+    given_shape = (k, m) if transposed[0] else (m, k)
+    constants = {"b": b.T if transposed[1] else b}
+    if bias is not None:
+        constants["c"] = bias
+    node = helper.make_node(
+        "Gemm", ["a", *constants], ["y"], name="p", transA=transposed[0], transB=transposed[1]
+    )
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, given_shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (m, n))],
+        [numpy_helper.from_array(np.ascontiguousarray(v), name) for name, v in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    return model
+
+
+def both(
+    model: onnx.ModelProto, inputs: dict[str, np.ndarray], machine: str = "mini"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Results of the streamed schedule and of operands that every MAB holds."""
+    found = []
+    for place, name in ((choose, "fits"), (streamed, "suits")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(place, name, lambda *_: False)
+            result, report = compiled(model, machine, float_dtype="mixed")
+        assert report["host_fallback"] == []
+        assert streams(result) == (name == "fits")
+        found.append(run(result, inputs, machine)["y"])
+    return found[0], found[1]
+
+
+def streams(result: Compiled) -> bool:
+    """Whether the one product of the model streams its vectors."""
+    (node,) = [n for n in result.graph.nodes if n.op in ("Gemm", "MatMul")]
+    return streamed.streams(node, result.graph)
+
+
+def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, wanted: np.ndarray) -> bool:
+    limit = (a.shape[-1] + 1) * SUMS["Half", SUM] * np.abs(a).max() * np.abs(b).max()
+    return bool(np.abs(found - wanted).max() <= limit)
+
+
+@given(
+    st.tuples(st.integers(1, 70), st.integers(1, 140), st.integers(1, 6)),
+    st.tuples(st.integers(0, 1), st.integers(0, 1)),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=12)
+def test_both_schedules_give_the_same_bits(
+    sizes: tuple[int, int, int], transposed: tuple[int, int], biased: bool, seed: int
+) -> None:
+    m, n, blocks = sizes
+    k = 16 * blocks
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    bias = rng.standard_normal(n).astype(np.float32) if biased else None
+    model = gemm((m, n, k), transposed, bias, b)
+    given_a = np.ascontiguousarray(a.T) if transposed[0] else a
+    one, other = both(model, {"a": given_a})
+    assert np.array_equal(one, other)
+    wanted = a.astype(np.float64) @ b + (0 if bias is None else bias)
+    assert close(one, a, b, wanted)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9, 32), (5, 1, 30, 16), (3, 20, 2, 48)])
+def test_batches_of_vectors_made_on_the_device(shape: tuple[int, int, int, int]) -> None:
+    # The vectors come as singles, the matrix as halves; rows are spread over the longest axis.
+    rng = np.random.default_rng(sum(shape))
+    x = rng.standard_normal(shape).astype(np.float32)
+    b = rng.standard_normal((shape[-1], 24)).astype(np.float32)
+    model = model_of(
+        [("Abs", ["x"], "a"), ("MatMul", ["a", "b"], "y")], {"x": shape}, ["y"], {"b": b}
+    )
+    one, other = both(model, {"x": x})
+    assert np.array_equal(one, other)
+    assert close(one, x, b, np.abs(x).astype(np.float64) @ b)
+
+
+def test_what_the_host_gives_products_is_packed_as_halves() -> None:
+    rng = np.random.default_rng(1)
+    b = rng.standard_normal((32, 8)).astype(np.float32)
+    nodes = [("MatMul", ["x", "b"], "y"), ("Add", ["x", "x"], "z")]
+    shapes = {"x": (4, 32)}
+    alone = compiled(model_of(nodes[:1], shapes, ["y"], {"b": b}), float_dtype="mixed")[0].graph
+    assert {alone.values[n].dtype for n in ("x", "b")} == {MNDtype.HALF}
+    shared = compiled(model_of(nodes, shapes, ["y", "z"], {"b": b}), float_dtype="mixed")[0].graph
+    assert shared.values["x"].dtype is MNDtype.FLOAT
+    assert shared.values["b"].dtype is MNDtype.HALF
+    single = compiled(model_of(nodes[:1], shapes, ["y"], {"b": b}))[0].graph
+    assert {single.values[n].dtype for n in ("x", "b")} == {MNDtype.FLOAT}
+
+
+def rounded(value: float) -> float:
+    """Nearest half word, slowly: 10 significant bits, exponents -30 to 31."""
+    if value == 0 or np.isinf(value):
+        return value
+    size = abs(Fraction(value))
+    exponent = 0
+    while size >= 2 ** (exponent + 1):
+        exponent += 1
+    while size < Fraction(2) ** exponent:
+        exponent -= 1
+    unit = Fraction(2) ** (exponent - 9)
+    near = round(size / unit) * unit  # ties to even
+    if near < Fraction(2) ** -30:
+        return 0.0 * np.sign(value)
+    return float(np.sign(value)) * (float("inf") if near >= 2**32 else float(near))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=300)
+def test_halves_on_the_host(bits: int) -> None:
+    value = np.array([bits], dtype=np.uint32).view(np.float32)
+    if np.isnan(value[0]) or 0 < abs(value[0]) < 2.0**-126:
+        return
+    found = from_half(to_half(value))
+    assert found[0] == np.float32(rounded(float(value[0])))
+    assert np.signbit(found[0]) == np.signbit(value[0])
+
+
+@pytest.mark.parametrize("machine", ["mini", "mncore2"])
+def test_a_route_brings_every_vector_of_a_share(machine: str) -> None:
+    target = load_target(machine)
+    for share in shares(target):
+        found = route(share, target)
+        units = share * target.counts["mab"]
+        assert sorted(found.order) == [(u, c) for u in range(units) for c in range(target.cycles)]
+        assert found.landed == len(found.order) * target.counts["pe"]
+
+
+def steps(result: tuple[Any, dict[str, Any]]) -> int:
+    return int(next(row["steps"] for row in result[1]["nodes"] if row["op"] == "MatMul"))
+
+
+def test_a_large_product_streams_and_fills_the_mau() -> None:
+    m, k, n = 128, 256, 128
+    target = load_target("mini")
+    model = model_of([("MatMul", ["a", "b"], "y")], {"a": (m, k), "b": (k, n)}, ["y"])
+    result = compiled(model, float_dtype="mixed")
+    assert streams(result[0])
+    mabs = np.prod(target.pe_shape) // target.counts["pe"]
+    peak = m * k * n / (mabs * 256 * target.cycles)  # a MAB multiplies 16 by 16 elements a cycle
+    assert peak / steps(result) > 0.75
