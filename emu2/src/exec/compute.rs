@@ -300,7 +300,7 @@ impl Compute {
     }
 
     /// Sends a path to L1BM, and to the turnaround register if `keep`.
-    pub(super) fn send(&self, path: Path<'_>, keep: bool, own: &mut [Vec<u64>], reduce: &mut Reduce) {
+    pub(super) fn send(&self, path: Path<'_>, keep: bool, own: &mut [crate::machine::Words], reduce: &mut Reduce) {
         match self {
             Compute::Store(sent) => {
                 for (place, runs) in sent.places(keep) {

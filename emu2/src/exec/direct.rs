@@ -63,7 +63,7 @@ pub(super) struct Buffers<'a> {
     pub(super) result: &'a mut PathRows,
     pub(super) reduce: &'a mut Reduce,
     /// Two planes for each source.
-    pub(super) gathered: &'a mut [Vec<u64>; MAX_SOURCES],
+    pub(super) gathered: &'a mut [crate::machine::Words; MAX_SOURCES],
 }
 
 impl Direct {
@@ -99,7 +99,9 @@ impl Direct {
         let accesses = op.sources.iter().filter_map(Source::access).chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
         let whole = !fixed && accesses.clone().all(Access::contiguous);
-        let gather = op.compute.is_product() && !whole;
+        // One call on rows that have been copied costs less than a call for each cycle, if half of the path is zero.
+        let narrow = op.sources.iter().all(|s| s.access().is_none_or(|a| a.words <= WORDS_PER_LONG));
+        let gather = !whole && !op.sources.is_empty() && (op.compute.is_product() || (narrow && !op.compute.in_l1bm()));
         let pieces = if whole || gather { 1 } else { cycles };
         let bases = accesses.filter_map(|a| a.base).fold(0, |bits, slot| bits | 1 << slot);
         let straight = match &op.compute {
@@ -134,7 +136,7 @@ impl Direct {
         let narrow = op.narrow(l1b);
         let length = zeros.len() / self.pieces;
         if self.gather {
-            for (source, planes) in op.sources.iter().zip(gathered.iter_mut()) {
+            for (source, planes) in op.sources.iter().zip(gathered.iter_mut()).filter(|(source, _)| !source.whole()) {
                 source.gather(l1b, index, lanes, planes);
             }
         }
@@ -145,8 +147,13 @@ impl Direct {
                 let zeros = &zeros[..length];
                 let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
                 for ((source, rows), planes) in op.sources.iter().zip(&mut sources).zip(gathered) {
-                    *rows =
-                        if self.gather { planes.split_at(length) } else { source.rows(l1b, index, c, lanes, zeros) };
+                    *rows = if !self.gather || source.whole() {
+                        source.rows(l1b, index, c, lanes, zeros)
+                    } else if source.access().is_some_and(|access| access.words <= WORDS_PER_LONG) {
+                        (&planes[..length], zeros)
+                    } else {
+                        planes.split_at(length)
+                    };
                 }
                 let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
                 compute.run(sources, Rows { l1b, zeros }, c, spare, out);

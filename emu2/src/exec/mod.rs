@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use step::{Scratch, Step};
 
 /// A region is run when it has grown to this many steps, so that lowering needs bounded memory.
-const REGION_STEPS: usize = 4096;
+const REGION_STEPS: usize = 256;
 
 /// Below this many steps, handing a region to other threads costs more than it gains.
 const PARALLEL_STEPS: usize = 16;

@@ -77,7 +77,7 @@ impl Access {
         let lanes = out.len();
         out.fill(self.at[c]);
         if let Some(base) = self.base {
-            for (out, base) in out.iter_mut().zip(&l1b.pe[base]) {
+            for (out, base) in out.iter_mut().zip(l1b.pe[base].iter()) {
                 *out += *base as u32;
             }
         }
@@ -147,6 +147,15 @@ impl Source {
         self.conversion.is_none() && self.access().is_none_or(whole)
     }
 
+    /// Whether the rows of all cycles follow each other where they lie.
+    pub(super) fn whole(&self) -> bool {
+        match &self.origin {
+            Origin::Memory(access) => access.contiguous(),
+            Origin::Forward(_) => true,
+            Origin::Fixed(_) => false,
+        }
+    }
+
     /// Whether L1 is zero.
     pub(super) fn narrow(&self, l1b: &L1b) -> bool {
         match (self.conversion, &self.origin) {
@@ -178,7 +187,7 @@ impl Source {
         }
     }
 
-    /// Brings the rows of a plain source together in two planes.
+    /// Brings the rows of a plain source together in two planes; the second one only if there is more than one long word.
     pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, planes: &mut [u64]) {
         let length = planes.len() / 2;
         let (p0, p1) = planes.split_at_mut(length);
@@ -190,8 +199,6 @@ impl Source {
                     p0.copy_from_slice(&rows[..lanes]);
                     if access.words > WORDS_PER_LONG {
                         p1.copy_from_slice(&rows[lanes..2 * lanes]);
-                    } else {
-                        p1.fill(0);
                     }
                 }
                 Origin::Forward(path) => {

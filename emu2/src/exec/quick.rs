@@ -36,7 +36,12 @@ impl Place {
     }
 
     #[inline(always)]
-    fn rows<'a>(self, pe: &'a [Vec<u64>], forward: &'a [crate::machine::PathRows], zeros: &'a [u64]) -> Path<'a> {
+    fn rows<'a>(
+        self,
+        pe: &'a [crate::machine::Words],
+        forward: &'a [crate::machine::PathRows],
+        zeros: &'a [u64],
+    ) -> Path<'a> {
         match self {
             Place::Zeros => (zeros, zeros),
             Place::Memory { slot, first } => (&pe[slot as usize][first as usize..][..zeros.len()], zeros),

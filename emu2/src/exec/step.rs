@@ -7,7 +7,7 @@ use super::maps::Reduce;
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
 use super::quick::Quick;
-use crate::machine::{L1b, PathRows};
+use crate::machine::{L1b, PathRows, Words};
 use crate::spec::{Spec, Unit};
 
 /// A lowered PE line.
@@ -77,14 +77,14 @@ pub(super) struct Scratch {
     lanes: usize,
     cycles: usize,
     /// As long as a plane of a path.
-    zeros: Vec<u64>,
+    zeros: Words,
     fetch: [Fetch; MAX_SOURCES],
-    spare: Vec<u64>,
+    spare: Words,
     mask: MaskRows,
     /// One for each instruction of the line.
     results: Vec<Outcome>,
     reduce: Reduce,
-    gathered: [Vec<u64>; MAX_SOURCES],
+    gathered: [Words; MAX_SOURCES],
     base_slots: Vec<usize>,
     /// Every op takes the general path.
     general: bool,
@@ -109,13 +109,13 @@ impl Scratch {
         Scratch {
             lanes,
             cycles,
-            zeros: vec![0; cycles * lanes],
+            zeros: Words::zeros(cycles * lanes),
             fetch: std::array::from_fn(|_| Fetch::new(lanes)),
-            spare: vec![0; SPARE_PLANES * cycles * lanes],
+            spare: Words::zeros(SPARE_PLANES * cycles * lanes),
             mask: MaskRows::new(lanes),
             results: Vec::new(),
             reduce: Reduce::default(),
-            gathered: std::array::from_fn(|_| vec![0; 2 * cycles * lanes]),
+            gathered: std::array::from_fn(|_| Words::zeros(2 * cycles * lanes)),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
             general: false,
         }

@@ -89,7 +89,7 @@ impl Uppers {
     }
 }
 
-fn memory<'m>(slot: Slot, l2b: &'m [Vec<u64>], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
+fn memory<'m>(slot: Slot, l2b: &'m [crate::machine::Words], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
     if slot.level == LevelName::L1b {
         &l1bs[l1b as usize].own[slot.index]
     } else {

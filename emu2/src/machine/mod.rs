@@ -6,6 +6,7 @@ mod memory_file;
 mod pages;
 mod path;
 mod state;
+mod words;
 
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
@@ -15,6 +16,7 @@ pub(crate) use path::Out;
 pub use path::PathRows;
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
+pub use words::Words;
 
 use crate::error::{Code, Error};
 use crate::spec::Spec;

@@ -1,9 +1,11 @@
 //! Result paths: the 128 bits that every PE of an L1B puts out in each cycle of a step.
 
+use super::Words;
+
 /// Two planes of rows, L0 and L1, each `[cycle][lane]`.
 #[derive(Clone, Debug)]
 pub struct PathRows {
-    words: Vec<u64>,
+    words: Words,
     /// L1 is known to be zero, so that it need not be cleared again.
     narrow: bool,
 }
@@ -11,7 +13,7 @@ pub struct PathRows {
 impl PathRows {
     /// Zero; `plane` long words a plane.
     pub(crate) fn new(plane: usize) -> PathRows {
-        PathRows { words: vec![0; 2 * plane], narrow: true }
+        PathRows { words: Words::zeros(2 * plane), narrow: true }
     }
 
     fn plane(&self) -> usize {
@@ -40,7 +42,7 @@ impl PathRows {
     }
 }
 
-/// Rows of a result to be written.
+/// Words of a result to be written.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
     pub(crate) l0: &'a mut [u64],

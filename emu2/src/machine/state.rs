@@ -1,6 +1,6 @@
 //! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
 
-use super::{Layout, Pages, PathRows};
+use super::{Layout, Pages, PathRows, Words};
 use crate::num::matvec::{DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::spec::{LevelName, Spec};
 
@@ -11,9 +11,9 @@ use crate::spec::{LevelName, Spec};
 #[derive(Clone, Debug)]
 pub struct L1b {
     /// PE memories, in slot order.
-    pub pe: Vec<Vec<u64>>,
+    pub pe: Vec<Words>,
     /// Memories of the L1B itself, in slot order.
-    pub own: Vec<Vec<u64>>,
+    pub own: Vec<Words>,
     /// Forwarding paths in the order of the spec.
     pub forward: Vec<PathRows>,
     /// Cycles of a step.
@@ -64,7 +64,7 @@ pub struct State {
     /// L1Bs in chip order: `(group * L2Bs + l2b) * L1Bs + l1b`.
     pub l1b: Vec<L1b>,
     /// Memories of each L2B in chip order, in slot order.
-    pub l2b: Vec<Vec<Vec<u64>>>,
+    pub l2b: Vec<Vec<Words>>,
     /// Memories of each group, in slot order.
     pub group: Vec<Vec<Pages>>,
 }
@@ -73,8 +73,8 @@ impl State {
     /// All zero.
     pub fn new(spec: &Spec, layout: &Layout) -> State {
         let lanes = spec.lanes();
-        let rows = |level, lanes: usize| -> Vec<Vec<u64>> {
-            layout.sizes(level).iter().map(|words| vec![0; *words as usize * lanes]).collect()
+        let rows = |level, lanes: usize| -> Vec<Words> {
+            layout.sizes(level).iter().map(|words| Words::zeros(*words as usize * lanes)).collect()
         };
         let plane = spec.counts.cycle as usize * lanes;
         let l1b = (0..spec.units(LevelName::L1b))

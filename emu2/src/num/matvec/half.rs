@@ -156,7 +156,6 @@ impl HMatrix {
 struct Vector {
     mantissas: [f32; N],
     exponent: u16,
-    extended: bool,
 }
 
 impl Vector {
@@ -165,13 +164,12 @@ impl Vector {
     fn decode(x: [u64; MAB_PES], flip: u64) -> Vector {
         let block: [u16; N] = bytemuck::cast(x.map(|x| x ^ flip));
         let mut mantissas = [0f32; N];
-        let (mut exponent, mut extended) = (0, 0);
+        let mut exponent = 0;
         for (m, v) in mantissas.iter_mut().zip(block) {
             *m = mantissa(v);
             exponent = (v & EXP).max(exponent);
-            extended |= extension(v);
         }
-        Vector { mantissas, exponent, extended: extended != 0 }
+        Vector { mantissas, exponent }
     }
 }
 

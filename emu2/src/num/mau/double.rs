@@ -104,6 +104,16 @@ fn checked<const FUSED: bool>(
     }
     let bound = error_bound(omit);
     let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
+    let careful = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| careful(x, y, z, neg, kept, omit, out);
+    match active {
+        [true, true, false, false] => {
+            return sure::half_of_doubles::<0>([x, y, z], signs, bound, out, careful);
+        }
+        [false, false, true, true] => {
+            return sure::half_of_doubles::<2>([x, y, z], signs, bound, out, careful);
+        }
+        _ => {}
+    }
     sure::doubles(
         [x, y, z],
         signs,
@@ -111,8 +121,8 @@ fn checked<const FUSED: bool>(
         std::array::from_fn(|lane| kept[lane % MAB_PES]),
         bound,
         out,
-        |x, y, z, out| careful(x, y, z, neg, kept, omit, out),
-        |x, y, z, out| careful(x, y, z, neg, kept, omit, out),
+        careful,
+        careful,
     );
 }
 

@@ -12,6 +12,8 @@
 //! * where the sum is less than such a bound, the bound is taken as the sum itself. Then nothing but zero rounds alike;
 //! * infinities and sums past the largest number make NaN of the low part, which is not equal to itself.
 
+use crate::num::MAB_PES;
+
 /// Long words of a block.
 const BLOCK: usize = 32;
 
@@ -25,7 +27,7 @@ const BYTES: usize = GROUP * size_of::<u64>();
 const FEW: usize = BLOCK / GROUP / 2;
 
 macro_rules! sure {
-    ($name:ident, $block:ident, $float:ty, $bits:ty, $least:literal) => {
+    ($name:ident, $block:ident, $lanes:ident, $float:ty, $bits:ty, $least:literal) => {
         /// `out = x * y + z`, rounded once. `signs` are flipped in x and z, `kept` are the bits of x that take part, for lanes
         /// that follow each other. `bound` is more than what the multiplier can be off, relative to the product. `careful`
         /// and `exact` get what is not certain: rows that begin at a multiple of [`GROUP`], the latter a few. Calls the host's
@@ -83,31 +85,12 @@ macro_rules! sure {
             type Lanes<T> = [[T; LANES]; BLOCK / GROUP];
             let [x, y, z]: [&Lanes<$bits>; 3] = [x, y, z].map(bytemuck::cast_ref);
             let [out, least]: [&mut Lanes<$float>; 2] = [out, least].map(bytemuck::cast_mut);
-            // Covers the roundings of the low part and of its bounds.
-            let rounding = <$float>::EPSILON * 2.0;
-            let smallest = <$float>::MIN_POSITIVE * $least;
-            let factor = <$float>::MIN_POSITIVE * 2.0;
             // A sum of differences: what is spelled as a condition becomes a masked store.
             let mut apart = [0.0; LANES];
             for ((((out, least), x), y), z) in out.iter_mut().zip(least).zip(x).zip(y).zip(z) {
                 // Copies, so that nothing is stored before all is read: slices of a kernel might overlap for all the compiler knows.
-                let (x, y, z) = (*x, *y, *z);
-                let (mut low_end, mut high_end) = ([0.0; LANES], [0.0; LANES]);
+                let (low_end, high_end) = $lanes([*x, *y, *z], signs, kept, bound);
                 for i in 0..LANES {
-                    let a = <$float>::from_bits(x[i] & kept[i] ^ signs[0]);
-                    let (b, c) = (<$float>::from_bits(y[i]), <$float>::from_bits(z[i] ^ signs[1]));
-                    // x*y + z is exactly high + (product_low + sum_low).
-                    let product = a * b;
-                    let product_low = a.mul_add(b, -product);
-                    let high = product + c;
-                    let t = high - product;
-                    let sum_low = (product - (high - t)) + (c - t);
-                    let low = product_low + sum_low;
-                    let rare = a.mul_add(a, b * b).mul_add(factor, smallest);
-                    let size = high.abs() + low.abs();
-                    let rare = if size < rare { size } else { rare };
-                    let error = product.abs().mul_add(bound, low.abs().mul_add(rounding, rare));
-                    (low_end[i], high_end[i]) = (high + (low - error), high + (low + error));
                     apart[i] += high_end[i] - low_end[i];
                 }
                 (*least, *out) = (low_end, high_end);
@@ -115,8 +98,95 @@ macro_rules! sure {
             // Differences are +0 or more, or NaN.
             apart.iter().fold(0, |all, d| all | d.to_bits()) == 0
         }
+
+        /// The least and the most that each lane of a group may be.
+        #[inline(always)]
+        fn $lanes(
+            [x, y, z]: [[$bits; BYTES / size_of::<$bits>()]; 3],
+            signs: [$bits; 2],
+            kept: [$bits; BYTES / size_of::<$bits>()],
+            bound: $float,
+        ) -> ([$float; BYTES / size_of::<$bits>()], [$float; BYTES / size_of::<$bits>()]) {
+            const LANES: usize = BYTES / size_of::<$bits>();
+            // Covers the roundings of the low part and of its bounds.
+            let rounding = <$float>::EPSILON * 2.0;
+            let smallest = <$float>::MIN_POSITIVE * $least;
+            let factor = <$float>::MIN_POSITIVE * 2.0;
+            let (mut low_end, mut high_end) = ([0.0; LANES], [0.0; LANES]);
+            for i in 0..LANES {
+                let a = <$float>::from_bits(x[i] & kept[i] ^ signs[0]);
+                let (b, c) = (<$float>::from_bits(y[i]), <$float>::from_bits(z[i] ^ signs[1]));
+                // x*y + z is exactly high + (product_low + sum_low).
+                let product = a * b;
+                let product_low = a.mul_add(b, -product);
+                let high = product + c;
+                let t = high - product;
+                let sum_low = (product - (high - t)) + (c - t);
+                let low = product_low + sum_low;
+                let rare = a.mul_add(a, b * b).mul_add(factor, smallest);
+                let size = high.abs() + low.abs();
+                let rare = if size < rare { size } else { rare };
+                let error = product.abs().mul_add(bound, low.abs().mul_add(rounding, rare));
+                (low_end[i], high_end[i]) = (high + (low - error), high + (low + error));
+            }
+            (low_end, high_end)
+        }
     };
 }
 
-sure!(singles, block_of_singles, f32, u32, 16.0);
-sure!(doubles, block_of_doubles, f64, u64, 1024.0);
+sure!(singles, block_of_singles, group_of_singles, f32, u32, 16.0);
+sure!(doubles, block_of_doubles, group_of_doubles, f64, u64, 1024.0);
+
+/// As [`doubles`], for PEs `FIRST` and `FIRST + 1` of each MAB; the others have the product 0. What is multiplied is brought
+/// together, so that no lane of the host is idle.
+#[inline(always)]
+pub(super) fn half_of_doubles<const FIRST: usize>(
+    [x, y, z]: [&[u64]; 3],
+    signs: [u64; 2],
+    bound: f64,
+    out: &mut [u64],
+    careful: impl Fn(&[u64], &[u64], &[u64], &mut [u64]),
+) {
+    /// Long words that hold a group of factors.
+    const PACKED: usize = 2 * GROUP;
+    type Mabs = [[u64; MAB_PES]; GROUP / 2];
+    let ((x, x_rest), (y, y_rest), (z, z_rest)) =
+        (x.as_chunks::<PACKED>(), y.as_chunks::<PACKED>(), z.as_chunks::<PACKED>());
+    let (out, out_rest) = out.as_chunks_mut::<PACKED>();
+    let other = MAB_PES / 2 - FIRST;
+    for (((out, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
+        let [mabs_x, mabs_y, mabs_z]: [Mabs; 3] = [*x, *y, *z].map(bytemuck::cast);
+        let (mut a, mut b, mut c, mut rest) = ([0; GROUP], [0; GROUP], [0; GROUP], [0; GROUP]);
+        for m in 0..GROUP / 2 {
+            for k in 0..2 {
+                a[2 * m + k] = mabs_x[m][FIRST + k];
+                b[2 * m + k] = mabs_y[m][FIRST + k];
+                c[2 * m + k] = mabs_z[m][FIRST + k];
+                rest[2 * m + k] = mabs_z[m][other + k];
+            }
+        }
+        let (low_end, high_end) = group_of_doubles([a, b, c], signs, [u64::MAX; GROUP], bound);
+        let mut apart = [0.0; GROUP];
+        let mut sums = [0; GROUP];
+        for i in 0..GROUP {
+            let addend = f64::from_bits(rest[i] ^ signs[1]);
+            sums[i] = if addend.abs() < f64::MIN_POSITIVE { 0 } else { addend.to_bits() };
+            // NaN of an infinity, whose fraction the output does not keep.
+            apart[i] = (high_end[i] - low_end[i]) + (addend - addend);
+        }
+        let mut mabs: Mabs = [[0; MAB_PES]; GROUP / 2];
+        for m in 0..GROUP / 2 {
+            for k in 0..2 {
+                mabs[m][FIRST + k] = high_end[2 * m + k].to_bits();
+                mabs[m][other + k] = sums[2 * m + k];
+            }
+        }
+        *out = bytemuck::cast(mabs);
+        if apart.iter().fold(0, |all, d| all | d.to_bits()) != 0 {
+            careful(x, y, z, out);
+        }
+    }
+    if !out_rest.is_empty() {
+        careful(x_rest, y_rest, z_rest, out_rest);
+    }
+}
