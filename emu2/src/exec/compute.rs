@@ -1,6 +1,6 @@
 //! What an instruction of a PE line computes: one call on whole rows, of one cycle or of all of them.
 
-use super::maps::{part, write_wrapped, Meeting, PeRun, Reduce};
+use super::maps::{part, repeat, write_wrapped, Meeting, PeRun, Reduce, RepeatedRows};
 use super::matrix::{MatrixAccess, Operands, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
@@ -45,6 +45,8 @@ pub(super) struct Load {
     pub(super) runs: Arc<[PeRun]>,
     /// Long words of the path that they fill.
     pub(super) words: usize,
+    /// The same as rows that begin with the path, if they are alike.
+    pub(super) rows: Option<RepeatedRows>,
 }
 
 /// A written place in a memory of the L1B.
@@ -289,6 +291,24 @@ impl Compute {
         matches!(self, Compute::Mau(MauOp { matrix: Some(_), .. }))
     }
 
+    /// Of the words that it leaves in the turnaround register: the end of the last one, and how many follow each other from
+    /// the first word of the register on.
+    pub(super) fn kept(&self) -> (usize, usize) {
+        let (end, words) = match self {
+            Compute::Store(Sent { kept: (place, runs), .. }) => {
+                let ends = runs.iter().map(|run| (place.address + run.offset) as usize + run.length);
+                (ends.max().unwrap_or(0), runs.iter().map(|run| run.length).sum())
+            }
+            Compute::Reduce { sent: Sent { kept: (place, ()), .. }, meeting, .. } => {
+                let words = if meeting.narrow { meeting.results / 2 } else { meeting.results };
+                (place.address as usize + words, words)
+            }
+            _ => (0, 0),
+        };
+        // No word is sent twice, so that they follow each other if there are as many.
+        (end, if words == end { end } else { 0 })
+    }
+
     /// Whether it sends what the PEs hold to L1BM.
     pub(super) fn sends(&self) -> bool {
         matches!(self, Compute::Store(_) | Compute::Reduce { .. })
@@ -380,6 +400,12 @@ impl Load {
         let mut planes = [Some(l0), l1];
         if self.words < planes.iter().flatten().count() * plane {
             planes.iter_mut().flatten().for_each(|l| l.fill(0));
+        }
+        if let (Some(rows), Some(first), true) = (&self.rows, planes[0].as_deref_mut(), self.words <= plane) {
+            let start = ((self.place.address + rows.offset) % memory.len() as u64) as usize;
+            if let Some(words) = memory.get(start..start + rows.words) {
+                return repeat(words, rows.period, &mut first[..self.words]);
+            }
         }
         for run in self.runs.iter() {
             // No run of words reaches from one plane into the other one, see `pe_runs`.

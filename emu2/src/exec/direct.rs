@@ -125,12 +125,12 @@ impl Direct {
     }
 
     /// Runs `op` on the L1B with chip-wide number `index`. True: its destination is written, false: its result is in the
-    /// buffer. `keep`: what is sent to L1BM goes into the turnaround register too.
-    pub(super) fn run(&self, op: &Op, keep: bool, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
+    /// buffer.
+    pub(super) fn run(&self, op: &Op, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
         let Buffers { lanes, zeros, spare, result, reduce, gathered } = buffers;
         let straight = self.straight && !op.live;
         if straight && op.compute.sends() {
-            send(op, keep, l1b, zeros, reduce);
+            send(op, l1b, zeros, reduce);
             return true;
         }
         let narrow = op.narrow(l1b);
@@ -190,7 +190,7 @@ impl Direct {
 }
 
 /// Sends rows of a memory or a path to L1BM and the turnaround register.
-fn send(op: &Op, keep: bool, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
+fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
     let L1b { pe, forward, own, .. } = l1b;
     let path = match op.sources.first().map(|s| &s.origin) {
         Some(Origin::Memory(access)) => {
@@ -199,14 +199,26 @@ fn send(op: &Op, keep: bool, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) 
         Some(Origin::Forward(at)) => forward[*at].planes(),
         _ => (zeros, zeros),
     };
-    op.compute.send(path, keep, own, reduce);
+    op.compute.send(path, op.keep, own, reduce);
 }
 
-/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, and finds the steps
-/// that are quick since theirs is not.
-pub(super) fn mark_live(region: &mut [Step], paths: usize, lanes: usize) {
+/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, those whose words in the
+/// turnaround register are, and finds the steps that are quick since their path is not.
+pub(super) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize, lanes: usize) {
     let mut live = vec![true; paths];
+    // So many words of the turnaround register are written again before they are read.
+    let mut written_again = 0;
     for step in region.iter_mut().rev() {
+        for op in &mut step.ops {
+            let (end, first) = op.compute.kept();
+            op.keep = step.forward && end > written_again;
+            if op.keep {
+                written_again = first;
+            }
+        }
+        if step.ops.iter().any(|op| matches!(&op.compute, Compute::Load(load) if load.place.slot == turnaround)) {
+            written_again = 0;
+        }
         // Of two ops with the same path the last one wins.
         for op in step.ops.iter_mut().rev() {
             op.live = step.forward && op.forward.is_some_and(|path| std::mem::replace(&mut live[path], false));

@@ -97,6 +97,7 @@ impl Lowering {
             second: Second::Any,
             direct: None,
             live: true,
+            keep: true,
         };
         op.second = op.compute.second(self.plane);
         for destination in &instruction.destinations {

@@ -143,6 +143,29 @@ fn join(runs: impl IntoIterator<Item = PeRun>, joins: impl Fn(&mut PeRun, &PeRun
     all
 }
 
+/// Runs of words that repeat: each row of the path is filled with the next `period` long words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RepeatedRows {
+    /// First long word, from the written address.
+    pub(super) offset: u64,
+    /// Long words of all rows.
+    pub(super) words: usize,
+    pub(super) period: usize,
+}
+
+impl RepeatedRows {
+    /// What `runs` are, if they are rows of one length, one behind the other on the path and in the memory.
+    pub(super) fn of(runs: &[PeRun]) -> Option<RepeatedRows> {
+        let first = runs.first().filter(|run| run.path == 0 && run.period < run.length)?;
+        let alike = |(k, run): (usize, &PeRun)| {
+            let (path, offset) = (k * first.length, first.offset + (k * first.period) as u64);
+            (run.path, run.offset, run.length, run.period) == (path, offset, first.length, first.period)
+        };
+        let words = runs.len() * first.period;
+        runs.iter().enumerate().all(alike).then_some(RepeatedRows { offset: first.offset, words, period: first.period })
+    }
+}
+
 impl PeRun {
     /// Brings the words of the memory to `target`, which is the run's part of the path.
     pub(super) fn bring(&self, memory: &[u64], address: u64, target: &mut [u64]) {
@@ -153,7 +176,7 @@ impl PeRun {
             });
         }
         match memory.get(start..start + self.period) {
-            Some(words) => repeat(words, target),
+            Some(words) => repeat(words, words.len(), target),
             None => {
                 for (k, to) in target.iter_mut().enumerate() {
                     *to = memory[(start + k % self.period) % memory.len()];
@@ -164,18 +187,21 @@ impl PeRun {
 }
 
 kernel! {
-    /// Fills `target` with `words` again and again.
-    fn repeat(words: &[u64], target: &mut [u64]) {
-        if let [word] = words {
-            target.fill(*word);
-        } else if let Ok(words) = <[u64; MAB_PES]>::try_from(words) {
-            // What every MAB gets: the length is known, so that this is a store per MAB.
-            for to in target.chunks_exact_mut(MAB_PES) {
-                to.copy_from_slice(&words);
-            }
-        } else {
-            for to in target.chunks_mut(words.len()) {
-                to.copy_from_slice(&words[..to.len()]);
+    /// Fills one row of `target` after the other with the next `period` long words, again and again.
+    pub(super) fn repeat(words: &[u64], period: usize, target: &mut [u64]) {
+        let length = target.len() / (words.len() / period.max(1)).max(1);
+        for (words, row) in words.chunks_exact(period.max(1)).zip(target.chunks_exact_mut(length.max(1))) {
+            if let [word] = words {
+                row.fill(*word);
+            } else if let (Ok(words), (mabs, [])) = (<[u64; MAB_PES]>::try_from(words), row.as_chunks_mut()) {
+                // What every MAB gets: the length is known, so that this is a store per MAB.
+                for to in mabs {
+                    *to = words;
+                }
+            } else {
+                for to in row.chunks_mut(words.len()) {
+                    to.copy_from_slice(&words[..to.len()]);
+                }
             }
         }
     }

@@ -23,7 +23,7 @@ mod upper;
 
 use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
-use crate::machine::{Machine, Region};
+use crate::machine::{Layout, Machine, Region};
 use crate::num::level::Level;
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
@@ -31,13 +31,17 @@ pub use tags::{AssumedHost, Tags};
 
 use lower::Lowering;
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 use step::{Scratch, Step};
 
-/// A region is run when it has grown to this many steps, so that lowering needs bounded memory.
+/// A region is run when it has grown to this many steps: all of them pass through the nearer caches once for every L1B.
 const REGION_STEPS: usize = 256;
 
 /// Below this many steps, handing a region to other threads costs more than it gains.
 const PARALLEL_STEPS: usize = 16;
+
+/// Pieces of the L1Bs for each thread, so that none waits long for another one.
+const PIECES: usize = 8;
 
 /// An error of a running program, at a line of its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,16 +84,22 @@ pub struct Engine {
     mvs: mv::Mvs,
     region: Vec<Step>,
     scratch: Scratch,
+    /// Buffers of other threads, while none uses them.
+    spare: Mutex<Vec<Scratch>>,
     /// Forwarding paths.
     paths: usize,
+    /// Slot of the turnaround register among the memories of an L1B.
+    turnaround: usize,
 }
 
 impl Engine {
     /// An engine for machines and programs of `spec`.
     pub fn new(spec: std::sync::Arc<Spec>) -> Engine {
         let (scratch, paths) = (Scratch::new(&spec), spec.forwards.len());
-        let (uppers, mvs) = Default::default();
-        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch, paths }
+        let register = spec.memory(&spec.turnaround.memory).unwrap_or_default();
+        let turnaround = Layout::new(&spec).slot(register).index;
+        let (uppers, mvs, spare) = Default::default();
+        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch, spare, paths, turnaround }
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -144,6 +154,13 @@ impl Engine {
                     return Ok(());
                 }
                 self.flush(machine);
+                if lowered.ops.is_empty() {
+                    if let [instruction] = &step.l2bm[..] {
+                        if self.uppers.run_alone(machine, instruction)? {
+                            return Ok(());
+                        }
+                    }
+                }
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
                 let moved = self.uppers.read(machine, &step.l2bm)?;
                 self.region.push(lowered);
@@ -171,24 +188,33 @@ impl Engine {
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
         let mut region = std::mem::take(&mut self.region);
-        if region.iter().all(|step| step.ops.is_empty()) {
+        if !region.iter().all(|step| step.ops.is_empty()) {
+            direct::mark_live(&mut region, self.paths, self.turnaround, machine.spec().lanes());
+            self.run_region(&region, machine);
+        }
+        region.clear();
+        self.region = region;
+    }
+
+    fn run_region(&mut self, region: &[Step], machine: &mut Machine) {
+        let l1bs = &mut machine.state.l1b[..];
+        let threads = rayon::current_num_threads();
+        if region.len() < PARALLEL_STEPS || threads == 1 {
+            for (index, l1b) in l1bs.iter_mut().enumerate() {
+                step::run_region(region, l1b, index, &mut self.scratch);
+            }
             return;
         }
-        direct::mark_live(&mut region, self.paths, machine.spec().lanes());
-        let scratch = &self.scratch;
-        let l1bs = machine.state.l1b.iter_mut().enumerate();
-        if region.len() < PARALLEL_STEPS || rayon::current_num_threads() == 1 {
-            let scratch = &mut self.scratch;
-            for (index, l1b) in l1bs {
-                step::run_region(&region, l1b, index, scratch);
+        let (scratch, spare) = (&self.scratch, &self.spare);
+        let each = l1bs.len().div_ceil(threads * PIECES);
+        l1bs.par_chunks_mut(each).enumerate().for_each(|(piece, l1bs)| {
+            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut scratch = free.unwrap_or_else(|| scratch.clone());
+            for (k, l1b) in l1bs.iter_mut().enumerate() {
+                step::run_region(region, l1b, piece * each + k, &mut scratch);
             }
-        } else {
-            let work: Vec<_> = l1bs.collect();
-            work.into_par_iter().for_each_init(
-                || scratch.clone(),
-                |scratch, (index, l1b)| step::run_region(&region, l1b, index, scratch),
-            );
-        }
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        });
     }
 }
 

@@ -75,6 +75,13 @@ impl Side {
         }
     }
 
+    /// Number of the L2B and first long word, if `length` of them lie in its memory without wrapping.
+    fn in_l2b(&self, machine: &Machine, unit: &Place, length: usize) -> Option<(usize, usize)> {
+        let at = self.address + unit.addr;
+        let lies = self.slot.level == LevelName::L2b && at + length as u64 <= self.slot.words;
+        lies.then(|| (l2b_index(machine, unit), at as usize))
+    }
+
     fn write(&self, machine: &mut Machine, unit: &Place, offset: u64, words: &[u64]) {
         let addr = self.address + offset;
         if self.slot.level != LevelName::Group {
@@ -140,6 +147,15 @@ impl Mvs {
         // Inside one memory everything is read before anything is written, so that overlapping ranges copy as a whole.
         let hold = plan.source == plan.destination;
         let mut held = Vec::new();
+        if !hold && plan.reducer.is_none() && blocks == 1 && plan.dense {
+            for piece in &plan.pieces {
+                let length = (piece.length * times) as usize;
+                if let Some(place) = piece.from.first().and_then(Option::as_ref) {
+                    copy(machine, (&source, place), (&destination, &piece.to), length, &mut self.words);
+                }
+            }
+            return Ok(());
+        }
         for block in 0..blocks {
             let (from, to) = (block * plan.strides.0, block * plan.strides.1);
             for piece in &plan.pieces {
@@ -160,5 +176,23 @@ impl Mvs {
             destination.write(machine, &unit, offset + unit.addr, &words);
         }
         Ok(())
+    }
+}
+
+/// Long words from one memory into another one: at once, where one side is an L2B's and does not wrap.
+fn copy(machine: &mut Machine, from: (&Side, &Place), to: (&Side, &Place), length: usize, words: &mut Vec<u64>) {
+    let ((source, from), (destination, to)) = (from, to);
+    if let (Some((l2b, at)), LevelName::Group) = (destination.in_l2b(machine, to, length), source.slot.level) {
+        let mut memory = std::mem::take(&mut machine.state.l2b[l2b][destination.slot.index]);
+        source.read(machine, from, from.addr, &mut memory[at..at + length]);
+        machine.state.l2b[l2b][destination.slot.index] = memory;
+    } else if let (Some((l2b, at)), LevelName::Group) = (source.in_l2b(machine, from, length), destination.slot.level) {
+        let memory = std::mem::take(&mut machine.state.l2b[l2b][source.slot.index]);
+        destination.write(machine, to, to.addr, &memory[at..at + length]);
+        machine.state.l2b[l2b][source.slot.index] = memory;
+    } else {
+        words.resize(length, 0);
+        source.read(machine, from, from.addr, words);
+        destination.write(machine, to, to.addr, words);
     }
 }

@@ -78,20 +78,12 @@ impl Quick {
         l1b.live_bases & self.bases == 0
     }
 
-    /// Runs the step. `keep`: what is sent to L1BM goes into the turnaround register too.
+    /// Runs the step.
     #[inline]
-    pub(super) fn run(
-        &self,
-        op: &Op,
-        keep: bool,
-        l1b: &mut L1b,
-        zeros: &[u64],
-        spare: &mut [u64],
-        reduce: &mut Reduce,
-    ) {
+    pub(super) fn run(&self, op: &Op, l1b: &mut L1b, zeros: &[u64], spare: &mut [u64], reduce: &mut Reduce) {
         let Place::Memory { slot, first } = self.target else {
             let path = self.sources[0].rows(&l1b.pe, &l1b.forward, zeros);
-            return op.compute.send(path, keep, &mut l1b.own, reduce);
+            return op.compute.send(path, op.keep, &mut l1b.own, reduce);
         };
         let mut memory = std::mem::take(&mut l1b.pe[slot as usize]);
         let out = Out { l0: &mut memory[first as usize..][..zeros.len()], l1: None };

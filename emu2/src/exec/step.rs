@@ -39,6 +39,8 @@ pub(super) struct Op {
     pub(super) direct: Option<Direct>,
     /// Whether anyone reads the forwarding path; see [`super::direct::mark_live`].
     pub(super) live: bool,
+    /// Whether what is sent to L1BM goes into the turnaround register too.
+    pub(super) keep: bool,
 }
 
 impl Op {
@@ -137,7 +139,7 @@ pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &
         }
         if let (Some(quick), [op], false) = (&step.quick, &step.ops[..], scratch.general) {
             if quick.fits(l1b) {
-                quick.run(op, step.forward, l1b, &scratch.zeros, &mut scratch.spare, &mut scratch.reduce);
+                quick.run(op, l1b, &scratch.zeros, &mut scratch.spare, &mut scratch.reduce);
                 continue;
             }
         }
@@ -163,7 +165,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
         }
         if let Some(direct) = direct {
             let buffers = Buffers { lanes, zeros, spare, result: &mut outcome.path, reduce, gathered };
-            outcome.done = direct.run(op, step.forward, l1b, index, buffers);
+            outcome.done = direct.run(op, l1b, index, buffers);
             left |= !outcome.done;
             continue;
         }
@@ -205,7 +207,7 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
         }
         match &op.compute {
             Compute::MatrixWrite(access) => access.store(l1b, lanes, result),
-            compute => compute.send(result, step.forward, &mut l1b.own, reduce),
+            compute => compute.send(result, op.keep, &mut l1b.own, reduce),
         }
     }
     for (op, outcome) in step.ops.iter().zip(results.iter()) {

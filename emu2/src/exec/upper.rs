@@ -6,7 +6,7 @@ use super::piece::{pieces, Piece, Reducer, Rows};
 use super::table;
 use crate::asm::{FormRef, UpperTransfer};
 use crate::error::Error;
-use crate::machine::{L1b, Machine, Slot};
+use crate::machine::{L1b, Machine, Slot, State};
 use crate::spec::{LevelName, Spec};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub(super) struct Plan {
     reducer: Option<Reducer>,
     source: Slot,
     destination: Slot,
+    /// Where the last long words end on both sides, from the written addresses.
+    ends: (u64, u64),
 }
 
 /// The plans of one program, and the buffers they share.
@@ -46,7 +48,10 @@ impl Uppers {
         let named = spec.form_values(form.transfer, form.parameter);
         let parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let pieces = pieces(resolved, &parameters)?;
+        let ends_from = pieces.iter().flat_map(|p| p.from.iter().flatten().map(|from| from.addr + p.length));
+        let ends_to = pieces.iter().map(|p| p.to.addr + p.length);
         let plan = Arc::new(Plan {
+            ends: (ends_from.max().unwrap_or(0), ends_to.max().unwrap_or(0)),
             words: pieces.iter().map(|p| p.length as usize).sum(),
             pieces,
             reducer: Reducer::of(spec, form.transfer, resolved)?,
@@ -55,6 +60,47 @@ impl Uppers {
         });
         self.plans.insert(form, plan.clone());
         Ok(plan)
+    }
+
+    /// Runs the only instruction of a step at once, memory to memory; false: it must be read and written one after the other,
+    /// since it wraps or its sides are one kind of memory.
+    pub(super) fn run_alone(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
+        if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
+            return Ok(false);
+        }
+        let plan = self.plan(machine, instruction.form)?;
+        let fits = |slot: Slot, at: u64, end: u64| at + end <= slot.words;
+        let (from, to) = (instruction.source, instruction.destination);
+        let down = plan.source.level == LevelName::L2b;
+        if plan.source.level == plan.destination.level
+            || (down && plan.reducer.is_some())
+            || !fits(plan.source, from, plan.ends.0)
+            || !fits(plan.destination, to, plan.ends.1)
+        {
+            return Ok(false);
+        }
+        let per_l2b = l1bs_of_l2b(machine.spec());
+        let State { l1b, l2b, .. } = &mut machine.state;
+        for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
+            for piece in &plan.pieces {
+                let length = piece.length as usize;
+                if down {
+                    let Some(place) = piece.from.first().and_then(Option::as_ref) else { continue };
+                    let at = (from + place.addr) as usize;
+                    let target = (to + piece.to.addr) as usize;
+                    let memory = &mut l1bs[piece.to.l1b as usize].own[plan.destination.index];
+                    memory[target..target + length].copy_from_slice(&l2b[plan.source.index][at..at + length]);
+                } else {
+                    let target = (to + piece.to.addr) as usize;
+                    let memory = &mut l2b[plan.destination.index][target..target + length];
+                    self.rows.fetch(piece, plan.reducer.as_ref(), memory, |place, out| {
+                        let at = (from + place.addr) as usize;
+                        out.copy_from_slice(&l1bs[place.l1b as usize].own[plan.source.index][at..at + out.len()]);
+                    });
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Reads the sources of all L2BM instructions of a step.

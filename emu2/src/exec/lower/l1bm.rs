@@ -4,7 +4,7 @@ use super::{memory_slot, no_kernel, Lowering};
 use crate::asm::FormRef;
 use crate::error::Error;
 use crate::exec::compute::{Compute, Load, OwnPlace, Sent};
-use crate::exec::maps::{meeting, pe_runs, PeRun};
+use crate::exec::maps::{meeting, pe_runs, PeRun, RepeatedRows};
 use crate::machine::Layout;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{reduction_lane, End, ForwardUnit, Widen};
@@ -35,7 +35,7 @@ impl Lowering {
         let runs = self.pe_map(form, to_pe)?;
         if to_pe {
             let words = runs.iter().map(|run| run.length).sum();
-            let load = Load { place: written.unwrap_or(kept), runs, words };
+            let load = Load { place: written.unwrap_or(kept), rows: RepeatedRows::of(&runs), runs, words };
             return Ok((Compute::Load(load), Some(ForwardUnit::L1bm)));
         }
         // What is kept is shifted when it returns.
