@@ -10,7 +10,7 @@ use super::maps::{moves, Meeting, PeRun};
 use super::mask::Masked;
 use super::matrix::MatrixAccess;
 use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
-use super::step::{BaseWrite, Op, Step};
+use super::step::{BaseWrite, Op, Step, MAX_SOURCES};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
@@ -21,6 +21,7 @@ use crate::spec::{
     DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
     LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,6 +30,12 @@ pub(super) struct Lowering {
     spec: Arc<Spec>,
     /// Long words of a plane of a path.
     plane: usize,
+    /// Slot of the mask registers.
+    masks: usize,
+    /// Slot of the base address register of each memory, and its name.
+    bases: Vec<Option<(usize, String)>>,
+    /// Slot of the T register.
+    cycle_register: usize,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
     meetings: HashMap<FormRef, Arc<Meeting>>,
@@ -36,8 +43,18 @@ pub(super) struct Lowering {
 
 impl Lowering {
     pub(super) fn new(spec: Arc<Spec>) -> Lowering {
+        let layout = Layout::new(&spec);
+        let slot = |memory: Option<usize>| memory.map(|m| layout.slot(m).index).unwrap_or_default();
+        let base = |memory: &crate::spec::Memory| {
+            let operand = spec.operands.iter().find(|o| o.memory == memory.name);
+            let name = operand.and_then(|o| o.base.clone())?;
+            Some((layout.slot(spec.memory(&name)?).index, name))
+        };
         Lowering {
             plane: spec.counts.cycle as usize * spec.lanes(),
+            masks: slot(spec.memory(&spec.mask.memory)),
+            bases: spec.memories.iter().map(base).collect(),
+            cycle_register: slot(spec.memories.iter().position(|m| m.unit == Unit::Cycle)),
             spec,
             fixed: HashMap::new(),
             pe_maps: HashMap::new(),
@@ -54,7 +71,8 @@ impl Lowering {
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
         Direct::plan(&mut ops, self.spec.counts.cycle as usize);
-        Ok(Step { quick: None, ops, forward: step.forward })
+        let prepares = ops.iter().any(|op| op.compute.is_product());
+        Ok(Step { quick: None, ops, prepares, forward: step.forward })
     }
 
     fn instruction(&mut self, layout: &Layout, instruction: &PeInstruction) -> Result<Op, Error> {
@@ -74,7 +92,7 @@ impl Lowering {
             let widened = matches!(instruction.kind, PeKind::L1bm { .. });
             self.source(layout, source, lane, addend, widened)
         });
-        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let mut sources = sources.collect::<Result<SmallVec<[Source; MAX_SOURCES]>, _>>()?;
         if let PeKind::L1bm { form, .. } = instruction.kind {
             if spec.forms[form.transfer][form.form].widen == Some(Widen::Always) {
                 sources.iter_mut().for_each(|s| s.conversion = Some(Conversion::ExtendHalves));
@@ -82,13 +100,13 @@ impl Lowering {
         }
         let (compute, unit) = self.compute(layout, instruction, lane)?;
         let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
-        let masks = spec.memory(&spec.mask.memory).map(|m| layout.slot(m).index).unwrap_or_default();
+        let masks = self.masks;
         let masked = |mask: Option<&asm::Mask>| Masked::new(mask, masks);
         let zero_flush = instruction.zero_flush.as_ref().map(|m| masked(Some(m)));
         let mut op = Op {
             compute,
             sources,
-            writes: Vec::new(),
+            writes: SmallVec::new(),
             late_writes: Vec::new(),
             base_writes: Vec::new(),
             flag_writes: Vec::new(),
@@ -105,8 +123,12 @@ impl Lowering {
             match &destination.target {
                 Target::Memory(target) => {
                     let late = spec.memories[target.memory].unit == Unit::Cycle;
-                    let write = Write::new(access(&spec, layout, target), mask);
-                    if late { &mut op.late_writes } else { &mut op.writes }.push(write);
+                    let write = Write::new(self.access(layout, target), mask);
+                    if late {
+                        op.late_writes.push(write);
+                    } else {
+                        op.writes.push(write);
+                    }
                 }
                 Target::Base { base, words } => {
                     let register = &spec.bases[*base];
@@ -179,7 +201,7 @@ impl Lowering {
     ) -> Result<Source, Error> {
         let spec = self.spec.clone();
         let origin = match &source.kind {
-            SourceKind::Memory(a) => Origin::Memory(access(&spec, layout, a)),
+            SourceKind::Memory(a) => Origin::Memory(self.access(layout, a)),
             SourceKind::Forward(path) => Origin::Forward(*path),
             SourceKind::Fixed(id) => {
                 let lane = lane.ok_or_else(|| no_kernel("a fixed input of an op without lanes"))?;
@@ -206,6 +228,33 @@ impl Lowering {
         Ok(Source { origin, conversion })
     }
 
+    /// Word addresses per cycle: modulo the memory, truncated to the access width.
+    fn access(&self, layout: &Layout, access: &asm::Access) -> Access {
+        let spec = &self.spec;
+        let slot = layout.slot(access.memory);
+        let unit = spec.memories[access.memory].unit;
+        let size = (slot.words * u64::from(WORDS_PER_LONG)) as u32;
+        let at = (0..spec.counts.cycle).map(|c| {
+            let word = match unit {
+                Unit::Cycle => c * HALVES * WORDS_PER_LONG,
+                _ => access.address.at(c) % size,
+            };
+            word - word % access.words
+        });
+        let base = self.bases[access.memory].as_ref();
+        let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
+            indirect: access.indirect.then(|| {
+                // The T register counts with as many bits as a base address.
+                let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
+                let bits = register.map_or(WORD_BITS, |b| b.bits);
+                (self.cycle_register, (1 << bits) - 1)
+            }),
+            modify: access.modify.map(|last| (last, spec.counts.pe)),
+        });
+        let base = base.map(|(slot, _)| *slot);
+        Access { slot: slot.index, words: access.words, at: at.collect(), size, base, offset }
+    }
+
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
         let named = self.spec.form_values(form.transfer, form.parameter);
         let values: Vec<_> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
@@ -223,33 +272,6 @@ pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slo
         End::Pe => None,
     };
     memory.map(|m| layout.slot(m)).ok_or_else(|| no_kernel("a transfer between these operands"))
-}
-
-/// Word addresses per cycle: modulo the memory, truncated to the access width.
-fn access(spec: &Spec, layout: &Layout, access: &asm::Access) -> Access {
-    let slot = layout.slot(access.memory);
-    let memory = &spec.memories[access.memory];
-    let size = (slot.words * u64::from(WORDS_PER_LONG)) as u32;
-    let at = (0..spec.counts.cycle).map(|c| {
-        let word = match memory.unit {
-            Unit::Cycle => c * HALVES * WORDS_PER_LONG,
-            _ => access.address.at(c) % size,
-        };
-        word - word % access.words
-    });
-    let operand = spec.operands.iter().find(|o| o.memory == memory.name);
-    let base_memory = operand.and_then(|o| o.base.as_deref());
-    let base = base_memory.and_then(|name| spec.memory(name)).map(|m| layout.slot(m).index);
-    let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
-        indirect: access.indirect.then(|| {
-            // The T register counts with as many bits as a base address.
-            let bits = spec.bases.iter().find(|b| Some(b.memory.as_str()) == base_memory).map_or(WORD_BITS, |b| b.bits);
-            let t = spec.memories.iter().position(|m| m.unit == Unit::Cycle);
-            (t.map(|m| layout.slot(m).index).unwrap_or_default(), (1 << bits) - 1)
-        }),
-        modify: access.modify.map(|last| (last, spec.counts.pe)),
-    });
-    Access { slot: slot.index, words: access.words, at: at.collect(), size, base, offset }
 }
 
 /// What of an ALU operation the mnemonic and operands say.

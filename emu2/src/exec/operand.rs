@@ -4,6 +4,7 @@ use super::mask::{MaskRows, Masked, Through};
 use crate::machine::L1b;
 use crate::num::convert;
 use crate::spec::WORDS_PER_LONG;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A row pair: the 128-bit data path of every PE of an L1B in one cycle.
@@ -31,7 +32,7 @@ pub(super) struct Access {
     /// Words of 32 bits per access.
     pub(super) words: u32,
     /// Word address of each cycle, wrapped and truncated to the access width, before anything per PE is added.
-    pub(super) at: Box<[u32]>,
+    pub(super) at: SmallVec<[u32; 4]>,
     /// Words of the memory.
     pub(super) size: u32,
     /// Slot of the base address register, if the memory has one.

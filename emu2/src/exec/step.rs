@@ -9,6 +9,7 @@ use super::operand::{Fetch, Path, Source, Write};
 use super::quick::Quick;
 use crate::machine::{L1b, PathRows, Words};
 use crate::spec::{Spec, Unit};
+use smallvec::SmallVec;
 
 /// A lowered PE line.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Step {
     /// How it runs if it is a single op on plain rows; see [`super::direct::mark_live`].
     pub(super) quick: Option<Quick>,
     pub(super) ops: Vec<Op>,
+    /// Something derived from the state must be made before the step, see [`Compute::prepare`].
+    pub(super) prepares: bool,
     /// False: forwarding paths keep their values.
     pub(super) forward: bool,
 }
@@ -24,8 +27,8 @@ pub(super) struct Step {
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     pub(super) compute: Compute,
-    pub(super) sources: Vec<Source>,
-    pub(super) writes: Vec<Write>,
+    pub(super) sources: SmallVec<[Source; MAX_SOURCES]>,
+    pub(super) writes: SmallVec<[Write; 1]>,
     /// Writes of what later writes of the step must still see old: the T register, which indirect addresses read.
     pub(super) late_writes: Vec<Write>,
     pub(super) base_writes: Vec<BaseWrite>,
@@ -134,8 +137,8 @@ pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &
     // Debug statements and the host write memories between regions.
     l1b.settle(&scratch.base_slots);
     for step in steps {
-        for op in &step.ops {
-            op.compute.prepare(l1b, scratch.lanes);
+        if step.prepares {
+            step.ops.iter().for_each(|op| op.compute.prepare(l1b, scratch.lanes));
         }
         if let (Some(quick), [op], false) = (&step.quick, &step.ops[..], scratch.general) {
             if quick.fits(l1b) {
