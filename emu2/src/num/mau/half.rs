@@ -6,21 +6,38 @@ use super::single::flushed;
 use super::{add_odd, flip, half_to_f64, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::level::kernel;
 
-/// Long words that take the exact path together.
-const BLOCK: usize = 16;
+/// Long words that are certain or not together.
+const BLOCK: usize = 32;
+
+type Block = [u64; BLOCK];
 
 kernel! {
     /// `out = x * y + z`: `x`, `y` are rows of 4 halves; addend and output are 4 singles in two rows (L0, L1).
     pub fn h_fma(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
-        let upper = |v: u64| (v & 0xFFFF_0000_0000_0000) >> 16 | (v & 0x0000_FFFF_0000_0000) >> 32;
-        let lower = |v: u64| (v & 0xFFFF_0000) << 16 | v & 0xFFFF;
+        let signs = [flip(neg.x, 16) ^ flip(neg.y, 16), flip(neg.z, 32)];
         let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z0.chunks(BLOCK)).zip(z1.chunks(BLOCK));
         let outs = out0.chunks_mut(BLOCK).zip(out1.chunks_mut(BLOCK));
         for ((((x, y), z0), z1), (out0, out1)) in blocks.zip(outs) {
-            let sure = fast(x, y, z0, neg, upper, out0) & fast(x, y, z1, neg, lower, out1);
+            let whole = (x.as_array(), y.as_array(), z0.as_array(), z1.as_array());
+            let sure = match whole {
+                (Some(x), Some(y), Some(z0), Some(z1)) if ordinary(x) & ordinary(y) => {
+                    sums_of::<true>(x, y, z0, signs, out0) & sums_of::<false>(x, y, z1, signs, out1)
+                }
+                _ => false,
+            };
             if !sure {
-                rows(x, y, z0, z1, neg, out0, out1);
+                careful(x, y, z0, z1, neg, out0, out1);
             }
+        }
+    }
+
+    /// What is not certain.
+    fn careful(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
+        let upper = |v: u64| (v & 0xFFFF_0000_0000_0000) >> 16 | (v & 0x0000_FFFF_0000_0000) >> 32;
+        let lower = |v: u64| (v & 0xFFFF_0000) << 16 | v & 0xFFFF;
+        let sure = fast(x, y, z0, neg, upper, out0) & fast(x, y, z1, neg, lower, out1);
+        if !sure {
+            rows(x, y, z0, z1, neg, out0, out1);
         }
     }
 
@@ -33,6 +50,56 @@ kernel! {
             *o = (half(s[0]) << 48) | (half(s[1]) << 32) | (half(s[2]) << 16) | half(s[3]);
         }
     }
+}
+
+/// Whether no half has exponent field 0 and another fraction: only then is its value that of its fields.
+#[inline(always)]
+fn ordinary(x: &Block) -> bool {
+    let halves: &[u16; 4 * BLOCK] = bytemuck::cast_ref(x);
+    // Zero becomes the largest number here.
+    let sizes = halves.iter().map(|v| (v & 0x7FFF).wrapping_sub(1));
+    sizes.fold(u16::MAX, |least, size| least.min(size)) >= 0x1FF
+}
+
+/// The sums of the upper or lower two ordinary lanes of each long word; `signs` are flipped in x and z. False: some sum is past
+/// the largest single or comes of an infinity.
+#[inline(always)]
+fn sums_of<const UPPER: bool>(x: &Block, y: &Block, z: &[u64; BLOCK], signs: [u64; 2], out: &mut [u64]) -> bool {
+    let (mut a, mut b) = ([0; BLOCK], [0; BLOCK]);
+    for i in 0..BLOCK {
+        a[i] = tops::<UPPER>(x[i] ^ signs[0]);
+        b[i] = tops::<UPPER>(y[i]);
+    }
+    let a: &[u32; 2 * BLOCK] = bytemuck::cast_ref(&a);
+    let b: &[u32; 2 * BLOCK] = bytemuck::cast_ref(&b);
+    let z: &[u32; 2 * BLOCK] = bytemuck::cast_ref(z);
+    let mut sums = [0u32; 2 * BLOCK];
+    let mut most = 0;
+    for i in 0..2 * BLOCK {
+        let sum = ordinary_half(a[i]) * ordinary_half(b[i]) + flushed(z[i] ^ signs[1] as u32);
+        // Adding 0 makes -0 +0.
+        sums[i] = (sum + 0.0).to_bits();
+        most = most.max(sums[i] & 0x7FFF_FFFF);
+    }
+    out.copy_from_slice(bytemuck::cast_slice(&sums));
+    most < f32::INFINITY.to_bits()
+}
+
+/// Two lanes of a long word at the upper ends of its words.
+#[inline(always)]
+fn tops<const UPPER: bool>(v: u64) -> u64 {
+    if UPPER {
+        v & 0xFFFF_0000_0000_0000 | v >> 16 & 0xFFFF_0000
+    } else {
+        v << 32 & 0xFFFF_0000_0000_0000 | v << 16 & 0xFFFF_0000
+    }
+}
+
+/// The single of an ordinary half in the upper 16 bits: its fields in those of a single, whose exponent counts from 96 less.
+#[inline(always)]
+fn ordinary_half(bits: u32) -> f32 {
+    const SCALE: f32 = f32::from_bits((127 + 96) << 23);
+    f32::from_bits((bits as i32 >> 2) as u32 & 0x9FFF_FFFF) * SCALE
 }
 
 /// The single of a half in the low 16 bits: also exponent field all ones is a number.
