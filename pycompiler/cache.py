@@ -117,6 +117,7 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
             options.strict,
             options.scheduler,
             options.sram_budget,
+            options.time_slice,
             options.overrides,
             options.io_layouts,
         ],

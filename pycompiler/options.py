@@ -69,6 +69,7 @@ OPTIONS: dict[str, Option] = {
     "layout_planner": Option("a name", lambda value: isinstance(value, str), None),
     "layout_spec": Option("a path", _is_path, None),
     "gemm_layout_spec": Option("a path", _is_path, None),
+    "time_slice": Option(*_one_of("auto", "fit", "off"), "auto", True),
     "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
     "overrides": Option("a dict of value name to decisions", _is_overrides, None, True),
     "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
@@ -85,6 +86,7 @@ class Options:
     strict: bool = False
     scheduler: str = "reuse_consecutive"
     sram_budget: float = 1.0
+    time_slice: str = "auto"
     overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
     io_layouts: Mapping[str, str] = field(default_factory=dict)
@@ -119,6 +121,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
         chosen("strict"),
         scheduler,
         float(chosen("sram_budget")),
+        chosen("time_slice"),
         {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
         out_onnx=None if chosen("out_onnx") is None else Path(chosen("out_onnx")),
         given=tuple(given.items()),

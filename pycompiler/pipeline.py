@@ -5,34 +5,39 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import onnx
 
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
-from .errors import HostFallbackWarning, error
+from .errors import HostFallbackWarning, PycompilerError, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.base import layout_of
 from .layers.registry import LAYERS, RULES
-from .layers.transfer_plan import plan_transfer
+from .layers.transfer_plan import dram_words
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
 from .planners.layout import plan_layouts
 from .planners.location import plan_locations
-from .planners.overrides import Overrides, check_overrides
+from .planners.overrides import Overrides, check_overrides, untimed
 from .planners.side import plan_sides
+from .planners.slices import cut_into_slices
+from .planners.time_slice import TimeSlices, plan_time_slices
 from .report.report import Report
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
@@ -69,14 +74,14 @@ def compile_onnx(
         imported = import_onnx(model, target.name)
         facts["nodes"] = len(imported.graph.nodes)
     overrides = _with_io_layouts(options, imported)
+    slicing = _Slicing(target, options, overrides)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
         ("dtype", lambda graph: _dtypes(graph, target, options, overrides)),
         ("location", lambda graph: plan_locations(graph, overrides)),
-        (
-            "layout",
-            lambda graph: plan_locations(plan_layouts(graph, target, overrides), overrides),
-        ),
+        ("layout", slicing.lay_out),
+        ("time_slice", slicing.plan),
+        ("slices", slicing.cut),
         (options.scheduler, lambda graph: _schedule(graph, target, options, overrides)),
         ("address", lambda graph: plan_addresses(graph, target)),
     )
@@ -123,6 +128,54 @@ def _with_io_layouts(options: Options, imported: ImportedModel) -> Overrides:
             if other != layout:
                 raise error("P0705", name=key, reason=f"`{name}` must have layout {other} too")
     return overrides
+
+
+class _Slicing:
+    """Layouts, time slices, and the graph of slices: three passes that know of each other."""
+
+    def __init__(self, target: Target, options: Options, overrides: Overrides):
+        self.target, self.options, self.overrides = target, options, overrides
+        self.plain: MNGraph | None = None
+        self.found: TimeSlices | None = None
+
+    def lay_out(self, graph: MNGraph) -> MNGraph:
+        """Set layouts; the graph without them is kept for the next pass.
+
+        Where values are so large that layouts cannot be switched, slices are planned at once.
+        """
+        self.plain = graph
+        try:
+            return self._laid_out(graph, untimed(self.overrides))
+        except PycompilerError as problem:
+            if problem.code != "P0305" or self.options.time_slice == "off":
+                raise
+            return self._planned(None).annotated()
+
+    def _laid_out(self, graph: MNGraph, overrides: Overrides) -> MNGraph:
+        return plan_locations(plan_layouts(graph, self.target, overrides), overrides)
+
+    def plan(self, graph: MNGraph) -> MNGraph:
+        """Give values that are too large Time digits."""
+        return (self.found or self._planned(graph)).annotated()
+
+    def _planned(self, graph: MNGraph | None) -> TimeSlices:
+        assert self.plain is not None
+        options = self.options
+        self.found = plan_time_slices(
+            self.plain,
+            graph,
+            self.target,
+            self._laid_out,
+            mode=options.time_slice,
+            share=options.sram_budget,
+            overrides=self.overrides,
+        )
+        return self.found
+
+    def cut(self, graph: MNGraph) -> MNGraph:
+        """Make nodes and values for every slice, and place them."""
+        assert self.found is not None
+        return plan_locations(cut_into_slices(self.found), self.overrides)
 
 
 def _dtypes(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
@@ -254,7 +307,7 @@ def _dram_ends(graph: MNGraph, target: Target) -> Iterator[int]:
     """Where each DRAM value ends."""
     for value in graph.values.values():
         if value.location is Location.DRAM:
-            yield (value.addr or 0) + plan_transfer(layout_of(value), target).dram_words
+            yield (value.addr or 0) + dram_words(layout_of(value), target)
 
 
 def _app_value(name: str, graph: MNGraph, target: Target) -> AppValue:
@@ -263,34 +316,50 @@ def _app_value(name: str, graph: MNGraph, target: Target) -> AppValue:
     if value.addr is None:
         return AppValue(name, elem, shape, dtype)
     layout = layout_of(value)
-    words = plan_transfer(layout, target).dram_words
+    words = dram_words(layout, target)
     return AppValue(name, elem, shape, dtype, str(layout), value.addr, words)
+
+
+#: What tells the nodes and values of time slices apart.
+_SLICE = re.compile(r"(?<=\.)(t|join|part|sum)\d+(?=\.|__|\Z)")
 
 
 def _node_rows(
     nodes: Sequence[MNNode], graph: MNGraph, code: Code, segment: int
-) -> list[Mapping[str, object]]:
-    rows: list[Mapping[str, object]] = []
+) -> list[dict[str, Any]]:
+    """Return a row per node; the slices of a node share one, with the shape of the first."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
     for node, found in zip(nodes, code.nodes, strict=True):
         out = graph.values[node.outputs[0]]
-        rows.append(
+        sliced = node.slice is not None
+        name, output = (_SLICE.sub(r"\1", n) if sliced else n for n in (node.name, out.name))
+        row = rows.setdefault(
+            (node.op, name),
             {
-                "node": node.name,
+                "node": name,
                 "op": node.op,
                 "segment": segment,
-                "output": out.name,
+                "output": output,
                 "shape": list(out.shape),
                 "layout": str(out.layout),
                 "num_lw": out.num_lw,
                 "location": out.location.value,
-                "steps": found.steps,
-                "dram_words": {"read": found.dram_read, "written": found.dram_written},
-                "busy_steps": dict(sorted(found.busy.items())),
-                "utilisation": round(max(found.busy.values(), default=0) / (found.steps or 1), 4),
+                "slices": 0,
+                "steps": 0,
+                "dram_words": {"read": 0, "written": 0},
+                "busy_steps": Counter(),
                 "source": node.source,
-            }
+            },
         )
-    return rows
+        row["slices"] += 1
+        row["steps"] += found.steps
+        row["dram_words"]["read"] += found.dram_read
+        row["dram_words"]["written"] += found.dram_written
+        row["busy_steps"].update(found.busy)
+    for row in rows.values():
+        row["busy_steps"] = busy = dict(sorted(row["busy_steps"].items()))
+        row["utilisation"] = round(max(busy.values(), default=0) / (row["steps"] or 1), 4)
+    return list(rows.values())
 
 
 def _host_model(

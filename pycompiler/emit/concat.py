@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..layers.fragment import Fragment, Instruction, Line, Move, Step
@@ -68,8 +68,6 @@ class _Writer:
     tracker: Tracker
     lines: list[str] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
-    read: int = 0
-    written: int = 0
     busy: Counter[str] = field(default_factory=Counter)
     #: by identity; the instruction is kept so that no other takes its place
     texts: dict[int, tuple[Instruction, str]] = field(default_factory=dict)
@@ -85,8 +83,7 @@ class _Writer:
         self.tracker.issue_step(None, _NOTHING)
         self.tracker.waited(tag)
 
-    def line(self, line: Line) -> None:
-        touched = accesses(line, self.addresses)
+    def line(self, line: Line, touched: Accesses) -> None:
         tags = self.tracker.tags_before(touched)
         if isinstance(line, Move):
             self._move(line, touched, tags)
@@ -124,42 +121,109 @@ class _Writer:
         dram = dram_operand(move)
         if dram is not None and dram.value is not None:
             self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
-            if dram is move.source:
-                self.read += move.words * self.target.groups
-            else:
-                self.written += move.words * self.target.groups
         self.lines.append(move_text(move, tag, self.addresses, self.target))
+
+
+@dataclass
+class _Row:
+    """What is counted for a node."""
+
+    first_line: int = 0
+    lines: int = 0
+    steps: int = 0
+    read: int = 0
+    written: int = 0
+    busy: Counter[str] = field(default_factory=Counter)
 
 
 def concatenate(
     fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
 ) -> Code:
-    """One program of ``(node, comment, fragment)``; at its end every MV has finished."""
+    """One program of ``(node, comment, fragment)``; at its end every MV has finished.
+
+    What is read from DRAM is asked for as early as its buffer in L2BM is free, so that it is on
+    its way while the nodes before work.
+    """
     writer = _Writer(target, addresses, Tracker(target))
-    rows: list[NodeCode] = []
-    for node, comment, fragment in fragments:
-        first, step = len(writer.lines), writer.tracker.step
-        read, written = writer.read, writer.written
-        writer.busy = Counter()
-        writer.lines.append(f"# {comment}")
-        lines = fragment.lines if fragment.packed else schedule(fragment.lines, addresses, target)
-        for line in lines:
-            writer.line(line)
-        if node == fragments[-1][0]:
-            for tag in list(writer.tracker.moves):
-                writer.wait(tag)
-        rows.append(
-            NodeCode(
-                node,
-                first,
-                len(writer.lines) - first,
-                writer.tracker.step - step,
-                writer.read - read,
-                writer.written - written,
-                dict(writer.busy),
-            )
-        )
-    return Code(tuple(writer.lines), tuple(writer.relocations), tuple(rows))
+    rows = [_Row() for _ in fragments]
+    current = -1
+
+    def begin(node: int) -> None:
+        nonlocal current
+        while current < node:
+            current += 1
+            rows[current].first_line = len(writer.lines)
+            rows[current].lines = 1
+            writer.lines.append(f"# {fragments[current][1]}")
+
+    for at, owner, line, touched in _hoisted(fragments, addresses, target):
+        begin(at)
+        row, first, step = rows[owner], len(writer.lines), writer.tracker.step
+        writer.busy = row.busy
+        writer.line(line, touched)
+        row.lines += len(writer.lines) - first
+        row.steps += writer.tracker.step - step
+        dram = dram_operand(line) if isinstance(line, Move) else None
+        if isinstance(line, Move) and dram is not None and dram.value is not None:
+            words = line.words * target.groups
+            if dram is line.source:
+                row.read += words
+            else:
+                row.written += words
+    begin(len(fragments) - 1)
+    step = writer.tracker.step
+    for tag in list(writer.tracker.moves):
+        writer.wait(tag)
+    if rows:
+        rows[-1].steps += writer.tracker.step - step
+    found = (
+        NodeCode(node, row.first_line, row.lines, row.steps, row.read, row.written, dict(row.busy))
+        for (node, _, _), row in zip(fragments, rows, strict=True)
+    )
+    return Code(tuple(writer.lines), tuple(writer.relocations), tuple(found))
+
+
+def _packed(fragment: Fragment, addresses: Addresses, target: Target) -> Sequence[Line]:
+    return fragment.lines if fragment.packed else schedule(fragment.lines, addresses, target)
+
+
+#: Memories that MVs use.
+_SHARED = frozenset({"dram", "pdm", "l2bm"})
+
+
+def _hoisted(
+    fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
+) -> Iterator[tuple[int, int, Line, Accesses]]:
+    """Yield the node under which a line is issued, its own, the line and its accesses, in order.
+
+    A transfer from DRAM goes up to behind the last line that it may not pass: the one that made
+    what it reads, or that used its buffer.
+    """
+    lines = [
+        (owner, line, accesses(line, addresses))
+        for owner, (_, _, fragment) in enumerate(fragments)
+        for line in _packed(fragment, addresses, target)
+    ]
+    shared = [
+        index
+        for index, (_, _, touched) in enumerate(lines)
+        if any(a.memory in _SHARED for a in (*touched.reads, *touched.writes))
+    ]
+    behind: dict[int, list[int]] = {}
+    slot = list(range(len(lines)))
+    for place, index in enumerate(shared):
+        _, line, touched = lines[index]
+        if not isinstance(line, Move) or line.source.memory != "dram":
+            continue
+        found = next((i for i in reversed(shared[:place]) if lines[i][2].conflicts(touched)), -1)
+        slot[index] = slot[found] if found >= 0 else -1
+        behind.setdefault(slot[index], []).append(index)
+    for index in range(-1, len(lines)):
+        here = lines[index][0] if index >= 0 else 0
+        if index >= 0 and slot[index] == index:
+            yield here, *lines[index]
+        for moved in behind.get(index, ()):
+            yield here, *lines[moved]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ class MNNode:
     """An operation. Absent optional inputs are empty names.
 
     ``source`` is the model's Python ``file:line`` where known; ``reason`` says why a host node is
-    one. ``inplace`` is the input whose long words the first output may overwrite.
+    one. ``inplace`` is the input whose long words the first output may overwrite. ``slice`` is the
+    number of the time slice the node works on.
     """
 
     name: str
@@ -101,6 +102,7 @@ class MNNode:
     reason: str | None = None
     segment: int | None = None
     inplace: int | None = None
+    slice: int | None = None
 
     @property
     def place(self) -> Place | None:

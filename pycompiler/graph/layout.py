@@ -103,6 +103,19 @@ class Layout:
         """Long words per PE, before rounding up."""
         return prod(sub.size for sub in self.on(Level.ADDR))
 
+    @cached_property
+    def slices(self) -> int:
+        """Time slices."""
+        return self.extent(Level.TIME)
+
+    @cached_property
+    def slice(self) -> Layout:
+        """The layout of one time slice."""
+        if not self.on(Level.TIME):
+            return self
+        kept = (tuple(s for s in axis if s.level is not Level.TIME) for axis in self.axes)
+        return Layout(tuple(kept), self.broadcast)
+
     def num_lw(self, step: int) -> int:
         """Long words a value takes per PE: whole vectors of ``step`` cycles."""
         return -(-max(self.address_words, self.extent(Level.ADDR)) // step) * step
@@ -156,9 +169,9 @@ class Layout:
                 return f"axis {number} has {size} elements, its digits reach {padded}"
         if any(sub.size < 1 or sub.stride < 0 for sub in self.subaxes):
             return "sizes must be at least 1 and strides not negative"
-        limits = {**ranges, Level.W: dtype.words_per_long, Level.ADDR: words}
+        limits = {**ranges, Level.W: dtype.words_per_long, Level.ADDR: words, Level.TIME: words}
         copies = self.copies(limits)
-        for level in (*UNIT_LEVELS, Level.ADDR, Level.W):
+        for level in (Level.TIME, *UNIT_LEVELS, Level.ADDR, Level.W):
             digits = [s for s in (*self.on(level), *(c for c in copies if c.level is level))]
             reach = sum((sub.size - 1) * sub.stride for sub in digits)
             if reach >= limits[level]:

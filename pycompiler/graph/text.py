@@ -58,7 +58,7 @@ def _node_line(node: MNNode) -> str:
     facts: dict[str, Any] = {"node": node.name, "on": node.side.value}
     if node.attributes:
         facts["attributes"] = dict(node.attributes)
-    for key in ("segment", "inplace", "source", "reason"):
+    for key in ("segment", "inplace", "slice", "source", "reason"):
         if getattr(node, key) is not None:
             facts[key] = getattr(node, key)
     shown = " ".join(f"{k}={v if k == 'on' else json.dumps(v)}" for k, v in facts.items())
@@ -192,7 +192,7 @@ def _parse_node(line: _Line) -> MNNode:
     facts: dict[str, Any] = {}
     while not line.done():
         key = line.match(
-            r"(node|on|attributes|segment|inplace|source|reason)=", "a node property"
+            r"(node|on|attributes|segment|inplace|slice|source|reason)=", "a node property"
         ).group(1)
         facts[key] = line.match(r"(MNCore|Host)", "a side").group(1) if key == "on" else None
         if key != "on":
@@ -211,6 +211,7 @@ def _parse_node(line: _Line) -> MNNode:
         facts.get("reason"),
         facts.get("segment"),
         facts.get("inplace"),
+        facts.get("slice"),
     )
 
 

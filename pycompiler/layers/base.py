@@ -41,6 +41,17 @@ class Placement:
     inplace: int | None = None
 
 
+@dataclass(frozen=True)
+class Cut:
+    """An axis along which a node may work slice by slice: each value that has it, and where.
+
+    ``joins`` is the operator that makes the result of those of the slices, if it lacks the axis.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    joins: str | None = None
+
+
 class Layer(ABC):
     """One operator family on the device. Stateless; one object per operator."""
 
@@ -80,6 +91,14 @@ class Layer(ABC):
     @abstractmethod
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
         """Return the axes of the node's values that must agree."""
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes along which the node may work slice by slice."""
+        frame = self.frame(node, graph)
+        for number, size in enumerate(frame.shape):
+            if size > 1:
+                places = ((n, axes.index(number)) for n, axes in frame.values if number in axes)
+                yield Cut(tuple(places))
 
     @abstractmethod
     def place(self, node: MNNode, graph: MNGraph) -> Placement:

@@ -24,12 +24,12 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
 from ..machine import Target
 from ..tolerance import SUM
-from .base import Frame, Layer, Placement, layout_of
+from .base import Cut, Frame, Layer, Placement, layout_of
 from .fragment import Fragment
 from .products import resident, streamed
 from .products.choose import choose_layouts
 from .products.layouts import wanted_layouts
-from .products.roles import PRECISION, bias_of
+from .products.roles import PRECISION, bias_of, roles_of
 
 __all__ = ["LAYERS", "PRECISION", "PRODUCTS", "Product"]
 
@@ -62,6 +62,24 @@ class Product(Layer):
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
         """Tie no axes: the operands have layouts of their own."""
         return Frame((), ())
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield batch axes, rows, columns, and the contracted axis, unless a bias comes with it."""
+        roles, bias = roles_of(node, graph), bias_of(node)
+        a, b, c = node.inputs[0], node.inputs[1], node.outputs[0]
+        (a_batch, a_m, a_k), (b_batch, b_k, b_n), (c_batch, c_m, c_n) = roles.a, roles.b, roles.c
+        row = [] if bias is None else [(bias, len(graph.values[bias].shape) - 1)]
+        wanted: list[tuple[int, list[tuple[str, int | None]], str | None]] = [
+            (size, [(a, ia), (b, ib), (c, ic)], None)
+            for size, ia, ib, ic in zip(roles.batch, a_batch, b_batch, c_batch, strict=True)
+        ]
+        wanted.append((roles.m, [(a, a_m), (c, c_m)], None))
+        wanted.append((roles.n, [(b, b_n), *row, (c, c_n)], None))
+        if bias is None:
+            wanted.append((roles.k, [(a, a_k), (b, b_k)], "Add"))
+        for size, places, joins in wanted:
+            if size > 1:
+                yield Cut(tuple((n, axis) for n, axis in places if axis is not None), joins)
 
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]

@@ -8,7 +8,7 @@ So all units that held a part hold the result, which is copied over the reduced 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
-from .base import Frame, Layer, Placement, digits, layout_of, misfits
+from .base import Cut, Frame, Layer, Placement, digits, layout_of, misfits
 from .fragment import Fragment, Instruction, Line, Literal, Operand, PeOperand, Special, Step
 from .padding import fill_padding
 from .scratch import Scratch, vector
@@ -47,8 +47,9 @@ class Reduce(Layer):
     dtypes = frozenset({MNDtype.FLOAT})
     attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
 
-    def __init__(self, op: str, joining: _Joining, neutral: int, error: str):
-        self.op, self.joining, self.neutral, self.error = op, joining, neutral, error
+    def __init__(self, op: str, joining: _Joining, joins: str, neutral: int, error: str):
+        self.op, self.joining, self.joins = op, joining, joins
+        self.neutral, self.error = neutral, error
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Why the node cannot run on the device."""
@@ -76,6 +77,13 @@ class Reduce(Layer):
         else:
             kept = tuple(a for a in whole if a not in reduced)
         return Frame(shape, ((node.inputs[0], whole), (node.outputs[0], kept)), reduced)
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield all axes; what slices of a reduced one leave is joined."""
+        reduced = self.reduced(node, graph)
+        for cut in super().cuts(node, graph):
+            lost = dict(cut.axes)[node.inputs[0]] in reduced
+            yield replace(cut, joins=self.joins) if lost else cut
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """From one LM to the other."""
@@ -255,7 +263,7 @@ def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand)
 
 
 LAYERS: tuple[Layer, ...] = (
-    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), 0, SUM),
-    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), _MINUS_INFINITY, MOVE),
-    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), _INFINITY, MOVE),
+    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), "Add", 0, SUM),
+    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), "Max", _MINUS_INFINITY, MOVE),
+    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), "Min", _INFINITY, MOVE),
 )

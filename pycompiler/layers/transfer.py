@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
@@ -10,9 +11,11 @@ from ..machine import Target
 from ..tolerance import MOVE
 from .base import Frame, Layer, Placement, layout_of
 from .fragment import BlockOperand, Fragment, Instruction, Line, Move, Operand, PeOperand, Step
-from .transfer_plan import Transfer, TransferPlan, plan_transfer
+from .transfer_plan import BUFFERS, Transfer, TransferPlan, buffer, plan_transfer
 
 DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"
+#: The attribute that names the buffer of L2BM that a transfer begins with.
+TURN = "turn"
 
 
 class _TransferLayer(Layer):
@@ -44,29 +47,38 @@ class _TransferLayer(Layer):
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         plan = plan_transfer(layout_of(graph.values[node.inputs[0]]), target)
-        return sum(len(list(plan.steps_down(chunk))) for chunk in plan.chunks)
+        return sum(len(list(plan.steps_down(chunk, 0))) for chunk in plan.chunks)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         plan = plan_transfer(layout_of(source), target)
-        lines = _download(plan, source, result) if self.down else _upload(plan, source, result)
+        first = int(str(dict(node.attributes).get(TURN, 0)))
+        lines: list[Line] = []
+        for turn, chunk in enumerate(plan.chunks, first):
+            l2 = buffer(target, self.down, turn)
+            if self.down:
+                lines += (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
+                lines += (_step(plan, t, result) for t in plan.steps_down(chunk, l2))
+            else:
+                lines += (_step(plan, t, source) for t in plan.steps_up(chunk, l2))
+                lines += (_move(plan, t, result.name) for t in plan.moves_up(chunk, l2))
         return Fragment(tuple(lines))
 
 
-def _download(plan: TransferPlan, source: MNValue, result: MNValue) -> Iterator[Line]:
-    """Issue the DRAM transfers of a chunk before the steps of the chunk before it."""
-    ahead = [*plan.chunks[1:], None]
-    yield from (_move(plan, t, source.name) for t in plan.moves_down(plan.chunks[0]))
-    for chunk, following in zip(plan.chunks, ahead, strict=True):
-        if following is not None:
-            yield from (_move(plan, t, source.name) for t in plan.moves_down(following))
-        yield from (_step(plan, t, result) for t in plan.steps_down(chunk))
+def take_turns(graph: MNGraph, target: Target) -> MNGraph:
+    """Say which buffer of L2BM every transfer begins with, so that neighbours use different ones.
 
-
-def _upload(plan: TransferPlan, source: MNValue, result: MNValue) -> Iterator[Line]:
-    for chunk in plan.chunks:
-        yield from (_step(plan, t, source) for t in plan.steps_up(chunk))
-        yield from (_move(plan, t, result.name) for t in plan.moves_up(chunk))
+    A transfer then need not wait until the one before it has emptied its buffer.
+    """
+    turns = {DOWNLOAD: 0, UPLOAD: 0}
+    nodes: list[MNNode] = []
+    for node in graph.nodes:
+        if node.op in turns:
+            chunks = plan_transfer(layout_of(graph.values[node.inputs[0]]), target).chunks
+            node = replace(node, attributes=((TURN, turns[node.op] % BUFFERS),))
+            turns[node.op] += len(chunks)
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
 
 
 def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:

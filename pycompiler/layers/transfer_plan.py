@@ -43,24 +43,26 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a value small enough for L1BM and half of L2BM.
+    """A part of a value small enough for L1BM and one buffer of L2BM.
 
     ``lm`` and ``lm_steps``: first long word and steps of the LM share; ``l1_words``: long words
-    of each L1BM; ``l2_words``: of each L2BM; ``l2``: where they start; ``dram``: where each L2B's
-    part starts in the value's DRAM words.
+    of each L1BM; ``l2_words``: of each L2BM; ``dram``: where each L2B's part starts in the value's
+    DRAM words.
     """
 
     lm: int
     lm_steps: int
     l1_words: int
     l2_words: int
-    l2: int
     dram: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class TransferPlan:
-    """The transfers of one layout on one machine. ``dram_words`` is what it takes per group."""
+    """The transfers of one layout on one machine. ``dram_words`` is what it takes per group.
+
+    Arguments ``l2`` are the long word of L2BM where the buffer of a chunk starts.
+    """
 
     target: Target
     layout: Layout
@@ -75,48 +77,48 @@ class TransferPlan:
         """Whether the L2Bs of a group hold the same."""
         return len(self.chunks[0].dram) == 1
 
-    def moves_down(self, chunk: Chunk) -> Iterator[Transfer]:
+    def moves_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """DRAM to L2BM: at once to the L2Bs of a group that hold the same."""
         if self.shared_l2b and self.target.l2bs_per_group > 1:
             start = chunk.dram[0]
-            yield Transfer("mv", "mvb2", "dram_to_l2bm", start, chunk.l2, words=chunk.l2_words)
+            yield Transfer("mv", "mvb2", "dram_to_l2bm", start, l2, words=chunk.l2_words)
             return
         for l2b in range(self.target.l2bs_per_group):
             start = chunk.dram[l2b % len(chunk.dram)]
-            yield _mv("dram_to_l2bm_parallel", start, chunk.l2, "dst_l2b", l2b, chunk.l2_words)
+            yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, chunk.l2_words)
 
-    def steps_down(self, chunk: Chunk) -> Iterator[Transfer]:
+    def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """L2BM to L1BM to LM."""
         l1_map = self.target.transfer(self.to_l1, "down")
         for part in range(chunk.l1_words // l1_map.destination_words):
-            l2 = chunk.l2 + part * l1_map.source_words
-            yield Transfer("l2bm", self.to_l1, "down", l2, part * l1_map.destination_words)
+            at = l2 + part * l1_map.source_words
+            yield Transfer("l2bm", self.to_l1, "down", at, part * l1_map.destination_words)
         width = self.target.transfer(self.to_pe, "to_pe").source_words
         for step in range(chunk.lm_steps):
             lm = chunk.lm + step * self.target.cycles
             yield Transfer("l1bm", self.to_pe, "to_pe", step * width, lm)
 
-    def steps_up(self, chunk: Chunk) -> Iterator[Transfer]:
+    def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """LM to L1BM to L2BM: the mirror of :meth:`steps_down`, from the first unit of copies."""
         width = self.target.transfer(self.to_pe, "to_pe").source_words
         one_mab = self.to_pe == "l1bmm"
         for step in range(chunk.lm_steps):
             lm = chunk.lm + step * self.target.cycles
             chosen = (("mab_number", 0),) if one_mab else ()
-            at = "@0" if one_mab else ""
-            yield Transfer("l1bm", self.to_pe, "from_pe", lm, step * width, chosen, at)
+            suffix = "@0" if one_mab else ""
+            yield Transfer("l1bm", self.to_pe, "from_pe", lm, step * width, chosen, suffix)
         l1_map = self.target.transfer(self.to_l1, "down")
         for part in range(chunk.l1_words // l1_map.destination_words):
-            l1, l2 = part * l1_map.destination_words, chunk.l2 + part * l1_map.source_words
+            l1, at = part * l1_map.destination_words, l2 + part * l1_map.source_words
             if self.to_l1 == "l2bmb":
-                yield Transfer("l2bm", "l2bm", "up", l1, l2, (("l1b_number", 0),), "@0")
+                yield Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", 0),), "@0")
             else:
-                yield Transfer("l2bm", self.to_l1, "up", l1, l2)
+                yield Transfer("l2bm", self.to_l1, "up", l1, at)
 
-    def moves_up(self, chunk: Chunk) -> Iterator[Transfer]:
+    def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """L2BM to DRAM."""
         for l2b, start in enumerate(chunk.dram):
-            yield _mv("l2bm_to_dram_parallel", chunk.l2, start, "src_l2b", l2b, chunk.l2_words)
+            yield _mv("l2bm_to_dram_parallel", l2, start, "src_l2b", l2b, chunk.l2_words)
 
     def lm_words(self) -> IntArray:
         """Where every long word of LM comes from: ``group * dram_words + address``.
@@ -133,7 +135,8 @@ def _mv(form: str, source: int, destination: int, name: str, l2b: int, words: in
 
 @lru_cache(maxsize=4096)
 def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
-    """Return the plan for values of ``layout``."""
+    """Return the plan for values of ``layout``, or for one time slice of them."""
+    layout = layout.slice
     num_lw = layout.num_lw(target.cycles)
     to_pe = "l1bmd" if _has_digits(layout, Level.MAB) else "l1bmm"
     to_l1 = "l2bmd" if _has_digits(layout, Level.L1B) else "l2bmb"
@@ -142,7 +145,6 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     parts = per_group if apart else 1
     pe_map, l1_map = target.transfer(to_pe, "to_pe"), target.transfer(to_l1, "down")
     most = _steps_per_chunk(target, pe_map, l1_map)
-    buffer = target.words("l2bm") // 2
     chunks: list[Chunk] = []
     dram, steps = 0, num_lw // target.cycles
     for first in range(0, steps, most):
@@ -151,10 +153,27 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
         l2_words = l1_words // l1_map.destination_words * l1_map.source_words
         l2_words = _round_up(l2_words, target.mv_unit)
         starts = tuple(dram + part * l2_words for part in range(parts))
-        at = len(chunks) % 2 * buffer
-        chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, at, starts))
+        chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
         dram += parts * l2_words
     return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram)
+
+
+def dram_words(layout: Layout, target: Target) -> int:
+    """Return the long words per group that a value of ``layout`` takes, all time slices."""
+    return layout.slices * plan_transfer(layout, target).dram_words
+
+
+#: Buffers of L2BM for each direction: one is filled while the other is emptied.
+BUFFERS = 2
+
+
+def buffer(target: Target, down: bool, turn: int) -> int:
+    """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads."""
+    return ((0 if down else BUFFERS) + turn % BUFFERS) * _buffer_words(target)
+
+
+def _buffer_words(target: Target) -> int:
+    return target.words("l2bm") // (2 * BUFFERS) // target.mv_unit * target.mv_unit
 
 
 def _has_digits(layout: Layout, level: Level) -> bool:
@@ -166,9 +185,9 @@ def _round_up(count: int, unit: int) -> int:
 
 
 def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
-    """Find the most LM steps whose words fit L1BM, and half of L2BM: the other may be in use."""
+    """Find the most LM steps whose words fit L1BM and a buffer of L2BM."""
     by_l1 = target.words("l1bm") // l1_map.destination_words
-    by_l2 = target.words("l2bm") // 2 // _round_up(l1_map.source_words, target.mv_unit)
+    by_l2 = _buffer_words(target) // _round_up(l1_map.source_words, target.mv_unit)
     words = min(by_l1, by_l2) * l1_map.destination_words
     whole = lcm(l1_map.destination_words, pe_map.source_words)
     return max(1, words // whole * whole // pe_map.source_words)
@@ -181,13 +200,13 @@ def _lm_words(plan: TransferPlan) -> IntArray:
     dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
     memories = _Memories(target, dram, plan.num_lw)
     for chunk in plan.chunks:
-        for transfer in (*plan.moves_down(chunk), *plan.steps_down(chunk)):
+        for transfer in (*plan.moves_down(chunk, 0), *plan.steps_down(chunk, 0)):
             memories.run(transfer)
     lm = memories.lm.copy()
     back = _Memories(target, np.full_like(dram, -1), plan.num_lw)
     back.lm = lm
     for chunk in plan.chunks:
-        for transfer in (*plan.steps_up(chunk), *plan.moves_up(chunk)):
+        for transfer in (*plan.steps_up(chunk, 0), *plan.moves_up(chunk, 0)):
             back.run(transfer)
     used = np.zeros(dram.size, dtype=bool)
     used[lm[lm >= 0]] = True

@@ -22,7 +22,7 @@ from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
 from ..machine import IntArray, Target
 from ..tolerance import MOVE
-from .base import Frame, Layer, Placement, layout_of
+from .base import Cut, Frame, Layer, Placement, layout_of
 from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Special, Step
 from .scratch import vector
 
@@ -215,6 +215,25 @@ class View(_Moving):
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return no code."""
         return Fragment(())
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes that source and result have alike."""
+        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        if self.op == "Transpose":
+            rank = len(source.shape)
+            order = _ints(node, "perm") or tuple(reversed(range(rank)))
+            pairs = [(old, new) for new, old in enumerate(order) if source.shape[old] > 1]
+        else:
+            ours, theirs = (_weights(value.shape) for value in (source, result))
+            pairs = [(axis, theirs[key]) for key, axis in ours.items() if key in theirs]
+        for old, new in pairs:
+            yield Cut(((source.name, old), (result.name, new)))
+
+
+def _weights(shape: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """Return the axes longer than 1 by size and weight in the flat index."""
+    found = ((size, prod(shape[axis + 1 :]), axis) for axis, size in enumerate(shape))
+    return {(size, weight): axis for size, weight, axis in found if size > 1}
 
 
 def _transposed(node: MNNode, layout: Layout) -> Layout:
@@ -560,6 +579,22 @@ class Copy(_Moving):
             made = _built(shape, _dense(cleaned), Layout(()), dtype, target)
         assert made is not None
         return made
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes that stay as they are."""
+        changed = {
+            axis
+            for number in range(len(node.outputs))
+            for axis in self.pick(node, graph, number)[1]
+        }
+        along, _ = self.pick(node, graph, 0)
+        for axis, size in enumerate(graph.values[node.outputs[0]].shape):
+            if size == 1 or axis in changed:
+                continue
+            places = [(name, axis) for name in node.outputs]
+            for name, own in zip(node.inputs, along, strict=True):
+                places += ((name, index) for index, to in enumerate(own) if to == axis)
+            yield Cut(tuple(dict.fromkeys(places)))
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Read one LM, write the other."""

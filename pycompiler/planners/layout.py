@@ -269,6 +269,9 @@ class _Plan:
                 break
             free = [one for one in new if one.rest > 1 and self._free(one, digit)]
             even = [one for one in free if one.rest % digit.size == 0]
+            if digit.level is not Level.W:
+                # What is reduced is best reduced within a PE, of which words are a part.
+                even.sort(key=lambda one: one.exact)
             if not free:
                 continue
             # Padding of an axis that is reduced must be filled: others come first.

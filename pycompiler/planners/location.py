@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.graph import Location, MNGraph, Side, Stage
+from ..layers.slices import CONCAT, SPLIT
 from .overrides import Overrides, wanted_locations
 
 
@@ -17,7 +18,7 @@ def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGrap
     on_device = graph.device_values()
     outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for node in graph.nodes:
-        if node.side is Side.HOST:
+        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
             outside.update((*node.inputs, *node.outputs))
     segments: dict[str, set[int | None]] = {}
     for node in graph.device_nodes():

@@ -33,8 +33,9 @@ class DramImage:
         self.words_per_long = dtype.words_per_long
         self._word = np.dtype(f">u{dtype.bits // 8}")
         self._half = dtype is MNDtype.HALF
+        self.slices = layout.slices
         lm, word = _places(layout, shape, self.plan)
-        lm_words = self.plan.lm_words().reshape(-1)
+        lm_words = self._lm_words()
         self._take = lm_words[lm] * self.words_per_long + word
         self._fill = np.full(target.groups * self.dram_words * self.words_per_long, -1, np.int64)
         elements = np.arange(self._take.size, dtype=np.int64)
@@ -47,8 +48,16 @@ class DramImage:
 
     @property
     def dram_words(self) -> int:
-        """Long words per group."""
-        return self.plan.dram_words
+        """Long words per group, all time slices."""
+        return self.slices * self.plan.dram_words
+
+    def _lm_words(self) -> IntArray:
+        """Return where every long word of LM comes from, slice after slice."""
+        group, word = np.divmod(self.plan.lm_words().reshape(-1), self.plan.dram_words)
+        first = group * self.dram_words + word
+        slices = np.arange(self.slices, dtype=np.int64) * self.plan.dram_words
+        found: IntArray = (slices[:, None] + first).reshape(-1)
+        return found
 
     def _copied(
         self, layout: Layout, lm: IntArray, word: IntArray, lm_words: IntArray, target: Target
@@ -122,6 +131,7 @@ def _lm_strides(plan: TransferPlan) -> dict[Level, int]:
     for level in reversed(UNIT_LEVELS):
         strides[level] = stride
         stride *= plan.target.level_range[level.value]
+    strides[Level.TIME] = stride
     return strides
 
 
@@ -129,7 +139,7 @@ def _places(
     layout: Layout, shape: tuple[int, ...], plan: TransferPlan
 ) -> tuple[IntArray, IntArray]:
     """For every element, its place in the plan's array of LM words, and its word."""
-    strides = {**_lm_strides(plan), Level.W: 0, Level.TIME: 0}
+    strides = _lm_strides(plan)
     lm = np.zeros(shape, dtype=np.int64)
     word = np.zeros(shape, dtype=np.int64)
     for axis, size in enumerate(shape):

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
-from ..layers.transfer_plan import plan_transfer
+from ..layers.slices import CONCAT, SPLIT, slices_of
+from ..layers.transfer import take_turns
+from ..layers.transfer_plan import dram_words, plan_transfer
 from ..machine import Target
 from .address_search import Buffer, OutOfTimeError, place
 
@@ -60,15 +62,22 @@ def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
     end = len(graph.nodes)
     born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
     whole_run = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    slices = dict(slices_of(node) for node in graph.nodes if node.op in (SPLIT, CONCAT))
+    inside = {part for parts in slices.values() for part in parts}
     blocks: dict[Location, list[Block]] = {}
     for name in sorted(graph.device_values()):
         value = graph.values[name]
         start, stop = born.get(name, 0), last.get(name, end)
         on = None
+        if name in inside:
+            continue
         if value.location is Location.DRAM:
-            words = plan_transfer(layout_of(value), target).dram_words
+            words = dram_words(layout_of(value), target)
             if name in whole_run:
                 start, stop = 0, end
+            for part in slices.get(name, ()):
+                start = min(start, born.get(part, start))
+                stop = max(stop, last.get(part, stop))
         else:
             words = value.num_lw or 0
             on = _taken_over(graph.nodes[start], name, graph)
@@ -84,7 +93,12 @@ def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
         if words > capacity:
             raise _too_much(graph, location, wanted, addresses, capacity, words)
         values |= {n: replace(graph.values[n], addr=at) for n, at in addresses.items()}
-    return graph.with_values(values, stage=Stage.ADDRESSED)
+    for whole, parts in slices.items():
+        words = plan_transfer(layout_of(graph.values[whole]), target).dram_words
+        for number, part in enumerate(parts):
+            addr = (values[whole].addr or 0) + number * words
+            values[part] = replace(graph.values[part], addr=addr)
+    return take_turns(graph.with_values(values, stage=Stage.ADDRESSED), target)
 
 
 def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, int] | None:

@@ -12,6 +12,7 @@ from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import distinct
 from ..layers.registry import LAYERS
+from ..layers.slices import CONCAT, SPLIT
 from ..layers.transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..pfvm.names import fresh
@@ -50,7 +51,7 @@ def schedule(graph: MNGraph, target: Target) -> MNGraph:
     copies = _Copies(target, set(graph.values))
     nodes: list[MNNode] = []
     for number, node in enumerate(graph.nodes):
-        if node.side is Side.HOST:
+        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
             nodes.append(node)
         else:
             nodes += _surround(node, graph, copies, number)
@@ -83,4 +84,5 @@ def _transfer(op: str, source: str, result: str, node: MNNode) -> MNNode:
     which = source if op == DOWNLOAD else result
     verb = "download" if op == DOWNLOAD else "upload"
     name = f"{node.name}.{verb}.{which}"
-    return MNNode(name, op, (source,), (result,), source=node.source, segment=node.segment)
+    made = MNNode(name, op, (source,), (result,))
+    return replace(made, source=node.source, segment=node.segment, slice=node.slice)

@@ -8,6 +8,7 @@ is given up and has no copy in DRAM is written there first.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import Placement, distinct
 from ..layers.local_copy import COPY
 from ..layers.registry import LAYERS
+from ..layers.slices import CONCAT, SPLIT
 from ..layers.transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..pfvm.names import fresh
@@ -81,12 +83,22 @@ class _Walk:
         self.values: dict[str, MNValue] = {}
         self.origin: dict[str, str] = {}
         self.where: dict[str, _Copies] = {}
+        #: Values that may have copies, in the order in which they came.
+        self.live: dict[str, None] = {}
         self.nodes: list[MNNode] = []
         self.uses: dict[str, list[int]] = {}
         self.node_names = {node.name for node in graph.nodes}
+        readers: dict[str, set[int | None]] = {}
         for index, node in enumerate(graph.nodes):
+            if node.op in (SPLIT, CONCAT):
+                continue
             for name in dict.fromkeys(node.inputs):
                 self.uses.setdefault(name, []).append(index)
+                readers.setdefault(name, set()).add(node.slice)
+            for name in node.outputs:
+                readers.setdefault(name, set()).add(node.slice)
+        #: What several time slices have to do with stays for all of them.
+        self.held = {name for name, slices in readers.items() if len(slices - {None}) > 1}
         kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
         self.kept = kept
         for name in (*graph.inputs, *graph.constants):
@@ -104,7 +116,7 @@ class _Walk:
                 for copies in self.where.values():
                     copies.banks.clear()
                 segment = node.segment
-            if node.side is Side.HOST:
+            if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
                 self.nodes.append(node)
                 for name in node.outputs:
                     self.where[name] = _Copies(dram=True)
@@ -159,6 +171,7 @@ class _Walk:
         )
         for name, bank in zip(node.outputs, placement.outputs, strict=True):
             self.where[name] = _Copies({bank: results[name]})
+            self.live[name] = None
             if name in self.in_dram:
                 self._upload(name, node)
         self._forget(index)
@@ -198,6 +211,7 @@ class _Walk:
         else:
             self.nodes.append(self._move(DOWNLOAD, name, made, node))
         copies.banks[bank] = made
+        self.live[name] = None
         return made
 
     def _save(self, name: str, bank: Location, node: MNNode, index: int) -> None:
@@ -242,7 +256,8 @@ class _Walk:
         which = result if op == UPLOAD else source
         name = fresh(f"{node.name}.{verb}.{which}", self.node_names)
         self.node_names.add(name)
-        return MNNode(name, op, (source,), (result,), source=node.source, segment=node.segment)
+        made = MNNode(name, op, (source,), (result,))
+        return replace(made, source=node.source, segment=node.segment, slice=node.slice)
 
     def _upload(self, name: str, node: MNNode) -> None:
         copies = self.where[name]
@@ -255,12 +270,14 @@ class _Walk:
     def _used(self, bank: Location) -> int:
         return sum(
             self.graph.values[name].num_lw or 0
-            for name, copies in self.where.items()
-            if bank in copies.banks
+            for name in self.live
+            if bank in self.where[name].banks
         )
 
     def _next_use(self, name: str, index: int) -> int | None:
-        return next((use for use in self.uses.get(name, ()) if use > index), None)
+        uses = self.uses.get(name, [])
+        place = bisect_right(uses, index)
+        return uses[place] if place < len(uses) else None
 
     def _make_room(
         self,
@@ -285,8 +302,8 @@ class _Walk:
             while self._used(bank) + needed > self.room[bank]:
                 victims = [
                     name
-                    for name, copies in self.where.items()
-                    if bank in copies.banks and banks.get(name) is not bank
+                    for name in self.live
+                    if bank in self.where[name].banks and banks.get(name) is not bank
                 ]
                 if not victims:
                     break
@@ -307,16 +324,26 @@ class _Walk:
             self._upload(name, node)
         del copies.banks[bank]
 
+    @staticmethod
+    def _same_slice(node: MNNode, other: MNNode) -> bool:
+        """Whether both work on one time slice, which is small enough to stay."""
+        return node.slice is not None and (node.slice, node.segment) == (other.slice, other.segment)
+
     def _forget(self, index: int) -> None:
-        """Drop copies nobody reads any more; with ``consecutive`` all but the next node's."""
+        """Drop copies nobody reads any more; with ``consecutive`` all but the next node's.
+
+        Time slices keep what is read later in the same slice, or in several of them.
+        """
         following = self.graph.nodes[index + 1] if index + 1 < len(self.graph.nodes) else None
         node = self.graph.nodes[index]
-        for name, copies in self.where.items():
-            if not copies.banks:
-                continue
+        self.live = {name: None for name in self.live if self.where[name].banks}
+        for name in self.live:
+            copies = self.where[name]
             use = self._next_use(name, index)
             if use is None:
                 copies.banks.clear()
+            elif name in self.held or self._same_slice(node, self.graph.nodes[use]):
+                continue
             elif self.consecutive and (following is None or name not in following.inputs):
                 self._upload(name, node)
                 copies.banks.clear()

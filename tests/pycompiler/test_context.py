@@ -24,7 +24,10 @@ Tensors = dict[str, torch.Tensor]
 FILES = {"model.onnx", "model.vsm", "model.app", "l3ir.txt", "report.json"}
 DUMPS = {
     f"layout.{planner}.txt"
-    for planner in ("side", "dtype", "location", "layout", "reuse_consecutive", "address")
+    for planner in (
+        *("side", "dtype", "location", "layout", "time_slice", "slices"),
+        *("reuse_consecutive", "address"),
+    )
 }
 
 
@@ -219,7 +222,10 @@ def test_strict(tmp_path: Path) -> None:
 def test_a_tensor_too_large(tmp_path: Path) -> None:
     with pytest.raises(PycompilerError) as caught:
         context("emu2:mini").compile(
-            lambda d: {"out": -d["x"]}, {"x": torch.ones(300, 300)}, tmp_path / "out"
+            lambda d: {"out": -d["x"]},
+            {"x": torch.ones(300, 300)},
+            tmp_path / "out",
+            options={"time_slice": "off"},
         )
     assert caught.value.code == "P0301"
     assert str(caught.value.place).startswith(f"{__file__}:")

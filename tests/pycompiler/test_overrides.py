@@ -105,6 +105,8 @@ def test_a_dump_after_every_planner() -> None:
         "dtype",
         "location",
         "layout",
+        "time_slice",
+        "slices",
         "reuse_consecutive",
         "address",
     ]

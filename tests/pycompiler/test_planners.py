@@ -239,9 +239,11 @@ def test_intermediate_results_share_dram() -> None:
 def test_a_tensor_whose_share_exceeds_lm() -> None:
     target = load_target("mini")
     elements = 2 * prod(target.pe_shape) * target.words("lm0")
-    compiled(model_of([("Relu", ["x"], "y")], {"x": (elements,)}, ["y"]))
+    model = model_of([("Relu", ["x"], "y")], {"x": (elements,)}, ["y"])
+    whole, _ = compiled(model, time_slice="fit")
+    assert whole.graph.values["x"].num_lw == target.words("lm0")
     with pytest.raises(PycompilerError) as caught:
-        compiled(model_of([("Relu", ["x"], "y")], {"x": (elements + 1,)}, ["y"]))
+        compiled(model_of([("Relu", ["x"], "y")], {"x": (elements + 1,)}, ["y"]), time_slice="off")
     problem = caught.value
     assert problem.code == "P0301"
     assert problem.fields["value"] == "x"
@@ -254,7 +256,8 @@ def test_a_result_may_fill_an_lm_with_smaller_operands() -> None:
     columns, words = 2 * prod(target.pe_shape), target.words("lm0")
     shapes = [((words, 1), (1, columns)), ((words // 16, 1, columns), (1, 16, 1))]
     for x, y in shapes:
-        result, _ = compiled(model_of([("Sub", ["x", "y"], "z")], {"x": x, "y": y}, ["z"]))
+        model = model_of([("Sub", ["x", "y"], "z")], {"x": x, "y": y}, ["z"])
+        result, _ = compiled(model, time_slice="fit")
         assert result.graph.values["z"].num_lw == words
 
 
@@ -262,7 +265,8 @@ def test_values_that_do_not_fit_together() -> None:
     target = load_target("mini")
     size = 2 * prod(target.pe_shape) * target.words("lm0")
     model = model_of([("Add", ["x", "y"], "z")], {"x": (size,), "y": (size,)}, ["z"])
-    graph = replace(compiled(model)[0].graph, stage=Stage.SCHEDULED)
+    result, _ = compiled(model, time_slice="fit")
+    graph = replace(result.graph, stage=Stage.SCHEDULED)
     moved = {"y.lm1": replace(graph.values["y.lm1"], location=Location.LM0)}
     with pytest.raises(PycompilerError) as caught:
         plan_addresses(graph.with_values(moved), target)

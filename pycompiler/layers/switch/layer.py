@@ -9,7 +9,7 @@ from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
 from ...machine import Target
 from ...tolerance import MOVE
-from ..base import Frame, Layer, Placement, layout_of
+from ..base import Cut, Frame, Layer, Placement, layout_of
 from ..fragment import Fragment
 from .code import pass_code, pass_steps
 from .passes import NoPassError, moves
@@ -30,6 +30,12 @@ class LayoutSwitch(Layer):
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
         """Tie no axes: that the layouts differ is the point."""
         return Frame((), ())
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield every axis: slices of a value switch one by one."""
+        for axis, size in enumerate(graph.values[node.inputs[0]].shape):
+            if size > 1:
+                yield Cut(((node.inputs[0], axis), (node.outputs[0], axis)))
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Go from one LM to the other: both are used in every step."""

@@ -1,0 +1,77 @@
+"""Classes of axes that time slices cut together.
+
+Axes along which a node works slice by slice belong to one class (:meth:`Layer.cuts`): cutting one
+cuts all. So every value has one set of slices, whoever makes or reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..graph.graph import MNGraph, MNNode
+from ..layers.base import Cut
+from ..layers.registry import LAYERS
+from ..layers.slices import CONCAT, SPLIT
+
+Axis = tuple[str, int]
+
+
+class Axes:
+    """The classes of the axes of a graph's device values; a class is named by one of its axes."""
+
+    def __init__(self, graph: MNGraph):
+        self.graph = graph
+        self._parent: dict[Axis, Axis] = {}
+        #: Classes that must stay whole, and why; classes in which results of slices are joined.
+        self.rigid: dict[Axis, str] = {}
+        self.joined: set[Axis] = set()
+        #: Operators that touch each class.
+        self.ops: dict[Axis, set[str]] = {}
+        self.cuts: dict[str, tuple[Cut, ...]] = {}
+        rigid: list[tuple[Axis, str]] = []
+        nodes = [n for n in graph.device_nodes() if n.op not in (SPLIT, CONCAT)]
+        for node in nodes:
+            cuts = tuple(LAYERS[node.op].cuts(node, graph))
+            self.cuts[node.name] = cuts
+            covered = {axis for cut in cuts for axis in cut.axes}
+            for cut in cuts:
+                for axis in cut.axes:
+                    self._parent[self.of(axis)] = self.of(cut.axes[0])
+            for name in (*node.inputs, *node.outputs):
+                if not name:
+                    continue
+                for number, size in enumerate(graph.values[name].shape):
+                    if size > 1 and (name, number) not in covered:
+                        rigid.append(((name, number), f"{node.op} `{node.name}` needs it whole"))
+        for node in nodes:
+            found = [self.of(cut.axes[0]) for cut in self.cuts[node.name]]
+            for one in found:
+                self.ops.setdefault(one, set()).add(node.op)
+                if found.count(one) > 1:
+                    rigid.append((one, f"two axes of {node.op} `{node.name}` are cut alike"))
+            self.joined |= {self.of(c.axes[0]) for c in self.cuts[node.name] if c.joins}
+        for axis, reason in rigid:
+            self.rigid.setdefault(self.of(axis), reason)
+
+    def of(self, axis: Axis) -> Axis:
+        """Return the class of an axis."""
+        root = axis
+        while self._parent.get(root, root) != root:
+            root = self._parent[root]
+        while self._parent.get(axis, axis) != root:
+            self._parent[axis], axis = root, self._parent[axis]
+        return root
+
+    def size(self, one: Axis) -> int:
+        """Return the length of the axes of a class."""
+        return self.graph.values[one[0]].shape[one[1]]
+
+    def of_value(self, name: str) -> Iterator[tuple[int, Axis]]:
+        """Yield the axes of a value longer than 1, and their classes."""
+        for number, size in enumerate(self.graph.values[name].shape):
+            if size > 1:
+                yield number, self.of((name, number))
+
+    def of_node(self, node: MNNode) -> tuple[tuple[Axis, Cut], ...]:
+        """Return the classes along which a node works."""
+        return tuple((self.of(cut.axes[0]), cut) for cut in self.cuts.get(node.name, ()))

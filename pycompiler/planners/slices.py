@@ -1,0 +1,237 @@
+"""From a graph of whole values to a graph of time slices: what the time-slice planner decided.
+
+Every node becomes one node per slice. Values from outside are split in DRAM, values for outside
+concatenated there; where slices of a reduced or contracted axis leave results, nodes behind them
+join these. Nodes that follow on a joined result form a new *phase*: all slices of one phase come
+before those of the next, and within a phase one slice goes through all its nodes before the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from ..graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
+from ..layers.base import Cut
+from ..layers.slices import CONCAT, SPLIT
+from ..pfvm.names import fresh
+from .axes import Axis
+from .time_slice import TimeSlices
+
+#: The slice along each class.
+_Index = dict[Axis, int]
+
+
+def cut_into_slices(found: TimeSlices) -> MNGraph:
+    """Return the graph in which every slice has nodes and values of its own."""
+    return _Cutter(found).run() if found.sizes else found.graph
+
+
+@dataclass
+class _Cutter:
+    found: TimeSlices
+    values: dict[str, MNValue] = field(default_factory=dict)
+    made: list[tuple[tuple[object, ...], MNNode]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.graph = self.found.graph
+        self.order = list(self.found.sizes)
+        self.names = set(self.graph.values)
+        self.node_names = {node.name for node in self.graph.nodes}
+        self.slice_names: dict[tuple[str, int], str] = {}
+        self.phase: dict[str, int] = {}
+
+    def run(self) -> MNGraph:
+        groups = self._groups()
+        whole = self.found.annotated()
+        outside = {name for _, name in self.graph.outputs}
+        for node in self.graph.nodes:
+            if node.side is Side.HOST:
+                outside.update(node.inputs)
+        made = self.graph.producers()
+        split: set[str] = set()
+        for number, node in enumerate(self.graph.nodes):
+            segment = node.segment or 0
+            if node.side is Side.HOST:
+                self._add((segment, 0, 0, (), number, 0), node)
+                continue
+            for name in dict.fromkeys(n for n in node.inputs if n):
+                maker = made.get(name)
+                given = maker is None or maker.side is Side.HOST
+                if given and name not in split and self.found.cut_axes(name):
+                    split.add(name)
+                    self._split(name, whole, node, (segment, -1, 0, (), number, 0))
+            self._slices_of(number, node, groups[node.name])
+            for name in node.outputs:
+                if name in outside and self.found.cut_axes(name):
+                    last = len(self.graph.nodes)
+                    self._concat(name, whole, node, (segment, last, 0, (), number, 0))
+        used = {n for _, node in self.made for n in (*node.inputs, *node.outputs) if n}
+        used |= {*self.graph.inputs, *self.graph.constants, *outside}
+        everything = {**whole.values, **self.values}
+        kept = {name: value for name, value in everything.items() if name in used}
+        return replace(self.graph, values=kept, nodes=tuple(self._sorted()))
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _index(self, name: str, index: Mapping[Axis, int]) -> int:
+        """Return the number of a value's slice."""
+        flat = 0
+        for _, one in self.found.cut_axes(name):
+            flat = flat * self.found.count(one) + index[one]
+        return flat
+
+    def _slice(self, name: str, index: Mapping[Axis, int]) -> str:
+        """Return the name of a slice of ``name``, or ``name`` if it is whole."""
+        cut = self.found.cut_axes(name)
+        if not cut:
+            return name
+        key = name, self._index(name, index)
+        if key not in self.slice_names:
+            self.slice_names[key] = self._new(name, f"{name}.t{key[1]}", index)
+        return self.slice_names[key]
+
+    def _new(self, name: str, wanted: str, index: Mapping[Axis, int]) -> str:
+        """Make a value like ``name``, as large as the slice at ``index``."""
+        value = self.graph.values[name]
+        shape = list(value.shape)
+        for number, one in self.found.cut_axes(name):
+            size = self.found.sizes[one]
+            if one in self.found.axes.joined:
+                # What a reduction must not see is no part of the value.
+                size = min(size, self.found.lengths[one] - index[one] * size)
+            shape[number] = size
+        called = fresh(wanted, self.names)
+        self.names.add(called)
+        type = TensorType(value.type.elem, tuple(shape))
+        self.values[called] = replace(value, name=called, type=type)
+        return called
+
+    def _node_name(self, wanted: str) -> str:
+        called = fresh(wanted, self.node_names)
+        self.node_names.add(called)
+        return called
+
+    # -- nodes ---------------------------------------------------------------------------------
+
+    def _add(self, key: tuple[object, ...], node: MNNode) -> None:
+        self.made.append((key, node))
+
+    def _all_slices(self, name: str) -> Iterator[str]:
+        classes = [one for _, one in self.found.cut_axes(name)]
+        for at in product(*(range(self.found.count(one)) for one in classes)):
+            yield self._slice(name, dict(zip(classes, at, strict=True)))
+
+    def _split(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
+        called = self._node_name(f"{name}.split")
+        made = MNNode(called, SPLIT, (name,), tuple(self._all_slices(name)))
+        self.values[name] = whole.values[name]
+        self._add(key, replace(made, segment=node.segment, source=node.source))
+
+    def _concat(self, name: str, whole: MNGraph, node: MNNode, key: tuple[object, ...]) -> None:
+        called = self._node_name(f"{name}.concat")
+        made = MNNode(called, CONCAT, tuple(self._all_slices(name)), (name,))
+        self.values[name] = whole.values[name]
+        self._add(key, replace(made, segment=node.segment, source=node.source))
+
+    def _slices_of(self, number: int, node: MNNode, group: int) -> None:
+        cuts = [(one, cut) for one, cut in self.found.axes.of_node(node) if one in self.order]
+        classes = [one for one in self.order if one in dict(cuts)]
+        joined = [one for one in classes if dict(cuts)[one].joins]
+        counts = [self.found.count(one) for one in classes]
+        key = node.segment or 0, self.phase[node.name], group
+        totals: dict[tuple[int, ...], str] = {}
+        for at in product(*map(range, counts)):
+            index = dict(zip(classes, at, strict=True))
+            place = tuple(index.get(one, -1) for one in self.order) if classes else ()
+            flat = _flat(at, counts)
+            sliced = replace(node, slice=flat) if classes else node
+            if classes:
+                sliced = replace(sliced, name=self._node_name(f"{node.name}.t{flat}"))
+            inputs = tuple(self._slice(n, index) if n else n for n in node.inputs)
+            if not joined:
+                outputs = tuple(self._slice(n, index) if n else n for n in node.outputs)
+                made = replace(sliced, inputs=inputs, outputs=outputs)
+                self._add((*key, place, number, 0), made)
+                continue
+            (out,) = node.outputs
+            kept = tuple(index[one] for one in classes if one not in joined)
+            last = all(index[one] == self.found.count(one) - 1 for one in joined)
+            part = self._new(out, f"{out}.part{flat}", index)
+            self._add((*key, place, number, 0), replace(sliced, inputs=inputs, outputs=(part,)))
+            if kept in totals:
+                total = self._slice(out, index) if last else None
+                total = total or self._new(out, f"{out}.sum{flat}", index)
+                name = self._node_name(f"{node.name}.join{flat}")
+                join = MNNode(name, _joins(cuts), (totals[kept], part), (total,))
+                facts = replace(join, source=node.source, segment=node.segment, slice=flat)
+                self._add((*key, place, number, 1), facts)
+                part = total
+            totals[kept] = part
+
+    # -- order ---------------------------------------------------------------------------------
+
+    def _groups(self) -> dict[str, int]:
+        """Set the phase of every node, and return which nodes of a phase belong together."""
+        made = self.graph.producers()
+        parent: dict[str, str] = {}
+
+        def find(name: str) -> str:
+            while parent.setdefault(name, name) != name:
+                name = parent[name]
+            return name
+
+        for node in self.graph.nodes:
+            phase = 0
+            for name in node.inputs:
+                maker = made.get(name)
+                if maker is None or maker.side is Side.HOST or maker.segment != node.segment:
+                    continue
+                joined = any(
+                    cut.joins and one in self.order for one, cut in self.found.axes.of_node(maker)
+                )
+                phase = max(phase, self.phase[maker.name] + joined)
+            self.phase[node.name] = phase
+            find(node.name)
+            for name in node.inputs:
+                maker = made.get(name)
+                if maker is None or not self.found.cut_axes(name):
+                    continue
+                if (self.phase[maker.name], maker.segment) == (phase, node.segment):
+                    parent[find(node.name)] = find(maker.name)
+        numbers = {node.name: index for index, node in enumerate(self.graph.nodes)}
+        return {node.name: numbers[find(node.name)] for node in self.graph.nodes}
+
+    def _sorted(self) -> Iterator[MNNode]:
+        """Yield the nodes in the order of their keys, as far as what they read allows."""
+        maker = {out: at for at, (_, node) in enumerate(self.made) for out in node.outputs if out}
+        missing: list[int] = []
+        readers: dict[int, list[int]] = {}
+        for at, (_, node) in enumerate(self.made):
+            needed = {maker[name] for name in node.inputs if name in maker}
+            missing.append(len(needed))
+            for one in needed:
+                readers.setdefault(one, []).append(at)
+        ready = [(self.made[at][0], at) for at, count in enumerate(missing) if not count]
+        heapq.heapify(ready)
+        while ready:
+            _, at = heapq.heappop(ready)
+            yield self.made[at][1]
+            for reader in readers.get(at, ()):
+                missing[reader] -= 1
+                if not missing[reader]:
+                    heapq.heappush(ready, (self.made[reader][0], reader))
+
+
+def _flat(at: Sequence[int], counts: Sequence[int]) -> int:
+    flat = 0
+    for number, count in zip(at, counts, strict=True):
+        flat = flat * count + number
+    return flat
+
+
+def _joins(cuts: Sequence[tuple[Axis, Cut]]) -> str:
+    """Return the operator that joins what slices leave."""
+    return next(cut.joins for _, cut in cuts if cut.joins)

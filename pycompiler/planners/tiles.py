@@ -1,0 +1,104 @@
+"""The slices of one product that fit LM and bring the fewest words there.
+
+A product's operands share axes two by two, so that finer slices of one axis mean that an operand
+without it comes more often. All combinations of sizes are tried on the layer's own layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations, product
+from math import prod
+
+from ..graph.graph import Location, MNGraph, MNNode, TensorType
+from ..layers.base import Cut, distinct
+from ..layers.registry import LAYERS
+from ..machine import Target
+from .axes import Axis
+
+#: A class, where the node has it, and the sizes its slices may have; the first is that of now.
+Choice = tuple[Axis, Cut, tuple[int, ...]]
+
+_PER_SLICE = 64  # long words that the beginning of a slice is worth
+
+
+def best_tiles(
+    node: MNNode, graph: MNGraph, target: Target, choices: Sequence[Choice], share: float
+) -> tuple[tuple[Axis, int], ...]:
+    """Return classes with sizes of slices, outermost loop first; empty if nothing fits."""
+    best: tuple[float, tuple[tuple[Axis, int], ...]] | None = None
+    for sizes in product(*(found for _, _, found in choices)):
+        small = _small(node, graph, target, choices, sizes)
+        if not _fits(node, small, target, share):
+            continue
+        words = {
+            name: small.values[name].num_lw or 0 for name in (*node.inputs, *node.outputs) if name
+        }
+        cut = [
+            at
+            for at, (size, (*_, found)) in enumerate(zip(sizes, choices, strict=True))
+            if size < found[0]
+        ]
+        counts = {at: -(-choices[at][2][0] // sizes[at]) for at in cut}
+        for order in _orders(cut, choices):
+            cost = _traffic(node, words, choices, order, counts)
+            if best is None or cost < best[0]:
+                best = cost, tuple((choices[at][0], sizes[at]) for at in order)
+    return () if best is None else best[1]
+
+
+def _orders(cut: Sequence[int], choices: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of loops; what is joined is innermost."""
+    outer = [at for at in cut if not choices[at][1].joins]
+    inner = tuple(at for at in cut if choices[at][1].joins)
+    yield from ((*order, *inner) for order in permutations(outer))
+
+
+def _small(
+    node: MNNode,
+    graph: MNGraph,
+    target: Target,
+    choices: Sequence[Choice],
+    sizes: Sequence[int],
+) -> MNGraph:
+    """Return the graph with slices for the operands of ``node``, laid out."""
+    values = {n: graph.values[n] for n in (*node.inputs, *node.outputs) if n}
+    for (_, cut, _), size in zip(choices, sizes, strict=True):
+        for name, number in cut.axes:
+            shape = values[name].shape
+            shape = (*shape[:number], size, *shape[number + 1 :])
+            values[name] = replace(values[name], type=TensorType(values[name].type.elem, shape))
+    small = graph.with_values(values)
+    layouts = LAYERS[node.op].layouts(node, small, target, {})
+    placed = {
+        name: replace(values[name], layout=layout, num_lw=layout.num_lw(target.cycles))
+        for name, layout in layouts.items()
+    }
+    return small.with_values(placed)
+
+
+def _fits(node: MNNode, graph: MNGraph, target: Target, share: float) -> bool:
+    placement = LAYERS[node.op].place(node, graph)
+    used: dict[Location, int] = {}
+    inputs = distinct([name for name in node.inputs if name])
+    pairs = [*zip(inputs, placement.inputs, strict=True)]
+    for name, bank in (*pairs, *zip(node.outputs, placement.outputs, strict=True)):
+        used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
+    return all(count <= share * target.words(bank.memory) for bank, count in used.items())
+
+
+def _traffic(
+    node: MNNode,
+    words: Mapping[str, int],
+    choices: Sequence[Choice],
+    order: Sequence[int],
+    counts: Mapping[int, int],
+) -> float:
+    """Count the words that all slices bring and take, if a slice stays while inner loops go on."""
+    total = float(_PER_SLICE * prod(counts.values()))
+    for name in distinct([n for n in (*node.inputs, *node.outputs) if n]):
+        own = [place for place, at in enumerate(order) if name in dict(choices[at][1].axes)]
+        turns = order[: max(own) + 1] if own else ()
+        total += words.get(name, 0) * prod(counts[at] for at in turns)
+    return total

@@ -1,0 +1,278 @@
+"""Time slices: values that exceed LM, what the planner decides for them, and overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import Node, Shape, compiled, model_of, random_inputs, run
+
+from pycompiler.errors import PycompilerError
+from pycompiler.graph.graph import MNGraph
+from pycompiler.graph.layout import Level
+from pycompiler.graph.text import parse_graph, print_graph
+from pycompiler.layers.slices import CONCAT, SPLIT
+from pycompiler.machine import load_target
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pipeline import Compiled
+from pycompiler.tolerance import FUNCTION, SUM, SUMS, bound
+
+TARGET = load_target("mini")
+#: Elements of a float value that fills one LM of every PE.
+FULL = 2 * prod(TARGET.pe_shape) * TARGET.words("lm0")
+
+Reference = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
+
+
+def check(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Shape],
+    want: Reference,
+    seed: int,
+    atol: float = 0.0,
+    **options: Any,
+) -> tuple[Compiled, dict[str, Any]]:
+    """Compile, run, and compare with torch in double precision."""
+    result, report = compiled(model, **options)
+    assert report["host_fallback"] == []
+    inputs = random_inputs(shapes, seed)
+    found = run(result, inputs)["y"]
+    wide = want({name: torch.from_numpy(array).double() for name, array in inputs.items()})
+    rtol = bound("Float", FUNCTION, len(model.graph.node))
+    np.testing.assert_allclose(found, wide.reshape(found.shape).numpy(), rtol, atol + 1e-37)
+    return result, report
+
+
+def slices_of(graph: MNGraph) -> int:
+    return max((len({*n.inputs, *n.outputs}) - 1 for n in graph.nodes if n.op == SPLIT), default=1)
+
+
+def rng_of(request: pytest.FixtureRequest) -> tuple[np.random.Generator, int]:
+    seed = int(np.random.SeedSequence().entropy) % (1 << 32)  # type: ignore[arg-type]
+    print(f"{request.node.name}: seed {seed}")
+    return np.random.default_rng(seed), seed
+
+
+def sum_bound(terms: int, *shapes: Shape, seed: int) -> float:
+    """The bound of a sum of products of random inputs of these shapes."""
+    inputs = random_inputs({str(n): shape for n, shape in enumerate(shapes)}, seed)
+    largest = prod(float(np.abs(array).max()) for array in inputs.values())
+    return terms * SUMS["Float", SUM] * largest
+
+
+# -- elementwise -----------------------------------------------------------------------------
+
+
+def test_random_chains(request: pytest.FixtureRequest) -> None:
+    rng, seed = rng_of(request)
+    for _ in range(2):
+        size = int(rng.integers(FULL + 1, 2 * FULL))
+        columns = int(rng.integers(1, 80))
+        shape = (-(-size // columns), columns)
+        model = model_of(
+            [("Mul", ["x", "row"], "a"), ("Add", ["a", "column"], "b"), ("Abs", ["b"], "y")],
+            {"x": shape, "row": (columns,), "column": (shape[0], 1)},
+            ["y"],
+        )
+        shapes = {"x": shape, "row": (columns,), "column": (shape[0], 1)}
+        print(shapes)
+
+        def want(v: Mapping[str, torch.Tensor]) -> torch.Tensor:
+            return (v["x"] * v["row"] + v["column"]).abs()
+
+        # A sum of opposite signs is as exact as its larger term.
+        result, _ = check(model, shapes, want, seed, atol=1e-2)
+        assert slices_of(result.graph) > 1
+
+
+@pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
+def test_schedulers_give_the_same(scheduler: str) -> None:
+    shapes = {"x": (FULL + 5,), "z": (FULL + 5,)}
+    nodes: list[Node] = [("Mul", ["x", "z"], "a"), ("Exp", ["z"], "b"), ("Max", ["a", "b"], "y")]
+    model = model_of(nodes, shapes, ["y"])
+    inputs = random_inputs(shapes, 5, 0.1)
+    result, _ = compiled(model, scheduler=scheduler)
+    found = run(result, inputs)["y"]
+    whole = run(compiled(model, scheduler="spill_opt")[0], inputs)["y"]
+    assert np.array_equal(found, whole)
+
+
+def test_a_chain_reads_and_writes_each_element_once() -> None:
+    nodes: list[Node] = [("Mul", ["x", "x"], "a"), ("Exp", ["x"], "b"), ("Add", ["a", "b"], "y")]
+    _, report = compiled(model_of(nodes, {"x": (2 * FULL,)}, ["y"]))
+    assert report["dram_words"] == {"read": FULL, "written": FULL}
+
+
+def test_transfers_run_beside_the_operators() -> None:
+    """What is read for the next slice is on its way while this one is worked on: no long stalls."""
+    nodes: list[Node] = [("Mul", ["x", "x"], "a"), ("Add", ["a", "x"], "y")]
+    model = model_of(nodes, {"x": (FULL,)}, ["y"])
+    _, report = compiled(model)
+    _, whole = compiled(model, time_slice="off")
+    stalls, before = (facts["cycles"] - TARGET.cycles * facts["steps"] for facts in (report, whole))
+    assert stalls < before / 2
+
+
+# -- reductions ------------------------------------------------------------------------------
+
+
+def softmax(shape: Shape, axis: int) -> onnx.ModelProto:
+    made = onnx.helper.make_node("Softmax", ["x"], ["y"], name="softmax", axis=axis)
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, shape) for n in "xy")
+    graph = onnx.helper.make_graph([made], "g", [x], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    return optimise(model)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((700, 100), 1), ((3, 17000), 1), ((130, 5, 80), 1), ((20000, 3), 0)]
+)
+def test_softmax(shape: Shape, axis: int) -> None:
+    """Slices of rows, and slices of what is reduced: three phases, the last of which is joined."""
+    result, _ = check(softmax(shape, axis), {"x": shape}, lambda v: v["x"].softmax(axis), 7, 1e-6)
+    assert slices_of(result.graph) > 1
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMin"])
+def test_reductions_over_everything(op: str, request: pytest.FixtureRequest) -> None:
+    rng, seed = rng_of(request)
+    shape = (int(rng.integers(300, 500)), int(rng.integers(FULL // 300, 2 * FULL // 300)))
+    print(shape)
+    reduce = {
+        "ReduceSum": lambda v: v["x"].sum(),
+        "ReduceMax": lambda v: v["x"].max(),
+        "ReduceMin": lambda v: v["x"].min(),
+    }[op]
+    error = 0.0 if op != "ReduceSum" else sum_bound(prod(shape), shape, seed=seed)
+    result, _ = check(
+        model_of([(op, ["x"], "y")], {"x": shape}, ["y"]), {"x": shape}, reduce, seed, error
+    )
+    joins = {n.op for n in result.graph.nodes if ".join" in n.name} & {"Add", "Max", "Min"}
+    assert not [n for n in result.graph.nodes if n.op == "MNCoreUpload" and n.outputs != ("y",)]
+    assert joins == {{"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}[op]}
+
+
+# -- products --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1024, 64, 48), (64, 1024, 64), (40, 48, 2000), (150, 320, 72)]
+)
+def test_products(m: int, k: int, n: int) -> None:
+    shapes = {"x": (m, k), "w": (k, n)}
+    error = sum_bound(k, *shapes.values(), seed=11)
+    model = model_of([("MatMul", ["x", "w"], "y")], shapes, ["y"])
+    result, _ = check(model, shapes, lambda v: v["x"] @ v["w"], 11, error)
+    assert slices_of(result.graph) > 1
+
+
+def test_a_perceptron_over_a_large_batch() -> None:
+    """The batch is cut through all layers; weights stay."""
+    batch, sizes = 3000, (24, 32, 10)
+    rng = np.random.default_rng(3)
+    weights = {f"w{n}": rng.standard_normal(sizes[n : n + 2], np.float32) / 4 for n in range(2)}
+    nodes: list[Node] = [
+        ("MatMul", ["x", "w0"], "a"),
+        ("Relu", ["a"], "b"),
+        ("MatMul", ["b", "w1"], "y"),
+    ]
+    w = [torch.from_numpy(weights[f"w{n}"]).double() for n in range(2)]
+    model = model_of(nodes, {"x": (batch, sizes[0])}, ["y"], weights)
+    result, _ = check(
+        model,
+        {"x": (batch, sizes[0])},
+        lambda v: (v["x"] @ w[0]).relu() @ w[1],
+        13,
+        sizes[1] * sum_bound(sizes[0], (batch, sizes[0]), seed=13),
+    )
+    assert slices_of(result.graph) > 1
+    assert not [n for n in result.graph.nodes if n.op == "MNCoreUpload" and "a.t" in n.inputs[0]]
+
+
+# -- what the user sees ----------------------------------------------------------------------
+
+
+def test_the_dump_shows_whole_values_with_time_digits() -> None:
+    model = model_of([("Exp", ["x"], "y")], {"x": (3 * FULL,)}, ["y"])
+    result, _ = compiled(model)
+    text = result.dumps["layout.time_slice.txt"]
+    graph = parse_graph(text)
+    assert print_graph(graph) == text
+    (node,) = graph.nodes
+    for name in (*node.inputs, *node.outputs):
+        layout = graph.values[name].layout
+        assert layout is not None
+        assert layout.axes[0][0].level is Level.TIME
+        assert layout.slices == slices_of(result.graph)
+        assert graph.values[name].shape == (3 * FULL,)
+    assert {n.op for n in result.graph.nodes} >= {SPLIT, CONCAT}
+
+
+def test_slices_of_a_node_share_a_row_of_the_report() -> None:
+    model = model_of([("Exp", ["x"], "a"), ("ReduceSum", ["a"], "y")], {"x": (3 * FULL,)}, ["y"])
+    result, report = compiled(model)
+    rows = {row["op"]: row for row in report["nodes"]}
+    count = slices_of(result.graph)
+    assert rows["Exp"]["slices"] == rows["ReduceSum"]["slices"] == count
+    assert rows["Add"]["slices"] == count - 1
+    assert sum(row["steps"] for row in report["nodes"]) == report["steps"]
+    for direction, words in report["dram_words"].items():
+        assert sum(row["dram_words"][direction] for row in report["nodes"]) == words
+
+
+def test_overrides_say_where_to_cut() -> None:
+    shape = (96, 64)
+    model = model_of([("Mul", ["x", "x"], "y")], {"x": shape}, ["y"])
+    for override in (
+        {"time_slice": "0:3"},
+        {"time_slice": "1:4, 0:2"},
+        {"layout": "((6_Time:1, 16:1), (2:16, 4_PE:1, 4_MAB:1, 2_W:1))"},
+    ):
+        result, _ = check(
+            model, {"x": shape}, lambda v: v["x"] * v["x"], 17, overrides={"y": override}
+        )
+        assert slices_of(result.graph) == {"0:3": 3, "1:4, 0:2": 8}.get(
+            override.get("time_slice", ""), 6
+        )
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ({"time_slice": "2:3"}, "no axis 2"),
+        ({"time_slice": "0"}, "is not axis:count"),
+        ({"time_slice": "0:97"}, "has no 97 slices"),
+        ({"layout": "((16:1, 6_Time:1), (64:16))"}, "not its uppermost"),
+    ],
+)
+def test_overrides_that_cannot_be_followed(override: Mapping[str, str], reason: str) -> None:
+    model = model_of([("Mul", ["x", "x"], "y")], {"x": (96, 64)}, ["y"])
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model, overrides={"x": dict(override)})
+    assert caught.value.code == "P0306"
+    assert reason in caught.value.message
+
+
+def test_what_cannot_be_cut_is_refused() -> None:
+    """An operator that turns an axis round needs it whole."""
+    ends = {
+        "s": np.array([-1]),
+        "e": np.array([-(1 << 40)]),
+        "a": np.array([0]),
+        "d": np.array([-1]),
+    }
+    model = model_of(
+        [("Slice", ["x", "s", "e", "a", "d"], "y")],
+        {"x": (FULL + 1,)},
+        ["y"],
+        {name: array.astype(np.int64) for name, array in ends.items()},
+    )
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model)
+    assert caught.value.code == "P0301"
