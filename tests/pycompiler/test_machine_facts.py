@@ -121,7 +121,7 @@ FACTS = {"16", "128", "256", "512", "2048", "4096", "8192", "32768", "0x1000", "
 def test_no_size_is_written_in_the_source() -> None:
     found = []
     for path in SOURCE.rglob("*.py"):
-        if "generated" in path.parts or path.name in ("demo.py", "errors.py"):
+        if {"generated", "demo", "errors"} & set(path.relative_to(SOURCE).parts):
             continue
         for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
             if token.type == tokenize.NUMBER and token.string in FACTS:
