@@ -175,3 +175,16 @@ def test_a_large_product_streams_and_fills_the_mau() -> None:
     mabs = np.prod(target.pe_shape) // target.counts["pe"]
     peak = m * k * n / (mabs * 256 * target.cycles)  # a MAB multiplies 16 by 16 elements a cycle
     assert peak / steps(result) > 0.75
+
+
+@pytest.mark.parametrize("share", shares(load_target("mncore2")))
+def test_every_share_on_the_whole_chip(share: int) -> None:
+    rng = np.random.default_rng(share)
+    a, b = rng.standard_normal((210, 48)), rng.standard_normal((48, 500))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    bias = rng.standard_normal(500).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "shares", lambda _: (share,))
+        found, other = both(gemm((210, 500, 48), (0, 1), bias, b), {"a": a}, "mncore2")
+    assert np.array_equal(found, other)
+    assert close(found, a, b, a.astype(np.float64) @ b + bias)
