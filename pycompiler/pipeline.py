@@ -71,7 +71,16 @@ def compile_onnx(
     overrides = _with_io_layouts(options, imported)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        ("dtype", lambda graph: _dtypes(graph, target, options, overrides)),
+        (
+            "dtype",
+            lambda graph: plan_dtypes(
+                graph,
+                target,
+                float_dtype=options.float_dtype,
+                overrides=overrides,
+                registered=imported.registered,
+            ),
+        ),
         ("location", lambda graph: plan_locations(graph, overrides)),
         (
             "layout",
@@ -123,10 +132,6 @@ def _with_io_layouts(options: Options, imported: ImportedModel) -> Overrides:
             if other != layout:
                 raise error("P0705", name=key, reason=f"`{name}` must have layout {other} too")
     return overrides
-
-
-def _dtypes(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
-    return plan_dtypes(graph, target, float_dtype=options.float_dtype, overrides=overrides)
 
 
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
