@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of, run
+import torch
+from compiling import compiled, context, model_of, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -122,6 +124,29 @@ def test_what_the_host_gives_products_is_packed_as_halves() -> None:
     assert shared.values["b"].dtype is MNDtype.HALF
     single = compiled(model_of(nodes[:1], shapes, ["y"], {"b": b}))[0].graph
     assert {single.values[n].dtype for n in ("x", "b")} == {MNDtype.FLOAT}
+
+
+def test_what_stays_on_the_device_keeps_its_singles(tmp_path: Path) -> None:
+    # Registered values and input buffers give back what was put in, in `mixed` too.
+    torch.manual_seed(5)
+    model, shared = torch.nn.Linear(32, 8), context("emu2:mini")
+    before = model.weight.detach().clone()
+    shared.registry.register("net", model)
+    compiled_function = shared.compile(
+        lambda d: {"y": model(d["x"])},
+        {"x": torch.zeros(4, 32)},
+        tmp_path / "out",
+        options={"float_dtype": "mixed"},
+    )
+    x = torch.randn(4, 32)
+    given_x = compiled_function.allocate_input_proxy()
+    given_x["x"].load_from(x)
+    y = compiled_function(given_x)["y"].cpu()
+    assert torch.equal(given_x["x"].cpu(), x)
+    shared.synchronize()
+    assert torch.equal(model.weight.detach(), before)
+    limit = 33 * SUMS["Half", SUM] * float(x.abs().max() * before.abs().max())
+    assert (y - model(x)).abs().max() <= limit
 
 
 def rounded(value: float) -> float:
