@@ -77,7 +77,16 @@ def compile_onnx(
     slicing = _Slicing(target, options, overrides)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
-        ("dtype", lambda graph: _dtypes(graph, target, options, overrides)),
+        (
+            "dtype",
+            lambda graph: plan_dtypes(
+                graph,
+                target,
+                float_dtype=options.float_dtype,
+                overrides=overrides,
+                registered=imported.registered,
+            ),
+        ),
         ("location", lambda graph: plan_locations(graph, overrides)),
         ("layout", slicing.lay_out),
         ("time_slice", slicing.plan),
@@ -176,10 +185,6 @@ class _Slicing:
         """Make nodes and values for every slice, and place them."""
         assert self.found is not None
         return plan_locations(cut_into_slices(self.found), self.overrides)
-
-
-def _dtypes(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
-    return plan_dtypes(graph, target, float_dtype=options.float_dtype, overrides=overrides)
 
 
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:

@@ -7,6 +7,7 @@ it is packed; everything else on the way into the MAU, which gives the same bits
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
@@ -40,9 +41,17 @@ def device_dtype(elem: str) -> MNDtype:
 
 
 def plan_dtypes(
-    graph: MNGraph, target: Target, *, float_dtype: str, overrides: Overrides | None = None
+    graph: MNGraph,
+    target: Target,
+    *,
+    float_dtype: str,
+    overrides: Overrides | None = None,
+    registered: Collection[str] = (),
 ) -> MNGraph:
-    """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``."""
+    """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``.
+
+    ``registered`` values live on the device for several functions: they keep all their bits.
+    """
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()
@@ -63,7 +72,7 @@ def plan_dtypes(
         for node in graph.nodes
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
-    found = _rounded_by_host(graph, target) - set(overrides or {})
+    found = _rounded_by_host(graph, target) - {*(overrides or {}), *registered}
     return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
 
 

@@ -14,7 +14,7 @@ import emu2
 from ..app.model import App, DeviceSegment, HostSegment, Port
 from ..emit.concat import Moved, relocate
 from ..errors import error
-from ..graph.dtypes import numpy_dtype
+from ..graph.dtypes import MNDtype, numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array, HostSession
 from . import trace
@@ -130,7 +130,8 @@ class DeviceFunction:
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
         own = self.place(key, output=False)
-        if own is None:
+        # A buffer of halves would not give back the singles that were put in.
+        if own is None or own.dtype == MNDtype.HALF.value:
             return on_host(self.inputs[key], _zeros(self.inputs[key]))
         place = own.moved(self.board.allocate(own.image.dram_words))
         place.write(_zeros(place.type))

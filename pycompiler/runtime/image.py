@@ -89,8 +89,9 @@ class DramImage:
         """Whether words packed by one unpack by the other."""
         if self is other:
             return True
-        kind = (self.shape, self.words_per_long, self._fill.shape)
-        if kind != (other.shape, other.words_per_long, other._fill.shape):
+        if (self.shape, self._word, self._half) != (other.shape, other._word, other._half):
+            return False
+        if self._fill.shape != other._fill.shape:
             return False
         return np.array_equal(self._fill, other._fill)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of, run
+import torch
+from compiling import compiled, context, model_of, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -124,6 +126,29 @@ def test_what_the_host_gives_products_is_packed_as_halves() -> None:
     assert {single.values[n].dtype for n in ("x", "b")} == {MNDtype.FLOAT}
 
 
+def test_what_stays_on_the_device_keeps_its_singles(tmp_path: Path) -> None:
+    # Registered values and input buffers give back what was put in, in `mixed` too.
+    torch.manual_seed(5)
+    model, shared = torch.nn.Linear(32, 8), context("emu2:mini")
+    before = model.weight.detach().clone()
+    shared.registry.register("net", model)
+    compiled_function = shared.compile(
+        lambda d: {"y": model(d["x"])},
+        {"x": torch.zeros(4, 32)},
+        tmp_path / "out",
+        options={"float_dtype": "mixed"},
+    )
+    x = torch.randn(4, 32)
+    given_x = compiled_function.allocate_input_proxy()
+    given_x["x"].load_from(x)
+    y = compiled_function(given_x)["y"].cpu()
+    assert torch.equal(given_x["x"].cpu(), x)
+    shared.synchronize()
+    assert torch.equal(model.weight.detach(), before)
+    limit = 33 * SUMS["Half", SUM] * float(x.abs().max() * before.abs().max())
+    assert (y - model(x)).abs().max() <= limit
+
+
 def rounded(value: float) -> float:
     """Nearest half word, slowly: 10 significant bits, exponents -30 to 31."""
     if value == 0 or np.isinf(value):
@@ -175,3 +200,16 @@ def test_a_large_product_streams_and_fills_the_mau() -> None:
     mabs = np.prod(target.pe_shape) // target.counts["pe"]
     peak = m * k * n / (mabs * 256 * target.cycles)  # a MAB multiplies 16 by 16 elements a cycle
     assert peak / steps(result) > 0.75
+
+
+@pytest.mark.parametrize("share", shares(load_target("mncore2")))
+def test_every_share_on_the_whole_chip(share: int) -> None:
+    rng = np.random.default_rng(share)
+    a, b = rng.standard_normal((210, 48)), rng.standard_normal((48, 500))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    bias = rng.standard_normal(500).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "shares", lambda _: (share,))
+        found, other = both(gemm((210, 500, 48), (0, 1), bias, b), {"a": a}, "mncore2")
+    assert np.array_equal(found, other)
+    assert close(found, a, b, a.astype(np.float64) @ b + bias)

@@ -23,34 +23,49 @@ def choose_layouts(
 
     ``hints`` are the layouts inputs have; what agrees with them need not be brought.
     """
-    roles, kind = roles_of(node, graph), precision_of(node)
-    shapes = {name: graph.values[name].shape for name in node.inputs if name}
-    spread = spread_units(roles, kind, target, kept_units(roles, node, hints, shapes))
-    held = operand_layouts(node, graph, spread, target)
-    found: list[tuple[int, dict[str, Layout]]] = []
-
-    def add(layouts: dict[str, Layout], steps: int) -> None:
-        cycles = target.cycles * steps + _bring(node, graph, layouts, hints, target)
-        found.append((cycles, layouts))
-
-    if fits(node, held, target):
-        add(held, resident.cost(node, _with(graph, held), target))
-    if streamed.suits(node, graph, target):
-        for split in _splits(node, graph, target):
-            shape = streamed.shape_of(node, graph, split, target)
-            if streamed.rows_at_once(shape, kind, target):
-                layouts = streamed.layouts(node, graph, split, target)
-                if _room(node, layouts, target):
-                    add(layouts, streamed.steps_of(shape, split.share, node, graph, target))
+    found = list(candidates(node, graph, target, hints))
     if found:
         return min(found, key=lambda one: one[0])[1]
     # Shares that are too large: L1Bs take parts of the contracted axis, and add up.
+    roles, kind = roles_of(node, graph), precision_of(node)
     other = spread_units(roles, kind, target, None, contracted=True)
     if other.k:
         contracted = operand_layouts(node, graph, other, target)
         if fits(node, contracted, target):
             return contracted
-    return held
+    return _held(node, graph, target, hints)
+
+
+def candidates(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[tuple[int, dict[str, Layout]]]:
+    """Yield cycles and layouts of the ways to make the product whose operands fit LM."""
+
+    def valued(layouts: dict[str, Layout], steps: int) -> tuple[int, dict[str, Layout]]:
+        return target.cycles * steps + _bring(node, graph, layouts, hints, target), layouts
+
+    held = _held(node, graph, target, hints)
+    if fits(node, held, target):
+        yield valued(held, resident.cost(node, _with(graph, held), target))
+    if not streamed.suits(node, graph, target):
+        return
+    for split in _splits(node, graph, target):
+        shape = streamed.shape_of(node, graph, split, target)
+        if not streamed.rows_at_once(shape, precision_of(node), target):
+            continue
+        layouts = streamed.layouts(node, graph, split, target)
+        if _room(node, layouts, target):
+            yield valued(layouts, streamed.steps_of(shape, split.share, node, graph, target))
+
+
+def _held(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> dict[str, Layout]:
+    """Return layouts in which every MAB holds what it multiplies; units of hints are kept."""
+    roles, kind = roles_of(node, graph), precision_of(node)
+    shapes = {name: graph.values[name].shape for name in node.inputs if name}
+    kept = kept_units(roles, node, hints, shapes)
+    return operand_layouts(node, graph, spread_units(roles, kind, target, kept), target)
 
 
 def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
@@ -89,7 +104,7 @@ def _bring(
     hints: Mapping[str, Layout],
     target: Target,
 ) -> int:
-    """Estimate the cycles that bring the operands from DRAM."""
+    """Estimate the cycles that bring the operands: from DRAM, or about as long on the device."""
     total = 0
     for name in dict.fromkeys(node.inputs[:2]):
         value, layout = graph.values[name], layouts[name]
@@ -98,6 +113,8 @@ def _bring(
         plan = plan_transfer(layout, target)
         below = target.transfer(plan.to_l1, "down").destination_words
         steps = sum(chunk.lm_steps + chunk.l1_words // below for chunk in plan.chunks)
-        # guess: a DRAM gives as many long words a cycle as an MV's block has
-        total += max(plan.dram_words // target.mv_block, target.cycles * steps)
+        total += target.cycles * steps
+        if name not in hints:
+            # guess: a DRAM gives as many long words a cycle as an MV's block has
+            total += max(0, plan.dram_words // target.mv_block - target.cycles * steps)
     return total
