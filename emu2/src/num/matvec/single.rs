@@ -95,6 +95,30 @@ impl FMatrix {
     }
 }
 
+/// The exponent field of the upper word of a long word.
+const UPPER_FIELD: u64 = 0x7F80_0000 << 32;
+
+/// What the units of vectors that follow each other are worth; `taken`: the exponent fields of a long word that count. Those of
+/// a vector are alike, or the largest one counts.
+#[inline(always)]
+fn units_of(row: &[u64], taken: u64, units: &mut [f64]) {
+    let (vectors, _) = row.as_chunks::<MAB_PES>();
+    let mut unlike = 0;
+    for (unit, x) in units.iter_mut().zip(vectors) {
+        let field = x[0] & UPPER_FIELD;
+        let all = field | field >> 32;
+        let differ = x.iter().fold(0, |differ, x| differ | x ^ all);
+        unlike |= differ & taken;
+        *unit = unit_of((field >> 55) as i64);
+    }
+    if unlike != 0 {
+        for (unit, x) in units.iter_mut().zip(vectors) {
+            let largest = x.iter().fold(0, |e, x| e.max(x & taken & UPPER_FIELD).max((x & taken) << 32));
+            *unit = unit_of((largest >> 55) as i64);
+        }
+    }
+}
+
 /// Decoded vectors for `f`, w0 of each PE.
 #[derive(Default)]
 struct FVectors {
@@ -121,10 +145,7 @@ impl Matrix for FMatrix {
             *low = -low_part;
             *sign_of = sign(low_part);
         }
-        for (unit, x) in units.iter_mut().zip(row.chunks_exact(MAB_PES)) {
-            let words: [u32; MAB_PES] = std::array::from_fn(|j| (x[j] >> 32) as u32);
-            *unit = unit_of(exponent(&words));
-        }
+        units_of(row, UPPER_FIELD, units);
     }
 
     #[inline(always)]
@@ -182,9 +203,7 @@ impl Matrix for GMatrix {
         for (m, v) in vectors.0[at..at + units.len()].as_flattened_mut().iter_mut().zip(words) {
             *m = mantissa(v ^ flip as u32, self.mask);
         }
-        for (unit, words) in units.iter_mut().zip(words.chunks_exact(N)) {
-            *unit = unit_of(exponent(words));
-        }
+        units_of(row, UPPER_FIELD | UPPER_FIELD >> 32, units);
     }
 
     #[inline(always)]
