@@ -22,7 +22,7 @@ from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered
-from .pipeline import compile_onnx, warn_of_fallback
+from .pipeline import compile_onnx, warn_of_fallback, warn_of_specs
 from .report.codegen_dir import (
     L3IR,
     MODEL_APP,
@@ -139,6 +139,7 @@ def _artifacts(
         report.data["cache"] = cache_states("miss" if kept is None else "hit")
         if kept is not None:
             warn_of_fallback(report)
+            warn_of_specs(report)
             return kept
     compiled = compile_onnx(model, target, options, report)
     made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)

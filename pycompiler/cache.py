@@ -36,7 +36,15 @@ _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
 _DUMPS = "dumps/"
 
 #: What of the report an entry keeps; the rest belongs to the compile that asks.
-_KEPT = ("steps", "cycles", "dram_words", "host_fallback", "operators", "nodes")
+_KEPT = (
+    "steps",
+    "cycles",
+    "dram_words",
+    "host_fallback",
+    "layout_spec_unused",
+    "operators",
+    "nodes",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +128,8 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
             options.time_slice,
             options.overrides,
             options.io_layouts,
+            options.layout_planner,
+            [repr(spec) for spec in options.layout_specs],
         ],
     }
     digest = hashlib.sha256(json.dumps(facts).encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import error
+from .layout_spec import LayoutSpec, read_gemm_layout_spec, read_layout_spec
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ OPTIONS: dict[str, Option] = {
     "layout_spec": Option("a path", _is_path, None),
     "gemm_layout_spec": Option("a path", _is_path, None),
     "time_slice": Option(*_one_of("auto", "fit", "off"), "auto", True),
+    "layout_planner": Option(*_one_of("lpz", "first_arrival"), "lpz", True),
+    "layout_spec": Option("a path", _is_path, None, True),
+    "gemm_layout_spec": Option("a path", _is_path, None, True),
     "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
     "overrides": Option("a dict of value name to decisions", _is_overrides, None, True),
     "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
@@ -87,6 +91,8 @@ class Options:
     scheduler: str = "reuse_consecutive"
     sram_budget: float = 1.0
     time_slice: str = "auto"
+    layout_planner: str = "lpz"
+    layout_specs: tuple[LayoutSpec, ...] = ()
     overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
     io_layouts: Mapping[str, str] = field(default_factory=dict)
@@ -96,7 +102,10 @@ class Options:
 
 
 def parse_options(options: Mapping[str, Any] | None) -> Options:
-    """Check ``options``. P0701 for an unknown key, P0702 for a value that is not legal."""
+    """Check ``options``. P0701 for an unknown key, P0702 for a value that is not legal.
+
+    P0310 for a file of forced layouts that is none.
+    """
     given = dict(options or {})
     notes: list[str] = []
     for key, value in given.items():
@@ -116,12 +125,19 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     if scheduler == "auto_recompute_sa":
         notes.append("scheduler `auto_recompute_sa` is not there yet: `spill_opt` takes its place")
         scheduler = "spill_opt"
+    specs: list[LayoutSpec] = []
+    if chosen("layout_spec") is not None:
+        specs += read_layout_spec(chosen("layout_spec"))
+    if chosen("gemm_layout_spec") is not None:
+        specs += read_gemm_layout_spec(chosen("gemm_layout_spec"))
     return Options(
         chosen("float_dtype"),
         chosen("strict"),
         scheduler,
         float(chosen("sram_budget")),
         chosen("time_slice"),
+        chosen("layout_planner"),
+        tuple(specs),
         {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
         out_onnx=None if chosen("out_onnx") is None else Path(chosen("out_onnx")),
         given=tuple(given.items()),

@@ -21,7 +21,7 @@ import onnx
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
-from .errors import HostFallbackWarning, PycompilerError, error
+from .errors import HostFallbackWarning, LayoutSpecWarning, PycompilerError, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
@@ -32,7 +32,7 @@ from .layers.transfer_plan import dram_words
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
-from .planners.layout import plan_layouts
+from .planners.layout import LayoutFacts, plan_layouts
 from .planners.location import plan_locations
 from .planners.overrides import Overrides, check_overrides, untimed
 from .planners.side import plan_sides
@@ -74,7 +74,7 @@ def compile_onnx(
         imported = import_onnx(model, target.name)
         facts["nodes"] = len(imported.graph.nodes)
     overrides = _with_io_layouts(options, imported)
-    slicing = _Slicing(target, options, overrides)
+    slicing = _Slicing(target, options, overrides, report)
     passes: Sequence[tuple[str, Callable[[MNGraph], MNGraph]]] = (
         ("side", lambda graph: plan_sides(graph, strict=options.strict)),
         (
@@ -142,8 +142,9 @@ def _with_io_layouts(options: Options, imported: ImportedModel) -> Overrides:
 class _Slicing:
     """Layouts, time slices, and the graph of slices: three passes that know of each other."""
 
-    def __init__(self, target: Target, options: Options, overrides: Overrides):
+    def __init__(self, target: Target, options: Options, overrides: Overrides, report: Report):
         self.target, self.options, self.overrides = target, options, overrides
+        self.report = report
         self.plain: MNGraph | None = None
         self.found: TimeSlices | None = None
 
@@ -154,14 +155,24 @@ class _Slicing:
         """
         self.plain = graph
         try:
-            return self._laid_out(graph, untimed(self.overrides))
+            facts = LayoutFacts()
+            made = self._laid_out(graph, untimed(self.overrides), facts)
+            self.report.data["layout_spec_unused"] = facts.unused
+            warn_of_specs(self.report)
+            if facts.estimates:
+                self.report.data["passes"][-1]["estimated_steps"] = facts.estimates
+            return made
         except PycompilerError as problem:
             if problem.code != "P0305" or self.options.time_slice == "off":
                 raise
             return self._planned(None).annotated()
 
-    def _laid_out(self, graph: MNGraph, overrides: Overrides) -> MNGraph:
-        return plan_locations(plan_layouts(graph, self.target, overrides), overrides)
+    def _laid_out(
+        self, graph: MNGraph, overrides: Overrides, facts: LayoutFacts | None = None
+    ) -> MNGraph:
+        planner, specs = self.options.layout_planner, self.options.layout_specs
+        found = plan_layouts(graph, self.target, overrides, planner, specs, facts)
+        return plan_locations(found, overrides)
 
     def plan(self, graph: MNGraph) -> MNGraph:
         """Give values that are too large Time digits."""
@@ -185,6 +196,15 @@ class _Slicing:
         """Make nodes and values for every slice, and place them."""
         assert self.found is not None
         return plan_locations(cut_into_slices(self.found), self.overrides)
+
+
+def warn_of_specs(report: Report) -> None:
+    """Give one warning about forced layouts that fit no operator, if there are any."""
+    unused = report.data["layout_spec_unused"]
+    if unused:
+        message = f"forced layouts that fit no operator on the device: {', '.join(unused)}"
+        report.note(message)
+        warnings.warn(message, LayoutSpecWarning, stacklevel=_callers_level())
 
 
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:

@@ -95,5 +95,9 @@ class Kind:
     example: dict[str, Any] = field(default_factory=dict)
 
 
+class LayoutSpecWarning(UserWarning):
+    """An entry of a file of forced layouts fits no operator."""
+
+
 class HostFallbackWarning(UserWarning):
     """An operator without a layer runs on the host between device segments."""

@@ -200,6 +200,23 @@ TABLE: dict[str, Kind] = {
         "are layout, location and dtype",
         {"value": "x", "reason": "there is no such value"},
     ),
+    "P0310": Kind(
+        FileError,
+        "`{path}` is no list of forced layouts: {reason}",
+        "see `docs/compiler.md`, section Forced layouts, for the form of entries",
+        {"path": "spec.json", "reason": "it is no list of entries"},
+    ),
+    "P0311": Kind(
+        PlanError,
+        "the forced layout of {entry} cannot be followed at {op} `{node}`: {reason}",
+        "take the layouts that layout.layout.txt of a compile without it shows as a pattern",
+        {
+            "entry": "entry 0 of spec.json",
+            "op": "MatMul",
+            "node": "node_MatMul_1",
+            "reason": "axis 0 has 16 elements, its digits reach 8",
+        },
+    ),
     # P04: code generation
     "P0401": Kind(
         InternalError,

@@ -8,8 +8,9 @@ they do not (3 x 2 against 2 x 3), the segment keeps several parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from ..machine import Target
@@ -48,7 +49,12 @@ class Segment:
 
 def parts(layout: Layout, shape: tuple[int, ...]) -> list[list[Part]]:
     """Return the parts of each axis that more than one index meets, minor first."""
-    out: list[list[Part]] = []
+    return [list(found) for found in _parts(layout, shape)]
+
+
+@lru_cache(maxsize=4096)
+def _parts(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ...]:
+    out: list[tuple[Part, ...]] = []
     for subs, size in zip(layout.axes, shape, strict=True):
         found, lo = [], 1
         for sub in reversed(subs):
@@ -56,36 +62,46 @@ def parts(layout: Layout, shape: tuple[int, ...]) -> list[list[Part]]:
             if used > 1:
                 found.append(Part(lo, used, sub.level, sub.stride))
             lo *= sub.size
-        out.append(found)
-    return out
+        out.append(tuple(found))
+    return tuple(out)
 
 
 def segments(source: Layout, result: Layout, shape: tuple[int, ...]) -> list[Segment]:
     """Return the segments of all axes, minor ones of an axis first."""
     out: list[Segment] = []
-    pairs = zip(parts(source, shape), parts(result, shape), shape, strict=True)
+    pairs = zip(_parts(source, shape), _parts(result, shape), shape, strict=True)
     for axis, (ours, theirs, size) in enumerate(pairs):
-        if size <= 1:
-            continue
-        one, other = {p.lo for p in ours}, {p.lo for p in theirs}
-        common = sorted({1} | (one & other))
-        for low, high in pairwise([*common, size]):
-            cuts = sorted(c for c in one | other if low < c < high)
-            # The topmost digits of an axis may be cut short by its size.
-            ends = [low, *cuts, high]
-            inner = ends[:-1] if high == size and high not in one | other else ends
-            if all(b % a == 0 for a, b in pairwise(inner)):
-                out += [_segment(axis, a, b, ours, theirs) for a, b in pairwise(ends)]
-            else:
-                out.append(_segment(axis, low, high, ours, theirs))
+        if size > 1:
+            out += _axis_segments(axis, ours, theirs, size)
     return out
 
 
-def _segment(axis: int, low: int, high: int, ours: list[Part], theirs: list[Part]) -> Segment:
+@lru_cache(maxsize=16384)
+def _axis_segments(
+    axis: int, ours: tuple[Part, ...], theirs: tuple[Part, ...], size: int
+) -> tuple[Segment, ...]:
+    out: list[Segment] = []
+    one, other = {p.lo for p in ours}, {p.lo for p in theirs}
+    common = sorted({1} | (one & other))
+    for low, high in pairwise([*common, size]):
+        cuts = sorted(c for c in one | other if low < c < high)
+        # The topmost digits of an axis may be cut short by its size.
+        ends = [low, *cuts, high]
+        inner = ends[:-1] if high == size and high not in one | other else ends
+        if all(b % a == 0 for a, b in pairwise(inner)):
+            out += [_segment(axis, a, b, ours, theirs) for a, b in pairwise(ends)]
+        else:
+            out.append(_segment(axis, low, high, ours, theirs))
+    return tuple(out)
+
+
+def _segment(
+    axis: int, low: int, high: int, ours: Sequence[Part], theirs: Sequence[Part]
+) -> Segment:
     return Segment(axis, low, -(-high // low), _within(ours, low, high), _within(theirs, low, high))
 
 
-def _within(found: list[Part], low: int, high: int) -> tuple[Part, ...]:
+def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
     """Return what ``found`` does between two weights; a part may begin before and end behind."""
     out: list[Part] = []
     for part in found:
@@ -112,10 +128,15 @@ def copied_digits(layout: Layout, level: Level, ranges: Mapping[Level, int]) -> 
 
     Words that no digit packs hold copies, whether the layout says so or not.
     """
+    return _copied_digits(layout, level, ranges[level])
+
+
+@lru_cache(maxsize=16384)
+def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[Digit]:
     if level is Level.W:
-        return frozenset() if layout.on(Level.W) else frozenset(primes(ranges[level]))
+        return frozenset() if layout.on(Level.W) else frozenset(primes(count))
     found: set[Digit] = set()
-    for entry in layout.copies({**ranges, Level.TIME: 1, Level.ADDR: 1}):
+    for entry in layout.copies(dict.fromkeys(Level, count)):
         if entry.level is level:
             found |= {(entry.stride * stride, size) for stride, size in primes(entry.size)}
     return frozenset(found)

@@ -31,6 +31,9 @@ class Level(Enum):
     ADDR = "Addr"
     W = "W"
 
+    # By identity: planners look layouts up all the time, and an Enum hashes its name each time.
+    __hash__ = object.__hash__
+
 
 UNIT_LEVELS = (Level.L2B, Level.L1B, Level.MAB, Level.PE)
 
@@ -73,6 +76,17 @@ class Layout:
 
     axes: tuple[tuple[SubAxis, ...], ...]
     broadcast: tuple[Broadcast, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.broadcast))
+
+    def __reduce__(self) -> tuple[type[Layout], tuple[object, ...]]:
+        # Without the hash, which is another one in another process.
+        return Layout, (self.axes, self.broadcast)
 
     def __str__(self) -> str:
         axes = ", ".join("(" + ", ".join(map(str, axis)) + ")" for axis in self.axes)

@@ -88,6 +88,15 @@ class Layer(ABC):
         """
         return {}
 
+    def candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield layouts of all operands of an anchored node, near to ``hints``.
+
+        Hints are layouts that neighbours could give or would take, of inputs or outputs.
+        """
+        yield self.layouts(node, graph, target, hints)
+
     @abstractmethod
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
         """Return the axes of the node's values that must agree."""

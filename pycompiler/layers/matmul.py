@@ -27,7 +27,7 @@ from ..tolerance import SUM
 from .base import Cut, Frame, Layer, Placement, layout_of
 from .fragment import Fragment
 from .products import resident, streamed
-from .products.choose import choose_layouts
+from .products.choose import candidate_layouts, choose_layouts
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
 
@@ -86,6 +86,13 @@ class Product(Layer):
     ) -> dict[str, Layout]:
         """Spread batch, n and m over the units; what hints have there may stay."""
         return choose_layouts(node, graph, target, hints)
+
+    def candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield what :meth:`layouts` gives, and other spreads of both schedules."""
+        yield self.layouts(node, graph, target, hints)
+        yield from candidate_layouts(node, graph, target, hints)
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Matrix in LM1, vectors in LM0; bias and result where more room is left."""

@@ -22,9 +22,10 @@ from .base import Cut, Frame, Layer, Placement, digits, layout_of, misfits
 from .fragment import Fragment, Instruction, Line, Literal, Operand, PeOperand, Special, Step
 from .padding import fill_padding
 from .scratch import Scratch, vector
-from .switch.lanes import mab_cost, mab_steps, pe_cost, pe_steps
+from .switch.costs import l1b_cost, l2b_cost, mab_cost, pe_cost
+from .switch.lanes import mab_steps, pe_steps
 from .switch.passes import Moves
-from .switch.rows import l1b_cost, l1b_steps, l2b_cost, l2b_lines
+from .switch.rows import l1b_steps, l2b_lines
 
 _INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
 _FORWARD = {"alu": "aluf", "mau": "mauf"}
@@ -104,7 +105,8 @@ class Reduce(Layer):
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count about the steps."""
         plan = _plan(self, node, graph, target)
-        total = 0
+        source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
+        total = sum(1 for _ in fill_padding(source, reduced, self.neutral, target))
         for chunk in plan.chunks(target):
             total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
             for level, digit in plan.units:

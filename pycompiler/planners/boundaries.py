@@ -7,7 +7,7 @@ becomes the passes that its plan says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import GraphError, error
@@ -46,8 +46,8 @@ class _Inserting:
         return MNNode(name, SWITCH, (source,), (result,), source=node.source, segment=node.segment)
 
 
-def insert_switches(graph: MNGraph) -> MNGraph:
-    """Put a switch before and behind every operand of an anchored node.
+def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
+    """Put a switch before and behind every operand of an anchored node, and of those in ``alone``.
 
     A constant that only one node reads needs none: the host lays it out.
     """
@@ -58,7 +58,7 @@ def insert_switches(graph: MNGraph) -> MNGraph:
     given = {name for _, name in graph.outputs}
     work = _Inserting(graph, set(graph.values), uses)
     for node in graph.nodes:
-        if not is_anchored(node):
+        if not is_anchored(node) and node.name not in alone:
             work.nodes.append(node)
             continue
         inputs: list[str] = []
@@ -69,9 +69,9 @@ def insert_switches(graph: MNGraph) -> MNGraph:
                 inputs.append(inputs[before] if name else name)
                 continue
             once = uses[name] == 1 and (node.inputs.count(name) == 1 or not apart)
-            alone = name in graph.constants and once and name not in given
-            inputs.append(name if alone else work.private(name))
-            if not alone:
+            single = name in graph.constants and once and name not in given
+            inputs.append(name if single else work.private(name))
+            if not single:
                 work.nodes.append(work.switch(name, inputs[position], node))
         outputs = {name: work.private(name) for name in node.outputs if name}
         work.nodes.append(
@@ -130,12 +130,23 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
     return graph.with_values(values, nodes=tuple(work.nodes))
 
 
+def rigid_values(graph: MNGraph) -> set[str]:
+    """Return what operators read that compare the digits of their operands."""
+    return {
+        name
+        for node in graph.device_nodes()
+        if node.op != SWITCH and not is_anchored(node)
+        for name in node.inputs
+    }
+
+
 def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
     """Replace every switch by its passes, or by nothing."""
     alias: dict[str, str] = {}
     nodes: list[MNNode] = []
     values = dict(graph.values)
     taken = {node.name for node in graph.nodes}
+    rigid = rigid_values(graph)
     for node in graph.nodes:
         if node.op != SWITCH or dict(node.attributes).get(LEVEL):
             nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
@@ -145,7 +156,8 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
         one, other = values[source], values[result]
         assert one.layout is not None
         assert other.layout is not None
-        plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target)
+        literal = result in rigid
+        plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target, literal)
         before = source
         for number, step in enumerate(plan):
             last = number == len(plan) - 1

@@ -1,332 +1,82 @@
-"""The layout planner for graphs that need no layout switch.
-
-Axes that meet in an operator form a *class*: they get the same digits everywhere. Two classes
-*meet* when one operator works over both; then they may not share a digit of the machine. The
-machine's digits are the prime factors of its counts, so that any set of them leaves a set that
-copies can fill. A value is copied on every digit its own axes do not have.
-
-Classes are served from the largest operator down. Each digit goes to the axis it divides evenly,
-minor axes first, else to the axis it wastes least on; what is left of an axis is Addr.
-"""
+"""The layout planner: switches where layouts may change, a layout for every value, the passes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
-from ..graph.graph import MNGraph, MNNode, MNValue, Side, Stage
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
-from ..layers.base import Frame
-from ..layers.registry import LAYERS
-from ..layers.switch.layer import SWITCH
+from ..graph.graph import MNGraph, Stage
+from ..graph.layout import Layout
+from ..layout_spec import LayoutSpec
 from ..machine import Target
-from .boundaries import cut_out, insert_switches, is_anchored, resolve_switches
+from .boundaries import cut_out, insert_switches, resolve_switches
+from .first_arrival import FirstArrival
+from .forced import force, match
+from .lpz.genes import genes
+from .lpz.planner import LayoutPlannerZ
 from .overrides import Overrides, wanted_layouts
 
 
-@dataclass(frozen=True)
-class Digit:
-    """One prime factor of a level's count: ``size`` coordinates, ``stride`` apart."""
-
-    level: Level
-    size: int
-    stride: int
-
-
 @dataclass(eq=False)
-class AxisClass:
-    """Axes that share their digits; ``digits`` run from minor to major, ``rest`` is for Addr."""
+class LayoutFacts:
+    """What a run of the planner has to tell.
 
-    size: int
-    rest: int
-    digits: list[Digit] = field(default_factory=list)
-    placed: bool = False
-    exact: bool = False
+    ``estimates`` are steps by planner, ``unused`` the places of entries that fit no operator.
+    """
 
-
-def machine_digits(target: Target, words: int) -> tuple[Digit, ...]:
-    """All digits of the machine in the order they are given out: words, PEs, MABs, L1Bs, L2Bs."""
-    counts = [(Level.W, words)]
-    counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
-    return tuple(
-        Digit(level, size, stride) for level, count in counts for size, stride in _primes(count)
-    )
+    estimates: dict[str, int] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
 
 
-def _primes(count: int) -> Iterator[tuple[int, int]]:
-    """Prime factors of ``count`` and the product of those before each."""
-    stride, factor = 1, 2
-    while count > 1:
-        while count % factor:
-            factor += 1
-        yield factor, stride
-        stride, count = stride * factor, count // factor
+_Planner = Callable[[MNGraph, Target, Mapping[str, Layout], LayoutFacts], Mapping[str, Layout]]
 
 
-def plan_layouts(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
-    """Set layout and num_lw of every value that the device touches."""
+def _lpz(
+    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts
+) -> Mapping[str, Layout]:
+    planner = LayoutPlannerZ(graph, target, wanted)
+    found = planner.run()
+    facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}
+    return found
+
+
+def _first_arrival(
+    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts
+) -> Mapping[str, Layout]:
+    return FirstArrival(graph, target, wanted).run()
+
+
+#: The planners by the value of the option ``layout_planner``: which layout every value has.
+PLANNERS: Mapping[str, _Planner] = {"lpz": _lpz, "first_arrival": _first_arrival}
+
+
+def plan_layouts(
+    graph: MNGraph,
+    target: Target,
+    overrides: Overrides | None = None,
+    planner: str = "lpz",
+    specs: Sequence[LayoutSpec] = (),
+    facts: LayoutFacts | None = None,
+) -> MNGraph:
+    """Set layout, num_lw and gene of every value that the device touches. P0306, P0311."""
+    facts = facts or LayoutFacts()
     wanted = wanted_layouts(overrides or {})
-    graph = cut_out(insert_switches(graph), wanted, target)
-    layouts = _Walk(graph, target, wanted).run()
+    forced = match(graph, specs)
+    used = {spec.place for one in forced.values() for spec in one.specs.values()}
+    facts.unused = [spec.place for spec in specs if spec.place not in used]
+    graph = cut_out(insert_switches(graph, forced), wanted, target)
+    wanted = {**wanted, **force(graph, forced, target)}
+    layouts = PLANNERS[planner](graph, target, wanted, facts)
+    found, on_device = genes(graph), graph.device_values()
     values = {
-        name: replace(value, layout=layouts[name], num_lw=layouts[name].num_lw(target.cycles))
+        name: replace(
+            value,
+            layout=layouts[name],
+            num_lw=layouts[name].num_lw(target.cycles),
+            gene=found.get(name, value.gene),
+        )
         for name, value in graph.values.items()
-        if name in graph.device_values()
+        if name in on_device
     }
     graph = resolve_switches(graph.with_values(values), target)
     return replace(graph, stage=Stage.LAYOUT)
-
-
-class _Walk:
-    """Lays out regions and anchored nodes in the order of the graph.
-
-    A *region* is what elementwise operators and reductions connect; its values have layouts that
-    agree. It takes over the layout of the first value that reaches it, if that will do.
-    """
-
-    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
-        self.graph, self.target = graph, target
-        self.plan = _Plan(graph, target)
-        self.layouts: dict[str, Layout] = dict(wanted)
-        self.region: dict[str, str] = {}
-        self.members: dict[str, list[MNNode]] = {}
-        joined: dict[str, str] = {}
-
-        def find(name: str) -> str:
-            while joined.setdefault(name, name) != name:
-                joined[name] = joined[joined[name]]
-                name = joined[name]
-            return name
-
-        plain = [n for n in graph.device_nodes() if not is_anchored(n) and n.op != SWITCH]
-        for node in plain:
-            names = [name for name in (*node.inputs, *node.outputs) if name]
-            for name in names[1:]:
-                joined[find(name)] = find(names[0])
-        for node in plain:
-            for name in (*node.inputs, *node.outputs):
-                if name:
-                    self.region[name] = find(name)
-            self.members.setdefault(find(node.outputs[0]), []).append(node)
-
-    def run(self) -> dict[str, Layout]:
-        """Return the layout of every value on the device."""
-        if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
-            self.plan.spread()
-            names = sorted(self.graph.device_values())
-            return {name: self.plan.lay_out(self.graph.values[name]) for name in names}
-        sources = {n.outputs[0]: n.inputs[0] for n in self.graph.nodes if n.op == SWITCH}
-        for node in self.graph.device_nodes():
-            if node.op == SWITCH:
-                self._arrive(node)
-            elif is_anchored(node):
-                self._anchor(node, sources)
-            else:
-                self._lay_region(self.region[node.outputs[0]])
-        return self.layouts
-
-    def _anchor(self, node: MNNode, sources: dict[str, str]) -> None:
-        hints: dict[str, Layout] = {}
-        for name in node.inputs:
-            origin = sources.get(name, name)
-            if origin in self.region:
-                self._lay_region(self.region[origin])
-            if origin in self.layouts:
-                hints[name] = self.layouts[origin]
-        found = LAYERS[node.op].layouts(node, self.graph, self.target, hints)
-        for name, layout in found.items():
-            self.layouts[name] = layout
-            # What nobody else has laid out arrives as it is wanted.
-            self.layouts.setdefault(sources.get(name, name), layout)
-
-    def _arrive(self, node: MNNode) -> None:
-        source, result = node.inputs[0], node.outputs[0]
-        if source not in self.layouts or result in self.layouts:
-            return
-        if result in self.region:
-            self._lay_region(self.region[result], (result, self.layouts[source]))
-        elif self._kept(result):
-            self.layouts[result] = self.layouts[source]
-
-    def _kept(self, name: str) -> bool:
-        """Whether no anchored node will name the layout of ``name``."""
-        readers = [n for n in self.graph.nodes if name in n.inputs]
-        return not any(n.side is Side.DEVICE and is_anchored(n) for n in readers)
-
-    def _lay_region(self, region: str, seed: tuple[str, Layout] | None = None) -> None:
-        nodes = self.members.get(region)
-        if nodes is None:
-            return
-        if seed is not None:
-            self.plan.adopt(self.graph.values[seed[0]], seed[1])
-        self.plan.spread(nodes)
-        del self.members[region]
-        for name, found in self.region.items():
-            if found == region and name not in self.layouts:
-                self.layouts[name] = self.plan.lay_out(self.graph.values[name])
-
-
-class _Plan:
-    def __init__(self, graph: MNGraph, target: Target):
-        self.graph, self.target = graph, target
-        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
-        self.frames: list[tuple[MNNode, Frame]] = []
-        for node in graph.device_nodes():
-            if is_anchored(node) or node.op == SWITCH:
-                continue
-            frame = LAYERS[node.op].frame(node, graph)
-            self.frames.append((node, frame))
-            for name, axes in frame.values:
-                for axis, along in enumerate(axes):
-                    if along is not None and frame.shape[along] > 1:
-                        self._join((name, axis), (f"{node.name}\n", along))
-        self.classes: dict[tuple[str, int], AxisClass] = {}
-        self.meets: dict[AxisClass, set[AxisClass]] = {}
-        # Elements per long word of the values of each class. Where they differ, words of one
-        # value do not lie beside words of another: such classes stay off the W level.
-        self.widths: dict[AxisClass, set[int]] = {}
-        # Larger operators first; the order of the graph decides between equals.
-        for node, frame in self._by_size():
-            self._classes_of(node, frame)
-
-    def _by_size(self) -> list[tuple[MNNode, Frame]]:
-        return sorted(self.frames, key=lambda item: -prod(item[1].shape))
-
-    def spread(self, nodes: Collection[MNNode] | None = None) -> None:
-        """Give digits to the axes of ``nodes``, or of all, larger operators first."""
-        names = None if nodes is None else {node.name for node in nodes}
-        for node, frame in self._by_size():
-            if names is None or node.name in names:
-                self._spread(self._classes_of(node, frame), node)
-
-    def adopt(self, value: MNValue, layout: Layout) -> bool:
-        """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them."""
-        known = set(machine_digits(self.target, value.dtype.words_per_long))
-        wanted: list[tuple[AxisClass, list[Digit]]] = []
-        for axis, subs in enumerate(layout.axes):
-            one = self.classes.get(self._find((value.name, axis)))
-            if one is None:
-                continue
-            if one.placed or one in (other for other, _ in wanted):
-                return False
-            found: list[Digit] = []
-            for sub in reversed(subs):
-                if sub.level is Level.ADDR:
-                    found.append(Digit(Level.ADDR, sub.size, 0))
-                    continue
-                for size, stride in _primes(sub.size):
-                    found.append(Digit(sub.level, size, sub.stride * stride))
-            if any(d.level is not Level.ADDR and d not in known for d in found):
-                return False
-            if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
-                return False
-            wanted.append((one, found))
-        for one, digits in wanted:
-            one.digits, one.placed = digits, True
-            one.rest = -(-one.size // prod(digit.size for digit in digits))
-        return True
-
-    # -- classes -----------------------------------------------------------------------------
-
-    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
-        root = axis
-        while self.parent.get(root, root) != root:
-            root = self.parent[root]
-        while self.parent.get(axis, axis) != root:
-            self.parent[axis], axis = root, self.parent[axis]
-        return root
-
-    def _join(self, one: tuple[str, int], other: tuple[str, int]) -> None:
-        self.parent[self._find(one)] = self._find(other)
-
-    def _classes_of(self, node: MNNode, frame: Frame) -> list[AxisClass]:
-        """List the classes of the frame's axes longer than 1, minor first; note that they meet."""
-        found: list[AxisClass] = []
-        for axis in reversed(range(len(frame.shape))):
-            size = frame.shape[axis]
-            if size > 1:
-                root = self._find((f"{node.name}\n", axis))
-                found.append(self.classes.setdefault(root, AxisClass(size, size)))
-                found[-1].exact |= axis in frame.exact
-        widths = {self.graph.values[name].dtype.words_per_long for name, _ in frame.values}
-        for one in found:
-            self.meets.setdefault(one, set()).update(other for other in found if other is not one)
-            self.widths.setdefault(one, set()).update(widths)
-        return found
-
-    # -- digits ------------------------------------------------------------------------------
-
-    def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
-        """Give digits to the classes of one operator that have none yet."""
-        new = [one for one in classes if not one.placed]
-        widths = set().union(*(self.widths[one] for one in classes))
-        packed = widths.pop() if len(widths) == 1 else 1
-        for digit in machine_digits(self.target, packed):
-            share = prod(one.rest for one in classes)
-            # One vector per PE is the least a PE works on: more PEs would only make copies.
-            if digit.level is not Level.W and share <= self.target.cycles:
-                break
-            free = [one for one in new if one.rest > 1 and self._free(one, digit)]
-            even = [one for one in free if one.rest % digit.size == 0]
-            if digit.level is not Level.W:
-                # What is reduced is best reduced within a PE, of which words are a part.
-                even.sort(key=lambda one: one.exact)
-            if not free:
-                continue
-            # Padding of an axis that is reduced must be filled: others come first.
-            padded = [one for one in free if not one.exact] or free
-            chosen = even[0] if even else max(padded, key=lambda one: one.rest)
-            chosen.digits.append(digit)
-            chosen.rest = -(-chosen.rest // digit.size)
-        for one in new:
-            one.placed = True
-
-    def _free(self, one: AxisClass, digit: Digit) -> bool:
-        return all(digit not in other.digits for other in self.meets[one])
-
-    # -- layouts -----------------------------------------------------------------------------
-
-    def lay_out(self, value: MNValue) -> Layout:
-        """Return the layout its classes give ``value``."""
-        axes: list[tuple[SubAxis, ...]] = []
-        words = value.dtype.words_per_long
-        stride, used = 1, set[Digit]()
-        for axis in reversed(range(len(value.shape))):
-            found = self.classes.get(self._find((value.name, axis)))
-            if found is None:
-                axes.append(())
-                continue
-            subs: list[tuple[int, Level, int]] = []
-            for digit in (*found.digits, Digit(Level.ADDR, found.rest, 0)):
-                if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
-                    # Elements as wide as a long word lie one behind the other.
-                    if digit.size > 1:
-                        subs.append((digit.size, Level.ADDR, stride))
-                        stride *= digit.size
-                else:
-                    used.add(digit)
-                    subs.append((digit.size, digit.level, digit.stride))
-            axes.append(tuple(reversed(_merged(subs))))
-        copies: list[Broadcast] = []
-        for level in (Level.W, *reversed(UNIT_LEVELS)):
-            digits = [d for d in machine_digits(self.target, words) if d.level is level]
-            free = [d for d in digits if d not in used]
-            if free and len(free) == len(digits):
-                copies.append(Broadcast(level))
-            else:
-                runs = _merged((d.size, d.level, d.stride) for d in free)
-                copies += [Broadcast(run.level, run.size, run.stride) for run in runs]
-        return Layout(tuple(reversed(axes)), tuple(copies))
-
-
-def _merged(digits: Iterable[tuple[int, Level, int]]) -> list[SubAxis]:
-    """Digits from minor to major, neighbours that continue each other made one."""
-    out: list[SubAxis] = []
-    for size, level, stride in digits:
-        last = out[-1] if out else None
-        if last is not None and last.level is level and last.stride * last.size == stride:
-            out[-1] = SubAxis(last.size * size, level, last.stride)
-        else:
-            out.append(SubAxis(size, level, stride))
-    return out

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
+from math import prod
 
 from ..errors import GraphError, error
 from ..graph.digits import (
@@ -29,7 +30,8 @@ from ..graph.digits import (
 from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
-from ..layers.switch.code import pass_steps
+from ..layers.base import digits
+from ..layers.switch.code import least_steps, pass_steps
 from ..layers.switch.passes import NoPassError
 from ..machine import Target
 
@@ -59,10 +61,32 @@ class _State:
 
 @lru_cache(maxsize=4096)
 def plan_switch(
-    source: Layout, result: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
+    source: Layout,
+    result: Layout,
+    shape: tuple[int, ...],
+    dtype: MNDtype,
+    target: Target,
+    literal: bool = False,
+    most: int | None = None,
 ) -> tuple[Pass, ...]:
-    """Return the cheapest passes from ``source`` to ``result``. P0305 if LM is too small."""
-    return _Search(source, result, shape, dtype, target).run()
+    """Return the cheapest passes from ``source`` to ``result``. P0305 if LM is too small.
+
+    With ``most``, P0305 too if they take more steps than that.
+
+    Layouts that differ only in digits which no index meets need no pass, unless the ``literal``
+    digits of the result are asked for: operators that work on several values compare those.
+    """
+    found = _Search(source, result, shape, dtype, target, most).run()
+    if literal and not found and not same_digits(source, result):
+        steps = pass_steps(source, result, shape, dtype, Level.PE, target)
+        return (Pass(Level.PE, result, steps),)
+    return found
+
+
+def same_digits(source: Layout, result: Layout) -> bool:
+    """Whether the axes of both have the same digits."""
+    ours, theirs = ([digits(axis) for axis in layout.axes] for layout in (source, result))
+    return ours == theirs
 
 
 class _Search:
@@ -73,13 +97,16 @@ class _Search:
         shape: tuple[int, ...],
         dtype: MNDtype,
         target: Target,
+        most: int | None = None,
     ):
+        self.most = most
         self.source, self.result, self.shape, self.dtype = source, result, shape, dtype
         self.target = target
         self.ranges = all_ranges(target.level_range, dtype)
         self.limits = layout_ranges(target)
         self.segments = segments(source, result, shape)
         self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
+        self.least = {lv: least_steps(lv, target) for lv in LEVELS}
 
     def run(self) -> tuple[Pass, ...]:
         start = _State(
@@ -90,10 +117,12 @@ class _Search:
         if self._done(start):
             return self._last(start)
         order = count()
-        queue: list[tuple[int, int, _State, tuple[Pass, ...]]] = [(0, next(order), start, ())]
+        # A way is looked at in the order of what it takes, with the least that is left to do.
+        queue: list[tuple[int, int, int, _State, tuple[Pass, ...]]] = []
+        heapq.heappush(queue, (self._left(start), next(order), 0, start, ()))
         best: dict[_State, int] = {}
         while queue:
-            cost, _, state, done = heapq.heappop(queue)
+            _, _, cost, state, done = heapq.heappop(queue)
             if self._done(state):
                 return done
             if best.get(state, cost + 1) <= cost:
@@ -101,8 +130,8 @@ class _Search:
             best[state] = cost
             before = done[-1].layout if done else self.source
             for level, after in self._next(state):
-                if after == state:
-                    continue
+                if after in best:
+                    continue  # it was reached for less
                 layout = self.result if self._done(after) else self._layout(after)
                 if layout.num_lw(self.target.cycles) > self.target.words("lm0"):
                     continue
@@ -112,7 +141,10 @@ class _Search:
                 except (GraphError, NoPassError):
                     continue  # words are packed wholly or not at all: another order will do
                 found = (*done, Pass(level, layout, steps))
-                heapq.heappush(queue, (cost + steps, next(order), after, found))
+                steps += cost
+                least = steps + self._left(after)
+                if self.most is None or least <= self.most:
+                    heapq.heappush(queue, (least, next(order), steps, after, found))
         raise error("P0305", source=str(self.source), result=str(self.result))
 
     def _last(self, state: _State) -> tuple[Pass, ...]:
@@ -131,6 +163,16 @@ class _Search:
             )
         )
 
+    def _left(self, state: _State) -> int:
+        """Return the least steps of the passes over levels that are not settled."""
+        copies = dict(state.copies)
+        open_levels = {lv for lv in LEVELS if not self.goal[lv] <= copies[lv]}
+        for now, segment in zip(state.parts, self.segments, strict=True):
+            wanted = _placed(segment.result)
+            if now != wanted:
+                open_levels |= {p.level for p in {*now} ^ {*wanted}}
+        return sum(self.least[lv] for lv in open_levels if lv is not Level.ADDR)
+
     def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
         """Yield every pass: settle a level, or take all words apart.
 
@@ -148,8 +190,8 @@ class _Search:
         yield Level.W, _State(apart, state.wanted_form, tuple((lv, copies[lv]) for lv in LEVELS))
 
     def _fits(self, state: _State) -> bool:
-        words = self._layout(state).num_lw(self.target.cycles)
-        return words <= self.target.words("lm0")
+        addresses = (p.size for now in state.parts for p in now if p.level is Level.ADDR)
+        return prod(addresses) <= self.target.words("lm0")
 
     def _one_by_one(self, state: _State, level: Level) -> Iterator[_State]:
         """Yield the states in which one digit less is on ``level``."""

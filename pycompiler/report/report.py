@@ -29,6 +29,7 @@ class Report:
             "cycles": 0,
             "dram_words": {"read": 0, "written": 0},
             "host_fallback": [],
+            "layout_spec_unused": [],
             "operators": 0,
             "nodes": [],
             "passes": [],

@@ -301,7 +301,7 @@ def test_illegal_values_name_the_legal_ones(tmp_path: Path, key: str, value: obj
 
 
 def test_options_without_effect_are_noted(tmp_path: Path) -> None:
-    options = {"float_dtype": "mixed", "layout_planner": "lpz", "envs": {"A": "1"}}
+    options = {"float_dtype": "mixed", "simulation_mode": "fake", "envs": {"A": "1"}}
     context("emu2:mini").compile(
         lambda d: {"out": d["x"] * 2.0},
         {"x": torch.ones(2)},
@@ -316,7 +316,7 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
     )
     report = report_of(tmp_path / "out")
     notes = " ".join(report["notes"])
-    for name in ("layout_planner", "envs", "num_compiler_threads", "training"):
+    for name in ("simulation_mode", "envs", "num_compiler_threads", "training"):
         assert f"`{name}` has no effect yet" in notes
     assert "float_dtype" not in notes
     assert report["options"] == options

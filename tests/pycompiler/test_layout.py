@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from itertools import product
 
@@ -213,3 +214,11 @@ def test_dots_mean_the_levels_nobody_uses() -> None:
     layout = parse_layout("((4_PE:1); B@[MAB,...])")
     ranges = {Level.L2B: 8, Level.L1B: 8, Level.MAB: 16, Level.PE: 4}
     assert {s.level for s in layout.copies(ranges)} == {Level.MAB, Level.L1B, Level.L2B}
+
+
+def test_a_layout_travels_without_its_hash() -> None:
+    layout = parse_layout("((2_L1B:1, 8:1), (4_PE:1, 2_W:1); B@[MAB])")
+    assert hash(layout) == hash(parse_layout(str(layout)))
+    packed = pickle.dumps(layout)
+    assert b"_hash" not in packed
+    assert pickle.loads(packed) == layout

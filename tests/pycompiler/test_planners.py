@@ -22,8 +22,9 @@ from pycompiler.layers.base import misfits
 from pycompiler.layers.registry import LAYERS
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.classes import machine_digits
 from pycompiler.planners.dtype import plan_dtypes
-from pycompiler.planners.layout import machine_digits, plan_layouts
+from pycompiler.planners.layout import plan_layouts
 from pycompiler.planners.location import plan_locations
 from pycompiler.planners.side import plan_sides
 from pycompiler.scheduler.address import Block, pack, plan_addresses

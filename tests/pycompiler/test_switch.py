@@ -30,7 +30,7 @@ from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.code import pass_code
 from pycompiler.layers.switch.passes import NoPassError, moves
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.layout import machine_digits
+from pycompiler.planners.classes import machine_digits
 from pycompiler.planners.switch import plan_switch
 
 DTYPES = (MNDtype.FLOAT, MNDtype.LONG, MNDtype.HALF, MNDtype.BYTE)

@@ -11,7 +11,15 @@ from ...graph.layout import Layout, Level
 from ...machine import Target
 from ..transfer_plan import plan_transfer
 from . import resident, streamed
-from .layouts import UnitDigit, fits, kept_units, operand_layouts, spread_units
+from .layouts import (
+    Spread,
+    UnitDigit,
+    fits,
+    kept_result_units,
+    kept_units,
+    operand_layouts,
+    spread_units,
+)
 from .roles import precision_of, roles_of
 from .route import shares
 
@@ -66,6 +74,36 @@ def _held(
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
     kept = kept_units(roles, node, hints, shapes)
     return operand_layouts(node, graph, spread_units(roles, kind, target, kept), target)
+
+
+def candidate_layouts(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield layouts of all operands that fit LM.
+
+    Spreads keep what the first operand has, or what the result is wanted with, or neither; some
+    give rows more units, some the contracted axis.
+    """
+    roles, kind = roles_of(node, graph), precision_of(node)
+    names = {name for name in (*node.inputs, *node.outputs) if name}
+    shapes = {name: graph.values[name].shape for name in names}
+    kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]
+    done: list[Spread] = []
+    for near in (*kept, None):
+        for contracted, rows_first in ((False, False), (False, True), (True, False)):
+            spread = spread_units(roles, kind, target, near, contracted, rows_first)
+            if spread in done or (contracted and not spread.k):
+                continue
+            done.append(spread)
+            found = operand_layouts(node, graph, spread, target)
+            if fits(node, found, target):
+                yield found
+    if streamed.suits(node, graph, target):
+        for split in _splits(node, graph, target):
+            if streamed.rows_at_once(streamed.shape_of(node, graph, split, target), kind, target):
+                found = streamed.layouts(node, graph, split, target)
+                if _room(node, found, target):
+                    yield found
 
 
 def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:

@@ -40,8 +40,24 @@ def kept_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
 ) -> Spread:
     """Return the unit digits that the batch axes and m of the first operand have already."""
-    name = node.inputs[0]
-    out = Spread([[] for _ in roles.batch], [], [])
+    return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes)
+
+
+def kept_result_units(
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
+) -> Spread:
+    """Return the unit digits that the batch axes and m have where the result is wanted."""
+    return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes)
+
+
+def _units_of_rows(
+    name: str,
+    batch: Sequence[int | None],
+    m: int | None,
+    hints: Mapping[str, Layout],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> Spread:
+    out = Spread([[] for _ in batch], [], [])
     if name not in hints:
         return out
     found = parts(hints[name], shapes[name])
@@ -56,8 +72,8 @@ def kept_units(
                 kept += [(part.level, part.stride * s, f) for s, f in primes(_even(part))]
         return kept
 
-    out.batch = [units(axis) for axis in roles.a[0]]
-    out.m = [digit for digit in units(roles.a[1]) if digit[0] is not Level.MAB]
+    out.batch = [units(axis) for axis in batch]
+    out.m = [digit for digit in units(m) if digit[0] is not Level.MAB]
     return out
 
 
@@ -75,8 +91,12 @@ def spread_units(
     target: Target,
     kept: Spread | None,
     contracted: bool = False,
+    rows_first: bool = False,
 ) -> Spread:
-    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; ``contracted`` gives L1Bs to k."""
+    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m.
+
+    ``contracted`` gives L1Bs to k. With ``rows_first`` n has MABs only until m has enough.
+    """
     free: list[UnitDigit] = [
         (level, stride, size)
         for level in (Level.MAB, Level.L1B, Level.L2B)
@@ -105,11 +125,14 @@ def spread_units(
     if kept is not None:
         take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows(target))
-    take(out.n, blocks, [digit for digit in free if not out.k or digit[0] is Level.MAB], 1)
+    narrow = bool(out.k) or rows_first
+    take(out.n, blocks, [digit for digit in free if not narrow or digit[0] is Level.MAB], 1)
     # Whole outer levels are left for batch and m: L2Bs first.
     for axis in reversed(range(len(roles.batch))):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
+    if rows_first:
+        take(out.n, blocks, list(free), 1)
     return out
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...graph.layout import Layout, Level
 from ...machine import Target
 from ..fragment import Fragment, Line
-from . import lanes, rows, words
-from .passes import moves
+from . import costs, lanes, rows, words
+from .passes import Moves, moves, pattern
 
 
 @lru_cache(maxsize=4096)
@@ -23,18 +25,36 @@ def pass_steps(
     target: Target,
 ) -> int:
     """Count about the steps of the pass, hazards included. NoPassError if one cannot do it."""
-    found = moves(source, result, shape, dtype, level, target)
+    # Where several rows go together it matters how many there are.
+    whole = level is Level.L1B and costs.rows_together(target) > 1
+    found = (moves if whole else pattern)(source, result, shape, dtype, level, target)
     if level is Level.W:
         cost = words.word_cost(found, dtype.bits, target)
     elif level is Level.PE:
-        cost = lanes.pe_cost(found, target)
+        cost = costs.pe_cost(found, target)
     elif level is Level.MAB:
-        cost = lanes.mab_cost(found, target)
+        cost = costs.mab_cost(found, target)
     elif level is Level.L1B:
-        cost = rows.l1b_cost(found, target)
+        cost = costs.l1b_cost(found, target)
     else:
-        cost = rows.l2b_cost(found, target)
-    return cost + 2 * target.cycles
+        cost = costs.l2b_cost(found, target)
+    return cost + _around(target)
+
+
+def _around(target: Target) -> int:
+    """Return the steps that hazards cost before and behind a pass, about."""
+    return 2 * target.cycles
+
+
+@lru_cache(maxsize=64)
+def least_steps(level: Level, target: Target) -> int:
+    """Return what :func:`pass_steps` counts at least for a pass over ``level``."""
+    one = np.zeros(1, dtype=np.int64)
+    least = Moves(one, one, one, one)
+    costs_of = {Level.L1B: costs.l1b_cost, Level.L2B: costs.l2b_cost}
+    # Of the other levels a single move may be free where it meets what is there.
+    found = costs_of[level](least, target) if level in costs_of else 1
+    return found + _around(target)
 
 
 def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) -> Fragment:

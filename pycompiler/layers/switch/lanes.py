@@ -66,13 +66,15 @@ def _units_by(
     moves: Moves, keys: Sequence[np.ndarray], count: int
 ) -> list[tuple[tuple[int, ...], int]]:
     """Distinct values of ``keys``, and which units write for each."""
-    table = np.stack(keys, axis=1)
-    rows, inverse = np.unique(table, axis=0, return_inverse=True)
-    units = np.zeros(len(rows), dtype=np.int64)
+    # One number per combination of keys sorts faster than rows of a table.
+    code = np.zeros_like(keys[0])
+    for key in keys:
+        code = code * (int(key.max(initial=0)) + 1) + key
+    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    units = np.zeros(len(first), dtype=np.int64)
     np.bitwise_or.at(units, inverse.reshape(-1), np.int64(1) << moves.result)
-    return [
-        (tuple(int(k) for k in row), int(found)) for row, found in zip(rows, units, strict=True)
-    ]
+    rows = zip(*(key[first].tolist() for key in keys), strict=True)
+    return list(zip(rows, units.tolist(), strict=True))
 
 
 def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
@@ -131,16 +133,6 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
     return out
 
 
-def pe_cost(found: Moves, target: Target) -> int:
-    """Count the steps of :func:`pe_steps`, without those of masks."""
-    count = target.counts["pe"]
-    return sum(
-        max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
-        + (0 if turn.units is None else 3)
-        for turn in turns(found, count)
-    )
-
-
 # -- MABs ------------------------------------------------------------------------------------
 
 
@@ -167,13 +159,6 @@ def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
     if _turn_cost(found_turns, target) <= _cast_cost(found_casts, target):
         return list(_turn_steps(found_turns, masks, source, result, target))
     return list(_cast_steps(found_casts, masks, source, result, target))
-
-
-def mab_cost(found: Moves, target: Target) -> int:
-    """Count the steps of :func:`mab_steps`, without those of masks."""
-    count = target.counts["mab"]
-    by_turns = _turn_cost(turns(found, count), target)
-    return min(by_turns, _cast_cost(casts(found, count, target.cycles), target))
 
 
 def _turn_cost(found: Sequence[Turn], target: Target) -> int:

@@ -7,7 +7,7 @@ coordinates of the level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,12 +20,16 @@ from ...machine import IntArray, Target
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """``result_at[i]`` of unit ``result[i]`` takes ``source_at[i]`` of unit ``source[i]``."""
+    """``result_at[i]`` of unit ``result[i]`` takes ``source_at[i]`` of unit ``source[i]``.
+
+    All of it happens ``times`` times, at other addresses each time.
+    """
 
     result: IntArray
     result_at: IntArray
     source: IntArray
     source_at: IntArray
+    times: int = 1
 
 
 class NoPassError(ValueError):
@@ -57,6 +61,33 @@ def moves(
     target: Target,
 ) -> Moves:
     """Return the moves that make ``result`` of ``source`` on ``level``. NoPassError if none do."""
+    dims, _ = _dims(source, result, shape, dtype, level, target)
+    return _combined(dims, shape)
+
+
+def pattern(
+    source: Layout,
+    result: Layout,
+    shape: tuple[int, ...],
+    dtype: MNDtype,
+    level: Level,
+    target: Target,
+) -> Moves:
+    """Return what :func:`moves` does once for all digits that only change their addresses."""
+    dims, idle = _dims(source, result, shape, dtype, level, target, whole=False)
+    return replace(_combined(dims, shape), times=idle)
+
+
+def _dims(
+    source: Layout,
+    result: Layout,
+    shape: tuple[int, ...],
+    dtype: MNDtype,
+    level: Level,
+    target: Target,
+    whole: bool = True,
+) -> tuple[list[_Dim], int]:
+    """Return the digits that a pass meets; with ``whole`` false, how many values idle ones have."""
     ranges = all_ranges(target.level_range, dtype)
     open_levels = (level, Level.ADDR)
     for other in (Level.W, *UNIT_LEVELS):
@@ -66,7 +97,16 @@ def moves(
                 raise NoPassError(f"no copies on {other.value}")
     have, want = (copied_digits(x, level, ranges) for x in (source, result))
     dims: list[_Dim] = []
-    for segment in segments(source, result, shape):
+    idle = 1
+    found_segments = segments(source, result, shape)
+    reach = dict.fromkeys(range(len(shape)), 1)
+    for segment in found_segments:
+        reach[segment.axis] *= segment.size
+    for segment in found_segments:
+        in_addr = all(part.level is Level.ADDR for part in (*segment.source, *segment.result))
+        if in_addr and not whole and reach[segment.axis] == shape[segment.axis]:
+            idle *= segment.size
+            continue
         if segment.source == segment.result or _matched(segment.source, segment.result):
             pairs = zip(segment.source, segment.result, strict=True)
             digits = (_digit(segment.axis, a, b, have, open_levels) for a, b in pairs)
@@ -89,7 +129,7 @@ def moves(
         if (stride, size) in have:
             dim.put("source", level, digit)
         dims.append(dim)
-    return _combined(dims, shape)
+    return dims, idle
 
 
 def _matched(ours: tuple[Part, ...], theirs: tuple[Part, ...]) -> bool:
@@ -131,5 +171,9 @@ def _combined(dims: list[_Dim], shape: tuple[int, ...]) -> Moves:
     for axis, size in enumerate(shape):
         own = [d.index if d.axis == axis else np.zeros_like(d.index) for d in dims]
         inside &= total(own) < size
-    names = ("result", "result_at", "source", "source_at")
-    return Moves(*(total([getattr(dim, name) for dim in dims])[inside] for name in names))
+    return Moves(
+        total([dim.result for dim in dims])[inside],
+        total([dim.result_at for dim in dims])[inside],
+        total([dim.source for dim in dims])[inside],
+        total([dim.source_at for dim in dims])[inside],
+    )

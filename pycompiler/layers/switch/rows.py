@@ -43,9 +43,9 @@ def _l1b_room(target: Target) -> _Room:
 def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
     """For each result address, where each unit's row comes from."""
     out: dict[int, list[Origin | None]] = defaultdict(lambda: [None] * count)
-    rows = zip(found.result_at, found.result, found.source, found.source_at, strict=True)
-    for at, unit, source, source_at in rows:
-        out[int(at)][int(unit)] = int(source), int(source_at)
+    rows = (found.result_at, found.result, found.source, found.source_at)
+    for at, unit, source, source_at in zip(*(row.tolist() for row in rows), strict=True):
+        out[at][unit] = source, source_at
     return {at: tuple(origins) for at, origins in out.items()}
 
 
@@ -171,17 +171,6 @@ def subsets(units: Sequence[int], count: int) -> list[str]:
         base = units[0] & ~free
         return [f"@{base}/{free}" if free else f"@{base}"]
     return [f"@{unit}" for unit in units]
-
-
-def l1b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`l1b_steps`."""
-    count, room = target.counts["l1b"], _l1b_room(target)
-    blocks = _blocks(_origins(found, count), room.block)
-    up = {origin for block in blocks for origin in block.origins if origin is not None}
-    down = sum(len({o for o in block.origins if o is not None}) for block in blocks)
-    wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
-    vectors = -(-len(blocks) * room.block // room.vector)
-    return wide * (len(up) + down) + 2 * vectors
 
 
 # -- L2Bs ------------------------------------------------------------------------------------
@@ -312,18 +301,6 @@ def _whole_rows(
         upper = BlockOperand("l2bm", high, found.destination_words)
         across.append(_l2_step("l2bmd", *((lower, upper) if up else (upper, lower))))
     yield from (*steps, *across) if up else (*across, *steps)
-
-
-def l2b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`l2b_lines`, waiting for the MVs included."""
-    count = target.level_range["L2B"]
-    origins = _origins(found, count)
-    room = _l1b_room(target)
-    row = room.row * target.counts["l1b"]
-    moved = sum(o is not None for found_here in origins.values() for o in found_here)
-    # An MV of any size takes long to begin; about as many steps as its unit has words.
-    per_step = target.mv_unit * target.cycles
-    return 2 * (target.mv_unit + moved * row // per_step) + len(origins)
 
 
 def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool) -> Step:

@@ -30,10 +30,12 @@ def word_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -
 def word_cost(found: Moves, bits: int, target: Target) -> int:
     """Count the steps of :func:`word_steps`."""
     if bits == _ADDRESSED:
-        return -(-len(set(zip(found.result, found.result_at, strict=True))) // target.cycles)
+        places = set(zip(found.result.tolist(), found.result_at.tolist(), strict=True))
+        return -(-len(places) * found.times // target.cycles)
     groups, cuts = _groups(found, bits)
     return 2 * len(cuts) + sum(
-        -(-len(rows) // target.cycles) * 3 * len(group) for group, rows in groups.items()
+        -(-len(rows) * found.times // target.cycles) * 3 * len(group)
+        for group, rows in groups.items()
     )
 
 

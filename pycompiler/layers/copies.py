@@ -1,0 +1,342 @@
+"""Copies inside the PEs: Slice, Concat, Split, Expand and Pad.
+
+They work where the axes they change lie in Addr, but for digits that stay together: what is below
+blocks that are taken as a whole may be on units.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import gcd, prod
+
+import numpy as np
+
+from ..graph.digits import Part, parts
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.layout import Layout, Level
+from ..machine import IntArray, Target
+from .base import Cut, Layer, Placement, layout_of
+from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Special, Step
+from .free_layout import built, dense, fresh_layout
+from .moving import Moving
+from .picks import Picked, Selection, concat, expand, pad, pick_slice, split
+from .scratch import vector
+
+
+class Copy(Moving):
+    """An operator that copies elements along some axes.
+
+    ``pick`` says for output ``number`` of a node where its elements come from.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        pick: Callable[[MNNode, MNGraph, int], Picked],
+        attributes: frozenset[str] = frozenset(),
+    ):
+        self.op, self.pick, self.attributes = op, pick, attributes
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Why the node cannot run on the device."""
+        facts = dict(node.attributes)
+        if self.op == "Pad" and facts.get("mode", "constant") != "constant":
+            return f"Pad in mode {facts['mode']}"
+        if self.op == "Pad" and dtypes and dtypes[0] not in (MNDtype.FLOAT, MNDtype.INT):
+            return f"Pad of {dtypes[0].value}"
+        return super().unsupported(node, graph, dtypes)
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Keep what can stay: other axes, and of those that change what is below whole blocks."""
+        ends = list(dict.fromkeys((*node.inputs, *node.outputs)))
+        known = [name for name in ends if name in hints]
+        main = max(known or node.inputs, key=lambda name: prod(graph.values[name].shape))
+        value, rank = graph.values[main], len(graph.values[node.outputs[0]].shape)
+        dtype, blocks = value.dtype, self.blocks(node, graph)
+        along: tuple[int | None, ...] = tuple(range(rank))
+        if main in node.inputs:
+            along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
+        # What changes will be in Addr: no unit should be given to it.
+        spread = tuple(
+            min(blocks.get(where, size), size) if where is not None else size
+            for where, size in zip(along, value.shape, strict=True)
+        )
+        times = prod(value.shape) // max(1, prod(spread))
+        hint = hints.get(main) or fresh_layout(spread, dtype, target, times)
+        kept: dict[int, list[Part]] = {}
+        for axis, where in enumerate(along):
+            if where is not None:
+                found = parts(hint, value.shape)[axis]
+                kept[where] = _below(found, blocks[where]) if where in blocks else found
+        packed = prod(p.size for found in kept.values() for p in found if p.level is Level.W)
+        if packed != dtype.words_per_long:
+            sizes = graph.values[node.outputs[0]].shape
+            kept = {
+                axis: _renumbered(
+                    [p for p in found if p.level is not Level.W], blocks.get(axis, sizes[axis])
+                )
+                for axis, found in kept.items()
+            }
+        layouts: dict[str, Layout] = {}
+
+        def lay_out(name: str, whither: Sequence[int | None]) -> None:
+            shape = graph.values[name].shape
+            placed = {
+                axis: _filled(kept.get(where, []), shape[axis], where in blocks)
+                if where is not None and shape[axis] > 1
+                else []
+                for axis, where in enumerate(whither)
+            }
+            layouts[name] = self._made(shape, placed, hint, dtype, target)
+
+        for number, name in enumerate(node.outputs):
+            lay_out(name, range(rank))
+            for given, whither in zip(node.inputs, self.pick(node, graph, number)[0], strict=True):
+                lay_out(given, whither)
+        return layouts
+
+    def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
+        """Return for every axis that changes how many neighbours always stay neighbours.
+
+        They are taken in whole blocks of so many, to whole blocks.
+        """
+        out: dict[int, int] = {}
+        for number, name in enumerate(node.outputs):
+            along, picked = self.pick(node, graph, number)
+            for axis, chosen in picked.items():
+                sizes = [
+                    graph.values[given].shape[to.index(axis)]
+                    for given, to in zip(node.inputs, along, strict=True)
+                    if axis in to
+                ]
+                source, index = np.asarray(chosen.source), np.asarray(chosen.index)
+                step = np.where(source[1:] < 0, 0, 1)
+                follows = (source[1:] == source[:-1]) & (index[1:] == index[:-1] + step)
+                starts = np.flatnonzero(np.append(True, ~follows))
+                begun = index[starts][source[starts] >= 0]
+                edges = (graph.values[name].shape[axis], *sizes, *starts.tolist(), *begun.tolist())
+                out[axis] = gcd(out.get(axis, 0), *edges)
+        return out
+
+    def _made(
+        self,
+        shape: tuple[int, ...],
+        placed: Mapping[int, list[Part]],
+        hint: Layout,
+        dtype: MNDtype,
+        target: Target,
+    ) -> Layout:
+        cleaned = {axis: [p for p in found if p.size > 1] for axis, found in placed.items()}
+        made = built(shape, dense(cleaned), hint, dtype, target)
+        if made is None:
+            made = built(shape, dense(cleaned), Layout(()), dtype, target)
+        assert made is not None
+        return made
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes that stay as they are."""
+        changed = {
+            axis
+            for number in range(len(node.outputs))
+            for axis in self.pick(node, graph, number)[1]
+        }
+        along, _ = self.pick(node, graph, 0)
+        for axis, size in enumerate(graph.values[node.outputs[0]].shape):
+            if size == 1 or axis in changed:
+                continue
+            places = [(name, axis) for name in node.outputs]
+            for name, own in zip(node.inputs, along, strict=True):
+                places += ((name, index) for index, to in enumerate(own) if to == axis)
+            yield Cut(tuple(dict.fromkeys(places)))
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Read one LM, write the other."""
+        banks = tuple(Location.LM0 for _ in dict.fromkeys(node.inputs))
+        return Placement(banks, tuple(Location.LM1 for _ in node.outputs))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield blocks of changed axes that are not in Addr, and axes that do not agree."""
+        banks = (Location.LM0, Location.LM1)
+        values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
+        if any(value.location not in banks for value in values):
+            yield "an operand that is not in LM"
+        read = {graph.values[name].location for name in node.inputs}
+        if any(graph.values[name].location in read for name in node.outputs):
+            yield "an input and an output in one LM"
+        blocks = self.blocks(node, graph)
+        for number, name in enumerate(node.outputs):
+            out = graph.values[name]
+            theirs = parts(layout_of(out), out.shape)
+            along, picked = self.pick(node, graph, number)
+            for index, given in enumerate(node.inputs):
+                value = graph.values[given]
+                ours = parts(layout_of(value), value.shape)
+                for axis, where in enumerate(along[index]):
+                    if where is None:
+                        continue
+                    if where in picked:
+                        one, other = _on_units(ours[axis]), _on_units(theirs[where])
+                        if one != other:
+                            yield f"axis {where} of `{name}` on other units than in `{given}`"
+                        if any(blocks[where] % (p.lo * p.size) for p in one):
+                            yield f"axis {where} of `{name}` on units"
+                    elif _levels(ours[axis]) != _levels(theirs[where]):
+                        yield f"axis {where} of `{name}` on other units than in `{given}`"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps."""
+        count = 0
+        for number in range(len(node.outputs)):
+            along, picked = self.pick(node, graph, number)
+            for index, rows in _copied(node, graph, number, along, picked).items():
+                count += -(-len(rows) // target.cycles) * (2 if index < 0 else 1)
+        return count
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code: a copy per vector."""
+        lines: list[Line] = []
+        for number, name in enumerate(node.outputs):
+            out = graph.values[name]
+            along, picked = self.pick(node, graph, number)
+            for index, rows in _copied(node, graph, number, along, picked).items():
+                for start in range(0, len(rows), target.cycles):
+                    part = rows[start : start + target.cycles]
+                    part += [part[-1]] * (target.cycles - len(part))
+                    there = vector(out, tuple(at for at, _ in part))
+                    if index < 0:
+                        bits = _bits(dict(node.attributes).get("constant_value", 0), out.dtype)
+                        source = Instruction("alu", "imm", (Literal(bits),), (Special("nowrite"),))
+                        lines.append(Step((source,)))
+                        copy = Instruction("alu", "lpassa", (Special("aluf"),), (there,))
+                        lines.append(Step((copy,)))
+                        continue
+                    given = graph.values[node.inputs[index]]
+                    here: PeOperand = vector(given, tuple(at for _, at in part))
+                    lines.append(Step((Instruction("alu", "lpassa", (here,), (there,)),)))
+        return Fragment(tuple(lines))
+
+
+def _bits(value: object, dtype: MNDtype) -> int:
+    if isinstance(value, tuple):
+        value = value[0] if value else 0
+    if dtype is MNDtype.FLOAT:
+        return int.from_bytes(struct.pack(">f", float(str(value))), "big")
+    return int(str(value)) & 0xFFFFFFFF
+
+
+def _renumbered(found: Sequence[Part], size: int) -> list[Part]:
+    """Close the gaps that digits left which were taken out: what is missing goes to Addr."""
+    out: list[Part] = []
+    weight = 1
+    for part in sorted(found):
+        if part.lo != weight:
+            out.append(Part(weight, part.lo // weight, Level.ADDR, 0))
+        out.append(part)
+        weight = part.lo * part.size
+    if weight < size:
+        out.append(Part(weight, -(-size // weight), Level.ADDR, 0))
+    return out
+
+
+def _below(found: Sequence[Part], block: int) -> list[Part]:
+    """Return the parts of the digits below ``block``, as far as its multiples cut them."""
+    out: list[Part] = []
+    weight = 1
+    for part in sorted(found):
+        if part.lo != weight or block % weight:
+            break
+        size = gcd(part.size, block // weight)
+        if size > 1:
+            out.append(Part(weight, size, part.level, part.stride))
+        if size != part.size:
+            break
+        weight *= size
+    return out
+
+
+def _filled(kept: Sequence[Part], size: int, changes: bool) -> list[Part]:
+    """Return the parts of an axis; what of one that changes is not kept is one run in Addr."""
+    if not changes:
+        return list(kept)
+    weight = prod(part.size for part in kept)
+    return [*kept, Part(weight, -(-size // weight), Level.ADDR, 0)]
+
+
+def _on_units(found: Sequence[Part]) -> list[Part]:
+    return sorted(part for part in found if part.level is not Level.ADDR)
+
+
+def _levels(found: Sequence[Part]) -> list[tuple[int, int, Level, int]]:
+    return [
+        (p.lo, p.size, p.level, 0 if p.level is Level.ADDR else p.stride) for p in sorted(found)
+    ]
+
+
+def _copied(
+    node: MNNode,
+    graph: MNGraph,
+    number: int,
+    along: tuple[tuple[int | None, ...], ...],
+    picked: dict[int, Selection],
+) -> dict[int, list[tuple[int, int]]]:
+    """For each input (-1: the constant), pairs of result and input addresses."""
+    out = graph.values[node.outputs[number]]
+    theirs = parts(layout_of(out), out.shape)
+    rows: dict[int, list[tuple[int, int]]] = {}
+    for index in (-1, *range(len(node.inputs))):
+        at, meets = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        constant = np.zeros(1, bool)
+        for axis in range(len(out.shape)):
+            own: list[Part] = []
+            if index >= 0:
+                value = graph.values[node.inputs[index]]
+                where = [a for a, to in enumerate(along[index]) if to == axis]
+                own = parts(layout_of(value), value.shape)[where[0]] if where else []
+            if axis in picked:
+                chosen = picked[axis]
+                indices = np.arange(out.shape[axis], dtype=np.int64)
+                source = np.asarray(chosen.source)
+                mine = source == index if index >= 0 else np.ones(source.shape, bool)
+                inner = np.asarray(chosen.index)[mine]
+                to, fro = _at(theirs[axis], indices[mine]), _at(own, inner)
+                missing = source[mine] < 0
+            else:
+                digits = [p for p in theirs[axis] if p.level is Level.ADDR]
+                to, fro = np.zeros(1, np.int64), np.zeros(1, np.int64)
+                for part in digits:
+                    same = [p for p in own if p.lo == part.lo]
+                    step = np.arange(part.size, dtype=np.int64)
+                    to = (to[:, None] + step * part.stride).reshape(-1)
+                    fro = (fro[:, None] + step * (same[0].stride if same else 0)).reshape(-1)
+                missing = np.zeros(to.shape, bool)
+            at = (at[:, None] + to).reshape(-1)
+            meets = (meets[:, None] + fro).reshape(-1)
+            constant = (constant[:, None] | missing).reshape(-1)
+        keep = constant if index < 0 else ~constant
+        pairs = sorted(set(zip(at[keep].tolist(), meets[keep].tolist(), strict=True)))
+        if pairs:
+            rows[index] = pairs if index >= 0 else [(a, 0) for a in sorted({a for a, _ in pairs})]
+    return rows
+
+
+def _at(found: Sequence[Part], index: IntArray) -> IntArray:
+    """Return the addresses of indices of an axis."""
+    total = np.zeros_like(index)
+    for part in found:
+        if part.level is not Level.ADDR:
+            continue
+        total = total + index // part.lo % part.size * part.stride
+    return total
+
+
+LAYERS: tuple[Layer, ...] = (
+    Copy("Concat", concat, frozenset({"axis"})),
+    Copy("Split", split, frozenset({"axis", "num_outputs", "split"})),
+    Copy("Slice", pick_slice, frozenset({"starts", "ends", "axes", "steps"})),
+    Copy("Expand", expand, frozenset({"shape"})),
+    Copy("Pad", pad, frozenset({"pads", "axes", "mode", "constant_value"})),
+)

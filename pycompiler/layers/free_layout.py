@@ -1,0 +1,105 @@
+"""Layouts for values that nobody has laid out, and layouts put together from parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from ..errors import GraphError
+from ..graph.digits import Part, all_ranges, copied_digits, make_layout, primes
+from ..graph.dtypes import MNDtype
+from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.verify import layout_ranges
+from ..machine import Target
+
+
+def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1) -> Layout:
+    """Return a layout for a value nobody has laid out: without padding if that is small enough.
+
+    ``times`` is how many such values there will be in LM.
+    """
+    whole = whole_layout(shape, dtype, target)
+    if whole.num_lw(target.cycles) * times * 4 <= target.words("lm0"):
+        return whole
+    return whole_layout(shape, dtype, target, padded=True)
+
+
+def whole_layout(
+    shape: tuple[int, ...], dtype: MNDtype, target: Target, *, padded: bool = False
+) -> Layout:
+    """Return a layout in which digits of the machine go to axes they divide.
+
+    ``padded`` gives a digit that divides no axis to the longest.
+    """
+    ranges = all_ranges(target.level_range, dtype)
+    rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
+    copies: dict[Level, set[tuple[int, int]]] = {}
+    for level in (Level.W, *reversed(UNIT_LEVELS)):
+        chosen: list[tuple[int, tuple[int, int]]] = []
+        for digit in primes(ranges[level]):
+            enough = level is not Level.W and prod(rest) <= target.cycles
+            axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit[1] == 0), None)
+            if axis is None and padded and prod(rest) > 1:
+                axis = max(range(len(rest)), key=lambda a: rest[a])
+            if axis is None or enough:
+                copies.setdefault(level, set()).add(digit)
+                continue
+            chosen.append((axis, digit))
+            rest[axis] = -(-rest[axis] // digit[1])
+        if level is Level.W and copies.get(level):
+            # Words are packed wholly or not at all.
+            rest = list(shape)
+            copies[level] = set(primes(ranges[level]))
+            continue
+        for axis, (stride, size) in chosen:
+            lo = prod(part.size for part in placed[axis])
+            placed[axis].append(Part(lo, size, level, stride))
+    stride = 1
+    for axis in reversed(range(len(shape))):
+        if rest[axis] > 1:
+            lo = prod(part.size for part in placed[axis])
+            placed[axis].append(Part(lo, rest[axis], Level.ADDR, stride))
+            stride *= rest[axis]
+    frozen = {level: frozenset(digits) for level, digits in copies.items()}
+    return make_layout(len(shape), placed, frozen, ranges)
+
+
+def _copies(
+    layout: Layout, dtype: MNDtype, target: Target
+) -> dict[Level, frozenset[tuple[int, int]]]:
+    ranges = all_ranges(target.level_range, dtype)
+    return {lv: copied_digits(layout, lv, ranges) for lv in (Level.W, *UNIT_LEVELS)}
+
+
+def built(
+    shape: tuple[int, ...],
+    placed: Mapping[int, list[Part]],
+    like: Layout,
+    dtype: MNDtype,
+    target: Target,
+) -> Layout | None:
+    """Return the layout of these parts with the copies of ``like``; None if it is not legal."""
+    copies = _copies(like, dtype, target)
+    if not any(p.level is Level.W for found in placed.values() for p in found):
+        copies[Level.W] = frozenset(primes(dtype.words_per_long))
+    try:
+        ranges = all_ranges(target.level_range, dtype)
+        made = make_layout(len(shape), placed, copies, ranges)
+        made.check(shape, dtype, layout_ranges(target), target.words("dram"))
+    except (GraphError, ValueError):
+        return None
+    return made
+
+
+def dense(placed: Mapping[int, list[Part]]) -> dict[int, list[Part]]:
+    """Give the parts in Addr strides without holes, minor parts of the last axis first."""
+    out: dict[int, list[Part]] = {}
+    stride = 1
+    for axis in sorted(placed, reverse=True):
+        out[axis] = []
+        for part in sorted(placed[axis]):
+            if part.level is Level.ADDR:
+                part = Part(part.lo, part.size, Level.ADDR, stride)
+                stride *= part.size
+            out[axis].append(part)
+    return out

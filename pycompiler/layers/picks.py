@@ -1,0 +1,109 @@
+"""Which elements a copying operator takes: for every result, of which input and at which index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..graph.graph import MNGraph, MNNode
+
+
+@dataclass(frozen=True)
+class Selection:
+    """For each index of a result's axis: which input, and which index of its axis; -1 for none."""
+
+    source: tuple[int, ...]
+    index: tuple[int, ...]
+
+
+#: For each input the axis of the result that each of its axes is (or None), and selections by
+#: axis of the result.
+Picked = tuple[tuple[tuple[int | None, ...], ...], dict[int, Selection]]
+
+
+def _same_axes(node: MNNode, graph: MNGraph) -> tuple[tuple[int | None, ...], ...]:
+    rank = len(graph.values[node.outputs[0]].shape)
+    return tuple(tuple(range(rank)) for _ in node.inputs)
+
+
+def _axis(node: MNNode, graph: MNGraph, default: int = 0) -> int:
+    rank = len(graph.values[node.outputs[0]].shape)
+    found = dict(node.attributes).get("axis", default)
+    assert isinstance(found, int)
+    return found % rank
+
+
+def concat(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Take what each input has, one after the other."""
+    axis = _axis(node, graph)
+    source: list[int] = []
+    index: list[int] = []
+    for which, name in enumerate(node.inputs):
+        size = graph.values[name].shape[axis]
+        source += [which] * size
+        index += range(size)
+    return _same_axes(node, graph), {axis: Selection(tuple(source), tuple(index))}
+
+
+def split(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Take a stretch of an axis for each output."""
+    axis = _axis(node, graph)
+    before = sum(graph.values[name].shape[axis] for name in node.outputs[:number])
+    size = graph.values[node.outputs[number]].shape[axis]
+    chosen = Selection((0,) * size, tuple(range(before, before + size)))
+    return _same_axes(node, graph), {axis: chosen}
+
+
+def _ints(node: MNNode, name: str) -> tuple[int, ...] | None:
+    found = dict(node.attributes).get(name)
+    return None if found is None else tuple(int(v) for v in found)  # type: ignore[union-attr]
+
+
+def pick_slice(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Take every so many indices of some axes."""
+    shape = graph.values[node.inputs[0]].shape
+    starts, ends = _ints(node, "starts") or (), _ints(node, "ends") or ()
+    axes = _ints(node, "axes") or tuple(range(len(starts)))
+    steps = _ints(node, "steps") or (1,) * len(starts)
+    picked: dict[int, Selection] = {}
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        size = shape[axis % len(shape)]
+        low = -1 if step < 0 else 0
+        high = size - 1 if step < 0 else size
+        first = min(max(start + size if start < 0 else start, 0), high)
+        last = min(max(end + size if end < 0 else end, low), size)
+        chosen = tuple(range(first, last, step))
+        if chosen != tuple(range(size)):
+            picked[axis % len(shape)] = Selection((0,) * len(chosen), chosen)
+    return _same_axes(node, graph), picked
+
+
+def expand(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Take index 0 of an axis of size 1 again and again."""
+    shape, wide = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
+    skipped = len(wide) - len(shape)
+    along = (tuple(axis + skipped for axis in range(len(shape))),)
+    picked = {
+        axis: Selection((0,) * size, (0,) * size)
+        for axis, size in enumerate(wide)
+        if size > 1 and (axis < skipped or shape[axis - skipped] == 1)
+    }
+    return along, picked
+
+
+def pad(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Take the input in the middle, and nothing around it."""
+    shape = graph.values[node.inputs[0]].shape
+    pads = _ints(node, "pads") or ()
+    axes = _ints(node, "axes") or tuple(range(len(shape)))
+    picked: dict[int, Selection] = {}
+    for place, axis in enumerate(axes):
+        before, after = pads[place], pads[place + len(axes)]
+        if not before and not after:
+            continue
+        size = shape[axis % len(shape)]
+        index = range(-before, size + after)
+        picked[axis % len(shape)] = Selection(
+            tuple(0 if 0 <= i < size else -1 for i in index),
+            tuple(i if 0 <= i < size else 0 for i in index),
+        )
+    return _same_axes(node, graph), picked

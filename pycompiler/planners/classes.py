@@ -1,0 +1,289 @@
+"""Axis classes: the layouts of values that elementwise operators and reductions connect.
+
+Axes that meet in an operator form a *class*: they get the same digits everywhere. Two classes
+*meet* when one operator works over both; then they may not share a digit of the machine. The
+machine's digits are the prime factors of its counts, so that any set of them leaves a set that
+copies can fill. A value is copied on every digit its own axes do not have.
+
+Classes are served from the largest operator down. Each digit goes to the axis it divides evenly,
+minor axes first, else to the axis it wastes least on; what is left of an axis is Addr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+from ..graph.graph import MNGraph, MNNode, MNValue
+from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
+from ..layers.base import Frame
+from ..layers.registry import LAYERS
+from ..layers.switch.layer import SWITCH
+from ..machine import Target
+from .boundaries import is_anchored
+
+
+@dataclass(frozen=True)
+class Digit:
+    """One prime factor of a level's count: ``size`` coordinates, ``stride`` apart."""
+
+    level: Level
+    size: int
+    stride: int
+
+
+@dataclass(eq=False)
+class AxisClass:
+    """Axes that share their digits; ``digits`` run from minor to major, ``rest`` is for Addr."""
+
+    size: int
+    rest: int
+    digits: list[Digit] = field(default_factory=list)
+    placed: bool = False
+    exact: bool = False
+    number: int = 0
+
+
+@dataclass(eq=False)
+class Region:
+    """Classes that meet, the nodes that work over them, and the values that have them."""
+
+    classes: list[AxisClass] = field(default_factory=list)
+    nodes: list[MNNode] = field(default_factory=list)
+    values: dict[str, None] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=64)
+def machine_digits(target: Target, words: int) -> tuple[Digit, ...]:
+    """All digits of the machine in the order they are given out: words, PEs, MABs, L1Bs, L2Bs."""
+    counts = [(Level.W, words)]
+    counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
+    return tuple(
+        Digit(level, size, stride) for level, count in counts for size, stride in _primes(count)
+    )
+
+
+def _primes(count: int) -> Iterator[tuple[int, int]]:
+    """Prime factors of ``count`` and the product of those before each."""
+    stride, factor = 1, 2
+    while count > 1:
+        while count % factor:
+            factor += 1
+        yield factor, stride
+        stride, count = stride * factor, count // factor
+
+
+class Classes:
+    """The classes of a graph's elementwise operators and reductions, and their digits."""
+
+    def __init__(self, graph: MNGraph, target: Target):
+        self.graph, self.target = graph, target
+        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.frames: list[tuple[MNNode, Frame]] = []
+        for node in graph.device_nodes():
+            if is_anchored(node) or node.op == SWITCH:
+                continue
+            frame = LAYERS[node.op].frame(node, graph)
+            self.frames.append((node, frame))
+            for name, axes in frame.values:
+                for axis, along in enumerate(axes):
+                    if along is not None and frame.shape[along] > 1:
+                        self._join((name, axis), (f"{node.name}\n", along))
+        self.classes: dict[tuple[str, int], AxisClass] = {}
+        self.meets: dict[AxisClass, set[AxisClass]] = {}
+        # Elements per long word of the values of each class. Where they differ, words of one
+        # value do not lie beside words of another: such classes stay off the W level.
+        self.widths: dict[AxisClass, set[int]] = {}
+        # Larger operators first; the order of the graph decides between equals.
+        for node, frame in self._by_size():
+            self._classes_of(node, frame)
+
+    def _by_size(self) -> list[tuple[MNNode, Frame]]:
+        return sorted(self.frames, key=lambda item: -prod(item[1].shape))
+
+    def spread(self, nodes: Collection[MNNode] | None = None) -> None:
+        """Give digits to the axes of ``nodes``, or of all, larger operators first."""
+        names = None if nodes is None else {node.name for node in nodes}
+        for node, frame in self._by_size():
+            if names is None or node.name in names:
+                self._spread(self._classes_of(node, frame), node)
+
+    def adopt(self, value: MNValue, layout: Layout, only: Collection[int] | None = None) -> bool:
+        """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them.
+
+        ``only`` names the axes; the others stay as they are.
+        """
+        known = set(machine_digits(self.target, value.dtype.words_per_long))
+        wanted: list[tuple[AxisClass, list[Digit]]] = []
+        for axis, subs in enumerate(layout.axes):
+            one = self.classes.get(self._find((value.name, axis)))
+            if one is None or (only is not None and axis not in only):
+                continue
+            if one.placed or one in (other for other, _ in wanted):
+                return False
+            found: list[Digit] = []
+            for sub in reversed(subs):
+                if sub.level is Level.ADDR:
+                    found.append(Digit(Level.ADDR, sub.size, 0))
+                    continue
+                for size, stride in _primes(sub.size):
+                    found.append(Digit(sub.level, size, sub.stride * stride))
+            if any(d.level is not Level.ADDR and d not in known for d in found):
+                return False
+            if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
+                return False
+            wanted.append((one, found))
+        for one, digits in wanted:
+            one.digits, one.placed = digits, True
+            one.rest = -(-one.size // prod(digit.size for digit in digits))
+        return True
+
+    # -- regions -----------------------------------------------------------------------------
+
+    def regions(self) -> list[Region]:
+        """Return the sets of classes that meet, directly or by way of others, in graph order."""
+        found: dict[AxisClass, Region] = {}
+        out: list[Region] = []
+        for node, frame in self.frames:
+            own = self._classes_of(node, frame)
+            for one in own:
+                if one not in found:
+                    out.append(Region())
+                    out[-1].classes += (reached := self._reached(one))
+                    found |= dict.fromkeys(reached, out[-1])
+            if own:
+                found[own[0]].nodes.append(node)
+                found[own[0]].values |= {
+                    name: None for name, axes in frame.values if self._along(name, len(axes))
+                }
+        return out
+
+    def _reached(self, one: AxisClass) -> list[AxisClass]:
+        reached, waiting = {one: None}, [one]
+        while waiting:
+            for other in sorted(self.meets[waiting.pop()], key=lambda c: c.number):
+                if other not in reached:
+                    reached[other] = None
+                    waiting.append(other)
+        return list(reached)
+
+    def _along(self, name: str, rank: int) -> list[AxisClass]:
+        """Return the classes of the axes of a value."""
+        roots = [self._find((name, axis)) for axis in range(rank)]
+        return [self.classes[root] for root in roots if root in self.classes]
+
+    def clear(self, region: Region) -> None:
+        """Take back what the classes of a region were given."""
+        for one in region.classes:
+            one.digits, one.rest, one.placed = [], one.size, False
+
+    def digits_of(self, region: Region) -> tuple[tuple[Digit, ...], ...]:
+        """Return what its classes have: equal for equal layouts."""
+        return tuple(tuple(one.digits) for one in region.classes)
+
+    # -- classes -----------------------------------------------------------------------------
+
+    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
+        root = axis
+        while self.parent.get(root, root) != root:
+            root = self.parent[root]
+        while self.parent.get(axis, axis) != root:
+            self.parent[axis], axis = root, self.parent[axis]
+        return root
+
+    def _join(self, one: tuple[str, int], other: tuple[str, int]) -> None:
+        self.parent[self._find(one)] = self._find(other)
+
+    def _classes_of(self, node: MNNode, frame: Frame) -> list[AxisClass]:
+        """List the classes of the frame's axes longer than 1, minor first; note that they meet."""
+        found: list[AxisClass] = []
+        for axis in reversed(range(len(frame.shape))):
+            size = frame.shape[axis]
+            if size > 1:
+                root = self._find((f"{node.name}\n", axis))
+                new = AxisClass(size, size, number=len(self.classes))
+                found.append(self.classes.setdefault(root, new))
+                found[-1].exact |= axis in frame.exact
+        widths = {self.graph.values[name].dtype.words_per_long for name, _ in frame.values}
+        for one in found:
+            self.meets.setdefault(one, set()).update(other for other in found if other is not one)
+            self.widths.setdefault(one, set()).update(widths)
+        return found
+
+    # -- digits ------------------------------------------------------------------------------
+
+    def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
+        """Give digits to the classes of one operator that have none yet."""
+        new = [one for one in classes if not one.placed]
+        widths = set().union(*(self.widths[one] for one in classes))
+        packed = widths.pop() if len(widths) == 1 else 1
+        for digit in machine_digits(self.target, packed):
+            share = prod(one.rest for one in classes)
+            # One vector per PE is the least a PE works on: more PEs would only make copies.
+            if digit.level is not Level.W and share <= self.target.cycles:
+                break
+            free = [one for one in new if one.rest > 1 and self._free(one, digit)]
+            even = [one for one in free if one.rest % digit.size == 0]
+            if digit.level is not Level.W:
+                # What is reduced is best reduced within a PE, of which words are a part.
+                even.sort(key=lambda one: one.exact)
+            if not free:
+                continue
+            # Padding of an axis that is reduced must be filled: others come first.
+            padded = [one for one in free if not one.exact] or free
+            chosen = even[0] if even else max(padded, key=lambda one: one.rest)
+            chosen.digits.append(digit)
+            chosen.rest = -(-chosen.rest // digit.size)
+        for one in new:
+            one.placed = True
+
+    def _free(self, one: AxisClass, digit: Digit) -> bool:
+        return all(digit not in other.digits for other in self.meets[one])
+
+    # -- layouts -----------------------------------------------------------------------------
+
+    def lay_out(self, value: MNValue) -> Layout:
+        """Return the layout its classes give ``value``."""
+        axes: list[tuple[SubAxis, ...]] = []
+        words = value.dtype.words_per_long
+        stride, used = 1, set[Digit]()
+        for axis in reversed(range(len(value.shape))):
+            found = self.classes.get(self._find((value.name, axis)))
+            if found is None:
+                axes.append(())
+                continue
+            subs: list[tuple[int, Level, int]] = []
+            for digit in (*found.digits, Digit(Level.ADDR, found.rest, 0)):
+                if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
+                    # Elements as wide as a long word lie one behind the other.
+                    if digit.size > 1:
+                        subs.append((digit.size, Level.ADDR, stride))
+                        stride *= digit.size
+                else:
+                    used.add(digit)
+                    subs.append((digit.size, digit.level, digit.stride))
+            axes.append(tuple(reversed(_merged(subs))))
+        copies: list[Broadcast] = []
+        for level in (Level.W, *reversed(UNIT_LEVELS)):
+            digits = [d for d in machine_digits(self.target, words) if d.level is level]
+            free = [d for d in digits if d not in used]
+            if free and len(free) == len(digits):
+                copies.append(Broadcast(level))
+            else:
+                runs = _merged((d.size, d.level, d.stride) for d in free)
+                copies += [Broadcast(run.level, run.size, run.stride) for run in runs]
+        return Layout(tuple(reversed(axes)), tuple(copies))
+
+
+def _merged(digits: Iterable[tuple[int, Level, int]]) -> list[SubAxis]:
+    """Digits from minor to major, neighbours that continue each other made one."""
+    out: list[SubAxis] = []
+    for size, level, stride in digits:
+        last = out[-1] if out else None
+        if last is not None and last.level is level and last.stride * last.size == stride:
+            out[-1] = SubAxis(last.size * size, level, last.stride)
+        else:
+            out.append(SubAxis(size, level, stride))
+    return out

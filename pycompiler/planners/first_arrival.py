@@ -1,0 +1,104 @@
+"""The planner `first_arrival`: a region has the layout of the first value that reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.layout import Layout
+from ..layers.registry import LAYERS
+from ..layers.switch.layer import SWITCH
+from ..machine import Target
+from .boundaries import is_anchored
+from .classes import Classes
+
+
+class FirstArrival:
+    """Lays out regions and anchored nodes in the order of the graph.
+
+    A *region* is what elementwise operators and reductions connect; its values have layouts that
+    agree. It takes over the layout of the first value that reaches it, if that will do.
+    """
+
+    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
+        self.graph, self.target = graph, target
+        self.plan = Classes(graph, target)
+        self.wanted = wanted
+        self.layouts: dict[str, Layout] = dict(wanted)
+        self.region: dict[str, str] = {}
+        self.members: dict[str, list[MNNode]] = {}
+        joined: dict[str, str] = {}
+
+        def find(name: str) -> str:
+            while joined.setdefault(name, name) != name:
+                joined[name] = joined[joined[name]]
+                name = joined[name]
+            return name
+
+        plain = [n for n in graph.device_nodes() if not is_anchored(n) and n.op != SWITCH]
+        for node in plain:
+            names = [name for name in (*node.inputs, *node.outputs) if name]
+            for name in names[1:]:
+                joined[find(name)] = find(names[0])
+        for node in plain:
+            for name in (*node.inputs, *node.outputs):
+                if name:
+                    self.region[name] = find(name)
+            self.members.setdefault(find(node.outputs[0]), []).append(node)
+
+    def run(self) -> dict[str, Layout]:
+        """Return the layout of every value on the device."""
+        if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
+            self.plan.spread()
+            names = sorted(self.graph.device_values())
+            return {name: self.plan.lay_out(self.graph.values[name]) for name in names}
+        sources = {n.outputs[0]: n.inputs[0] for n in self.graph.nodes if n.op == SWITCH}
+        for node in self.graph.device_nodes():
+            if node.op == SWITCH:
+                self._arrive(node)
+            elif is_anchored(node):
+                self._anchor(node, sources)
+            else:
+                self._lay_region(self.region[node.outputs[0]])
+        return self.layouts
+
+    def _anchor(self, node: MNNode, sources: dict[str, str]) -> None:
+        hints: dict[str, Layout] = {}
+        for name in node.inputs:
+            origin = sources.get(name, name)
+            if origin in self.region:
+                self._lay_region(self.region[origin])
+            if origin in self.layouts:
+                hints[name] = self.layouts[origin]
+        found = LAYERS[node.op].layouts(node, self.graph, self.target, hints)
+        for name, layout in found.items():
+            if name not in self.wanted:
+                self.layouts[name] = layout
+            # What nobody else has laid out arrives as it is wanted.
+            self.layouts.setdefault(sources.get(name, name), layout)
+
+    def _arrive(self, node: MNNode) -> None:
+        source, result = node.inputs[0], node.outputs[0]
+        if source not in self.layouts or result in self.layouts:
+            return
+        if result in self.region:
+            self._lay_region(self.region[result], (result, self.layouts[source]))
+        elif self._kept(result):
+            self.layouts[result] = self.layouts[source]
+
+    def _kept(self, name: str) -> bool:
+        """Whether no anchored node will name the layout of ``name``."""
+        readers = [n for n in self.graph.nodes if name in n.inputs]
+        return not any(n.side is Side.DEVICE and is_anchored(n) for n in readers)
+
+    def _lay_region(self, region: str, seed: tuple[str, Layout] | None = None) -> None:
+        nodes = self.members.get(region)
+        if nodes is None:
+            return
+        if seed is not None:
+            self.plan.adopt(self.graph.values[seed[0]], seed[1])
+        self.plan.spread(nodes)
+        del self.members[region]
+        for name, found in self.region.items():
+            if found == region and name not in self.layouts:
+                self.layouts[name] = self.plan.lay_out(self.graph.values[name])

@@ -1,0 +1,193 @@
+"""Layouts that files force on operands: matched to nodes, made whole, handed to the planners.
+
+A node with a forced operand gets switches around all its operands. Their layouts are then the
+cheapest that its layer has with the forced one, and no planner changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import GraphError, PycompilerError, error
+from ..graph.digits import Digit, copied_digits, merged, parts
+from ..graph.graph import MNGraph, MNNode, MNValue
+from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ..graph.verify import layout_ranges
+from ..layers.matmul import PRODUCTS
+from ..layers.registry import LAYERS
+from ..layout_spec import LayoutSpec, ProductSpec
+from ..machine import Target
+from .boundaries import is_anchored
+from .classes import Classes
+from .lpz.costs import NEVER, Costs
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Layouts by operand number of one node, counted over inputs and then outputs."""
+
+    layouts: Mapping[int, Layout]
+    #: entries they come from, by operand number
+    specs: Mapping[int, LayoutSpec]
+
+
+def match(graph: MNGraph, specs: Sequence[LayoutSpec]) -> dict[str, Forced]:
+    """Return what is forced, by node name; where several entries fit, the first one counts."""
+    out: dict[str, Forced] = {}
+    for node in graph.device_nodes():
+        found: dict[int, tuple[Layout, LayoutSpec]] = {}
+        for spec in specs:
+            for operand, layout in _fitting(node, graph, spec):
+                found.setdefault(operand, (layout, spec))
+        if found:
+            layouts = {operand: layout for operand, (layout, _) in found.items()}
+            out[node.name] = Forced(layouts, {n: spec for n, (_, spec) in found.items()})
+    return out
+
+
+def _fitting(node: MNNode, graph: MNGraph, spec: LayoutSpec) -> Iterator[tuple[int, Layout]]:
+    if isinstance(spec, ProductSpec):
+        if node.op in PRODUCTS and any(spec.key in n for n in _names(node.inputs[1], graph)):
+            facts = dict(node.attributes)
+            yield 0, _swapped(spec.a) if facts.get("transA", 0) else spec.a
+            yield 1, spec.bt if facts.get("transB", 0) else _swapped(spec.bt)
+            yield len(node.inputs), spec.c
+        return
+    if node.op != spec.op_type:
+        return
+    first = 0 if spec.trigger == "SwitchInput" else len(node.inputs)
+    names = node.inputs if spec.trigger == "SwitchInput" else node.outputs
+    for number, name in enumerate(names):
+        if name and graph.values[name].shape == spec.shape:
+            yield first + number, spec.layout
+
+
+def _names(name: str, graph: MNGraph) -> Iterator[str]:
+    """Yield the name of a value and of those that it is only another form of."""
+    made = graph.producers()
+    while True:
+        yield name
+        node = made.get(name)
+        if node is None or len([n for n in node.inputs if n]) != 1:
+            return
+        name = node.inputs[0]
+
+
+def _swapped(layout: Layout) -> Layout:
+    axes = layout.axes
+    if len(axes) < 2:
+        return layout
+    return Layout((*axes[:-2], axes[-1], axes[-2]), layout.broadcast)
+
+
+def force(graph: MNGraph, forced: Mapping[str, Forced], target: Target) -> dict[str, Layout]:
+    """Return layouts for all operands of the nodes in ``forced``. P0311 if there are none."""
+    out: dict[str, Layout] = {}
+    if not forced:
+        return out
+    costs, classes = Costs(graph, target), Classes(graph, target)
+    for node in graph.device_nodes():
+        if node.name in forced:
+            out |= _whole(node, forced[node.name], graph, target, costs, classes)
+    return out
+
+
+def _whole(
+    node: MNNode,
+    forced: Forced,
+    graph: MNGraph,
+    target: Target,
+    costs: Costs,
+    classes: Classes,
+) -> dict[str, Layout]:
+    ends = (*node.inputs, *node.outputs)
+    given: dict[str, Layout] = {}
+    for operand, layout in forced.layouts.items():
+        value, spec = graph.values[ends[operand]], forced.specs[operand]
+        try:
+            layout.check(value.shape, value.dtype, layout_ranges(target), target.words("lm0"))
+        except GraphError as problem:
+            raise _refused(node, spec, problem.fields.get("reason", problem.message)) from problem
+        if given.setdefault(value.name, layout) != layout:
+            raise _refused(node, spec, "another entry wants the same value otherwise")
+    best: tuple[int, dict[str, Layout]] | None = None
+    ways = (
+        _anchored(node, given, graph, target)
+        if is_anchored(node)
+        else _region(node, given, graph, target, classes)
+    )
+    for way in ways:
+        way = {**way, **given}
+        cost = costs.node(node, way)
+        if cost < NEVER // 16 and (best is None or cost < best[0]):
+            best = cost, way
+    if best is None:
+        spec = next(iter(forced.specs.values()))
+        raise _refused(node, spec, f"{node.op} has no other operands' layouts that go with it")
+    return best[1]
+
+
+def _anchored(
+    node: MNNode, given: Mapping[str, Layout], graph: MNGraph, target: Target
+) -> Iterator[dict[str, Layout]]:
+    layer = LAYERS[node.op]
+    names = {name for name in (*node.inputs, *node.outputs) if name}
+    if names <= set(given):
+        yield dict(given)
+    for hints in ({}, given, *({name: layout} for name, layout in given.items())):
+        for found in layer.candidates(node, graph, target, hints):
+            yield {name: found[name] for name in names}
+            # An operand that is given may decide what the others can be.
+            yield {name: given.get(name, found[name]) for name in names}
+
+
+def _region(
+    node: MNNode,
+    given: Mapping[str, Layout],
+    graph: MNGraph,
+    target: Target,
+    classes: Classes,
+) -> Iterator[dict[str, Layout]]:
+    """Yield what a node that compares digits has if it takes over one of the layouts."""
+    names = {name for name in (*node.inputs, *node.outputs) if name}
+    region = next((found for found in classes.regions() if node in found.nodes), None)
+    for name, layout in given.items():
+        if region is None:
+            break
+        classes.clear(region)
+        if not classes.adopt(graph.values[name], layout):
+            continue
+        classes.spread(region.nodes)
+        found = {n: classes.lay_out(graph.values[n]) for n in names}
+        if all(_same_places(layout, found[n], graph.values[n]) for n, layout in given.items()):
+            # Where an input has no copies, the result has none.
+            for n in names & {*given} & {*node.inputs}:
+                lacking = _copies(found[n], target) - _copies(given[n], target)
+                for out in node.outputs:
+                    found[out] = _without(found[out], lacking, target)
+            yield found
+
+
+def _same_places(layout: Layout, other: Layout, value: MNValue) -> bool:
+    return parts(layout, value.shape) == parts(other, value.shape)
+
+
+def _copies(layout: Layout, target: Target) -> set[tuple[Level, Digit]]:
+    ranges = {Level(name): count for name, count in target.level_range.items()}
+    return {(lv, d) for lv in UNIT_LEVELS for d in copied_digits(layout, lv, ranges)}
+
+
+def _without(layout: Layout, lacking: set[tuple[Level, Digit]], target: Target) -> Layout:
+    """Return ``layout`` with copies on fewer digits."""
+    entries = [entry for entry in layout.broadcast if entry.level is Level.W]
+    for level in reversed(UNIT_LEVELS):
+        digits = sorted(d for lv, d in _copies(layout, target) - lacking if lv is level)
+        entries += [Broadcast(level, run.size, run.stride) for run in merged(digits, level)]
+    return Layout(layout.axes, tuple(entries))
+
+
+def _refused(node: MNNode, spec: LayoutSpec, reason: object) -> PycompilerError:
+    return error(
+        "P0311", place=node.place, entry=spec.place, op=node.op, node=node.name, reason=reason
+    )

@@ -1,0 +1,154 @@
+"""What layouts cost, in steps: nodes, layout switches and transfers, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from ...errors import PycompilerError
+from ...graph.digits import all_ranges, copied_digits, segments
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Location, MNGraph, MNNode, MNValue
+from ...graph.layout import UNIT_LEVELS, Layout, Level
+from ...layers.registry import LAYERS
+from ...layers.transfer import DOWNLOAD
+from ...layers.transfer_plan import plan_transfer
+from ...machine import Target
+from ..boundaries import rigid_values
+from ..switch import plan_switch
+
+#: What stands for "not possible": more than any program has steps, small enough to add up.
+NEVER = 1 << 40
+_BANKS = (Location.LM0, Location.LM1)
+
+
+class Costs:
+    """Costs of a graph's nodes and switches under given layouts."""
+
+    def __init__(self, graph: MNGraph, target: Target):
+        self.graph, self.target = graph, target
+        self._nodes: dict[object, int] = {}
+        self._transfers: dict[tuple[Layout, MNDtype], int] = {}
+        self._switches: dict[object, int] = {}
+        self._guesses: dict[object, int] = {}
+        self._rigid = rigid_values(graph)
+
+    def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
+        """Count the steps of a node; NEVER if its layer refuses the layouts."""
+        names = list(dict.fromkeys(name for name in (*node.inputs, *node.outputs) if name))
+        values = [self.graph.values[name] for name in names]
+        key = (
+            node.op,
+            node.attributes,
+            tuple(names.index(name) if name else -1 for name in (*node.inputs, *node.outputs)),
+            tuple((v.shape, v.dtype, layouts[v.name]) for v in values),
+        )
+        if key not in self._nodes:
+            self._nodes[key] = self._node(node, values, layouts)
+        return self._nodes[key]
+
+    def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Mapping[str, Layout]) -> int:
+        laid = {v.name: self._laid(v, layouts[v.name]) for v in values}
+        graph = MNGraph(self.graph.name, self.graph.target, nodes=(node,), values=laid)
+        layer = LAYERS[node.op]
+        place = layer.place(node, graph)
+        inputs = list(dict.fromkeys(name for name in node.inputs if name))
+        placed = dict(zip(inputs, place.inputs, strict=True))
+        placed |= dict(zip(node.outputs, place.outputs, strict=False))
+        laid = {name: replace(v, location=placed[name]) for name, v in laid.items()}
+        graph = replace(graph, values=laid)
+        if any(layer.refusals(node, graph, self.target)):
+            return NEVER
+        # Shares that do not fit are for another planner, if there is any other way.
+        spare = 0
+        for bank in _BANKS:
+            own = [v.num_lw or 0 for n, v in laid.items() if v.location is bank]
+            taken = laid[inputs[place.inplace]].num_lw or 0 if place.inplace is not None else 0
+            used = sum(own) - (taken if placed[node.outputs[0]] is bank else 0)
+            spare = max(spare, used - self.target.words(bank.memory))
+        if spare > 0:
+            return NEVER // 16 + spare
+        return layer.cost(node, graph, self.target)
+
+    def _laid(self, value: MNValue, layout: Layout) -> MNValue:
+        return replace(value, layout=layout, num_lw=layout.num_lw(self.target.cycles))
+
+    def transfer(self, value: MNValue, layout: Layout) -> int:
+        """Count the steps of a download of ``value``, with those that its MVs take.
+
+        An upload takes as many.
+        """
+        key = layout, value.dtype
+        if key not in self._transfers:
+            laid = {value.name: self._laid(value, layout)}
+            node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
+            graph = MNGraph(self.graph.name, self.graph.target, values=laid)
+            steps = LAYERS[DOWNLOAD].cost(node, graph, self.target)
+            # As for switches: an MV's unit a cycle, and about so many steps before it begins.
+            words = plan_transfer(layout, self.target).dram_words * self.target.groups
+            unit = self.target.mv_unit
+            self._transfers[key] = steps + unit + words // (unit * self.target.cycles)
+        return self._transfers[key]
+
+    def switch(
+        self, source: Layout, result: Layout, value: MNValue, most: int | None = None
+    ) -> int:
+        """Count the steps of the passes to layout ``result`` of ``value``.
+
+        NEVER if there is no way, or none of at most ``most`` steps.
+        """
+        literal = value.name in self._rigid
+        key = source, result, value.shape, value.dtype, literal, most
+        if key not in self._switches:
+            try:
+                passes = plan_switch(*key[:4], self.target, literal, most)
+                self._switches[key] = sum(one.steps for one in passes)
+            except PycompilerError:
+                self._switches[key] = NEVER
+        return self._switches[key]
+
+    def guess(self, source: Layout, result: Layout, value: MNValue) -> int:
+        """Guess at the steps of a switch without looking for its passes."""
+        key = source, result, value.shape, value.dtype
+        if key not in self._guesses:
+            self._guesses[key] = self._guess(source, result, value)
+        return self._guesses[key]
+
+    def _guess(self, source: Layout, result: Layout, value: MNValue) -> int:
+        if source == result:
+            return 0
+        ranges = all_ranges(self.target.level_range, value.dtype)
+        levels: set[Level] = set()
+        moved = False
+        for segment in segments(source, result, value.shape):
+            if segment.source == segment.result:
+                continue
+            moved = True
+            ours = {(p.lo, p.size, p.level, p.stride) for p in segment.source}
+            theirs = {(p.lo, p.size, p.level, p.stride) for p in segment.result}
+            levels |= {level for _, _, level, _ in ours ^ theirs}
+        for level in (Level.W, *UNIT_LEVELS):
+            have, want = (copied_digits(x, level, ranges) for x in (source, result))
+            if not want <= have:
+                levels.add(level)
+        levels.discard(Level.ADDR)
+        if not levels:
+            return 2 * self.target.cycles if moved else 0
+        words = source.address_words, result.address_words
+        # Passes in between have more to move: half as much again, as most networks show.
+        return 3 * sum(self._least(level, min(words), max(words)) for level in levels) // 2
+
+    def _least(self, level: Level, fewer: int, more: int) -> int:
+        """Return about what a pass over ``level`` takes between so many long words."""
+        row = prod(self.target.counts[name] for name in ("mab", "pe"))
+        steps = 2 * self.target.cycles
+        if level is Level.L2B:
+            moved = fewer * row * self.target.counts["l1b"] * self.target.level_range["L2B"]
+            return steps + 2 * (
+                self.target.mv_unit + moved // (self.target.mv_unit * self.target.cycles)
+            )
+        if level is Level.L1B:
+            return steps + 2 * fewer * self.target.counts["l1b"]
+        vectors = -(-more // self.target.cycles)
+        return steps + 2 * vectors

@@ -1,0 +1,34 @@
+"""Genes: for every value, the product further down whose wishes reach it.
+
+A gene is a pair: the node of a product, and which operand of it the value becomes (``A`` the left
+one, ``BT`` the right one). Proposals of layouts travel the same way, against the data.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...graph.graph import MNGraph
+from ...layers.matmul import PRODUCTS
+
+Gene = tuple[str, str]
+
+_ROLES = ("A", "BT")
+
+
+def genes(graph: MNGraph) -> dict[str, Gene]:
+    """Return the gene of every value that a product on the device reads, at once or later.
+
+    Of several products the first in the order of the graph counts.
+    """
+    out: dict[str, Gene] = {}
+    for node in reversed(list(graph.device_nodes())):
+        if node.op in PRODUCTS:
+            # The text form separates the two by a comma, in brackets.
+            name = re.sub(r"[,\]]", "_", node.name)
+            out |= {value: (name, role) for value, role in zip(node.inputs, _ROLES, strict=False)}
+            continue
+        wanted = next((out[name] for name in node.outputs if name in out), None)
+        if wanted is not None:
+            out |= dict.fromkeys((name for name in node.inputs if name), wanted)
+    return out

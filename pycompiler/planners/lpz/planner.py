@@ -1,0 +1,168 @@
+"""The planner "lpz": the layouts whose switches, nodes and transfers take the fewest steps.
+
+The search begins with guesses at what switches cost, and looks for the passes of only those
+switches that a choice would need: if what they cost in truth makes another choice cheaper, that is
+looked at next. So few passes are planned. The result is never dearer than the first-arrival layouts
+that everything starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...graph.graph import MNGraph, MNNode, Side
+from ...graph.layout import Layout
+from ...machine import Target
+from ..first_arrival import FirstArrival
+from .costs import NEVER, Costs
+from .pools import Pools
+from .search import Costs as Table
+from .search import cheapest, total
+
+#: The search ends after so many looks without a better choice, or when only this part of the steps
+#: could be saved.
+PATIENCE, WORTH = 4, 1 / 64
+#: How many times what it was guessed at a switch may take.
+DEARER = 2.5
+#: What is known of a cost: a guess, that it is more than so much, or all.
+_GUESS, _DEAR, _TRUE = range(3)
+
+
+@dataclass(eq=False)
+class _Edge:
+    """A switch between two variables, and how well the costs of pairs of candidates are known."""
+
+    node: MNNode
+    source: int
+    result: int
+    costs: Table
+    looks: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.looks = np.full(self.costs.shape, _GUESS)
+
+
+class LayoutPlannerZ:
+    """Plans one graph, whose anchored nodes have switches around them."""
+
+    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
+        self.graph, self.target, self.wanted = graph, target, wanted
+        self.costs = Costs(graph, target)
+        first = FirstArrival(graph, target, wanted).run()
+        self.pools = Pools(graph, target, wanted, first)
+        #: Estimated steps of the first-arrival layouts, and of those chosen.
+        self.before = self.after = 0
+
+    def run(self) -> Mapping[str, Layout]:
+        """Return the layout of every value on the device."""
+        self.pools.fill()
+        variables = self.pools.variables
+        single = [self._single(v) for v in range(len(variables))]
+        self.edges = [self._edge(node) for node in self.pools.switches]
+        best = [0] * len(variables)
+        self._look(best, first=True)
+        self.before = self.after = total(single, self._pairs(), best)
+        idle = 0
+        while idle < PATIENCE:
+            pairs = self._pairs()
+            found = cheapest(single, pairs, best)
+            now = total(single, pairs, best)
+            if now - total(single, pairs, found) <= now * WORTH:
+                break
+            self._look(found)
+            # What is known may go together in other ways than it was found.
+            best = cheapest(single, self._pairs(known=True), best)
+            idle = 0 if total(single, self._pairs(), best) < now else idle + 1
+        self.after = total(single, self._pairs(), best)
+        return {
+            name: layout
+            for variable, choice in zip(variables, best, strict=True)
+            for name, layout in variable.pool[choice].items()
+        }
+
+    def _single(self, number: int) -> Table:
+        """Return what the candidates of a variable cost by themselves."""
+        variable = self.pools.variables[number]
+        out = np.zeros(len(variable.pool), dtype=np.int64)
+        for index, candidate in enumerate(variable.pool):
+            for node in variable.nodes:
+                layouts = self._all_of(node, candidate)
+                out[index] += self.costs.node(node, layouts)
+            for name in variable.values:
+                times = self._crossings(name)
+                if times:
+                    value = self.graph.values[name]
+                    out[index] += times * self.costs.transfer(value, candidate[name])
+        return out
+
+    def _all_of(self, node: MNNode, candidate: Mapping[str, Layout]) -> Mapping[str, Layout]:
+        """Return the layouts of all operands: some have no choice, and are no part of it."""
+        more = {}
+        for name in (*node.inputs, *node.outputs):
+            if name and name not in candidate:
+                more[name] = self.pools.variables[self.pools.of[name]].pool[0][name]
+        return {**candidate, **more} if more else candidate
+
+    def _crossings(self, name: str) -> int:
+        """Count the transfers of a value that lies in DRAM: one for every node that reads it."""
+        graph = self.graph
+        outside = name in graph.inputs or name in graph.constants
+        given = any(name == out for _, out in graph.outputs)
+        readers = [node for node in graph.nodes if name in node.inputs]
+        on_host = any(node.side is Side.HOST for node in readers)
+        on_device = sum(node.side is Side.DEVICE for node in readers)
+        return (on_device if outside else 0) + (given or on_host)
+
+    def _edge(self, node: MNNode) -> _Edge:
+        source, result = (self.pools.of[name] for name in (node.inputs[0], node.outputs[0]))
+        value = self.graph.values[node.inputs[0]]
+        ours = [c[node.inputs[0]] for c in self.pools.variables[source].pool]
+        theirs = [c[node.outputs[0]] for c in self.pools.variables[result].pool]
+        known: dict[tuple[Layout, Layout], int] = {}
+        costs = np.zeros((len(ours), len(theirs)), dtype=np.int64)
+        for i, one in enumerate(ours):
+            for j, other in enumerate(theirs):
+                if (one, other) not in known:
+                    known[one, other] = self.costs.guess(one, other, value)
+                costs[i, j] = known[one, other]
+        return _Edge(node, source, result, costs)
+
+    def _pairs(self, *, known: bool = False) -> dict[tuple[int, int], Table]:
+        """Add up the costs of the switches between the same variables; guesses not if ``known``."""
+        out: dict[tuple[int, int], Table] = {}
+        for edge in self.edges:
+            low, high = sorted((edge.source, edge.result))
+            costs = np.where(edge.looks == _TRUE, edge.costs, NEVER) if known else edge.costs
+            costs = costs if edge.source == low else costs.T
+            out[low, high] = out[low, high] + costs if (low, high) in out else costs
+        return out
+
+    def _look(self, chosen: list[int], *, first: bool = False) -> None:
+        """Replace the guesses that ``chosen`` rests on by true costs.
+
+        What takes far more than it was guessed at is not searched for to the end, unless it is
+        chosen even so. The ``first`` choice is looked at in full.
+        """
+        for edge in self.edges:
+            at = chosen[edge.source], chosen[edge.result]
+            if edge.looks[at] == _TRUE:
+                continue
+            source, result = (
+                self.pools.variables[v].pool[choice][name]
+                for v, choice, name in (
+                    (edge.source, at[0], edge.node.inputs[0]),
+                    (edge.result, at[1], edge.node.outputs[0]),
+                )
+            )
+            value = self.graph.values[edge.node.outputs[0]]
+            most = None
+            if not first and edge.looks[at] == _GUESS:
+                most = int(DEARER * edge.costs[at]) + 8 * self.target.cycles
+            found = self.costs.switch(source, result, value, most)
+            if most is not None and found == NEVER:
+                edge.costs[at], edge.looks[at] = most, _DEAR
+            else:
+                edge.costs[at], edge.looks[at] = found, _TRUE

@@ -1,0 +1,200 @@
+"""What the planner chooses among: variables, and the candidates that neighbours propose for them.
+
+A variable is a region, an anchored node, or a value that only switches touch. What one variable
+can have is proposed to those behind its switches, with the data and against it, several times: so
+a layout that a product would like reaches values far above it (the *genes* of these values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...errors import GraphError
+from ...graph.digits import Part, all_ranges, copied_digits, make_layout, parts
+from ...graph.graph import MNGraph, MNNode, MNValue
+from ...graph.layout import Layout, Level
+from ...graph.verify import layout_ranges
+from ...layers.registry import LAYERS
+from ...layers.switch.layer import SWITCH
+from ...machine import Target
+from ..boundaries import is_anchored
+from ..classes import Classes, Region
+
+#: Candidates a variable may have, and how often proposals go through the graph and back.
+POOL, SWEEPS = 8, 2
+
+Candidate = Mapping[str, Layout]
+
+
+@dataclass(eq=False)
+class Variable:
+    """Values that are laid out together, the nodes this gives a cost, and the candidates."""
+
+    values: tuple[str, ...]
+    nodes: tuple[MNNode, ...] = ()
+    region: Region | None = None
+    fixed: bool = False
+    pool: list[Candidate] = field(default_factory=list)
+    known: set[object] = field(default_factory=set)
+
+    def add(self, candidate: Candidate) -> None:
+        """Add a candidate that is not there yet, if there is room."""
+        key = tuple(candidate[name] for name in self.values)
+        if key not in self.known and len(self.pool) < POOL:
+            self.known.add(key)
+            self.pool.append(candidate)
+
+
+class Pools:
+    """The variables of a graph. ``first`` is a layout for every value: the first candidates."""
+
+    def __init__(
+        self, graph: MNGraph, target: Target, wanted: Iterable[str], first: Mapping[str, Layout]
+    ):
+        self.graph, self.target = graph, target
+        self.classes = Classes(graph, target)
+        self.variables: list[Variable] = []
+        self.of: dict[str, int] = {}
+        self.switches = [node for node in graph.nodes if node.op == SWITCH]
+        for name in wanted:
+            self._variable(Variable((name,), fixed=True))
+        for region in self.classes.regions():
+            own = tuple(name for name in region.values if name not in self.of)
+            self._variable(Variable(own, tuple(region.nodes), region))
+        for node in graph.device_nodes():
+            if is_anchored(node):
+                names = dict.fromkeys(n for n in (*node.inputs, *node.outputs) if n)
+                self._variable(Variable(tuple(n for n in names if n not in self.of), (node,)))
+        for name in sorted(graph.device_values()):
+            if name not in self.of:
+                self._variable(Variable((name,)))
+        for variable in self.variables:
+            variable.add({name: first[name] for name in variable.values})
+        self._done: set[tuple[str, str, Layout]] = set()
+        self._made: dict[object, list[tuple[Layout, ...]]] = {}
+
+    def _variable(self, variable: Variable) -> None:
+        self.of |= dict.fromkeys(variable.values, len(self.variables))
+        self.variables.append(variable)
+
+    def fill(self) -> None:
+        """Let everything propose to its neighbours."""
+        for variable in self.variables:
+            if variable.region is not None:
+                self._spread(variable, None)
+            elif variable.nodes and not variable.fixed:
+                self._anchored(variable, {})
+        for _ in range(SWEEPS):
+            for node in reversed(self.switches):
+                self._propose(node.outputs[0], node.inputs[0], against=True)
+            for node in self.switches:
+                self._propose(node.inputs[0], node.outputs[0], against=False)
+
+    def _propose(self, giver: str, taker: str, *, against: bool) -> None:
+        variable = self.variables[self.of[taker]]
+        if variable.fixed:
+            return
+        value = self.graph.values[taker]
+        for layout in list(dict.fromkeys(self._layouts(giver))):
+            if (giver, taker, layout) in self._done:
+                continue
+            self._done.add((giver, taker, layout))
+            proposed = [layout]
+            if against:
+                proposed += unfolded(layout, value, self.target)
+            for one in proposed:
+                if variable.region is not None:
+                    for only in (None, *range(len(value.shape))):
+                        self._spread(variable, (value, one, only))
+                elif variable.nodes:
+                    self._anchored(variable, {taker: one})
+                else:
+                    variable.add({taker: one})
+
+    def _layouts(self, name: str) -> Iterator[Layout]:
+        return (one[name] for one in self.variables[self.of[name]].pool)
+
+    def _spread(self, variable: Variable, seed: tuple[MNValue, Layout, int | None] | None) -> None:
+        """Lay a region out from a layout of one of its values, or of one axis of it."""
+        region = variable.region
+        assert region is not None
+        if len(variable.pool) >= POOL:
+            return
+        self.classes.clear(region)
+        if seed is not None:
+            value, layout, only = seed
+            if not self.classes.adopt(value, layout, None if only is None else (only,)):
+                return
+        self.classes.spread(region.nodes)
+        digits = self.classes.digits_of(region)
+        if digits in variable.known:
+            return
+        variable.known.add(digits)
+        variable.add({n: self.classes.lay_out(self.graph.values[n]) for n in variable.values})
+
+    def _anchored(self, variable: Variable, hints: Mapping[str, Layout]) -> None:
+        if len(variable.pool) >= POOL:
+            return
+        node = variable.nodes[0]
+        ends = (*node.inputs, *node.outputs)
+        names = list(dict.fromkeys(name for name in ends if name))
+        # Nodes that differ in names only get the same.
+        key = (
+            node.op,
+            node.attributes,
+            tuple(names.index(name) if name else -1 for name in ends),
+            tuple(self.graph.values[name].type for name in names),
+            tuple(hints.get(name) for name in names),
+        )
+        if key not in self._made:
+            found = LAYERS[node.op].candidates(node, self.graph, self.target, hints)
+            self._made[key] = [tuple(one[name] for name in names) for one in found]
+        for layouts in self._made[key]:
+            found_here = dict(zip(names, layouts, strict=True))
+            variable.add({name: found_here[name] for name in variable.values})
+
+
+def unfolded(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:
+    """Yield layouts in which MABs that hold copies hold parts of the last axes in Addr instead.
+
+    One pass over the MABs makes ``layout`` of them.
+    """
+    ranges = all_ranges(target.level_range, value.dtype)
+    free = sorted(copied_digits(layout, Level.MAB, ranges))
+    copies = {lv: copied_digits(layout, lv, ranges) for lv in ranges}
+    for axis, found in reversed(list(enumerate(parts(layout, value.shape)))):
+        placed = dict(enumerate(parts(layout, value.shape)))
+        out: list[Part] = []
+        left = list(free)
+        for part in sorted(found):
+            if part.level is not Level.ADDR:
+                out.append(part)
+                continue
+            lo, size = part.lo, part.size
+            while left and size % left[0][1] == 0 and size > 1:
+                stride, digit = left.pop(0)
+                out.append(Part(lo, digit, Level.MAB, stride))
+                lo, size = lo * digit, size // digit
+            if size > 1:
+                out.append(Part(lo, size, Level.ADDR, 1))
+        if len(left) == len(free):
+            continue
+        placed[axis] = out
+        stride = 1
+        for number in reversed(range(len(value.shape))):
+            dense = []
+            for part in sorted(placed[number]):
+                if part.level is Level.ADDR:
+                    part = Part(part.lo, part.size, Level.ADDR, stride)
+                    stride *= part.size
+                dense.append(part)
+            placed[number] = dense
+        try:
+            made = make_layout(
+                len(value.shape), placed, {**copies, Level.MAB: frozenset(left)}, ranges
+            )
+            made.check(value.shape, value.dtype, layout_ranges(target), target.words("lm0"))
+        except (GraphError, ValueError):
+            continue
+        yield made

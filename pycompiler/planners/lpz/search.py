@@ -1,0 +1,120 @@
+"""The cheapest choice: one candidate for each variable, costs on variables and on pairs.
+
+Variables are eliminated one by one, each by dynamic programming over the variables it has costs
+with: exact, on chains and trees at once, on the rest while the tables stay small. What would make
+a table too large keeps the choice it has, and a local search tries its candidates one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+Costs = NDArray[np.int64]
+_Factor = tuple[tuple[int, ...], Costs]
+
+#: Entries of the largest table an elimination may make.
+TABLE = 1 << 16
+
+
+def cheapest(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    """Return one choice per variable, never dearer than ``start``.
+
+    ``single[v][c]`` is the cost of choice ``c`` of variable ``v``, ``pairs[u, v][b, c]`` what
+    choices of two variables cost together.
+    """
+    best = list(start)
+    while True:
+        ways = [_improved(single, pairs, way) for way in (_eliminated(single, pairs, best), best)]
+        found = min(ways, key=lambda way: total(single, pairs, way))
+        if total(single, pairs, found) >= total(single, pairs, best):
+            return best
+        best = found
+
+
+def total(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], chosen: Sequence[int]
+) -> int:
+    """Return what the choices cost."""
+    found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))
+    return found + sum(int(costs[chosen[u], chosen[v]]) for (u, v), costs in pairs.items())
+
+
+def _eliminated(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    factors: list[_Factor] = [((v,), costs) for v, costs in enumerate(single)]
+    factors += list(pairs.items())
+    chosen = list(start)
+    sizes = [len(costs) for costs in single]
+    beside: dict[int, set[int]] = {v: set() for v in range(len(single))}
+    for u, v in pairs:
+        beside[u].add(v)
+        beside[v].add(u)
+    order: list[tuple[int, tuple[int, ...], Costs]] = []
+    while beside:
+        room = {v: prod(sizes[u] for u in (v, *others)) for v, others in beside.items()}
+        variable = min(room, key=lambda v: (room[v], v))
+        held = room[variable] > TABLE
+        if held:
+            variable = max(room, key=lambda v: (len(beside[v]), -v))
+        others = beside.pop(variable)
+        for u in others:
+            beside[u].remove(variable)
+        if held:
+            factors = [_sliced(factor, variable, chosen[variable]) for factor in factors]
+            continue
+        for u in others:
+            beside[u] |= others - {u}
+        scope = tuple(sorted(others))
+        table = _sum([f for f in factors if variable in f[0]], (*scope, variable), sizes)
+        order.append((variable, scope, table.argmin(axis=-1)))
+        factors = [factor for factor in factors if variable not in factor[0]]
+        factors.append((scope, table.min(axis=-1)))
+    for variable, scope, choices in reversed(order):
+        chosen[variable] = int(choices[tuple(chosen[u] for u in scope)])
+    return chosen
+
+
+def _sliced(factor: _Factor, variable: int, choice: int) -> _Factor:
+    scope, costs = factor
+    if variable not in scope:
+        return factor
+    at = scope.index(variable)
+    return (*scope[:at], *scope[at + 1 :]), np.take(costs, choice, axis=at)
+
+
+def _sum(factors: Sequence[_Factor], scope: tuple[int, ...], sizes: Sequence[int]) -> Costs:
+    """Add factors up over all choices of the variables in ``scope``."""
+    out = np.zeros([sizes[v] for v in scope], dtype=np.int64)
+    for own, costs in factors:
+        order = sorted(range(len(own)), key=lambda i: scope.index(own[i]))
+        shape = [sizes[v] if v in own else 1 for v in scope]
+        out += costs.transpose(order).reshape(shape)
+    return out
+
+
+def _improved(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    """Change one choice at a time for the better until none is better."""
+    chosen = list(start)
+    changed = True
+    while changed:
+        changed = False
+        for variable, costs in enumerate(single):
+            sums = costs.copy()
+            for (u, v), table in pairs.items():
+                if u == variable:
+                    sums = sums + table[:, chosen[v]]
+                elif v == variable:
+                    sums = sums + table[chosen[u], :]
+            choice = int(sums.argmin())
+            if sums[choice] < sums[chosen[variable]]:
+                chosen[variable], changed = choice, True
+    return chosen

@@ -1,0 +1,237 @@
+"""The layout planner lpz: its search against trying everything, its costs, genes, and networks."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+from compiling import compiled, model_of, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_mixed_graphs import random_model
+from test_switch import some_layout
+
+from pycompiler.errors import PycompilerError
+from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
+from pycompiler.layers.switch import costs, lanes
+from pycompiler.layers.switch.code import least_steps, pass_steps
+from pycompiler.layers.switch.passes import NoPassError, moves, pattern
+from pycompiler.machine import Target, load_target
+from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.lpz import search
+from pycompiler.planners.lpz.search import cheapest, total
+from pycompiler.planners.switch import plan_switch
+
+Table = np.ndarray
+
+
+def random_problem(rng: random.Random) -> tuple[list[Table], dict[tuple[int, int], Table]]:
+    """Up to six variables of up to four choices, and costs on some of their pairs."""
+    sizes = [rng.randrange(1, 5) for _ in range(rng.randrange(1, 7))]
+
+    def costs_of(*shape: int) -> Table:
+        return np.array([rng.randrange(50) for _ in range(int(np.prod(shape)))]).reshape(shape)
+
+    pairs = {
+        (u, v): costs_of(sizes[u], sizes[v])
+        for v in range(len(sizes))
+        for u in range(v)
+        if rng.random() < 0.6
+    }
+    return [costs_of(size) for size in sizes], pairs
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=150)
+def test_the_search_finds_the_cheapest(seed: int) -> None:
+    single, pairs = random_problem(random.Random(seed))
+    ways = product(*(range(len(costs_here)) for costs_here in single))
+    least = min(total(single, pairs, way) for way in ways)
+    found = cheapest(single, pairs, [0] * len(single))
+    assert total(single, pairs, found) == least
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16]))
+@settings(max_examples=100)
+def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
+    rng = random.Random(seed)
+    single, pairs = random_problem(rng)
+    start = [rng.randrange(len(costs_here)) for costs_here in single]
+    before = search.TABLE
+    search.TABLE = table
+    try:
+        found = cheapest(single, pairs, start)
+    finally:
+        search.TABLE = before
+    reached = total(single, pairs, found)
+    assert reached <= total(single, pairs, start)
+    # No single change makes it better.
+    for variable, costs_here in enumerate(single):
+        for choice in range(len(costs_here)):
+            other = [*found[:variable], choice, *found[variable + 1 :]]
+            assert total(single, pairs, other) >= reached
+
+
+# -- what passes cost ------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
+@settings(max_examples=60)
+def test_costs_are_those_of_the_code(seed: int, machine: str) -> None:
+    target, rng = load_target(machine), random.Random(seed)
+    for source, result, shape, dtype, level in passes(rng, target):
+        whole = moves(source, result, shape, dtype, level, target)
+        part = pattern(source, result, shape, dtype, level, target)
+        assert pass_steps(source, result, shape, dtype, level, target) >= least_steps(level, target)
+        if level is Level.PE:
+            count = target.counts["pe"]
+            wanted = sum(
+                max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
+                + (0 if turn.units is None else 3)
+                for turn in lanes.turns(whole, count)
+            )
+            assert costs.pe_cost(whole, target) == costs.pe_cost(part, target) == wanted
+        if level is Level.MAB:
+            count = target.counts["mab"]
+            wanted = min(
+                lanes._turn_cost(lanes.turns(whole, count), target),
+                lanes._cast_cost(lanes.casts(whole, count, target.cycles), target),
+            )
+            assert costs.mab_cost(whole, target) == costs.mab_cost(part, target) == wanted
+        if level is Level.L2B:
+            assert costs.l2b_cost(whole, target) == costs.l2b_cost(part, target)
+        if level is Level.L1B and costs.rows_together(target) == 1:
+            assert costs.l1b_cost(whole, target) == costs.l1b_cost(part, target)
+
+
+def passes(rng: random.Random, target: Target):  # type: ignore[no-untyped-def]
+    """Yield the passes of one random switch."""
+    dtype = MNDtype.FLOAT
+    shape = tuple(rng.choice([1, 2, 3, 4, 6, 8, 16]) for _ in range(rng.randrange(1, 4)))
+    before, result = (some_layout(rng, shape, dtype, target) for _ in range(2))
+    try:
+        plan = plan_switch(before, result, shape, dtype, target)
+    except (PycompilerError, NoPassError):
+        return
+    for step in plan:
+        yield before, step.layout, shape, dtype, step.level
+        before = step.layout
+
+
+def test_a_limit_ends_the_search_for_passes(target: Target) -> None:
+    source, result = (
+        parse_layout(text) for text in ("((2_L1B:1, 8:1), (4_MAB:1))", "((8:1, 2_L1B:1), (4_PE:1))")
+    )
+    arguments = source, result, (16, 4), MNDtype.FLOAT, target
+    steps = sum(step.steps for step in plan_switch(*arguments))
+    assert sum(s.steps for s in plan_switch(*arguments, most=steps)) == steps
+    with pytest.raises(PycompilerError) as caught:
+        plan_switch(*arguments, most=steps - 1)
+    assert caught.value.code == "P0305"
+
+
+# -- graphs ----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_never_dearer_and_the_same_results(seed: int) -> None:
+    model, inputs = random_model(random.Random(seed))
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    try:
+        result, report = compiled(model, "mini", layout_planner="lpz")
+    except PycompilerError as problem:
+        # Shapes that nothing divides may be too large for the small machine.
+        if problem.code not in ("P0301", "P0304", "P0305"):
+            raise
+        return
+    facts = next(row for row in report["passes"] if row["pass"] == "layout")["estimated_steps"]
+    assert facts["lpz"] <= facts["first_arrival"]
+    found = run(result, inputs)
+    scale = max(float(np.abs(a).max(initial=0)) for a in wanted.values()) + 1
+    for name, reference in wanted.items():
+        assert np.abs(found[name] - reference).max(initial=0) <= 1e-4 * scale
+
+
+RNG = np.random.default_rng(11)
+
+
+def weight(*shape: int) -> np.ndarray:
+    return (RNG.standard_normal(shape) / shape[0]).astype(np.float32)
+
+
+CHAIN = model_of(
+    [
+        ("Relu", ["x"], "r"),
+        ("MatMul", ["r", "w"], "a"),
+        ("Add", ["a", "r"], "s"),
+        ("MatMul", ["s", "v"], "b"),
+        ("Tanh", ["b"], "y"),
+    ],
+    {"x": (32, 32)},
+    ["y"],
+    {"w": weight(32, 32), "v": weight(32, 32)},
+)
+
+
+def test_a_region_takes_what_its_products_make() -> None:
+    inputs = {"x": RNG.standard_normal((32, 32)).astype(np.float32)}
+    steps: dict[str, int] = {}
+    for planner in ("first_arrival", "lpz"):
+        result, report = compiled(CHAIN, "mncore2", layout_planner=planner)
+        steps[planner] = sum(
+            row["steps"] for row in report["nodes"] if row["op"] == "MNCoreLayoutSwitch"
+        )
+        wanted = HostSession(CHAIN.SerializeToString(), "model").run(inputs)["y"]
+        assert np.abs(run(result, inputs, "mncore2")["y"] - wanted).max() < 1e-4
+    assert steps["lpz"] < steps["first_arrival"] / 2
+
+
+def test_genes_name_the_product_further_down() -> None:
+    result, _ = compiled(CHAIN, "mini")
+    graph = parse_graph(result.dumps["layout.layout.txt"])
+    first, second = (node.name for node in graph.nodes if node.op == "MatMul")
+    genes = {name: graph.values[name].gene for name in ("x", "r", "w", "s", "v", "y")}
+    assert genes == {
+        "x": (first, "A"),
+        "r": (first, "A"),
+        "w": (first, "BT"),
+        "s": (second, "A"),
+        "v": (second, "BT"),
+        "y": ("", ""),
+    }
+    assert f"gene=[{first},A]" in result.dumps["layout.layout.txt"]
+
+
+def test_an_unknown_planner_is_refused() -> None:
+    with pytest.raises(PycompilerError) as caught:
+        compiled(CHAIN, "mini", layout_planner="z")
+    assert caught.value.code == "P0702"
+    assert "'lpz' or 'first_arrival'" in caught.value.help
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_whole_blocks_stay_on_their_units(axis: int) -> None:
+    shape = (24, 4) if axis == 0 else (4, 24)
+    parts = [f"p{n}" for n in range(3)]
+    shapes = {"x": shape}
+    model = model_of([("Relu", ["x"], "r")], shapes, ["r"])
+    split = model.graph.node.add(op_type="Split", input=["r"], output=parts, name="split")
+    for name, number in (("axis", axis), ("num_outputs", 3)):
+        split.attribute.add(name=name, i=number, type=2)
+    join = model.graph.node.add(op_type="Concat", input=parts[::-1], output=["y"], name="join")
+    join.attribute.add(name="axis", i=axis, type=2)
+    model.graph.output[0].CopyFrom(model.graph.input[0])
+    model.graph.output[0].name = "y"
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    x = RNG.standard_normal(shape).astype(np.float32)
+    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y"]
+    assert np.array_equal(run(result, {"x": x})["y"], wanted)
+    graph = parse_graph(result.dumps["layout.layout.txt"])
+    layout = graph.values[next(n for n in graph.nodes if n.op == "Split").inputs[0]].layout
+    assert layout is not None
+    # Eight neighbours stay together: some of their digits need no address.
+    assert any(sub.level is not Level.ADDR for sub in layout.axes[axis])
