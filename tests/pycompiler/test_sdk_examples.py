@@ -75,7 +75,7 @@ def test_a_folder_of_another_process(
     code = f"import tempfile; tempfile.tempdir = {str(temporary)!r}\n"
     code += "from pycompiler.mlsdk.script import run_script\n"
     code += f"raise SystemExit(run_script({str(SCRIPTS / 'add_two_tensors.py')!r}, []))"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
     (temporary / "add_two_tensors" / "model.onnx").unlink()
     assert run_script(str(SCRIPTS / "load_codegen_dir.py"), []) == 0
     assert capfd.readouterr().out == "loaded [2.0]\n"
