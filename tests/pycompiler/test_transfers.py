@@ -32,7 +32,7 @@ from pycompiler.layers.registry import LAYERS
 from pycompiler.layers.transfer import DOWNLOAD, UPLOAD
 from pycompiler.layers.transfer_plan import plan_transfer
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.layout import machine_digits
+from pycompiler.planners.classes import machine_digits
 from pycompiler.runtime.image import DramImage
 
 
