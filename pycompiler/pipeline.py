@@ -170,7 +170,9 @@ class _Slicing:
     def _laid_out(
         self, graph: MNGraph, overrides: Overrides, facts: LayoutFacts | None = None
     ) -> MNGraph:
-        planner, specs = self.options.layout_planner, self.options.layout_specs
+        # Looking for slices lays many graphs out: there the first arrival has to do.
+        planner = "first_arrival" if facts is None else self.options.layout_planner
+        specs = self.options.layout_specs
         found = plan_layouts(graph, self.target, overrides, planner, specs, facts)
         return plan_locations(found, overrides)
 
