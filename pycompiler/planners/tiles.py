@@ -20,7 +20,7 @@ from .axes import Axis
 #: A class, where the node has it, and the sizes its slices may have; the first is that of now.
 Choice = tuple[Axis, Cut, tuple[int, ...]]
 
-_PER_SLICE = 64  # long words that the beginning of a slice is worth
+_PER_SLICE = 50  # long words that the beginning of a slice is worth
 
 
 def best_tiles(
