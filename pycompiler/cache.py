@@ -36,7 +36,7 @@ _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
 _DUMPS = "dumps/"
 
 #: What of the report an entry keeps; the rest belongs to the compile that asks.
-_KEPT = ("steps", "cycles", "dram_words", "host_fallback", "operators", "nodes")
+_KEPT = ("steps", "cycles", "dram_words", "host_fallback", "operators", "nodes", "schedule")
 
 
 @dataclass(frozen=True, eq=False)

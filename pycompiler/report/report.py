@@ -31,6 +31,7 @@ class Report:
             "host_fallback": [],
             "operators": 0,
             "nodes": [],
+            "schedule": {},
             "passes": [],
             "cache": {},
         }
