@@ -77,6 +77,7 @@ bench: $(STAMP)
 	$(BIN)/emu2 bench
 	cargo bench --package emu2
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
+	$(BIN)/python benches/targets.py $(if $(INSTANCES),--instances $(INSTANCES))
 
 # Instructions of five kernels under valgrind, compared with benches/guard.toml; BLESS=1 writes that file.
 guard:
