@@ -266,7 +266,6 @@ def products(draw: st.DrawFn, seed: int) -> Family:
     flat = {"f": numbers((m, k), seed + 7), "g": numbers((k, n), seed + 8)}
     made.inputs |= flat
     made.add("Gemm", limit, lambda d: torch.addmm(bias, d["f"], d["g"]))
-    made.add("Einsum", limit, lambda d: torch.einsum("ij,jk->ki", d["f"], d["g"]))
     return made
 
 
