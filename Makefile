@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 300
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 
-RUST_SOURCES := $(shell find emu2 isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find emu2 packing isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 # Tests and benches may stop where they are; the libraries may not.
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
@@ -32,7 +32,7 @@ demo: $(STAMP)
 test: lint test-rust test-python
 
 test-rust:
-	cargo test --release --package emu2
+	cargo test --release --package emu2 --package packing
 
 test-python: $(STAMP)
 	$(BIN)/python -m pytest
@@ -77,6 +77,7 @@ bench: $(STAMP)
 	$(BIN)/emu2 bench
 	cargo bench --package emu2
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
+	$(BIN)/python benches/targets.py $(if $(INSTANCES),--instances $(INSTANCES))
 
 # Instructions of five kernels under valgrind, compared with benches/guard.toml; BLESS=1 writes that file.
 guard:

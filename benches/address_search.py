@@ -1,6 +1,7 @@
-"""Times the address search on a folder of instances: ``python benches/address_search.py FOLDER``.
+"""Times the address search: ``python benches/address_search.py [FOLDER]``.
 
-Each CSV file has the columns ``id``, ``lower``, ``upper`` (half open) and ``size``, in any order.
+Each CSV file of FOLDER has the columns ``id``, ``lower``, ``upper`` (half open) and ``size``, in
+any order. Without FOLDER instances are made that fill the memory at all times; seeds are shown.
 Exit code 1 if an instance is not solved at its capacity in time.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import csv
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from pycompiler.scheduler.address_search import (
@@ -20,6 +22,7 @@ from pycompiler.scheduler.address_search import (
     overlaps,
     place_in_one,
 )
+from pycompiler.scheduler.packed import packed
 
 
 def read(path: Path) -> list[Buffer]:
@@ -28,30 +31,43 @@ def read(path: Path) -> list[Buffer]:
     return [Buffer(r["id"], int(r["lower"]), int(r["upper"]), int(r["size"])) for r in rows]
 
 
+def instances(folder: Path | None) -> Iterator[tuple[str, list[Buffer], int]]:
+    """Yield names, buffers and capacities."""
+    if folder is not None:
+        for path in sorted(folder.glob("*.csv")):
+            yield path.name, read(path), 1 << 20
+        return
+    for seed, count in enumerate((16, 20, 24, 28)):
+        yield f"{count} of seed {seed}", packed(seed, count), 1 << 20
+
+
+def solve(buffers: list[Buffer], capacity: int, seconds: float) -> tuple[str, float]:
+    """What became of an instance, and the seconds it took."""
+    start = time.monotonic()
+    try:
+        offsets = place_in_one(buffers, capacity, seconds)
+        said = "impossible" if offsets is None else "solved"
+    except OutOfTimeError:
+        offsets, said = None, "out of time"
+    taken = time.monotonic() - start
+    if offsets is not None:
+        places = {name: Place(0, at) for name, at in offsets.items()}
+        assert not list(overlaps(buffers, places))
+        assert all(places[b.name].offset + b.size <= capacity for b in buffers)
+    return said, taken
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--capacity", type=int, default=1 << 20)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--seconds", type=float, default=60.0)
     given = parser.parse_args()
     unsolved = 0
-    for path in sorted(given.folder.glob("*.csv")):
-        buffers = read(path)
-        start = time.monotonic()
-        try:
-            offsets = place_in_one(buffers, given.capacity, given.seconds)
-            said = "impossible" if offsets is None else "solved"
-        except OutOfTimeError:
-            offsets, said = None, "out of time"
-        seconds = time.monotonic() - start
-        if offsets is None:
-            unsolved += 1
-        else:
-            places = {name: Place(0, at) for name, at in offsets.items()}
-            assert not list(overlaps(buffers, places))
-            assert all(places[b.name].offset + b.size <= given.capacity for b in buffers)
-        greedy = best_fit(buffers)[1] / given.capacity
-        row = f"{path.name:10} {len(buffers):5} buffers  {said:12} {seconds:7.2f} s"
+    for name, buffers, capacity in instances(given.folder):
+        said, seconds = solve(buffers, capacity, given.seconds)
+        unsolved += said != "solved"
+        greedy = best_fit(buffers)[1] / capacity
+        row = f"{name:16} {len(buffers):5} buffers  {said:12} {seconds:7.2f} s"
         print(f"{row}  best fit alone {100 * greedy:.1f} % of the capacity", flush=True)
     return 1 if unsolved else 0
 

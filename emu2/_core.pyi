@@ -16,6 +16,12 @@ class _Sink(Protocol):
     def write(self, text: str, /) -> Any: ...
 
 def built_in_specs() -> list[str]: ...
+def search_offsets(
+    buffers: Sequence[tuple[int, int, int, int]],
+    capacity: int,
+    orders: Sequence[Sequence[int]],
+    seconds: float,
+) -> list[int] | None: ...
 def assemble(
     text: str | bytes,
     spec: Spec,

@@ -44,6 +44,7 @@ _KEPT = (
     "layout_spec_unused",
     "operators",
     "nodes",
+    "schedule",
 )
 
 

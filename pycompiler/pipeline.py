@@ -39,6 +39,7 @@ from .planners.side import plan_sides
 from .planners.slices import cut_into_slices
 from .planners.time_slice import TimeSlices, plan_time_slices
 from .report.report import Report
+from .report.schedule import schedule_facts
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
 from .scheduler.resident import schedule_resident
@@ -118,6 +119,9 @@ def compile_onnx(
             ]
     with report.running("assemble"):
         app = _make_app(graph, imported, segments, codes, target, report)
+        report.data["schedule"] = schedule_facts(
+            options.scheduler, graph, report.data["nodes"], report.data["steps"]
+        )
     vsm = _program_text(app)
     return Compiled(app, vsm, graph, dumps)
 

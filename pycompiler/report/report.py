@@ -32,6 +32,7 @@ class Report:
             "layout_spec_unused": [],
             "operators": 0,
             "nodes": [],
+            "schedule": {},
             "passes": [],
             "cache": {},
         }

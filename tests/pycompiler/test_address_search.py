@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packing import packed
 
 from pycompiler.scheduler.address_search import (
     Buffer,
@@ -19,6 +18,7 @@ from pycompiler.scheduler.address_search import (
     place,
     place_in_one,
 )
+from pycompiler.scheduler.packed import packed
 
 
 def load(buffers: list[Buffer]) -> int:
@@ -125,6 +125,12 @@ def test_the_search_does_what_best_fit_cannot() -> None:
 def test_time_is_limited() -> None:
     with pytest.raises(OutOfTimeError):
         place_in_one(packed(1, 300), 1 << 20, seconds=0.0)
+
+
+def test_what_has_no_size_lies_anywhere() -> None:
+    buffers = [Buffer("none", 0, 3, 0), Buffer("all", 0, 3, 4)]
+    assert place_in_one(buffers, 4) == {"none": 0, "all": 0}
+    assert place_in_one(buffers[:1], 0) == {"none": 0}
 
 
 def test_a_buffer_lives() -> None:

@@ -138,11 +138,14 @@ def _compiled(**options: Any) -> tuple[Compiled, Report]:
     return compile_onnx(_small()[0], target, parse_options(options), report), report
 
 
+SCHEDULERS = ("always_from_dram", "reuse_consecutive", "spill_opt")
+
+
 def test_schedulers_agree_bit_by_bit() -> None:
     _, inputs, wanted = _small()
     found: dict[str, np.ndarray] = {}
     moved: dict[str, int] = {}
-    for scheduler in ("always_from_dram", "reuse_consecutive", "spill_opt"):
+    for scheduler in SCHEDULERS:
         result, report = _compiled(scheduler=scheduler)
         found[scheduler] = run(result, inputs)["y"]
         moved[scheduler] = sum(report.data["dram_words"].values())
@@ -150,6 +153,28 @@ def test_schedulers_agree_bit_by_bit() -> None:
     for array in found.values():
         assert np.array_equal(array, found["spill_opt"])
     assert moved["spill_opt"] < moved["reuse_consecutive"] < moved["always_from_dram"]
+
+
+def test_each_scheduler_reports_what_it_came_to() -> None:
+    budget = load_target("mini").words("lm0")
+    found = {}
+    for scheduler in SCHEDULERS:
+        _, report = _compiled(scheduler=scheduler)
+        facts = found[scheduler] = report.data["schedule"]
+        words = facts["dram_words"]
+        assert facts["scheduler"] == scheduler
+        assert facts["steps"] == report.data["steps"] > 0
+        assert words["parameters"] + words["read"] == report.data["dram_words"]["read"]
+        assert words["written"] == report.data["dram_words"]["written"]
+        assert 0 < facts["lm_peak"]["lm0"] <= budget
+        assert 0 < facts["lm_peak"]["lm1"] <= budget
+    parameters = {facts["dram_words"]["parameters"] for facts in found.values()}
+    assert min(parameters) > 0
+    other = {
+        scheduler: facts["dram_words"]["read"] + facts["dram_words"]["written"]
+        for scheduler, facts in found.items()
+    }
+    assert other["spill_opt"] * 4 <= other["always_from_dram"]
 
 
 def test_a_small_budget_spills_and_agrees() -> None:

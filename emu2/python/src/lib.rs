@@ -1,10 +1,12 @@
-//! Python bindings of emu2: converts arguments, results and errors; everything else is in the core crate.
+//! Python bindings of emu2 and of the compiler's address search: converts arguments, results and errors; everything
+//! else is in the crates `emu2` and `packing`.
 
 mod bench;
 mod convert;
 mod device;
 mod error;
 mod machine;
+mod packing;
 mod program;
 mod sink;
 mod spec;
@@ -21,6 +23,8 @@ mod _core {
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles, PyReport};
+    #[pymodule_export]
+    use super::packing::search_offsets;
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
     #[pymodule_export]

@@ -1,0 +1,226 @@
+"""The compiler next to its targets: ``python benches/targets.py [--instances FOLDER]``.
+
+A row has name, value, unit, bound, ratio (value and bound), target and met. Products and streams
+have modules of their own beside this one. FOLDER holds instances for the address search (see
+``address_search.py``); without it they are made. Cycles are those of the cycle model; nothing runs
+on the emulator. A target that is not met is said to be; the exit code is 0 all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from address_search import instances, solve
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from pycompiler.errors import PycompilerError
+from pycompiler.frontend.export import export
+from pycompiler.machine import load_target
+from pycompiler.mlsdk import Context, MNDevice
+from pycompiler.options import parse_options
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+Row = dict[str, Any]
+Tensors = dict[str, torch.Tensor]
+Function = Callable[[Tensors], Tensors]
+
+COMPILE_SECONDS = 20.0
+SEARCH_SECONDS = 60.0
+SPILLED = 0.25
+#: Long words per cycle that DRAM gives or takes, over all groups.
+DRAM_WORDS_PER_CYCLE = 64
+
+
+def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
+    """An MLP and an input."""
+    torch.manual_seed(0)
+    parts: list[nn.Module] = []
+    for _ in range(layers):
+        parts += [nn.Linear(width, width), nn.ReLU()]
+    model = nn.Sequential(*parts).eval()
+    return lambda d: {"y": model(d["x"])}, {"x": torch.randn(batch, width)}
+
+
+def report_of(function: Function, inputs: Tensors, machine: str, **options: Any) -> dict[str, Any]:
+    """The report of a compilation; nothing is written."""
+    report = Report(machine, options)
+    model = optimise(export(function, inputs))
+    compile_onnx(model, load_target(machine), parse_options({"strict": True, **options}), report)
+    return report.data
+
+
+def spilled(
+    layers: int = 8, batch: int = 256, width: int = 1024, machine: str = "mncore2"
+) -> Iterator[Row]:
+    """DRAM words other than parameters, of the scheduler that keeps most and of the simplest."""
+    function, inputs = perceptron(layers, batch, width)
+    moved = {}
+    for scheduler in ("always_from_dram", "spill_opt"):
+        words = report_of(function, inputs, machine, scheduler=scheduler)["schedule"]["dram_words"]
+        moved[scheduler] = words["read"] + words["written"]
+    value, bound = moved["spill_opt"], moved["always_from_dram"]
+    yield {
+        "name": f"DRAM words of spill_opt, {layers} layers, batch {batch}, width {width}",
+        "value": value,
+        "unit": "long words",
+        "bound": bound,
+        "ratio": value / bound,
+        "target": f"at most {SPILLED}",
+        "met": value <= SPILLED * bound,
+    }
+
+
+def compile_time(
+    layers: int = 8, batch: int = 256, width: int = 1024, machine: str = "mncore2"
+) -> Iterator[Row]:
+    """Seconds from a torch function to its folder, exporter included."""
+    function, inputs = perceptron(layers, batch, width)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        Context(MNDevice(f"emu2:{machine}")).compile(function, inputs, Path(folder) / "out")
+        seconds = time.perf_counter() - start
+    yield {
+        "name": f"compile time, {layers} layers, batch {batch}, width {width}",
+        "value": seconds,
+        "unit": f"s on {os.cpu_count()} cores",
+        "bound": COMPILE_SECONDS,
+        "ratio": seconds / COMPILE_SECONDS,
+        "target": "at most 1",
+        "met": seconds <= COMPILE_SECONDS,
+    }
+
+
+def packed(folder: Path | None = None) -> Iterator[Row]:
+    """The slowest instance of the address search."""
+    times, unsolved = [0.0], []
+    for name, buffers, capacity in instances(folder):
+        said, seconds = solve(buffers, capacity, SEARCH_SECONDS)
+        times.append(seconds)
+        if said != "solved":
+            unsolved.append(name)
+    count = len(times) - 1
+    kind = "made" if folder is None else "public"
+    yield {
+        "name": f"address search, {count - len(unsolved)} of {count} {kind} instances solved",
+        "value": max(times),
+        "unit": "s for the slowest",
+        "bound": SEARCH_SECONDS,
+        "ratio": max(times) / SEARCH_SECONDS,
+        "target": "all, at most 1",
+        "met": count > 0 and not unsolved and max(times) <= SEARCH_SECONDS,
+    }
+
+
+def chain(x: torch.Tensor) -> torch.Tensor:
+    """Eight elementwise operators."""
+    x = torch.relu(x * 0.5 + 1.0) - 0.25
+    return torch.abs(torch.maximum(x * x, x) * 0.125)
+
+
+#: Name, function, shape, least share of the DRAM bound.
+STREAMS: Sequence[tuple[str, Function, tuple[int, ...], float]] = (
+    ("elementwise chain of 8", lambda d: {"y": chain(d["x"])}, (4096, 4096), 0.70),
+    ("softmax", lambda d: {"y": torch.softmax(d["x"], -1)}, (4096, 1024), 0.25),
+)
+
+
+def streams(machine: str = "mncore2", scale: int = 1) -> Iterator[Row]:
+    """What reads and writes DRAM once, next to the time that DRAM takes for it."""
+    for name, function, shape, least in STREAMS:
+        size = (shape[0] // scale, shape[1])
+        words = size[0] * size[1]  # half as many long words, read and written
+        row = {
+            "name": f"{name} on {size}",
+            "value": None,
+            "unit": "cycles",
+            "bound": words // DRAM_WORDS_PER_CYCLE,
+            "ratio": None,
+            "target": f"at least {least}",
+            "met": False,
+        }
+        try:
+            data = report_of(function, {"x": torch.zeros(size)}, machine)
+            row["value"] = data["cycles"]
+            row["ratio"] = row["bound"] / data["cycles"]
+            row["met"] = row["ratio"] >= least
+        except PycompilerError as problem:
+            row["name"] += f": {problem.code}"
+        yield row
+
+
+def beside(module: str, otherwise: Callable[[], Iterator[Row]]) -> Iterator[Row]:
+    """The rows of a module beside this one; of ``otherwise`` where it does not exist."""
+    if (Path(__file__).parent / f"{module}.py").exists():
+        yield from importlib.import_module(module).rows()
+    else:
+        yield from otherwise()
+
+
+def missing() -> Iterator[Row]:
+    """A row that says there is no measurement."""
+    yield {"name": "products", "value": None, "target": "no measurement", "met": False}
+
+
+def all_rows(folder: Path | None) -> Iterator[Row]:
+    """Every row; one that fails with a diagnostic is reported and is not met."""
+    for part in (
+        lambda: beside("targets_gemm", missing),
+        lambda: beside("targets_streaming", streams),
+        spilled,
+        compile_time,
+        lambda: packed(folder),
+    ):
+        try:
+            yield from part()
+        except PycompilerError as problem:
+            yield {"name": f"{problem}".splitlines()[0], "value": None, "target": "", "met": False}
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """The rows for people."""
+    out = Table(title="Targets of the compiler")
+    for column in ("what", "value", "unit", "bound", "ratio", "target", "met"):
+        out.add_column(column, justify="right" if column in ("value", "bound", "ratio") else "left")
+    for row in rows:
+        numbers = [
+            _number(row.get("value")),
+            str(row.get("unit", "")),
+            _number(row.get("bound")),
+            _number(row.get("ratio")),
+        ]
+        met = "met" if row["met"] else "not met"
+        out.add_row(str(row["name"]), *numbers, str(row["target"]), met)
+    return out
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instances", type=Path, help="folder of instances for the address search")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", DeprecationWarning)
+    Console(width=160).print(table(list(all_rows(given.instances))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+//! The compiler's address search.
+
+use packing::{search, Buffer, Outcome};
+use pyo3::exceptions::{PyTimeoutError, PyValueError};
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Offsets of `buffers` (rows of first moment, end, size, alignment) in a memory of `capacity`, or None if they cannot fit.
+/// Each of `orders` says in which order buffers are preferred. TimeoutError after `seconds`, ValueError for buffers without
+/// life time, size or alignment and for orders that are none; signals are heard.
+#[pyfunction]
+pub(crate) fn search_offsets(
+    py: Python<'_>,
+    buffers: Vec<(i64, i64, i64, i64)>,
+    capacity: i64,
+    orders: Vec<Vec<usize>>,
+    seconds: f64,
+) -> PyResult<Option<Vec<i64>>> {
+    let buffers: Vec<Buffer> =
+        buffers.into_iter().map(|(start, end, size, align)| Buffer { start, end, size, align }).collect();
+    let begin = Instant::now();
+    let limit = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    let mut signal = Ok(());
+    let mut go_on = || {
+        signal = Python::attach(|py| py.check_signals());
+        signal.is_ok() && begin.elapsed() < limit
+    };
+    let outcome = py.detach(|| search(&buffers, capacity, &orders, &mut go_on));
+    signal?;
+    match outcome {
+        Outcome::Placed(offsets) => Ok(Some(offsets)),
+        Outcome::Impossible => Ok(None),
+        Outcome::OutOfTime => Err(PyTimeoutError::new_err("the search was stopped before it could tell")),
+        Outcome::Invalid => Err(PyValueError::new_err("buffers and orders must have a meaning")),
+    }
+}

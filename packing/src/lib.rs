@@ -1,0 +1,87 @@
+//! Offsets for buffers of known lifetimes in a memory of fixed size: exact searches, limited in time.
+//!
+//! Two searches in the manner of MiniMalloc take turns with a limited number of nodes, each in several orders of
+//! preference: one decides a stretch of time with few choices first (`sections`), one places buffers in the order of their
+//! offsets (`offsets`). Every buffer lies on the floor or on another one, and a placement is checked against what still
+//! has to fit above it in each stretch of time. After the first round the orders are shuffled a little, and stretches
+//! of time where attempts have failed are decided earlier: most instances are hard only for unlucky beginnings.
+
+mod offsets;
+mod problem;
+mod sections;
+
+pub use problem::{Buffer, Outcome};
+
+use problem::{Problem, Stop, Stopwatch};
+use sections::Choice;
+
+/// Nodes of an attempt in the first round, and how many hundredths of it each round has more.
+const FIRST_NODES: u64 = 2_000;
+const GROWTH: u64 = 15;
+/// How far a shuffle moves a buffer in its order, about.
+const SHUFFLE: u64 = 10;
+
+/// Places all `buffers` in a memory of `capacity`. Each of `orders` is a permutation of the buffers, the most wanted
+/// first; others end as [`Outcome::Invalid`], as do buffers without life time, size or alignment.
+///
+/// `go_on` is asked now and then; the search ends when it says no. The same arguments give the same result, unless
+/// `go_on` ends it.
+pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &mut dyn FnMut() -> bool) -> Outcome {
+    let Some(problem) = Problem::new(buffers, capacity) else { return Outcome::Invalid };
+    if orders.is_empty() || !orders.iter().all(|order| is_permutation(order, buffers.len())) {
+        return Outcome::Invalid;
+    }
+    let mut weights = vec![vec![1.0; problem.load.len()]; orders.len()];
+    let mut random = Random(3);
+    let mut nodes = FIRST_NODES;
+    for round in 0.. {
+        for (order, weight) in orders.iter().zip(&mut weights) {
+            let shuffled = if round == 0 { order.clone() } else { random.shuffled(order) };
+            for attempt in 0..3 {
+                if attempt == 0 && round > 0 {
+                    continue; // it does not learn from what has failed
+                }
+                if !go_on() {
+                    return Outcome::OutOfTime;
+                }
+                let mut watch = Stopwatch::new(nodes, go_on);
+                let found = match attempt {
+                    0 => sections::search(&problem, &shuffled, Choice::Tight, &mut watch),
+                    1 => offsets::search(&problem, &shuffled, &mut watch),
+                    _ => sections::search(&problem, &shuffled, Choice::Heavy(weight), &mut watch),
+                };
+                match found {
+                    Ok(placed) => return placed.map_or(Outcome::Impossible, Outcome::Placed),
+                    Err(Stop::Nodes) => {}
+                    Err(Stop::Time) => return Outcome::OutOfTime,
+                }
+            }
+        }
+        nodes += nodes / 100 * GROWTH;
+    }
+    Outcome::OutOfTime
+}
+
+fn is_permutation(order: &[usize], count: usize) -> bool {
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    sorted.into_iter().eq(0..count)
+}
+
+/// A linear congruential generator: enough to begin otherwise, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    /// The order, every item moved a little.
+    fn shuffled(&mut self, order: &[usize]) -> Vec<usize> {
+        let mut keyed: Vec<(u64, usize)> =
+            (0..).zip(order).map(|(at, &item)| (at + self.below(SHUFFLE), item)).collect();
+        keyed.sort_by_key(|&(key, _)| key);
+        keyed.into_iter().map(|(_, item)| item).collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! Buffers over stretches of time, and what all searches share.
+
+/// `size` units that live from `start` to before `end`; the offset is a multiple of `align`.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    /// first moment of its life
+    pub start: i64,
+    /// the moment after its last
+    pub end: i64,
+    /// units it takes
+    pub size: i64,
+    /// what its offset is a multiple of; at least 1
+    pub align: i64,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// an offset for every buffer
+    Placed(Vec<i64>),
+    /// there is no way
+    Impossible,
+    /// it was told to stop before it knew
+    OutOfTime,
+    /// the question has no meaning
+    Invalid,
+}
+
+/// Why an attempt ended before it could tell.
+pub(crate) enum Stop {
+    Nodes,
+    Time,
+}
+
+/// Counts nodes.
+pub(crate) struct Stopwatch<'a> {
+    left: u64,
+    go_on: &'a mut dyn FnMut() -> bool,
+}
+
+impl<'a> Stopwatch<'a> {
+    pub(crate) fn new(nodes: u64, go_on: &'a mut dyn FnMut() -> bool) -> Self {
+        Self { left: nodes, go_on }
+    }
+
+    pub(crate) fn count(&mut self) -> Result<(), Stop> {
+        if self.left == 0 {
+            return Err(Stop::Nodes);
+        }
+        if self.left.is_multiple_of(512) && !(self.go_on)() {
+            return Err(Stop::Time);
+        }
+        self.left -= 1;
+        Ok(())
+    }
+}
+
+/// A buffer: it lives in the sections from `low` to before `high`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+    pub(crate) size: i64,
+    pub(crate) align: i64,
+}
+
+impl Item {
+    pub(crate) fn meets(&self, other: &Item) -> bool {
+        self.low < other.high && other.low < self.high
+    }
+
+    pub(crate) fn aligned(&self, offset: i64) -> i64 {
+        if self.align <= 1 {
+            return offset;
+        }
+        (offset + self.align - 1) / self.align * self.align
+    }
+}
+
+/// Time is cut into sections in which the same buffers live.
+pub(crate) struct Problem {
+    pub(crate) items: Vec<Item>,
+    pub(crate) load: Vec<i64>,
+    pub(crate) capacity: i64,
+}
+
+impl Problem {
+    /// None if a buffer never lives, or has no size or no alignment.
+    pub(crate) fn new(buffers: &[Buffer], capacity: i64) -> Option<Self> {
+        if buffers.iter().any(|b| b.start >= b.end || b.size < 1 || b.align < 1) {
+            return None;
+        }
+        let mut times: Vec<i64> = buffers.iter().flat_map(|b| [b.start, b.end]).collect();
+        times.sort_unstable();
+        times.dedup();
+        let at = |time: i64| times.partition_point(|&t| t < time);
+        let items: Vec<Item> =
+            buffers.iter().map(|b| Item { low: at(b.start), high: at(b.end), size: b.size, align: b.align }).collect();
+        let mut load = vec![0; times.len()];
+        for item in &items {
+            for section in &mut load[item.low..item.high] {
+                *section += item.size;
+            }
+        }
+        Some(Self { items, load, capacity })
+    }
+
+    /// Splits `members` where no lifetime crosses; smaller parts first.
+    pub(crate) fn parts(&self, mut members: Vec<usize>) -> Vec<Vec<usize>> {
+        members.sort_unstable_by_key(|&m| (self.items[m].low, m));
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut reach = 0;
+        for member in members {
+            let item = &self.items[member];
+            match parts.last_mut() {
+                Some(part) if item.low < reach => part.push(member),
+                _ => parts.push(vec![member]),
+            }
+            reach = reach.max(item.high);
+        }
+        parts.sort_by_key(Vec::len);
+        parts
+    }
+}
+
+/// Where each buffer stands in an order of preference.
+pub(crate) fn ranks(order: &[usize]) -> Vec<usize> {
+    let mut rank = vec![0; order.len()];
+    for (place, &item) in order.iter().enumerate() {
+        rank[item] = place;
+    }
+    rank
+}

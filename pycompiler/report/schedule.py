@@ -1,0 +1,41 @@
+"""What a scheduler's plan came to: DRAM words moved, how full LM gets, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..graph.graph import Location, MNGraph
+from ..layers.transfer import DOWNLOAD
+
+
+def schedule_facts(
+    name: str, graph: MNGraph, rows: Iterable[Mapping[str, Any]], steps: int
+) -> dict[str, Any]:
+    """Return the entry ``schedule`` of the report; ``rows`` are its entry ``nodes``.
+
+    DRAM words are long words over all groups, those of ``parameters`` (constants too) apart from
+    what else is ``read`` and ``written``. ``lm_peak`` are the long words of LM0 and LM1 in use.
+    """
+    constant = {
+        node.name
+        for node in graph.nodes
+        if node.op == DOWNLOAD and node.inputs[0] in graph.constants
+    }
+    words = {"parameters": 0, "read": 0, "written": 0}
+    for row in rows:
+        moved = row["dram_words"]
+        words["parameters" if row["node"] in constant else "read"] += moved["read"]
+        words["written"] += moved["written"]
+    peak = {
+        bank.memory: max(
+            (
+                (value.addr or 0) + (value.num_lw or 0)
+                for value in graph.values.values()
+                if value.location is bank
+            ),
+            default=0,
+        )
+        for bank in (Location.LM0, Location.LM1)
+    }
+    return {"scheduler": name, "dram_words": words, "lm_peak": peak, "steps": steps}

@@ -1,0 +1,66 @@
+"""The table of the compiler's targets, on a small machine and small networks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from rich.console import Console
+
+from pycompiler.errors import error
+
+FOLDER = Path(__file__).parents[2] / "benches"
+
+
+@pytest.fixture
+def targets(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module ``benches/targets.py``."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import targets
+
+    assert Path(str(targets.__file__)).parent == FOLDER
+    return targets
+
+
+def test_rows_say_what_is_met(targets: ModuleType) -> None:
+    rows = [
+        *targets.spilled(layers=2, batch=8, width=32, machine="mini"),
+        *targets.compile_time(layers=2, batch=8, width=32, machine="mini"),
+        *targets.packed(),
+        *targets.streams("mini", scale=4096),
+    ]
+    assert all(isinstance(row["met"], bool) for row in rows)
+    assert [row["met"] for row in rows[:3]] == [True, True, True]
+    assert 0 < rows[0]["ratio"] <= targets.SPILLED
+    for row in rows[3:]:
+        assert row["ratio"] == row["bound"] / row["value"]
+    console = Console(width=200, record=True, file=sys.stderr)
+    console.print(
+        targets.table([*rows, {"name": "none", "value": None, "target": "", "met": False}])
+    )
+    text = console.export_text()
+    assert text.count("not met") >= 1
+    assert all(row["name"].split(",")[0] in text for row in rows)
+
+
+def test_what_cannot_be_compiled_is_not_met(
+    targets: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error("P0302", words=1, memory="dram", capacity=0)
+
+    monkeypatch.setattr(targets, "report_of", refuse)
+    rows = list(targets.streams("mini"))
+    assert [row["met"] for row in rows] == [False, False]
+    assert all(row["value"] is None and "P0302" in row["name"] for row in rows)
+
+
+def test_an_unsolved_instance_is_not_met(
+    targets: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,lower,upper,size\n0,0,2,700000\n1,1,3,700000\n")
+    (row,) = targets.packed(tmp_path)
+    assert not row["met"]
+    assert row["name"] == "address search, 0 of 1 public instances solved"

@@ -1,0 +1,78 @@
+"""Every operator as torch writes it: exported, compiled in both modes, compared with PyTorch and,
+apart from it, with what onnxruntime makes of the exported model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import run
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from torch_operators import FAMILIES, Family, Tensors
+
+from pycompiler.frontend.export import export
+from pycompiler.machine import load_target
+from pycompiler.options import parse_options
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.session import HostSession
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+#: Results of functions of the host runtime are as good as single precision lets them be.
+HOST_ERROR = 4.0
+
+
+def wide(inputs: Tensors) -> Tensors:
+    """In double precision."""
+    return {n: t.double() if t.is_floating_point() else t for n, t in inputs.items()}
+
+
+def reference(family: Family, name: str) -> torch.Tensor:
+    """PyTorch's result, in double precision where the function takes it."""
+    try:
+        return family.functions[name](wide(family.inputs))
+    except RuntimeError:  # parameters of its own are singles
+        return family.functions[name](family.inputs)
+
+
+def check(family: Family, model: onnx.ModelProto, mode: str) -> None:
+    report = Report("mini", {})
+    options = parse_options({"float_dtype": mode})
+    compiled = compile_onnx(model, load_target("mini"), options, report)
+    assert report.data["host_fallback"] == []
+    given_inputs = {name: tensor.numpy() for name, tensor in family.inputs.items()}
+    found = run(compiled, given_inputs)
+    host = HostSession(model.SerializeToString(), "model").run(given_inputs)
+    for name, function in family.functions.items():
+        plain, wanted = function(family.inputs), reference(family, name)
+        result = found[name]
+        assert result.shape == tuple(plain.shape), name
+        assert result.dtype == plain.numpy().dtype, name
+        precise = wanted.double() if wanted.is_floating_point() else wanted
+        limit = family.limits[name](precise, mode).numpy()
+        for other, factor in ((wanted.numpy(), 1.0), (host[name], HOST_ERROR)):
+            if result.dtype != np.float32:
+                assert np.array_equal(result, other), (name, mode)
+                continue
+            with np.errstate(invalid="ignore"):
+                near = np.abs(result.astype(np.float64) - other) <= factor * limit
+            assert (near | (result == other)).all(), (name, mode)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_family(name: str) -> None:
+    # The first example is the smallest: tensors of rank 0 and axes of size 1.
+    @given(st.data(), st.integers(1, 2**31))
+    @settings(max_examples=2, phases=[Phase.explicit, Phase.generate])  # shrinking takes long
+    def case(data: st.DataObject, seed: int) -> None:
+        family = FAMILIES[name](data.draw, seed)
+        sample = {key: torch.zeros_like(tensor) for key, tensor in family.inputs.items()}
+        assert any(not torch.equal(sample[key], family.inputs[key]) for key in sample)
+        model = optimise(export(family.call, sample))
+        for mode in ("float", "mixed"):
+            check(family, model, mode)
+
+    case()
