@@ -20,7 +20,7 @@ from ..layout_spec import LayoutSpec, ProductSpec
 from ..machine import Target
 from .boundaries import is_anchored
 from .classes import Classes
-from .lpz.costs import NEVER, Costs
+from .lpz.costs import TOO_LARGE, Costs
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _whole(
     for way in ways:
         way = {**way, **given}
         cost = costs.node(node, way)
-        if cost < NEVER // 16 and (best is None or cost < best[0]):
+        if cost < TOO_LARGE and (best is None or cost < best[0]):
             best = cost, way
     if best is None:
         spec = next(iter(forced.specs.values()))

@@ -20,6 +20,8 @@ from ..switch import plan_switch
 
 #: What stands for "not possible": more than any program has steps, small enough to add up.
 NEVER = 1 << 40
+#: From here on: shares do not fit. Better than nothing at all, since slices may still help.
+TOO_LARGE = 1 << 36
 _BANKS = (Location.LM0, Location.LM1)
 
 
@@ -68,7 +70,7 @@ class Costs:
             used = sum(own) - (taken if placed[node.outputs[0]] is bank else 0)
             spare = max(spare, used - self.target.words(bank.memory))
         if spare > 0:
-            return NEVER // 16 + spare
+            return TOO_LARGE + spare
         return layer.cost(node, graph, self.target)
 
     def _laid(self, value: MNValue, layout: Layout) -> MNValue:
