@@ -18,9 +18,9 @@ kernel! {
         let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z0.chunks(BLOCK)).zip(z1.chunks(BLOCK));
         let outs = out0.chunks_mut(BLOCK).zip(out1.chunks_mut(BLOCK));
         for ((((x, y), z0), z1), (out0, out1)) in blocks.zip(outs) {
-            let whole = (x.as_array(), y.as_array(), z0.as_array(), z1.as_array());
+            let whole = (x.try_into(), y.try_into(), z0.try_into(), z1.try_into());
             let sure = match whole {
-                (Some(x), Some(y), Some(z0), Some(z1)) if ordinary(x) & ordinary(y) => {
+                (Ok(x), Ok(y), Ok(z0), Ok(z1)) if ordinary(x) & ordinary(y) => {
                     sums_of::<true>(x, y, z0, signs, out0) & sums_of::<false>(x, y, z1, signs, out1)
                 }
                 _ => false,

@@ -172,7 +172,7 @@ pub(super) fn half_of_doubles<const FIRST: usize>(
             let addend = f64::from_bits(rest[i] ^ signs[1]);
             sums[i] = if addend.abs() < f64::MIN_POSITIVE { 0 } else { addend.to_bits() };
             // NaN of an infinity, whose fraction the output does not keep.
-            apart[i] = (high_end[i] - low_end[i]) + (addend - addend);
+            apart[i] = (high_end[i] - low_end[i]) + addend * 0.0;
         }
         let mut mabs: Mabs = [[0; MAB_PES]; GROUP / 2];
         for m in 0..GROUP / 2 {
