@@ -3,7 +3,7 @@
 
 use crate::asm::Program;
 use crate::error::{Code, Error};
-use crate::exec::{AssumedHost, Engine, RunError};
+use crate::exec::{AssumedHost, Engine, Regions, RunError};
 use crate::limits;
 use crate::machine::Machine;
 use std::hint::black_box;
@@ -146,7 +146,7 @@ fn multiply_add_16(_: &mut Limit) -> usize {
 /// What was measured side by side.
 #[derive(Clone, Copy, Debug)]
 pub struct Race {
-    /// Seconds of the program's best run; assembled before, lowering included.
+    /// Seconds of the program's best run; assembled and lowered before.
     pub seconds: f64,
     /// Elements a second of the limit's best pass; 0 without a limit.
     pub limit: f64,
@@ -163,8 +163,10 @@ pub fn race(
     time: Duration,
 ) -> Result<Race, RunError> {
     let mut engine = Engine::new(program.spec.clone());
-    let mut once = |machine: &mut Machine| engine.run(machine, program, &mut AssumedHost, &mut |_, _| Ok(()));
-    // Index maps are evaluated when a form is first used.
+    let regions = Regions::default();
+    let mut once =
+        |machine: &mut Machine| engine.run_again(machine, program, &regions, &mut AssumedHost, &mut |_, _| Ok(()));
+    // Lowered once, as a program is.
     once(machine)?;
     let mut best = Race { seconds: f64::INFINITY, limit: 0.0 };
     let (start, mut runs) = (Instant::now(), 0);

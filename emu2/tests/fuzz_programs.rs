@@ -9,7 +9,9 @@ mod naive;
 #[path = "../../fuzz/src/targets.rs"]
 mod targets;
 
-use emu2::asm::{assemble, Assembler, Policy, Program};
+use emu2::asm::{assemble, Assembler, DebugGet, Policy, Program};
+use emu2::error::Error;
+use emu2::exec::{AssumedHost, Engine, Regions};
 use emu2::machine::{Machine, Region};
 use emu2::spec::{Mnemonic, Spec, Unit};
 use naive::check::{check, copy_to_t, engine_lines, snapshot, Case, Verdict};
@@ -200,6 +202,42 @@ fn threads_and_regions_do_not_show() {
         assert!(results.iter().all(|r| *r == results[0]), "seed {seed}: the number of threads shows");
         let at = choices.below(program.items.len() as u64) as usize;
         assert!(run_pieces(seed, &cut(&program, at)) == results[0], "seed {seed}: a cut at {at} shows");
+    }
+}
+
+/// A program that is lowered once and runs three times does what three runs do.
+#[test]
+fn programs_that_run_again_do_the_same() {
+    for seed in 0..if long() { 200 } else { 20 } {
+        let table = &TABLES[seed as usize % 2];
+        let mut choices = Choices::seeded(seed);
+        let program = match seed % 3 {
+            0 => program(table, &mut choices),
+            _ => region(table, &mut choices, 40),
+        };
+        let spec = &program.spec;
+        let regions = Regions::default();
+        let states = [true, false].map(|again| {
+            let mut machine = Machine::new(spec.clone());
+            Fill::all(&Chip::new(spec), seed).apply(&mut machine, &mut Chip::new(spec));
+            let mut lines = Vec::new();
+            for _ in 0..3 {
+                let on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error> = &mut |get, machine| {
+                    emu2::report::dump_lines(machine, get, &mut |line| {
+                        lines.push(line.to_string());
+                        Ok(())
+                    })
+                };
+                let mut engine = Engine::new(spec.clone());
+                if again {
+                    engine.run_again(&mut machine, &program, &regions, &mut AssumedHost, on_get).unwrap();
+                } else {
+                    engine.run(&mut machine, &program, &mut AssumedHost, on_get).unwrap();
+                }
+            }
+            (snapshot(&machine), lines)
+        });
+        assert!(states[0] == states[1], "seed {seed}: that it is lowered once shows");
     }
 }
 

@@ -5,7 +5,7 @@ use crate::sink::Dump;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
-use emu2::exec;
+use emu2::exec::{AssumedHost, Engine};
 use emu2::machine::{Machine, MemoryFiles, Region, Units};
 use emu2::report::{dump_lines, Report};
 use emu2::spec::Spec;
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct PyMachine {
     spec: Arc<Spec>,
     inner: Mutex<Machine>,
+    /// Taken after the machine.
+    engine: Mutex<Engine>,
 }
 
 /// What one run left behind.
@@ -74,7 +76,8 @@ fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
 impl PyMachine {
     #[new]
     fn new(spec: &PySpec) -> PyMachine {
-        PyMachine { spec: spec.inner.clone(), inner: Mutex::new(Machine::new(spec.inner.clone())) }
+        let (inner, engine) = (Machine::new(spec.inner.clone()), Engine::new(spec.inner.clone()));
+        PyMachine { spec: spec.inner.clone(), inner: Mutex::new(inner), engine: Mutex::new(engine) }
     }
 
     /// The spec it was made from.
@@ -89,7 +92,9 @@ impl PyMachine {
         let mut dump = Dump::new(dump);
         let result = py.detach(|| {
             let sink = &mut |line: &str| dump.line(line);
-            exec::run(&mut self.lock(), &program.inner, &mut |get, machine| dump_lines(machine, get, sink))
+            let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
+            let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
+            engine.run_again(&mut machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
         });
         let lines = dump.finish()?;
         match result {

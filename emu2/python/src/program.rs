@@ -4,6 +4,7 @@ use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::asm::{self, Policy, Program};
 use emu2::error::{Code, Error};
+use emu2::exec::Regions;
 use emu2::report::{self, Report};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -14,6 +15,8 @@ use std::sync::OnceLock;
 pub(crate) struct PyProgram {
     pub(crate) inner: Program,
     report: OnceLock<Report>,
+    /// As machines run it.
+    pub(crate) regions: Regions,
 }
 
 /// Assembles `text` (str or UTF-8 bytes) for `spec`. `policy` "run" makes hazards warnings, "check" makes those with
@@ -53,7 +56,7 @@ pub(crate) fn assemble(
 
 impl PyProgram {
     pub(crate) fn new(inner: Program) -> PyProgram {
-        PyProgram { inner, report: OnceLock::new() }
+        PyProgram { inner, report: OnceLock::new(), regions: Regions::default() }
     }
 
     /// What it costs; counted once.

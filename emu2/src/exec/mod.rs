@@ -16,17 +16,20 @@ mod mv;
 mod operand;
 mod piece;
 mod quick;
+mod regions;
 mod step;
 mod table;
 mod tags;
 mod upper;
 
-use crate::asm::{DebugGet, DebugSet, ItemKind, Program};
+use crate::asm::{self, DebugGet, DebugSet, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Layout, Machine, Region};
 use crate::num::level::Level;
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 pub(crate) use mv::selectors as mv_selectors;
+pub use regions::Regions;
+use regions::Supply;
 pub use tags::{AssumedHost, Tags};
 
 use lower::Lowering;
@@ -83,6 +86,7 @@ pub struct Engine {
     uppers: upper::Uppers,
     mvs: mv::Mvs,
     region: Vec<Step>,
+    supply: Supply,
     scratch: Scratch,
     /// Buffers of other threads, while none uses them.
     spare: Mutex<Vec<Scratch>>,
@@ -99,7 +103,8 @@ impl Engine {
         let register = spec.memory(&spec.turnaround.memory).unwrap_or_default();
         let turnaround = Layout::new(&spec).slot(register).index;
         let (uppers, mvs, spare) = Default::default();
-        Engine { lowering: Lowering::new(spec), uppers, mvs, region: Vec::new(), scratch, spare, paths, turnaround }
+        let lowering = Lowering::new(spec);
+        Engine { lowering, uppers, mvs, region: Vec::new(), supply: Supply::Once, scratch, spare, paths, turnaround }
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -133,6 +138,28 @@ impl Engine {
         Ok(())
     }
 
+    /// As [`Engine::run`] of a program that runs again and again: `regions` keeps it as the engine runs it, and must always come
+    /// with the same program.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_again(
+        &mut self,
+        machine: &mut Machine,
+        program: &Program,
+        regions: &Regions,
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        self.supply = regions.supply();
+        let ran = self.run(machine, program, tags, on_get);
+        let supply = std::mem::replace(&mut self.supply, Supply::Once);
+        if ran.is_ok() {
+            regions.keep(supply);
+        }
+        ran
+    }
+
     fn item(
         &mut self,
         machine: &mut Machine,
@@ -145,25 +172,22 @@ impl Engine {
             ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)),
             ItemKind::Step(step) => {
                 step.wait.map_or(Ok(()), |tag| tags.wait(tag))?;
-                let lowered = self.lowering.step(machine.layout(), step)?;
                 if step.l2bm.is_empty() {
-                    self.region.push(lowered);
-                    if self.region.len() >= REGION_STEPS {
+                    if self.collect(machine, step)? >= REGION_STEPS {
                         self.flush(machine);
                     }
                     return Ok(());
                 }
                 self.flush(machine);
-                if lowered.ops.is_empty() {
-                    if let [instruction] = &step.l2bm[..] {
-                        if self.uppers.run_alone(machine, instruction)? {
-                            return Ok(());
-                        }
+                self.collect(machine, step)?;
+                if let ([instruction], true) = (&step.l2bm[..], self.idle()) {
+                    if self.uppers.run_alone(machine, instruction)? {
+                        self.flush(machine);
+                        return Ok(());
                     }
                 }
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
                 let moved = self.uppers.read(machine, &step.l2bm)?;
-                self.region.push(lowered);
                 self.flush(machine);
                 upper::write(machine, moved);
                 Ok(())
@@ -185,15 +209,34 @@ impl Engine {
         }
     }
 
+    /// Adds a step to the region; the steps that it has then.
+    fn collect(&mut self, machine: &Machine, step: &asm::Step) -> Result<usize, Error> {
+        if let Some(count) = self.supply.count_step() {
+            return Ok(count);
+        }
+        self.region.push(self.lowering.step(machine.layout(), step)?);
+        Ok(self.region.len())
+    }
+
+    /// Whether no step of the region does anything in an L1B.
+    fn idle(&self) -> bool {
+        idle(self.supply.region().unwrap_or(&self.region))
+    }
+
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
+        if let Some(regions) = self.supply.next_region() {
+            if let Some((regions, at)) = regions.filter(|(regions, at)| !idle(&regions[*at])) {
+                self.run_region(&regions[at], machine);
+            }
+            return;
+        }
         let mut region = std::mem::take(&mut self.region);
-        if !region.iter().all(|step| step.ops.is_empty()) {
+        if !idle(&region) {
             direct::mark_live(&mut region, self.paths, self.turnaround, machine.spec().lanes());
             self.run_region(&region, machine);
         }
-        region.clear();
-        self.region = region;
+        self.region = self.supply.record(region);
     }
 
     fn run_region(&mut self, region: &[Step], machine: &mut Machine) {
@@ -216,6 +259,11 @@ impl Engine {
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         });
     }
+}
+
+/// Whether no step does anything in an L1B.
+fn idle(region: &[Step]) -> bool {
+    region.iter().all(|step| step.ops.is_empty())
 }
 
 /// Long-word address of access `k` of a debug statement at `address`, and which word of it for word accesses.

@@ -2,6 +2,7 @@
 
 use crate::asm::{AssembleError, Assembler, Policy, Program};
 use crate::error::{Diagnostic, Error};
+use crate::exec::Regions;
 use crate::report::Report;
 use crate::spec::Spec;
 use crate::word::{self, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
@@ -17,18 +18,24 @@ const SOURCE: &str = ".vsm";
 pub struct Kernel {
     program: Arc<Program>,
     report: Arc<Report>,
+    regions: Arc<Regions>,
 }
 
 impl Kernel {
     /// A kernel of a program.
     pub fn new(program: Program) -> Kernel {
         let report = Arc::new(Report::of(&program));
-        Kernel { program: Arc::new(program), report }
+        Kernel { program: Arc::new(program), report, regions: Arc::default() }
     }
 
     /// Its program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// It as devices run it.
+    pub(super) fn regions(&self) -> &Regions {
+        &self.regions
     }
 
     /// What one run of it costs.

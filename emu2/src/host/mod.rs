@@ -26,7 +26,7 @@ mod tags;
 pub use endian::Endian;
 pub use kernel::Kernel;
 
-use crate::asm::{AssembleError, Assembler, Program};
+use crate::asm::{AssembleError, Assembler};
 use crate::error::{Code, Error};
 use crate::exec::{Engine, RunError};
 use crate::machine::{Machine, Region};
@@ -166,17 +166,10 @@ impl Device {
         kernel: &Kernel,
         sink: &mut dyn FnMut(&str) -> Result<(), Error>,
     ) -> Result<Report, RunError> {
-        self.exec_program(kernel.program(), sink)?;
-        Ok(kernel.report().clone())
-    }
-
-    fn exec_program(
-        &mut self,
-        program: &Program,
-        sink: &mut dyn FnMut(&str) -> Result<(), Error>,
-    ) -> Result<(), RunError> {
         let on_get = &mut |get: &_, machine: &Machine| dump_lines(machine, get, sink);
-        self.engine.run(&mut self.machine, program, &mut self.tags, on_get)
+        let (program, regions) = (kernel.program(), kernel.regions());
+        self.engine.run_again(&mut self.machine, program, regions, &mut self.tags, on_get)?;
+        Ok(kernel.report().clone())
     }
 
     /// `count` long words of one unit's memory from long word `addr` on. A debugger's access: no transfer, no tag.

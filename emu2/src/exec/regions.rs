@@ -1,0 +1,82 @@
+//! Programs that run again: lowered once.
+
+use super::step::Step;
+use std::sync::{Arc, OnceLock};
+
+/// A longer program is lowered for every run, since a lowered step takes about a kilobyte.
+const KEPT_STEPS: usize = 1 << 14;
+
+/// A program as the engine runs it, kept from its first run on.
+#[derive(Debug, Default)]
+pub struct Regions(OnceLock<Arc<Vec<Vec<Step>>>>);
+
+/// Where the steps of a run come from.
+#[derive(Debug)]
+pub(super) enum Supply {
+    /// They are lowered and forgotten.
+    Once,
+    /// They are lowered and kept.
+    Recording { regions: Vec<Vec<Step>>, steps: usize },
+    /// They have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
+    Kept { regions: Arc<Vec<Vec<Step>>>, next: usize, count: usize },
+}
+
+impl Regions {
+    /// What a run of the program works with.
+    pub(super) fn supply(&self) -> Supply {
+        match self.0.get() {
+            Some(regions) => Supply::Kept { regions: regions.clone(), next: 0, count: 0 },
+            None => Supply::Recording { regions: Vec::new(), steps: 0 },
+        }
+    }
+
+    /// Keeps what a run has recorded to its end.
+    pub(super) fn keep(&self, supply: Supply) {
+        if let Supply::Recording { regions, .. } = supply {
+            // Another thread may have been quicker, with the same.
+            let _ = self.0.set(Arc::new(regions));
+        }
+    }
+}
+
+impl Supply {
+    /// Counts a step that need not be lowered: how many the region has then. None: it must be.
+    pub(super) fn count_step(&mut self) -> Option<usize> {
+        let Supply::Kept { count, .. } = self else { return None };
+        *count += 1;
+        Some(*count)
+    }
+
+    /// The region that the program has reached.
+    pub(super) fn region(&self) -> Option<&Vec<Step>> {
+        match self {
+            Supply::Kept { regions, next, .. } => regions.get(*next),
+            _ => None,
+        }
+    }
+
+    /// All regions and the number of the one whose steps have been counted, if any has been. None: they are not kept.
+    pub(super) fn next_region(&mut self) -> Option<Option<(Arc<Vec<Vec<Step>>>, usize)>> {
+        let Supply::Kept { regions, next, count } = self else { return None };
+        if *count == 0 {
+            return Some(None);
+        }
+        *count = 0;
+        *next += 1;
+        Some(Some((regions.clone(), *next - 1)))
+    }
+
+    /// Takes a region that has run; the buffer for the next one.
+    pub(super) fn record(&mut self, mut region: Vec<Step>) -> Vec<Step> {
+        if let Supply::Recording { regions, steps } = self {
+            *steps += region.len();
+            if *steps > KEPT_STEPS {
+                *self = Supply::Once;
+            } else if !region.is_empty() {
+                regions.push(std::mem::take(&mut region));
+            }
+        }
+        region.clear();
+        region
+    }
+}
