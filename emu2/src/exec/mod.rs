@@ -225,9 +225,9 @@ impl Engine {
 
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
-        if let Some(regions) = self.supply.next_region() {
-            if let Some((regions, at)) = regions.filter(|(regions, at)| !idle(&regions[*at])) {
-                self.run_region(&regions[at], machine);
+        if self.supply.is_kept() {
+            if let Some(region) = self.supply.next_region().filter(|region| !idle(region.steps())) {
+                self.run_region(region.steps(), machine);
             }
             return;
         }

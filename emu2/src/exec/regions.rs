@@ -55,15 +55,19 @@ impl Supply {
         }
     }
 
-    /// All regions and the number of the one whose steps have been counted, if any has been. None: they are not kept.
-    pub(super) fn next_region(&mut self) -> Option<Option<(Arc<Vec<Vec<Step>>>, usize)>> {
+    /// Whether nothing need be lowered.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, Supply::Kept { .. })
+    }
+
+    /// The region whose steps have been counted, if any has been.
+    pub(super) fn next_region(&mut self) -> Option<KeptRegion> {
         let Supply::Kept { regions, next, count } = self else { return None };
-        if *count == 0 {
-            return Some(None);
+        if std::mem::take(count) == 0 {
+            return None;
         }
-        *count = 0;
         *next += 1;
-        Some(Some((regions.clone(), *next - 1)))
+        Some(KeptRegion { regions: regions.clone(), at: *next - 1 })
     }
 
     /// Takes a region that has run; the buffer for the next one.
@@ -78,5 +82,18 @@ impl Supply {
         }
         region.clear();
         region
+    }
+}
+
+/// One region of those that are kept.
+pub(super) struct KeptRegion {
+    regions: Arc<Vec<Vec<Step>>>,
+    at: usize,
+}
+
+impl KeptRegion {
+    /// Its steps.
+    pub(super) fn steps(&self) -> &[Step] {
+        self.regions.get(self.at).map_or(&[], Vec::as_slice)
     }
 }
