@@ -141,8 +141,13 @@ def rigid_values(graph: MNGraph) -> set[str]:
 
 
 def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
-    """Replace every switch by its passes, or by nothing."""
+    """Replace every switch by its passes, or by nothing.
+
+    What the host reads keeps its name, by which the model of the host's segment calls it.
+    """
     alias: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    for_host = {name for n in graph.nodes if n.side is Side.HOST for name in n.inputs}
     nodes: list[MNNode] = []
     values = dict(graph.values)
     taken = {node.name for node in graph.nodes}
@@ -185,5 +190,26 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
             # The same places; digits that no index meets may differ.
             alias[result] = source
             del values[result]
+            if result in for_host:
+                kept[source] = result
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
-    return replace(graph, nodes=tuple(nodes), values=values, outputs=outputs)
+    return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
+
+
+def _renamed(graph: MNGraph, names: Mapping[str, str]) -> MNGraph:
+    """Give values the names that ``names`` has for them."""
+    if not names:
+        return graph
+
+    def new(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(names.get(name, name) for name in given)
+
+    return replace(
+        graph,
+        nodes=tuple(replace(n, inputs=new(n.inputs), outputs=new(n.outputs)) for n in graph.nodes),
+        values={
+            names.get(name, name): replace(value, name=names.get(name, name))
+            for name, value in graph.values.items()
+        },
+        outputs=tuple((key, names.get(name, name)) for key, name in graph.outputs),
+    )

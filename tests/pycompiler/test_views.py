@@ -166,6 +166,10 @@ def test_picking_by_index(axis: int) -> None:
     elements = helper.make_node("GatherElements", ["t", "i"], ["y"], axis=axis)
     places = {"t": (TensorProto.FLOAT, table.shape), "i": (TensorProto.INT64, index.shape)}
     same_bits(graph_of([elements], places), {"t": table, "i": index}, "mini")
+    whole = helper.make_node("GatherND", ["t", "i"], ["y"])
+    places["i"] = (TensorProto.INT64, (2, axis + 1, 1))
+    at = rng.integers(-4, 4, (2, axis + 1, 1))
+    same_bits(graph_of([whole], places), {"t": table, "i": at}, "mini")
     hot = helper.make_node("OneHot", ["i", "depth", "two"], ["y"], axis=axis)
     model = graph_of(
         [hot],
@@ -177,6 +181,18 @@ def test_picking_by_index(axis: int) -> None:
     ties = np.round(table).astype(np.float32)
     model = graph_of([largest], {"t": (TensorProto.FLOAT, table.shape)})
     same_bits(model, {"t": ties}, "mini")
+
+
+def test_host_reads_what_has_layouts_of_its_own() -> None:
+    views = helper.make_node("Unsqueeze", ["x", "axes"], ["u"])
+    model = graph_of(
+        [views, helper.make_node("CumSum", ["u", "axis"], ["y"])],
+        {"x": (TensorProto.FLOAT, (5, 4))},
+        {"axes": np.array([2]), "axis": np.array(0)},
+    )
+    x = values({"x": (5, 4)}, 0)["x"]
+    found, _ = compiled(model, "mini")
+    assert np.array_equal(run(found, {"x": x})["y"], np.cumsum(x[..., None], 0))
 
 
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])

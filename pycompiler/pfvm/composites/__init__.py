@@ -26,6 +26,7 @@ COMPOSITES: dict[str, Callable[[Writer], bool]] = {
     "Gemm": norms.gemm,
     "Gather": picking.gather,
     "GatherElements": picking.gather_elements,
+    "GatherND": picking.gather_nd,
     "OneHot": picking.one_hot,
     "ArgMax": picking.extreme_index,
     "ArgMin": picking.extreme_index,

@@ -51,16 +51,32 @@ def gather(write: Writer) -> bool:
         return True
     if table.elem not in FLOATS:
         return False
-    inner = len(index.shape)
-    rank = len(table.shape) + inner
-    after = len(table.shape) - axis - 1
+    _gathered(write, name, len(index.shape), axis)
+    return True
+
+
+def gather_nd(write: Writer) -> bool:
+    """Write indices of one number, which pick from the first axis, as Gather."""
+    index = write.type(1)
+    if int(write.attribute("batch_dims", 0)) or index.shape[-1] != 1:
+        return False
+    inner = len(index.shape) - 1
+    numbers = write.op("Squeeze", write.node.input[1], write.ints([inner]))
+    _gathered(write, numbers, inner, 0)
+    return True
+
+
+def _gathered(write: Writer, index: str, inner: int, axis: int) -> None:
+    """Append the result: what ``index``, with ``inner`` axes, picks from ``axis`` of the table."""
+    shape = write.type(0).shape
+    rank = len(shape) + inner
+    after = len(shape) - axis - 1
     # Axes: those before, the index's, the one it picks from, those behind.
     wide = unsqueezed(write, write.node.input[0], range(axis, axis + inner))
     places = [*range(axis), axis + inner, *range(rank - after, rank)]
-    wide_index = unsqueezed(write, name, places)
-    found = _picked(write, wide, wide_index, axis + inner, rank, table.shape[axis])
+    wide_index = unsqueezed(write, index, places)
+    found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
     write.op("Identity", found, result=write.node.output[0])
-    return True
 
 
 def gather_elements(write: Writer) -> bool:
