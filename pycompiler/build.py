@@ -22,7 +22,7 @@ from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered
-from .pipeline import compile_onnx, warn_of_fallback, warn_of_specs
+from .pipeline import compile_onnx
 from .report.codegen_dir import (
     L3IR,
     MODEL_APP,
@@ -41,6 +41,7 @@ from .runtime.device import Board
 from .runtime.function import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registry import Registry
+from .warn import warn_of_fallback, warn_of_specs
 
 
 def build(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import re
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -21,7 +17,7 @@ import onnx
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
-from .errors import HostFallbackWarning, LayoutSpecWarning, PycompilerError, error
+from .errors import PycompilerError, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
@@ -36,15 +32,15 @@ from .planners.layout import LayoutFacts, plan_layouts
 from .planners.location import plan_locations
 from .planners.overrides import Overrides, check_overrides, untimed
 from .planners.side import plan_sides
+from .planners.sliced import TimeSlices
 from .planners.slices import cut_into_slices
-from .planners.time_slice import TimeSlices, plan_time_slices
+from .planners.time_slice import plan_time_slices
 from .report.report import Report
 from .report.schedule import schedule_facts
 from .scheduler.address import plan_addresses
 from .scheduler.always_from_dram import schedule
 from .scheduler.resident import schedule_resident
-
-_PACKAGE = str(Path(__file__).parent) + os.sep
+from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +101,7 @@ def compile_onnx(
             graph = verify(planner(graph), target, rules)
         dumps[f"layout.{name}.txt"] = print_graph(graph)
         if name == "side":
-            _report_fallback(graph, report)
+            report_fallback(graph, report)
             warn_of_fallback(report)
     with report.running("emit"):
         segments = [
@@ -204,15 +200,6 @@ class _Slicing:
         return plan_locations(cut_into_slices(self.found), self.overrides)
 
 
-def warn_of_specs(report: Report) -> None:
-    """Give one warning about forced layouts that fit no operator, if there are any."""
-    unused = report.data["layout_spec_unused"]
-    if unused:
-        message = f"forced layouts that fit no operator on the device: {', '.join(unused)}"
-        report.note(message)
-        warnings.warn(message, LayoutSpecWarning, stacklevel=_callers_level())
-
-
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
     if options.scheduler == "always_from_dram":
         return schedule(graph, target)
@@ -224,36 +211,6 @@ def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overr
         share=options.sram_budget,
         overrides=overrides,
     )
-
-
-def _report_fallback(graph: MNGraph, report: Report) -> None:
-    report.data["operators"] = len(graph.nodes)
-    report.data["host_fallback"] = [
-        {"node": node.name, "op": node.op, "reason": node.reason, "source": node.source}
-        for node in graph.nodes
-        if node.side is Side.HOST
-    ]
-
-
-def warn_of_fallback(report: Report) -> None:
-    """Give the one warning about operators that run on the host, if there are any."""
-    rows = report.data["host_fallback"]
-    if rows:
-        shown = "; ".join(
-            f"{row['op']} ({row['reason']}{', ' + row['source'] if row['source'] else ''})"
-            for row in rows
-        )
-        total = report.data["operators"]
-        message = f"{len(rows)} of {total} operators run on the host: {shown}"
-        warnings.warn(message, HostFallbackWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """Find the ``stacklevel`` at which a warning points at the code that called pycompiler."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from ..machine import Target
 from ..tolerance import SUM
 from .base import Cut, Frame, Layer, Placement, layout_of
 from .fragment import Fragment
-from .products import resident, streamed
+from .products import resident, streamed, streamed_code
 from .products.choose import candidate_layouts, choose_layouts
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
@@ -133,7 +133,7 @@ class Product(Layer):
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code."""
-        schedule = streamed if streamed.streams(node, graph) else resident
+        schedule = streamed_code if streamed.streams(node, graph) else resident
         return Fragment(tuple(schedule.emit(node, graph, target)))
 
 

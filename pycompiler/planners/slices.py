@@ -18,7 +18,7 @@ from ..layers.base import Cut
 from ..layers.slices import CONCAT, SPLIT
 from ..pfvm.names import fresh
 from .axes import Axis
-from .time_slice import TimeSlices
+from .sliced import TimeSlices
 
 #: The slice along each class.
 _Index = dict[Axis, int]

@@ -12,82 +12,28 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from math import prod
 
 from ..errors import PycompilerError, error
-from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
-from ..graph.layout import Layout, Level, SubAxis
-from ..layers.base import distinct, layout_of
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from ..layers.base import layout_of
 from ..layers.registry import LAYERS
 from ..layers.transfer_plan import plan_transfer
 from ..machine import Target
 from .axes import Axes, Axis
 from .overrides import Overrides, wanted_slices, whole_overrides
+from .sliced import TimeSlices, crowded, excess, too_large, units
 from .tiles import best_tiles
 
 _ROUNDS = 60  # of cutting finer
 _WASTE = 8  # slices may add one part in so many to an axis as padding
-_LIVE = 0.75  # of both LMs, what a slice may need at once
 _CHUNKS = 4  # transfers of fewer parts are not worth slices
 
 #: Sets layouts and locations of a graph.
 LayOut = Callable[[MNGraph], MNGraph]
 #: What is wrong with slices: nodes, and by what factor they are too large.
 Measure = Callable[["TimeSlices", Target, float], Iterator[tuple[float, MNNode]]]
-
-
-@dataclass(frozen=True)
-class TimeSlices:
-    """``graph`` is laid out for one slice; ``sizes`` are the elements of a slice along its classes.
-
-    ``whole`` has the axes in full length; ``axes`` are the classes of ``graph``.
-    """
-
-    graph: MNGraph
-    whole: MNGraph
-    axes: Axes
-    sizes: Mapping[Axis, int]
-
-    def cut_axes(self, name: str) -> list[tuple[int, Axis]]:
-        """Return the axes of a value that are cut, with their classes."""
-        if not self.sizes or name not in self.graph.values:
-            return []
-        return [(n, one) for n, one in self.axes.of_value(name) if one in self.sizes]
-
-    @cached_property
-    def lengths(self) -> Mapping[Axis, int]:
-        """The full length of every class."""
-        return {
-            self.axes.of((name, number)): size
-            for name, value in self.whole.values.items()
-            if name in self.graph.values
-            for number, size in enumerate(value.shape)
-        }
-
-    def count(self, one: Axis) -> int:
-        """Return the number of slices along a class."""
-        return -(-self.lengths[one] // self.sizes[one])
-
-    def annotated(self) -> MNGraph:
-        """Return the graph with whole values, whose layouts have Time digits."""
-        values: dict[str, MNValue] = {}
-        for name, value in self.graph.values.items():
-            cut = self.cut_axes(name)
-            if not cut:
-                continue
-            shape, axes = list(value.shape), list(layout_of(value).axes)
-            stride = 1
-            for number, one in reversed(cut):
-                shape[number] = self.lengths[one]
-                time = SubAxis(self.count(one), Level.TIME, stride)
-                axes[number] = (time, *axes[number])
-                stride *= time.size
-            layout = Layout(tuple(axes), layout_of(value).broadcast)
-            type = TensorType(value.type.elem, tuple(shape))
-            values[name] = replace(value, type=type, layout=layout)
-        return self.graph.with_values(values)
 
 
 def plan_time_slices(
@@ -111,33 +57,12 @@ def plan_time_slices(
     given = overrides or {}
     work = _Cutting(plain, target, lambda graph: lay_out(graph, whole_overrides(given)), share)
     work.fix(given)
-    fits = mode == "off" or (planned is not None and not any(_too_large(planned, target, share)))
+    fits = mode == "off" or (planned is not None and not any(too_large(planned, target, share)))
     if planned is not None and fits and not work.fixed:
         found = TimeSlices(planned, plain, Axes(planned), {})
     else:
         found = work.run(finer=mode != "off")
     return work.stream(found) if mode == "auto" else found
-
-
-def _excess(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes whose operands do not fit LM together, and by what factor."""
-    yield from _too_large(found.graph, target, share)
-
-
-def _too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    for node in graph.device_nodes():
-        placement = LAYERS[node.op].place(node, graph)
-        used: dict[Location, int] = {}
-        pairs = [*zip(distinct([n for n in node.inputs if n]), placement.inputs, strict=True)]
-        taken = placement.inplace is not None
-        results = [*zip(node.outputs, placement.outputs, strict=True)]
-        pairs += results[1:] if taken else results
-        for name, bank in pairs:
-            if name:
-                used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
-        factor = max(words / target.words(bank.memory) for bank, words in used.items())
-        if factor > share:
-            yield factor / share, node
 
 
 class _Cutting:
@@ -177,8 +102,8 @@ class _Cutting:
         """Cut until everything fits, or nothing more can be cut."""
         if not finer:
             return self._laid_out()
-        found = self._refined(self._started(), _excess)
-        return self._refined(found, _crowded) if found.sizes else found
+        found = self._refined(self._started(), excess)
+        return self._refined(found, crowded) if found.sizes else found
 
     def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
         """Cut for the node for which ``measure`` is worst, until it yields none."""
@@ -221,7 +146,7 @@ class _Cutting:
                     before = dict(self.sizes)
                     self.sizes[one] = size
                     finer = self._attempt()
-                    if finer is not None and _units(finer) == _units(found):
+                    if finer is not None and units(finer) == units(found):
                         found = finer
                         break
                     self.sizes = before
@@ -400,35 +325,6 @@ class _Cutting:
         if one in self.axes.joined and self.axes.ops[one] & _ANCHORED:
             return padding == 0
         return padding * _WASTE <= whole
-
-
-def _crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes at which more is alive in a slice than LM can keep, and by what factor.
-
-    A slice then would go to DRAM and back between its nodes.
-    """
-    graph, last = found.graph, found.graph.last_use()
-    room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
-    alive: dict[str, int] = {}
-    for index, node in enumerate(graph.nodes):
-        if node.side is Side.HOST:
-            continue
-        names = [name for name in (*node.inputs, *node.outputs) if name]
-        alive |= {name: graph.values[name].num_lw or 0 for name in names}
-        factor = sum(alive.values()) / room
-        if factor > 1 and any(found.cut_axes(name) for name in names):
-            yield factor, node
-        # What the host takes is in DRAM by then.
-        alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
-
-
-def _units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
-    """Return for every value in DRAM what its axes have on units."""
-    return {
-        name: [[s for s in axis if s.level is not Level.ADDR] for axis in layout_of(value).axes]
-        for name, value in found.graph.values.items()
-        if value.location is Location.DRAM
-    }
 
 
 #: Operators that join slices but know nothing of shorter ones.

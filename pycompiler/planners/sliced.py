@@ -1,0 +1,119 @@
+"""A graph that is cut into time slices, and what of it is too large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
+from ..graph.layout import Layout, Level, SubAxis
+from ..layers.base import distinct, layout_of
+from ..layers.registry import LAYERS
+from ..machine import Target
+from .axes import Axes, Axis
+
+_LIVE = 0.75  # of both LMs, what a slice may need at once
+
+
+@dataclass(frozen=True)
+class TimeSlices:
+    """``graph`` is laid out for one slice; ``sizes`` are the elements of a slice along its classes.
+
+    ``whole`` has the axes in full length; ``axes`` are the classes of ``graph``.
+    """
+
+    graph: MNGraph
+    whole: MNGraph
+    axes: Axes
+    sizes: Mapping[Axis, int]
+
+    def cut_axes(self, name: str) -> list[tuple[int, Axis]]:
+        """Return the axes of a value that are cut, with their classes."""
+        if not self.sizes or name not in self.graph.values:
+            return []
+        return [(n, one) for n, one in self.axes.of_value(name) if one in self.sizes]
+
+    @cached_property
+    def lengths(self) -> Mapping[Axis, int]:
+        """The full length of every class."""
+        return {
+            self.axes.of((name, number)): size
+            for name, value in self.whole.values.items()
+            if name in self.graph.values
+            for number, size in enumerate(value.shape)
+        }
+
+    def count(self, one: Axis) -> int:
+        """Return the number of slices along a class."""
+        return -(-self.lengths[one] // self.sizes[one])
+
+    def annotated(self) -> MNGraph:
+        """Return the graph with whole values, whose layouts have Time digits."""
+        values: dict[str, MNValue] = {}
+        for name, value in self.graph.values.items():
+            cut = self.cut_axes(name)
+            if not cut:
+                continue
+            shape, axes = list(value.shape), list(layout_of(value).axes)
+            stride = 1
+            for number, one in reversed(cut):
+                shape[number] = self.lengths[one]
+                time = SubAxis(self.count(one), Level.TIME, stride)
+                axes[number] = (time, *axes[number])
+                stride *= time.size
+            layout = Layout(tuple(axes), layout_of(value).broadcast)
+            type = TensorType(value.type.elem, tuple(shape))
+            values[name] = replace(value, type=type, layout=layout)
+        return self.graph.with_values(values)
+
+
+def excess(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+    """Yield the nodes whose operands do not fit LM together, and by what factor."""
+    yield from too_large(found.graph, target, share)
+
+
+def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+    """Yield the nodes of a graph whose operands exceed a share of LM, and by what factor."""
+    for node in graph.device_nodes():
+        placement = LAYERS[node.op].place(node, graph)
+        used: dict[Location, int] = {}
+        pairs = [*zip(distinct([n for n in node.inputs if n]), placement.inputs, strict=True)]
+        taken = placement.inplace is not None
+        results = [*zip(node.outputs, placement.outputs, strict=True)]
+        pairs += results[1:] if taken else results
+        for name, bank in pairs:
+            if name:
+                used[bank] = used.get(bank, 0) + (graph.values[name].num_lw or 0)
+        factor = max(words / target.words(bank.memory) for bank, words in used.items())
+        if factor > share:
+            yield factor / share, node
+
+
+def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
+    """Yield the nodes at which more is alive in a slice than LM can keep, and by what factor.
+
+    A slice then would go to DRAM and back between its nodes.
+    """
+    graph, last = found.graph, found.graph.last_use()
+    room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
+    alive: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if node.side is Side.HOST:
+            continue
+        names = [name for name in (*node.inputs, *node.outputs) if name]
+        alive |= {name: graph.values[name].num_lw or 0 for name in names}
+        factor = sum(alive.values()) / room
+        if factor > 1 and any(found.cut_axes(name) for name in names):
+            yield factor, node
+        # What the host takes is in DRAM by then.
+        alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
+
+
+def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
+    """Return for every value in DRAM what its axes have on units."""
+    return {
+        name: [[s for s in axis if s.level is not Level.ADDR] for axis in layout_of(value).axes]
+        for name, value in found.graph.values.items()
+        if value.location is Location.DRAM
+    }
