@@ -189,12 +189,11 @@ def check(
             near = np.abs(found.astype(np.float64) - reference) <= limit + FLUSH["Float"]
         near |= np.isnan(reference)  # 0/0 is outside the contract
         assert np.where(infinite, np.sign(found) == np.sign(reference), near).all()
-    rows = {row["node"]: row["steps"] for row in report["nodes"]}
     for node in result.graph.nodes:
         fragment = LAYERS[node.op].emit(node, result.graph, load_target(machine))
         assert fragment.steps == LAYERS[node.op].cost(node, result.graph, load_target(machine))
-        assert rows[node.name] >= fragment.steps
-    assert sum(rows.values()) == report["steps"]
+    # Lines of a fragment share steps, and slices of a node a row: only the sums can be compared.
+    assert sum(row["steps"] for row in report["nodes"]) == report["steps"]
 
 
 def typed_model(
