@@ -107,7 +107,7 @@ def reshaped(
             )
             if not _same_cuts(ours, theirs, low, high):
                 # Address digits can be cut both ways.
-                return _both_ways(flat, pieces, common, shape, result, hint, dtype, target)
+                return _both_ways(flat, common, shape, result, hint, dtype, target)
     if changed:
         pieces = _strides(pieces)
     return _pair(pieces, pieces, shape, result, hint, dtype, target)
@@ -115,7 +115,6 @@ def reshaped(
 
 def _both_ways(
     flat: Sequence[Part],
-    done: Sequence[Part],
     common: Sequence[int],
     shape: tuple[int, ...],
     result: tuple[int, ...],
@@ -129,7 +128,6 @@ def _both_ways(
     one: list[Part] = []
     other: list[Part] = []
     stride = 1
-    del done
     for low, high in pairwise(common):
         within = [p for p in flat if low <= p.lo < high]
         cuts = {low} | _inner(ours | theirs, low, high) | {p.lo for p in within}
