@@ -41,8 +41,6 @@ Function = Callable[[Tensors], Tensors]
 COMPILE_SECONDS = 20.0
 SEARCH_SECONDS = 60.0
 SPILLED = 0.25
-#: Long words per cycle that DRAM gives or takes, over all groups.
-DRAM_WORDS_PER_CYCLE = 64
 
 
 def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
@@ -140,6 +138,8 @@ STREAMS: Sequence[tuple[str, Function, tuple[int, ...], float]] = (
 
 def streams(machine: str = "mncore2", scale: int = 1) -> Iterator[Row]:
     """What reads and writes DRAM once, next to the time that DRAM takes for it."""
+    target = load_target(machine)
+    rate = target.mv_block * target.groups  # long words a cycle
     for name, function, shape, least in STREAMS:
         size = (shape[0] // scale, shape[1])
         words = size[0] * size[1]  # half as many long words, read and written
@@ -147,7 +147,7 @@ def streams(machine: str = "mncore2", scale: int = 1) -> Iterator[Row]:
             "name": f"{name} on {size}",
             "value": None,
             "unit": "cycles",
-            "bound": words // DRAM_WORDS_PER_CYCLE,
+            "bound": words // rate,
             "ratio": None,
             "target": f"at least {least}",
             "met": False,

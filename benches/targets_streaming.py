@@ -105,7 +105,7 @@ def measure(case: Case, *, run: bool = False, **options: object) -> Row:
     assert report.data["host_fallback"] == []
     cycles = report.data["cycles"]
     # Read and written once, two floats to a long word, by all DRAMs at the rate of one each.
-    rate = 16 * target.groups
+    rate = target.mv_block * target.groups
     bound = 2 * (elements / 2) / rate
     if run:
         function = DeviceFunction(result.app, Board(target))
