@@ -189,6 +189,27 @@ def test_a_region_takes_what_its_products_make() -> None:
     assert steps["lpz"] < steps["first_arrival"] / 2
 
 
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        # The mean's frame has no axis longer than one, the product's result has padding.
+        [("MatMul", ["s", "w"], "p"), ("ReduceMean", ["p", "axes"], "y")],
+        # The same for one operand among larger ones.
+        [("MatMul", ["s", "w"], "p"), ("Mul", ["p", "x"], "m"), ("MatMul", ["m", "v"], "y")],
+    ],
+)
+def test_single_elements_of_a_product_meet_a_region(nodes: list) -> None:  # type: ignore[type-arg]
+    shapes = {"s": (1, 1, 1), "x": (1, 16, 32)}
+    shapes = {name: shape for name, shape in shapes.items() if any(name in n[1] for n in nodes)}
+    constants = {"w": weight(1, 1), "v": weight(32, 16), "axes": np.array([1])}
+    used = {name: a for name, a in constants.items() if any(name in n[1] for n in nodes)}
+    model = model_of(nodes, shapes, ["y"], used)
+    inputs = {n: RNG.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    result, _ = compiled(model, "mini", layout_planner="lpz")
+    assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-4
+
+
 def test_genes_name_the_product_further_down() -> None:
     result, _ = compiled(CHAIN, "mini")
     graph = parse_graph(result.dumps["layout.layout.txt"])

@@ -66,9 +66,17 @@ class Pools:
             if is_anchored(node):
                 names = dict.fromkeys(n for n in (*node.inputs, *node.outputs) if n)
                 self._variable(Variable(tuple(n for n in names if n not in self.of), (node,)))
+        # What a region meets as single elements has no class: its layout has no digits, as the
+        # other operands expect.
+        plain = {
+            name
+            for node in graph.device_nodes()
+            if node.op != SWITCH and not is_anchored(node)
+            for name in (*node.inputs, *node.outputs)
+        }
         for name in sorted(graph.device_values()):
             if name not in self.of:
-                self._variable(Variable((name,)))
+                self._variable(Variable((name,), fixed=name in plain))
         for variable in self.variables:
             variable.add({name: first[name] for name in variable.values})
         self._done: set[tuple[str, str, Layout]] = set()
