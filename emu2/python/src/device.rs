@@ -1,5 +1,6 @@
 //! `emu2.Device` and `emu2.Kernel`.
 
+use crate::convert::{Addr, Unit};
 use crate::error;
 use crate::machine::PyReport;
 use crate::program::PyProgram;
@@ -88,7 +89,7 @@ fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place>
             let key: String = key.extract()?;
             let at = LOCATION.iter().position(|name| *name == key);
             let at = at.ok_or_else(|| bad(format!("a location has no `{key}`")))?;
-            place[at] = value.extract()?;
+            place[at] = value.extract::<Unit>()?.0;
         }
         return Ok(place);
     }
@@ -243,17 +244,17 @@ impl PyDevice {
     /// (group, l2b, l1b, mab, pe), missing ones 0, or a dict with the keys chip, l2b, l1b, mab, pe.
     ///
     /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
-    #[pyo3(signature = (region, location = None, addr = 0, count = 1))]
+    #[pyo3(signature = (region, location = None, addr = Addr(0), count = Addr(1)))]
     fn debug_read<'py>(
         &self,
         py: Python<'py>,
         region: &str,
         location: Option<&Bound<'py, PyAny>>,
-        addr: u64,
-        count: u64,
+        addr: Addr,
+        count: Addr,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let place = place(py, location)?;
-        Ok(self.with(py, |device| device.debug_read(region, place, addr, count))?.into_pyarray(py))
+        Ok(self.with(py, |device| device.debug_read(region, place, addr.0, count.0))?.into_pyarray(py))
     }
 
     /// Sets long words of a memory of one unit from long word `addr` on; arguments and errors as `debug_read`.
@@ -263,12 +264,12 @@ impl PyDevice {
         py: Python<'_>,
         region: &str,
         location: Option<&Bound<'_, PyAny>>,
-        addr: u64,
+        addr: Addr,
         words: PyReadonlyArray1<'_, u64>,
     ) -> PyResult<()> {
         let place = place(py, location)?;
         let words: Vec<u64> = words.as_array().iter().copied().collect();
-        self.with(py, |device| device.debug_write(region, place, addr, &words))
+        self.with(py, |device| device.debug_write(region, place, addr.0, &words))
     }
 
     /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.

@@ -1,5 +1,6 @@
 //! `emu2.Machine` and `emu2.Report`.
 
+use crate::convert::{Addr, Unit};
 use crate::program::PyProgram;
 use crate::sink::Dump;
 use crate::spec::PySpec;
@@ -104,22 +105,22 @@ impl PyMachine {
     }
 
     /// Long words of `memory` as uint64: one axis per level of the memory that is not selected, then the addresses.
-    #[pyo3(signature = (memory, *, addr = 0, count = 1, group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    #[pyo3(signature = (memory, *, addr = Addr(0), count = Addr(1), group = None, l2b = None, l1b = None, mab = None, pe = None))]
     fn read<'py>(
         &self,
         py: Python<'py>,
         memory: &str,
-        addr: u64,
-        count: u64,
-        group: Option<u32>,
-        l2b: Option<u32>,
-        l1b: Option<u32>,
-        mab: Option<u32>,
-        pe: Option<u32>,
+        addr: Addr,
+        count: Addr,
+        group: Option<Unit>,
+        l2b: Option<Unit>,
+        l1b: Option<Unit>,
+        mab: Option<Unit>,
+        pe: Option<Unit>,
     ) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
-        let units = [group, l2b, l1b, mab, pe];
+        let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
         let read = self.with(py, |machine| {
-            let region = region(machine, memory, addr, count, units)?;
+            let region = region(machine, memory, addr.0, count.0, units)?;
             Ok((machine.read(&region)?, shape(machine, &region)))
         });
         let (words, shape) = read?;
@@ -127,24 +128,25 @@ impl PyMachine {
     }
 
     /// Writes uint64 `words`, shaped as `read` returns them; or one list of addresses for all selected units.
-    #[pyo3(signature = (memory, words, *, addr = 0, group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    #[pyo3(signature = (memory, words, *, addr = Addr(0), group = None, l2b = None, l1b = None, mab = None, pe = None))]
     fn write(
         &self,
         py: Python<'_>,
         memory: &str,
         words: PyReadonlyArrayDyn<'_, u64>,
-        addr: u64,
-        group: Option<u32>,
-        l2b: Option<u32>,
-        l1b: Option<u32>,
-        mab: Option<u32>,
-        pe: Option<u32>,
+        addr: Addr,
+        group: Option<Unit>,
+        l2b: Option<Unit>,
+        l1b: Option<Unit>,
+        mab: Option<Unit>,
+        pe: Option<Unit>,
     ) -> PyResult<()> {
         let count = words.shape().last().copied().unwrap_or(1) as u64;
-        let (axes, units) = (words.shape().to_vec(), [group, l2b, l1b, mab, pe]);
+        let axes = words.shape().to_vec();
+        let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
         let flat = words.as_array().iter().copied().collect::<Vec<u64>>();
         self.with(py, |machine| {
-            let region = region(machine, memory, addr, count, units)?;
+            let region = region(machine, memory, addr.0, count, units)?;
             let shape = shape(machine, &region);
             if axes.len() > 1 && axes != shape {
                 let message = format!("the array's shape is {axes:?}; the units and addresses are {shape:?}");
