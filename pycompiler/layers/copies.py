@@ -12,14 +12,14 @@ from math import gcd, prod
 
 import numpy as np
 
-from ..graph.digits import Part, parts
+from ..graph.digits import Part, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
-from ..graph.layout import Layout, Level
+from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import IntArray, Target
 from .base import Cut, Layer, Placement, layout_of
 from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Special, Step
-from .free_layout import built, dense, fresh_layout
+from .free_layout import built, dense, fresh_layout, small
 from .moving import Moving
 from .picks import Picked, Selection, concat, expand, pad, pick_slice, split
 from .scratch import vector
@@ -81,22 +81,30 @@ class Copy(Moving):
                 )
                 for axis, found in kept.items()
             }
-        layouts: dict[str, Layout] = {}
+        def laid_out(kept: Mapping[int, list[Part]]) -> dict[str, Layout]:
+            found: dict[str, Layout] = {}
 
-        def lay_out(name: str, whither: Sequence[int | None]) -> None:
-            shape = graph.values[name].shape
-            placed = {
-                axis: _filled(kept.get(where, []), shape[axis], where in blocks)
-                if where is not None and shape[axis] > 1
-                else []
-                for axis, where in enumerate(whither)
-            }
-            layouts[name] = self._made(shape, placed, hint, dtype, target)
+            def lay_out(name: str, whither: Sequence[int | None]) -> None:
+                shape = graph.values[name].shape
+                placed = {
+                    axis: _filled(kept.get(where, []), shape[axis], where in blocks)
+                    if where is not None and shape[axis] > 1
+                    else []
+                    for axis, where in enumerate(whither)
+                }
+                found[name] = self._made(shape, placed, hint, dtype, target)
 
-        for number, name in enumerate(node.outputs):
-            lay_out(name, range(rank))
-            for given, whither in zip(node.inputs, self.pick(node, graph, number)[0], strict=True):
-                lay_out(given, whither)
+            for number, name in enumerate(node.outputs):
+                lay_out(name, range(rank))
+                along = self.pick(node, graph, number)[0]
+                for given, whither in zip(node.inputs, along, strict=True):
+                    lay_out(given, whither)
+            return found
+
+        layouts = laid_out(kept)
+        if not small(layouts.values(), target):
+            # The units that axes which change gave back would hold copies: others take them.
+            layouts = laid_out(_shared_out(kept, blocks, target))
         return layouts
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
@@ -239,6 +247,37 @@ def _renumbered(found: Sequence[Part], size: int) -> list[Part]:
         weight = part.lo * part.size
     if weight < size:
         out.append(Part(weight, -(-size // weight), Level.ADDR, 0))
+    return out
+
+
+def _shared_out(
+    kept: Mapping[int, list[Part]], blocks: Mapping[int, int], target: Target
+) -> dict[int, list[Part]]:
+    """Give the units that no axis uses to axes that stay whole, as far as they divide them."""
+    out = {axis: list(found) for axis, found in kept.items()}
+    used = {
+        (part.level, part.stride * stride, size)
+        for found in kept.values()
+        for part in found
+        for stride, size in primes(part.size)
+    }
+    for level in reversed(UNIT_LEVELS):
+        for stride, size in primes(target.level_range[level.value]):
+            if (level, stride, size) in used:
+                continue
+            takers = [
+                (part.size, axis, part)
+                for axis, found in out.items()
+                if axis not in blocks
+                for part in found
+                if part.level is Level.ADDR and part.size % size == 0
+            ]
+            if takers:
+                _, axis, part = max(takers, key=lambda taker: taker[:2])
+                rest = part.size // size
+                out[axis].remove(part)
+                out[axis] += [Part(part.lo, rest, Level.ADDR, 0)] if rest > 1 else []
+                out[axis].append(Part(part.lo * rest, size, level, stride))
     return out
 
 

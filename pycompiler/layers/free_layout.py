@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from ..errors import GraphError
@@ -19,9 +19,15 @@ def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: 
     ``times`` is how many such values there will be in LM.
     """
     whole = whole_layout(shape, dtype, target)
-    if whole.num_lw(target.cycles) * times * 4 <= target.words("lm0"):
+    if small([whole], target, times):
         return whole
     return whole_layout(shape, dtype, target, padded=True)
+
+
+def small(layouts: Iterable[Layout], target: Target, times: int = 1) -> bool:
+    """Whether ``times`` values of each layout leave most of LM to others."""
+    most = target.words("lm0") // 4
+    return all(layout.num_lw(target.cycles) * times <= most for layout in layouts)
 
 
 def whole_layout(
@@ -78,8 +84,18 @@ def built(
     dtype: MNDtype,
     target: Target,
 ) -> Layout | None:
-    """Return the layout of these parts with the copies of ``like``; None if it is not legal."""
-    copies = _copies(like, dtype, target)
+    """Return the layout of these parts with the copies of ``like``; None if it is not legal.
+
+    There are no copies on the digits that the parts are on.
+    """
+    taken: dict[Level, set[tuple[int, int]]] = {}
+    for part in (part for found in placed.values() for part in found):
+        own = {(part.stride * stride, size) for stride, size in primes(part.size)}
+        taken.setdefault(part.level, set()).update(own)
+    copies = {
+        level: digits - taken.get(level, set())
+        for level, digits in _copies(like, dtype, target).items()
+    }
     if not any(p.level is Level.W for found in placed.values() for p in found):
         copies[Level.W] = frozenset(primes(dtype.words_per_long))
     try:

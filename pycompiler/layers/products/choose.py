@@ -32,15 +32,14 @@ def choose_layouts(
     ``hints`` are the layouts inputs have; what agrees with them need not be brought.
     """
     found = list(candidates(node, graph, target, hints))
+    if not found:
+        # Shares that are too large: other units, or L1Bs that take parts of the contracted axis.
+        found = [
+            (target.cycles * resident.cost(node, _with(graph, one), target), one)
+            for one in _spreads(node, graph, target, hints)
+        ]
     if found:
         return min(found, key=lambda one: one[0])[1]
-    # Shares that are too large: L1Bs take parts of the contracted axis, and add up.
-    roles, kind = roles_of(node, graph), precision_of(node)
-    other = spread_units(roles, kind, target, None, contracted=True)
-    if other.k:
-        contracted = operand_layouts(node, graph, other, target)
-        if fits(node, contracted, target):
-            return contracted
     return _held(node, graph, target, hints)
 
 
@@ -79,7 +78,21 @@ def _held(
 def candidate_layouts(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> Iterator[dict[str, Layout]]:
-    """Yield layouts of all operands that fit LM.
+    """Yield layouts of all operands that fit LM."""
+    yield from _spreads(node, graph, target, hints)
+    if streamed.suits(node, graph, target):
+        kind = precision_of(node)
+        for split in _splits(node, graph, target):
+            if streamed.rows_at_once(streamed.shape_of(node, graph, split, target), kind, target):
+                found = streamed.layouts(node, graph, split, target)
+                if _room(node, found, target):
+                    yield found
+
+
+def _spreads(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield layouts that fit LM in which every MAB holds what it multiplies.
 
     Spreads keep what the first operand has, or what the result is wanted with, or neither; some
     give rows more units, some the contracted axis.
@@ -98,12 +111,6 @@ def candidate_layouts(
             found = operand_layouts(node, graph, spread, target)
             if fits(node, found, target):
                 yield found
-    if streamed.suits(node, graph, target):
-        for split in _splits(node, graph, target):
-            if streamed.rows_at_once(streamed.shape_of(node, graph, split, target), kind, target):
-                found = streamed.layouts(node, graph, split, target)
-                if _room(node, found, target):
-                    yield found
 
 
 def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
