@@ -102,7 +102,9 @@ def _build(
         model = optimise(model)
     files = {MODEL_ONNX: _serialized(model)}
     if checked.out_onnx is not None:
-        write_file(checked.out_onnx, _serialized(lower(model)))
+        write_file(
+            checked.out_onnx, _serialized(lower(model, board.target if board is not None else None))
+        )
     try:
         if board is None:
             function: Function = host_function(model, registry)

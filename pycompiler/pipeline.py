@@ -68,7 +68,7 @@ def compile_onnx(
     passes.
     """
     with report.running("import") as facts:
-        imported = import_onnx(model, target.name)
+        imported = import_onnx(model, target)
         facts["nodes"] = len(imported.graph.nodes)
     overrides = _with_io_layouts(options, imported)
     slicing = _Slicing(target, options, overrides, report)

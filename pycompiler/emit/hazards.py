@@ -13,6 +13,7 @@ from ..machine import WORDS_PER_LONG, Hazard, Target
 from .text import Addresses, base
 
 _ALL = (None, None)
+_NO_END = 1 << 32  # past the end of any memory
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,10 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
                 touched = tuple(word + extra for word in cycles)
                 low, high = min(touched), max(touched) + 1
                 if operand.indirect:
-                    low, high = 0, 1 << 32
+                    low, high = 0, _NO_END
                 into.append(Access(operand.memory, _ALL, low, high, slot, touched))
+            if operand.indirect:
+                reads.append(Access("t", _ALL, 0, _NO_END, slot))
         elif isinstance(operand, BlockOperand):
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words

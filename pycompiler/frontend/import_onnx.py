@@ -15,6 +15,7 @@ from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
+from ..machine import Target
 from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.prepare import static_types
@@ -52,14 +53,14 @@ class ImportedModel:
     registered: dict[str, tuple[str, Array]]
 
 
-def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
-    """Read a model with static shapes for machine ``target``.
+def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
+    """Read a model with static shapes for a machine.
 
     Constant nodes become constants, Identity nodes disappear, nodes nobody needs are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given = registered(model)
-    model, defaults = detach(lower(model))
+    model, defaults = detach(lower(model, target))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}
@@ -99,7 +100,7 @@ def import_onnx(model: onnx.ModelProto, target: str) -> ImportedModel:
     inputs = (*input_keys, *given)
     graph = MNGraph(
         model.graph.name or "main",
-        target,
+        target.name,
         inputs=inputs,
         outputs=outputs,
         constants={name: _digest(array) for name, array in constants.items()},

@@ -34,11 +34,13 @@ class Placement:
     """LM banks for the distinct inputs in order, and for the outputs.
 
     ``inplace`` is the index among the node's inputs whose long words output 0 may take over.
+    ``mirrors``: both banks may change places.
     """
 
     inputs: tuple[Location, ...]
     outputs: tuple[Location, ...]
     inplace: int | None = None
+    mirrors: bool = True
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import IntArray, Target
 from .base import Cut, Layer, Placement, layout_of
 from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Special, Step
-from .free_layout import built, dense, fresh_layout, small
+from .free_layout import built, closed, dense, fresh_layout, small
 from .moving import Moving
 from .picks import Picked, Selection, concat, expand, pad, pick_slice, split
 from .scratch import vector
@@ -76,11 +76,12 @@ class Copy(Moving):
         if packed != dtype.words_per_long:
             sizes = graph.values[node.outputs[0]].shape
             kept = {
-                axis: _renumbered(
+                axis: closed(
                     [p for p in found if p.level is not Level.W], blocks.get(axis, sizes[axis])
                 )
                 for axis, found in kept.items()
             }
+
         def laid_out(kept: Mapping[int, list[Part]]) -> dict[str, Layout]:
             found: dict[str, Layout] = {}
 
@@ -234,20 +235,6 @@ def _bits(value: object, dtype: MNDtype) -> int:
     if dtype is MNDtype.FLOAT:
         return int.from_bytes(struct.pack(">f", float(str(value))), "big")
     return int(str(value)) & 0xFFFFFFFF
-
-
-def _renumbered(found: Sequence[Part], size: int) -> list[Part]:
-    """Close the gaps that digits left which were taken out: what is missing goes to Addr."""
-    out: list[Part] = []
-    weight = 1
-    for part in sorted(found):
-        if part.lo != weight:
-            out.append(Part(weight, part.lo // weight, Level.ADDR, 0))
-        out.append(part)
-        weight = part.lo * part.size
-    if weight < size:
-        out.append(Part(weight, -(-size // weight), Level.ADDR, 0))
-    return out
 
 
 def _shared_out(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from ..errors import GraphError
@@ -118,4 +118,18 @@ def dense(placed: Mapping[int, list[Part]]) -> dict[int, list[Part]]:
                 part = Part(part.lo, part.size, Level.ADDR, stride)
                 stride *= part.size
             out[axis].append(part)
+    return out
+
+
+def closed(found: Sequence[Part], size: int) -> list[Part]:
+    """Close the gaps that parts left which were taken out: what is missing goes to Addr."""
+    out: list[Part] = []
+    weight = 1
+    for part in sorted(found):
+        if part.lo != weight:
+            out.append(Part(weight, part.lo // weight, Level.ADDR, 0))
+        out.append(part)
+        weight = part.lo * part.size
+    if weight < size:
+        out.append(Part(weight, -(-size // weight), Level.ADDR, 0))
     return out

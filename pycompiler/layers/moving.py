@@ -9,7 +9,8 @@ from ..graph.graph import MNGraph, MNNode
 from ..tolerance import MOVE
 from .base import Frame, Layer
 
-_MOVED = frozenset(
+#: Device dtypes that may be moved about.
+MOVED = frozenset(
     {MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.HALF, MNDtype.UINT}
 )
 
@@ -17,7 +18,7 @@ _MOVED = frozenset(
 class Moving(Layer):
     """An operator whose result has elements of its inputs, unchanged."""
 
-    dtypes = _MOVED
+    dtypes = MOVED
     error = MOVE
     anchored = True
 

@@ -7,12 +7,23 @@ from collections.abc import Iterator
 from ..graph.graph import MNGraph, Stage
 from ..graph.verify import Rule
 from ..machine import Target
-from . import copies, elementwise, local_copy, matmul, reduce, slices, transfer, view
+from . import copies, elementwise, gather, local_copy, matmul, reduce, slices, transfer, view
 from .base import Layer
 from .switch import layer as switch
 
 #: Operator name to layer. An operator family adds its table here.
-_FAMILIES = (elementwise, matmul, reduce, view, copies, local_copy, transfer, slices, switch)
+_FAMILIES = (
+    elementwise,
+    matmul,
+    reduce,
+    view,
+    copies,
+    gather,
+    local_copy,
+    transfer,
+    slices,
+    switch,
+)
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import onnx
 
+from ..machine import Target
 from .composites import decompose
 from .fold import fold_constants
 from .prepare import prepare, static_types
 from .registered import attach, detach
 
 
-def lower(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model that the graph is made of; ``model`` is unchanged. P0103, P0108, P0109."""
+def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
+    """Return the model that the graph is made of; ``model`` is unchanged. P0103, P0108, P0109.
+
+    ``target`` None stands for the host.
+    """
+    # Half of the memory leaves room for the other axes of a table.
+    rows = target.words("lm0") // 2 if target is not None else 0
     plain, registered = detach(model)
     plain = prepare(plain)
-    plain = prepare(decompose(plain, static_types(plain)))
+    plain = prepare(decompose(plain, static_types(plain), rows))
     return attach(fold_constants(plain, static_types(plain)), registered)

@@ -177,8 +177,10 @@ class _Walk:
         self._forget(index)
 
     def _placement(self, node: MNNode, inputs: Sequence[str]) -> Placement:
-        """Return the layer's placement or its mirror image: the one that moves less."""
+        """Return the layer's placement, or its mirror image if that moves less and may be."""
         wanted = LAYERS[node.op].place(node, self.graph)
+        if not wanted.mirrors:
+            return wanted
         mirrored = Placement(
             tuple(_OTHER[bank] for bank in wanted.inputs),
             tuple(_OTHER[bank] for bank in wanted.outputs),

@@ -15,6 +15,7 @@ import torch
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.export import export
 from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.machine import load_target
 from pycompiler.pfvm.names import keys, set_keys
 from pycompiler.pfvm.session import HostSession
 
@@ -100,7 +101,7 @@ def test_lines_of_the_model_are_recorded() -> None:
         h = d["x"] + 1.0
         return {"out": torch.sin(h)}
 
-    graph = import_onnx(export(function, {"x": torch.rand(3)}), "mini").graph
+    graph = import_onnx(export(function, {"x": torch.rand(3)}), load_target("mini")).graph
     line = function.__code__.co_firstlineno
     assert [node.source for node in graph.nodes] == [f"{HERE}:{line + 1}", f"{HERE}:{line + 2}"]
 
@@ -261,7 +262,7 @@ def test_import_follows_aliases_and_constants() -> None:
             unused = Neg(b)
         }"""
     )
-    imported = import_onnx(model, "mini")
+    imported = import_onnx(model, load_target("mini"))
     assert [node.op for node in imported.graph.nodes] == ["Add"]
     assert imported.graph.nodes[0].inputs == ("a", "k")
     assert imported.graph.outputs == (("b", "b"), ("c", "k"), ("d", "a"))
@@ -280,7 +281,7 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
         <domain: "own", opset_import: ["": 18]>
         twice (x) => (y) { y = Add(x, x) }"""
     )
-    graph = import_onnx(model, "mini").graph
+    graph = import_onnx(model, load_target("mini")).graph
     assert [node.op for node in graph.nodes] == ["Add", "If"]
     assert graph.nodes[1].inputs == ("t", graph.nodes[0].outputs[0], "a")
 
@@ -300,5 +301,5 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
 def test_bad_models(text: str, code: str) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
     with pytest.raises(PycompilerError) as caught:
-        import_onnx(model, "mini")
+        import_onnx(model, load_target("mini"))
     assert caught.value.code == code

@@ -32,7 +32,7 @@ from pycompiler.scheduler.address import Block, pack, plan_addresses
 
 def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNGraph:
     outputs = [name for _, _, name in nodes]
-    graph = import_onnx(model_of(nodes, inputs, outputs), target.name).graph
+    graph = import_onnx(model_of(nodes, inputs, outputs), target).graph
     graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype="float")
     return plan_layouts(plan_locations(graph), target)
 
@@ -173,12 +173,12 @@ def test_host_and_device_alternate_as_seldom_as_possible() -> None:
 
 def test_reasons_name_operator_or_dtype() -> None:
     model = model_of([("Add", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.DOUBLE)
-    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
     assert graph.nodes[0].reason == (
         "Add does not compute (Double, Double) -> Double on the device"
     )
     model = model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"])
-    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
     assert graph.nodes[0].reason == "no layer for Sin"
 
 
@@ -188,7 +188,7 @@ def test_attributes_no_layer_knows_go_to_the_host() -> None:
             c = Add <axis = 0, broadcast = 1> (a, b)
         }"""
     )
-    graph = plan_sides(import_onnx(model, "mini").graph, strict=False)
+    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
     assert dict(graph.nodes[0].attributes) == {"axis": 0, "broadcast": 1}
     assert graph.nodes[0].reason == "Add has no attribute `axis` on the device"
 

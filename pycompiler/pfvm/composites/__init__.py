@@ -35,11 +35,14 @@ COMPOSITES: dict[str, Callable[[Writer], bool]] = {
 }
 
 #: Rules for which the first input need be no float.
-_ANY = frozenset({"Gather", "OneHot"})
+_ANY = frozenset({"Gather", "GatherND", "OneHot"})
 
 
-def decompose(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
-    """Return ``model`` with what the table names written out; ``types`` are those of its values."""
+def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -> onnx.ModelProto:
+    """Return ``model`` with what the table names written out; ``types`` are those of its values.
+
+    ``rows`` is the length of the longest table that is picked from by address.
+    """
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     if opset < 18:  # before, axes of reductions were attributes
         return model
@@ -52,7 +55,7 @@ def decompose(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.Mode
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data)
+        written = _write(node, types, taken, data, rows)
         if written is None:
             nodes.append(node)
         else:
@@ -71,12 +74,13 @@ def _write(
     types: dict[str, TensorType],
     taken: set[str],
     data: dict[str, onnx.TensorProto],
+    rows: int,
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None or (types[node.input[0]].elem not in FLOATS and node.op_type not in _ANY):
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read)
+    write = Writer(node, types, taken, read, rows)
     if node.op_type == "ReduceMean" and len(node.input) > 1 and node.input[1]:
         if node.input[1] not in data:
             return None

@@ -1,4 +1,4 @@
-"""Picking by index: every place of the axis is compared with it."""
+"""Picking by index: as Gather, or every place of the axis is compared with the index."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ...graph.graph import TensorType
 from .writer import FLOATS, Writer, axis_of
 
 
@@ -20,9 +21,7 @@ def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: i
     dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size, dtype=dtype).reshape(wide), "places")
-    zero = write.constant(np.zeros((), dtype=dtype), "zero")
-    whole = write.constant(np.asarray(size, dtype=dtype), "size")
-    index = write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
+    index = _from_the_front(write, index, elem, size)
     chosen = write.op("Where", write.op("Equal", index, places), table, write.number(0.0))
     return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
 
@@ -33,7 +32,7 @@ def unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
 
 
 def gather(write: Writer) -> bool:
-    """Write a slice for one constant index, else a sum of what is picked."""
+    """Write a slice for one constant index; else count from the front, or compare places."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
     name = write.node.input[1]
@@ -49,10 +48,7 @@ def gather(write: Writer) -> bool:
         else:
             write.op("Squeeze", part, write.ints([axis]), result=write.node.output[0])
         return True
-    if table.elem not in FLOATS:
-        return False
-    _gathered(write, name, len(index.shape), axis)
-    return True
+    return _gathered(write, name, index, axis)
 
 
 def gather_nd(write: Writer) -> bool:
@@ -62,13 +58,22 @@ def gather_nd(write: Writer) -> bool:
         return False
     inner = len(index.shape) - 1
     numbers = write.op("Squeeze", write.node.input[1], write.ints([inner]))
-    _gathered(write, numbers, inner, 0)
-    return True
+    return _gathered(write, numbers, TensorType(index.elem, index.shape[:-1]), 0)
 
 
-def _gathered(write: Writer, index: str, inner: int, axis: int) -> None:
-    """Append the result: what ``index``, with ``inner`` axes, picks from ``axis`` of the table."""
-    shape = write.type(0).shape
+def _gathered(write: Writer, index: str, type: TensorType, axis: int) -> bool:
+    """Append the result: what ``index``, of ``type``, picks from ``axis`` of the table.
+
+    Long tables are compared with; false if that cannot be.
+    """
+    shape, inner = write.type(0).shape, len(type.shape)
+    if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
+        places = _from_the_front(write, index, type.elem, shape[axis])
+        table, result = write.node.input[0], write.node.output[0]
+        write.op("Gather", table, places, result=result, axis=axis)
+        return True
+    if write.type(0).elem not in FLOATS:
+        return False
     rank = len(shape) + inner
     after = len(shape) - axis - 1
     # Axes: those before, the index's, the one it picks from, those behind.
@@ -77,6 +82,18 @@ def _gathered(write: Writer, index: str, inner: int, axis: int) -> None:
     wide_index = unsqueezed(write, index, places)
     found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
     write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def _from_the_front(write: Writer, index: str, elem: str, size: int) -> str:
+    """Append ``size`` to the indices that count from the end."""
+    dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
+    given = write.data.get(index)
+    if given is not None:
+        return write.constant(np.where(given < 0, given + size, given).astype(dtype), "index")
+    zero = write.constant(np.zeros((), dtype=dtype), "zero")
+    whole = write.constant(np.asarray(size, dtype=dtype), "size")
+    return write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
 
 
 def gather_elements(write: Writer) -> bool:
@@ -106,9 +123,7 @@ def one_hot(write: Writer) -> bool:
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size).reshape(wide).astype(index.elem), "places")
     own = write.node.input[0]
-    zero = write.constant(np.zeros((), dtype=index.elem), "zero")
-    whole = write.constant(np.asarray(size, dtype=index.elem), "size")
-    own = write.op("Where", write.op("Less", own, zero), write.op("Add", own, whole), own)
+    own = _from_the_front(write, own, index.elem, size)
     same = write.op("Equal", unsqueezed(write, own, [axis]), places)
     off, on = (write.constant(v, "value") for v in values.reshape(-1))
     write.op("Where", same, on, off, result=write.node.output[0])

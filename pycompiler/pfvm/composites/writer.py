@@ -27,6 +27,8 @@ class Writer:
     taken: set[str]
     #: inputs that are constants
     data: dict[str, Array]
+    #: the longest table that is picked from by address
+    rows: int = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 

@@ -1,0 +1,257 @@
+"""Gather: rows of a table that every PE picks by address.
+
+The axis that is picked from lies in Addr, one long word after the other, so that an index is an
+address: it goes to the T register, which a PE adds to every address it reads from LM0. The axes of
+the index and the other axes of the table may lie on any unit; the table is copied over the units of
+the first, the index over those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from ..graph.digits import Part, parts
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ..machine import WORDS_PER_LONG, Target
+from ..tolerance import MOVE
+from .base import Cut, Frame, Layer, Placement, layout_of, misfits, operand_addresses
+from .fragment import Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
+from .free_layout import built, closed, dense, small, whole_layout
+from .moving import MOVED
+from .scratch import Scratch, vector
+
+_INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
+#: A layout of copies on all units.
+_EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
+
+_T = TypeVar("_T")
+_LAST, _ONE = 0, 1  # registers: the last index, and the shift that makes words of long words
+
+
+class Gather(Layer):
+    """``result[.., i.., ..] = table[.., index[i..], ..]``; an index past the end picks the last."""
+
+    op = "Gather"
+    dtypes = MOVED
+    attributes = frozenset({"axis"})
+    error = MOVE
+    anchored = True
+    apart = True
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Why the node cannot run on the device."""
+        if node.inputs[0] == node.inputs[1]:
+            return f"{self.op} from the index itself"
+        if dtypes[1] not in _INDICES:
+            return f"{self.op} by indices of {dtypes[1].value}"
+        return super().unsupported(node, graph, (dtypes[0], dtypes[2]))
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Tie no axes: the operands have layouts of their own."""
+        return Frame((), ())
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Spread the result, the table's axes first; the others follow."""
+        result = node.outputs[0]
+        if result in hints:
+            found = self._around(node, graph, target, hints[result])
+            if found is not None and small(found.values(), target):
+                return found
+        ways = []
+        for padded in (False, True):
+            spread = self._spread(node, graph, target, padded=padded)
+            found = self._around(node, graph, target, spread)
+            if found is None:
+                continue
+            if small(found.values(), target):
+                return found
+            ways.append(found)
+        return min(ways, key=lambda one: sum(x.num_lw(target.cycles) for x in one.values()))
+
+    def _spread(self, node: MNNode, graph: MNGraph, target: Target, *, padded: bool) -> Layout:
+        """Return a layout of the result in which the axes of the table get units first."""
+        out = graph.values[node.outputs[0]]
+        _, index = _axes(node, graph)
+        # Units are given out from the last axis on.
+        order = sorted(range(len(out.shape)), key=lambda axis: axis not in index)
+        shape = tuple(out.shape[axis] for axis in order)
+        found = parts(whole_layout(shape, out.dtype, target, padded=padded), shape)
+        placed = {axis: found[place] for place, axis in enumerate(order)}
+        like = whole_layout(shape, out.dtype, target, padded=padded)
+        made = built(out.shape, dense(placed), like, out.dtype, target)
+        assert made is not None
+        return made
+
+    def _around(
+        self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout
+    ) -> dict[str, Layout] | None:
+        """Return the layouts that go with one of the result, without words on index axes."""
+        table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+        table_axes, index_axes = _axes(node, graph)
+        placed = dict(enumerate(parts(wanted, out.shape)))
+        if any(p.level is Level.W for axis in index_axes for p in placed[axis]):
+            placed = {
+                axis: closed([p for p in found if p.level is not Level.W], out.shape[axis])
+                for axis, found in placed.items()
+            }
+        own = {place: placed[axis] for place, axis in enumerate(index_axes)}
+        rows = {
+            place: [] if axis is None else placed[axis] for place, axis in enumerate(table_axes)
+        }
+        made = {
+            node.outputs[0]: built(out.shape, dense(placed), wanted, out.dtype, target),
+            node.inputs[1]: built(index.shape, dense(own), _EVERYWHERE, index.dtype, target),
+            node.inputs[0]: built(
+                table.shape, self._rows(node, graph, rows), _EVERYWHERE, table.dtype, target
+            ),
+        }
+        if any(layout is None for layout in made.values()):
+            return None
+        return {name: layout for name, layout in made.items() if layout is not None}
+
+    def _rows(
+        self, node: MNNode, graph: MNGraph, placed: Mapping[int, list[Part]]
+    ) -> dict[int, list[Part]]:
+        """Return the table's parts: what is picked from first, then the others."""
+        axis, size = _picked(node, graph)
+        out = {}
+        for place, found in dense(placed).items():
+            out[place] = [
+                Part(p.lo, p.size, p.level, p.stride * size if p.level is Level.ADDR else p.stride)
+                for p in found
+            ]
+        out[axis] = [Part(1, size, Level.ADDR, 1)] if size > 1 else []
+        return out
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield all axes but the one that is picked from."""
+        table, index = _axes(node, graph)
+        out = node.outputs[0]
+        for name, along in ((node.inputs[0], table), (node.inputs[1], index)):
+            for place, axis in enumerate(along):
+                if axis is not None and graph.values[out].shape[axis] > 1:
+                    yield Cut(((name, place), (out, axis)))
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Keep the table where T reaches it."""
+        return Placement((Location.LM0, Location.LM1), (Location.LM1,), mirrors=False)
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield operands elsewhere, an axis that is no run of addresses, units that differ."""
+        table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+        places = (table.location, index.location, out.location)
+        if places != (Location.LM0, Location.LM1, Location.LM1):
+            yield "a table outside of LM0, or others outside of LM1"
+        axis, size = _picked(node, graph)
+        found = parts(layout_of(table), table.shape)[axis]
+        if found != ([Part(1, size, Level.ADDR, 1)] if size > 1 else []):
+            yield f"axis {axis} of `{table.name}` that is not one run of long words"
+        frame = layout_of(out)
+        for value, along in zip((table, index), _axes(node, graph), strict=True):
+            problem = misfits(frame, layout_of(value), along, target)
+            if problem is not None:
+                yield f"`{value.name}`: {problem}"
+        _, own = _axes(node, graph)
+        units = [sub for axis in own if axis is not None for sub in frame.axes[axis]]
+        if any(sub.level is Level.W for sub in units):
+            yield f"`{out.name}`: an axis of the index on words"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps."""
+        return len(self.emit(node, graph, target).lines)
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code: for each vector of indices T, then a vector of each long word."""
+        table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+        cycles = target.cycles
+        _, size = _picked(node, graph)
+        constants = Scratch("grf1")
+        lines = [
+            _step("imm", (Literal(bits),), vector(constants, (at,) * cycles))
+            for at, bits in ((_LAST, size - 1), (_ONE, (WORDS_PER_LONG - 1).bit_length()))
+        ]
+        width = target.words("t") // cycles
+        register = PeOperand("t", tuple(width * cycle for cycle in range(cycles)))
+        nowhere, before = Special("nowrite"), Special("aluf")
+        for asked, words in _work(node, graph, target):
+            last, one = (vector(constants, (at,) * cycles) for at in (_LAST, _ONE))
+            lines.append(_step("uimin", (vector(index, asked), last), nowhere))
+            lines.append(_step("ilsl", (before, one), register))
+            for goal, source in words:
+                here = vector(table, source)
+                picked = PeOperand(here.memory, here.offsets, here.value, indirect=True)
+                lines.append(_step("lpassa", (picked,), vector(out, goal)))
+        return Fragment(tuple(lines))
+
+
+#: A vector of long words of the index; vectors of the result with where they are in a row.
+_Vectors = tuple[tuple[int, ...], list[tuple[tuple[int, ...], tuple[int, ...]]]]
+
+
+def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
+    """Yield what is done with one content of T: several indices, or several words of one."""
+    table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+    frame, cycles, words = layout_of(out), target.cycles, out.num_lw or 0
+    sources, asked = (
+        operand_addresses(frame, layout_of(value), along, words, value.num_lw or 0).tolist()
+        for value, along in zip((table, index), _axes(node, graph), strict=True)
+    )
+    by_index: dict[int, list[tuple[int, int]]] = {}
+    for goal in range(words):
+        by_index.setdefault(asked[goal], []).append((goal, sources[goal]))
+    places = sorted(by_index)
+    each = max(len(found) for found in by_index.values())
+    if -(-len(places) // cycles) * (each + 3) <= len(places) * (-(-each // cycles) + 3):
+        for start in range(0, len(places), cycles):
+            now = _whole(places[start : start + cycles], cycles)
+            # Words that fill the last vector may make one longer than the others.
+            rows = [_whole(by_index[place], each) for place in now]
+            yield (
+                tuple(now),
+                [
+                    (tuple(row[at][0] for row in rows), tuple(row[at][1] for row in rows))
+                    for at in range(each)
+                ],
+            )
+        return
+    for place in places:
+        found = by_index[place]
+        starts = range(0, len(found), cycles)
+        vectors = [_whole(found[at : at + cycles], cycles) for at in starts]
+        pairs = [(tuple(g for g, _ in part), tuple(s for _, s in part)) for part in vectors]
+        yield (place,) * cycles, pairs
+
+
+def _whole(part: Sequence[_T], count: int) -> list[_T]:
+    return [*part, *[part[-1]] * (count - len(part))]
+
+
+def _picked(node: MNNode, graph: MNGraph) -> tuple[int, int]:
+    """Return the axis of the table that is picked from, and its size."""
+    shape = graph.values[node.inputs[0]].shape
+    axis = int(str(dict(node.attributes).get("axis", 0))) % len(shape)
+    return axis, shape[axis]
+
+
+def _axes(node: MNNode, graph: MNGraph) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    """Return the axis of the result for every axis of the table and of the index."""
+    axis, _ = _picked(node, graph)
+    inner = len(graph.values[node.inputs[1]].shape)
+    rank = len(graph.values[node.inputs[0]].shape)
+    table = tuple(
+        None if place == axis else place if place < axis else place + inner - 1
+        for place in range(rank)
+    )
+    return table, tuple(range(axis, axis + inner))
+
+
+def _step(mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
+    return Step((Instruction("alu", mnemonic, sources, (goal,)),))
+
+
+LAYERS: tuple[Layer, ...] = (Gather(),)
