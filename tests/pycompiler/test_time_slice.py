@@ -158,6 +158,29 @@ def test_reductions_over_everything(op: str, request: pytest.FixtureRequest) -> 
     assert joins == {{"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}[op]}
 
 
+def test_a_last_slice_of_one_element() -> None:
+    """Its values have the layouts of whole slices; operands that are repeated have no digits."""
+    shapes = {"x": (4, 9), "column": (4, 1), "row": (9,), "one": (1, 1)}
+    nodes: list[Node] = [
+        ("Mul", ["x", "column"], "a"),
+        ("Add", ["row", "a"], "b"),
+        ("Max", ["b", "one"], "c"),
+        ("ReduceSum", ["c", "axes"], "d"),
+        ("Add", ["d", "one"], "y"),
+    ]
+
+    def want(v: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        most = torch.maximum(v["x"] * v["column"] + v["row"], v["one"])
+        return most.sum(1, keepdim=True) + v["one"]
+
+    error = sum_bound(9, shapes["x"], shapes["column"], seed=23)
+    model = model_of(nodes, shapes, ["y"], {"axes": np.array([1])})
+    for options in ({}, {"scheduler": "always_from_dram"}):
+        cut = {"x": {"time_slice": "1:5"}}
+        result, _ = check(model, shapes, want, 23, error, overrides=cut, **options)
+        assert slices_of(result.graph) == 5
+
+
 # -- products --------------------------------------------------------------------------------
 
 
