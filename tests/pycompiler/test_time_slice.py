@@ -181,6 +181,27 @@ def test_a_last_slice_of_one_element() -> None:
         assert slices_of(result.graph) == 5
 
 
+def test_slices_that_fewer_units_share() -> None:
+    """Half of a table's 4 * 625 rows lie on half the units, so that a slice needs as much."""
+    shapes = {"table": (2500, 16), "index": (8,)}
+    types = {"table": onnx.TensorProto.FLOAT, "index": onnx.TensorProto.INT64}
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gather", ["table", "index"], ["y"], name="gather")],
+        "g",
+        [info(name, types[name], shape) for name, shape in shapes.items()],
+        [info("y", onnx.TensorProto.FLOAT, (8, 16))],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    assert slices_of(result.graph) > 2
+    inputs = random_inputs(shapes, 29)
+    inputs["index"] = np.array([0, 2499, 1250, 1249, 7, 7, -1, 1999])
+    assert np.array_equal(run(result, inputs)["y"], inputs["table"][inputs["index"]])
+
+
 # -- products --------------------------------------------------------------------------------
 
 
