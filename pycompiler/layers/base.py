@@ -152,11 +152,11 @@ def misfits(
     Along shared axes the digits must be the same but for Addr strides; where the operand is
     repeated it must be copied on the digits of the frame.
     """
-    shared = {axis: index for index, axis in enumerate(axes) if axis is not None}
+    shared = _shared(operand, axes)
     for number, subs in enumerate(frame.axes):
         wanted = digits(subs)
         if number in shared:
-            have = digits(operand.axes[shared[number]])
+            have = shared[number]
             same = len(have) == len(wanted) and all(
                 (a.size, a.level) == (b.size, b.level)
                 and (a.stride == b.stride or a.level is Level.ADDR)
@@ -169,6 +169,16 @@ def misfits(
                 if sub.level is not Level.ADDR and not _copied(operand, sub, target):
                     return f"axis {number}: not copied on {sub}"
     return None
+
+
+def _shared(operand: Layout, axes: Sequence[int | None]) -> dict[int, tuple[SubAxis, ...]]:
+    """Return the operand's digits by axis of the frame, where it has some.
+
+    An axis of one element without digits is repeated: in the last time slice, of one element, the
+    frame may have digits there, all padding but the first.
+    """
+    found = zip(axes, map(digits, operand.axes), strict=True)
+    return {axis: own for axis, own in found if axis is not None and own}
 
 
 def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
@@ -190,10 +200,10 @@ def operand_addresses(
     ``num_lw`` and ``operand_lw`` are the sizes of the shares. Words past the frame's digits,
     there to fill the last vector, continue the pattern while the operand has words.
     """
-    shared = {axis: index for index, axis in enumerate(axes) if axis is not None}
+    shared = _shared(operand, axes)
     at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     for number, subs in enumerate(frame.axes):
-        own = digits(operand.axes[shared[number]]) if number in shared else None
+        own = shared.get(number)
         for index, sub in enumerate(digits(subs)):
             if sub.level is not Level.ADDR:
                 continue

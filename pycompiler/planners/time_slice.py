@@ -28,6 +28,7 @@ from .tiles import best_tiles
 
 _ROUNDS = 60  # of cutting finer
 _WASTE = 8  # slices may add one part in so many to an axis as padding
+_TRIES = 4  # of cutting what has brought nothing again, each time twice as fine
 _CHUNKS = 4  # transfers of fewer parts are not worth slices
 
 #: Sets layouts and locations of a graph.
@@ -75,6 +76,8 @@ class _Cutting:
         self.fixed: set[Axis] = set()
         #: Classes whose cut has brought nothing.
         self.useless: set[Axis] = set()
+        #: How much finer than necessary to cut.
+        self.haste = 1
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
             for number, one in self.axes.of_value(name):
@@ -103,6 +106,14 @@ class _Cutting:
         if not finer:
             return self._laid_out()
         found = self._refined(self._started(), excess)
+        while self.useless and self.haste < 1 << _TRIES:
+            if not any(excess(found, self.target, self.share)):
+                break
+            # Slices of a size that fewer units divide keep their share: another size may not.
+            self.haste *= 2
+            self.useless.clear()
+            found = self._refined(found, excess)
+        self.haste = 1
         return self._refined(found, crowded) if found.sizes else found
 
     def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
@@ -285,7 +296,7 @@ class _Cutting:
         if best is None:
             return ()
         # Another cut will have to do the rest if this one cannot do it all.
-        size = self._finer(best[1], factor) or self._finer(best[1], 1.0)
+        size = self._finer(best[1], factor * self.haste) or self._finer(best[1], 1.0)
         assert size is not None
         return ((best[1], size),)
 

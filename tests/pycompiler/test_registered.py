@@ -117,6 +117,39 @@ def test_layouts_of_a_registered_value_are_written_together(tmp_path: Path) -> N
     assert "8:3" not in texts[0]
 
 
+@pytest.mark.parametrize(
+    ("machine", "size", "whole"),
+    [("mini", 27, True), ("mini", 27, False), ("mncore2", 65, False)],
+)
+def test_a_registered_embedding(tmp_path: Path, machine: str, size: int, whole: bool) -> None:
+    """A bigram model whose table may change: registered as a module, or as one parameter."""
+    torch.manual_seed(3)
+    table, shared = nn.Embedding(size, size).eval(), context(f"emu2:{machine}")
+    if whole:
+        shared.registry.register("net", table)
+    else:
+        set_tensor_name(table.weight, "weight")
+        shared.register_param(table.weight)
+
+    def forward(d: Tensors) -> Tensors:
+        logits = table(d["x"])
+        loss = nn.functional.cross_entropy(logits.view(-1, size), d["y"].view(-1))
+        return {"logits": logits, "loss": loss}
+
+    sample = {name: torch.zeros(2, 4, dtype=torch.int64) for name in "xy"}
+    compiled = shared.compile(forward, sample, tmp_path / "out", options={"strict": True})
+    for seed in (0, 7):
+        torch.manual_seed(seed)
+        value = torch.randn(size, size)
+        shared.get_registered_value_proxy(table.weight).load_from(value)
+        given = {name: torch.randint(0, size, (2, 4)) for name in "xy"}
+        found = compiled(given)
+        logits = value[given["x"]]
+        assert torch.equal(found["logits"].cpu(), logits)
+        wanted = nn.functional.cross_entropy(logits.view(-1, size), given["y"].view(-1))
+        close(found["loss"], wanted)
+
+
 def test_names() -> None:
     model = nn.Sequential(linear(1), nn.BatchNorm1d(5))
     assert get_tensor_name(model[0].weight) is None

@@ -158,6 +158,50 @@ def test_reductions_over_everything(op: str, request: pytest.FixtureRequest) -> 
     assert joins == {{"ReduceSum": "Add", "ReduceMax": "Max", "ReduceMin": "Min"}[op]}
 
 
+def test_a_last_slice_of_one_element() -> None:
+    """Its values have the layouts of whole slices; operands that are repeated have no digits."""
+    shapes = {"x": (4, 9), "column": (4, 1), "row": (9,), "one": (1, 1)}
+    nodes: list[Node] = [
+        ("Mul", ["x", "column"], "a"),
+        ("Add", ["row", "a"], "b"),
+        ("Max", ["b", "one"], "c"),
+        ("ReduceSum", ["c", "axes"], "d"),
+        ("Add", ["d", "one"], "y"),
+    ]
+
+    def want(v: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        most = torch.maximum(v["x"] * v["column"] + v["row"], v["one"])
+        return most.sum(1, keepdim=True) + v["one"]
+
+    error = sum_bound(9, shapes["x"], shapes["column"], seed=23)
+    model = model_of(nodes, shapes, ["y"], {"axes": np.array([1])})
+    for options in ({}, {"scheduler": "always_from_dram"}):
+        cut = {"x": {"time_slice": "1:5"}}
+        result, _ = check(model, shapes, want, 23, error, overrides=cut, **options)
+        assert slices_of(result.graph) == 5
+
+
+def test_slices_that_fewer_units_share() -> None:
+    """Half of a table's 4 * 625 rows lie on half the units, so that a slice needs as much."""
+    shapes = {"table": (2500, 16), "index": (8,)}
+    types = {"table": onnx.TensorProto.FLOAT, "index": onnx.TensorProto.INT64}
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gather", ["table", "index"], ["y"], name="gather")],
+        "g",
+        [info(name, types[name], shape) for name, shape in shapes.items()],
+        [info("y", onnx.TensorProto.FLOAT, (8, 16))],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    assert slices_of(result.graph) > 2
+    inputs = random_inputs(shapes, 29)
+    inputs["index"] = np.array([0, 2499, 1250, 1249, 7, 7, -1, 1999])
+    assert np.array_equal(run(result, inputs)["y"], inputs["table"][inputs["index"]])
+
+
 # -- products --------------------------------------------------------------------------------
 
 
