@@ -17,13 +17,14 @@ import onnx
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
+from .emit.sharing import Fragments
 from .errors import PycompilerError, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.base import layout_of
-from .layers.registry import LAYERS, RULES
+from .layers.registry import RULES
 from .layers.transfer_plan import dram_words
 from .machine import Target
 from .options import Options
@@ -231,11 +232,12 @@ def _without_collection() -> Iterator[None]:
 def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
     """Return the program of one device segment."""
     addresses = {n: v.addr for n, v in graph.values.items() if v.addr is not None}
+    made = Fragments(target)
     fragments = []
     for node in nodes:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
-        fragments.append((node.name, comment, LAYERS[node.op].emit(node, graph, target)))
+        fragments.append((node.name, comment, made.of(node, graph)))
     return concatenate(fragments, addresses, target)
 
 

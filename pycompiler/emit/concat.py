@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..layers.fragment import Fragment, Instruction, Line, Move, Step
+from ..layers.fragment import Fragment, Move
 from ..machine import Target
-from .hazards import Accesses, Tracker, accesses
-from .schedule import schedule
-from .text import Addresses, dram_operand, instruction_text, move_text
-
-_NOTHING = Accesses((), ())
+from .hazards import Accesses, Tracker
+from .ready import Ready, Shelf
+from .text import Addresses, dram_operand, move_text
 
 
 @dataclass(frozen=True)
@@ -68,47 +65,30 @@ class _Writer:
     tracker: Tracker
     lines: list[str] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
-    busy: Counter[str] = field(default_factory=Counter)
-    #: by identity; the instruction is kept so that no other takes its place
-    texts: dict[int, tuple[Instruction, str]] = field(default_factory=dict)
 
     def nops(self, count: int) -> None:
         if count > 0:
             self.lines.append("nop" if count == 1 else f"nop/{count}")
-            for _ in range(count):
-                self.tracker.issue_step(None, _NOTHING)
 
     def wait(self, tag: int) -> None:
         self.lines.append(f"nop; wait i{tag:02x}")
-        self.tracker.issue_step(None, _NOTHING)
+        self.tracker.nops(1)
         self.tracker.waited(tag)
 
-    def line(self, line: Line, touched: Accesses) -> None:
-        tags = self.tracker.tags_before(touched)
+    def line(self, ready: Ready) -> None:
+        touched, line = ready.touched, ready.line
+        tags = self.tracker.tags_before(touched) if ready.shared else []
         if isinstance(line, Move):
             self._move(line, touched, tags)
-        else:
-            self._step(line, touched, tags)
-
-    def _step(self, step: Step, touched: Accesses, tags: list[int]) -> None:
+            return
         for tag in tags[:-1]:
             self.wait(tag)
-        self.nops(self.tracker.distance(touched))
-        self.busy.update(instruction.slot for instruction in step.instructions)
-        texts = [self._text(i) for i in step.instructions]
+        self.nops(self.tracker.issue(touched))
+        text = ready.text
         for tag in tags[-1:]:
-            texts.append(f"wait i{tag:02x}")
+            text += f"; wait i{tag:02x}"
             self.tracker.waited(tag)
-        self.lines.append("; ".join(texts))
-        self.tracker.issue_step(step, touched)
-
-    def _text(self, instruction: Instruction) -> str:
-        # Some instructions stand on many lines.
-        found = self.texts.get(id(instruction))
-        if found is None:
-            text = instruction_text(instruction, self.addresses, self.target)
-            found = self.texts[id(instruction)] = instruction, text
-        return found[1]
+        self.lines.append(text)
 
     def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
         for tag in tags:
@@ -116,7 +96,9 @@ class _Writer:
         tag = self.tracker.next_tag()
         if tag in self.tracker.moves:
             self.wait(tag)
-        self.nops(self.tracker.distance(touched))
+        distance = self.tracker.distance(touched)
+        self.nops(distance)
+        self.tracker.nops(distance)
         self.tracker.issue_move(tag, touched)
         dram = dram_operand(move)
         if dram is not None and dram.value is not None:
@@ -128,12 +110,12 @@ class _Writer:
 class _Row:
     """What is counted for a node."""
 
+    busy: Mapping[str, int]
     first_line: int = 0
     lines: int = 0
     steps: int = 0
     read: int = 0
     written: int = 0
-    busy: Counter[str] = field(default_factory=Counter)
 
 
 def concatenate(
@@ -144,8 +126,11 @@ def concatenate(
     What is read from DRAM is asked for as early as its buffer in L2BM is free, so that it is on
     its way while the nodes before work.
     """
-    writer = _Writer(target, addresses, Tracker(target))
-    rows = [_Row() for _ in fragments]
+    tracker = Tracker(target)
+    writer = _Writer(target, addresses, tracker)
+    shelf = Shelf(addresses, target)
+    ready = [shelf.of(fragment) for _, _, fragment in fragments]
+    rows = [_Row(lines.busy) for lines in ready]
     current = -1
 
     def begin(node: int) -> None:
@@ -156,26 +141,26 @@ def concatenate(
             rows[current].lines = 1
             writer.lines.append(f"# {fragments[current][1]}")
 
-    for at, owner, line, touched in _hoisted(fragments, addresses, target):
+    for at, owner, line in _hoisted([lines.lines for lines in ready]):
         begin(at)
-        row, first, step = rows[owner], len(writer.lines), writer.tracker.step
-        writer.busy = row.busy
-        writer.line(line, touched)
+        row, first, step = rows[owner], len(writer.lines), tracker.step
+        writer.line(line)
         row.lines += len(writer.lines) - first
-        row.steps += writer.tracker.step - step
-        dram = dram_operand(line) if isinstance(line, Move) else None
-        if isinstance(line, Move) and dram is not None and dram.value is not None:
-            words = line.words * target.groups
-            if dram is line.source:
-                row.read += words
-            else:
-                row.written += words
+        row.steps += tracker.step - step
+        if isinstance(line.line, Move):
+            dram = dram_operand(line.line)
+            if dram is not None and dram.value is not None:
+                words = line.line.words * target.groups
+                if dram is line.line.source:
+                    row.read += words
+                else:
+                    row.written += words
     begin(len(fragments) - 1)
-    step = writer.tracker.step
-    for tag in list(writer.tracker.moves):
+    step = tracker.step
+    for tag in list(tracker.moves):
         writer.wait(tag)
     if rows:
-        rows[-1].steps += writer.tracker.step - step
+        rows[-1].steps += tracker.step - step
     found = (
         NodeCode(node, row.first_line, row.lines, row.steps, row.read, row.written, dict(row.busy))
         for (node, _, _), row in zip(fragments, rows, strict=True)
@@ -183,47 +168,44 @@ def concatenate(
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(found))
 
 
-def _packed(fragment: Fragment, addresses: Addresses, target: Target) -> Sequence[Line]:
-    return fragment.lines if fragment.packed else schedule(fragment.lines, addresses, target)
-
-
-#: Memories that MVs use.
-_SHARED = frozenset({"dram", "pdm", "l2bm"})
-
-
-def _hoisted(
-    fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
-) -> Iterator[tuple[int, int, Line, Accesses]]:
-    """Yield the node under which a line is issued, its own, the line and its accesses, in order.
+def _hoisted(nodes: Sequence[Sequence[Ready]]) -> Iterator[tuple[int, int, Ready]]:
+    """Yield the node under which a line is issued, its own, and the line, in order.
 
     A transfer from DRAM goes up to behind the last line that it may not pass: the one that made
     what it reads, or that used its buffer.
     """
-    lines = [
-        (owner, line, accesses(line, addresses))
-        for owner, (_, _, fragment) in enumerate(fragments)
-        for line in _packed(fragment, addresses, target)
-    ]
-    shared = [
-        index
-        for index, (_, _, touched) in enumerate(lines)
-        if any(a.memory in _SHARED for a in (*touched.reads, *touched.writes))
-    ]
-    behind: dict[int, list[int]] = {}
-    slot = list(range(len(lines)))
-    for place, index in enumerate(shared):
-        _, line, touched = lines[index]
-        if not isinstance(line, Move) or line.source.memory != "dram":
-            continue
-        found = next((i for i in reversed(shared[:place]) if lines[i][2].conflicts(touched)), -1)
-        slot[index] = slot[found] if found >= 0 else -1
-        behind.setdefault(slot[index], []).append(index)
-    for index in range(-1, len(lines)):
-        here = lines[index][0] if index >= 0 else 0
-        if index >= 0 and slot[index] == index:
-            yield here, *lines[index]
-        for moved in behind.get(index, ()):
-            yield here, *lines[moved]
+    # By node: for each of its lines that a transfer stands behind, those transfers.
+    behind: dict[tuple[int, int], list[tuple[int, Ready]]] = {}
+    moved: set[tuple[int, int]] = set()
+    slots: list[tuple[int, int]] = []
+    shared: list[Ready] = []
+    for owner, lines in enumerate(nodes):
+        for index, ready in enumerate(lines):
+            if not ready.shared:
+                continue
+            place = owner, index
+            line = ready.line
+            if isinstance(line, Move) and line.source.memory == "dram":
+                found = len(shared) - 1
+                while found >= 0 and not shared[found].touched.conflicts(ready.touched):
+                    found -= 1
+                moved.add(place)
+                place = slots[found] if found >= 0 else (-1, 0)
+                behind.setdefault(place, []).append((owner, ready))
+            shared.append(ready)
+            slots.append(place)
+    for owner, ready in behind.get((-1, 0), ()):
+        yield 0, owner, ready
+    for here, lines in enumerate(nodes):
+        for index, ready in enumerate(lines):
+            if not ready.shared:
+                yield here, here, ready
+                continue
+            place = here, index
+            if place not in moved:
+                yield here, here, ready
+            for owner, other in behind.get(place, ()):
+                yield here, owner, other
 
 
 @dataclass(frozen=True)

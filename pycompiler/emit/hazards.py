@@ -1,14 +1,13 @@
 """Distances between lines: how many steps a line must wait, and for which MV.
 
-The tracker follows a program in issue order. It knows the machine's hazard rules only from the
-spec. Ranges are half open, in long words.
+The machine's hazard rules are known only from the spec. Ranges are half open, in long words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand, Step
+from ..layers.fragment import BlockOperand, Line, Move, Operand, PeOperand
 from ..machine import WORDS_PER_LONG, Hazard, Target
 from .text import Addresses, base
 
@@ -16,7 +15,7 @@ _ALL = (None, None)
 _NO_END = 1 << 32  # past the end of any memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Access:
     """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE.
 
@@ -42,17 +41,27 @@ class Access:
         return all(a is None or b is None or a == b for a, b in units)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Accesses:
-    """What a line reads and writes."""
+    """What a line reads and writes. Two are equal if they are the same one."""
 
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
 
     def conflicts(self, later: Accesses) -> bool:
         """Whether ``later`` must not start before this has finished."""
-        pairs = ((self.writes, (*later.reads, *later.writes)), (self.reads, later.writes))
-        return any(a.touches(b) for mine, theirs in pairs for a in mine for b in theirs)
+        for mine in self.writes:
+            for theirs in (*later.reads, *later.writes):
+                if mine.memory == theirs.memory and mine.touches(theirs):
+                    return True
+        for mine in self.reads:
+            for theirs in later.writes:
+                if mine.memory == theirs.memory and mine.touches(theirs):
+                    return True
+        return False
+
+
+_NOTHING = Accesses((), ())
 
 
 def accesses(line: Line, addresses: Addresses) -> Accesses:
@@ -94,21 +103,33 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
     return Accesses(tuple(reads), tuple(writes))
 
 
-@dataclass
+class _Recent:
+    """What the last steps touched, newest first, and what is known of lines that came next."""
+
+    __slots__ = ("next", "steps")
+
+    def __init__(self, steps: tuple[Accesses, ...]):
+        self.steps = steps
+        self.next: dict[Accesses, tuple[int, _Recent]] = {}
+
+
 class Tracker:
-    """Recent writes by memory, and the MVs nobody has waited for."""
+    """Follows a program in issue order: recent steps, and the MVs nobody has waited for.
 
-    target: Target
-    step: int = 0
-    writes: dict[str, list[tuple[int, Access]]] = field(default_factory=dict)
-    moves: dict[int, Accesses] = field(default_factory=dict)
-    _last_tag: int | None = None
-    _known: dict[tuple[str, str, str | None, str], tuple[Hazard, ...]] = field(default_factory=dict)
+    What stands in the last steps is looked up as a whole, so that code that comes again (the next
+    layer, the next slice) costs little.
+    """
 
-    def __post_init__(self) -> None:
-        # After so many steps no rule reaches back to a write.
-        rules = self.target.hazards
-        self._reach = 1 + max((rule.steps or rule.cycles or 0 for rule in rules), default=0)
+    def __init__(self, target: Target):
+        self.target = target
+        self.step = 0
+        self.moves: dict[int, Accesses] = {}
+        self._last_tag: int | None = None
+        self._known: dict[tuple[str, str, str | None, str], tuple[tuple[Hazard, int], ...]] = {}
+        # Further back no rule reaches.
+        self._reach = max((self._most(rule) for rule in target.hazards), default=1) - 1
+        self._recent = _Recent((_NOTHING,) * self._reach)
+        self._all = {self._recent.steps: self._recent}
 
     def tags_before(self, touched: Accesses) -> list[int]:
         """Tags of the MVs that must have finished before a line that touches this."""
@@ -120,48 +141,80 @@ class Tracker:
 
     def distance(self, touched: Accesses) -> int:
         """Count the steps that must still pass before a line that touches this may be issued."""
-        earliest = self.step
+        most = 0
         for read in touched.reads:
-            for at, write in self.writes.get(read.memory, []):
-                for rule in self._rules(read.memory, write, read.slot):
-                    earliest = max(earliest, self._earliest(rule, at, write, read))
-        return earliest - self.step
+            memory = read.memory
+            for back, before in enumerate(self._recent.steps, 1):
+                for write in before.writes:
+                    if write.memory != memory:
+                        continue
+                    for rule, reach in self._rules(memory, write, read.slot):
+                        if reach - back > most:
+                            most = max(most, self._steps(rule, write, read) - back)
+        return most
 
-    def _rules(self, memory: str, write: Access, reader: str) -> tuple[Hazard, ...]:
+    def issue(self, touched: Accesses) -> int:
+        """Note a PE line, and the steps that must pass before it. Return how many they are."""
+        found = self._recent.next.get(touched)
+        if found is None:
+            before, distance = self._recent, self.distance(touched)
+            self.nops(distance)
+            found = before.next[touched] = distance, self._after(touched)
+        else:
+            self.step += found[0]
+        self.step += 1
+        self._recent = found[1]
+        return found[0]
+
+    def nops(self, count: int) -> None:
+        """Note steps that touch nothing."""
+        self.step += count
+        for _ in range(min(count, self._reach)):
+            self._recent = self._after(_NOTHING)
+
+    def _after(self, touched: Accesses) -> _Recent:
+        steps = (touched, *self._recent.steps)[: self._reach]
+        found = self._all.get(steps)
+        if found is None:
+            found = self._all[steps] = _Recent(steps)
+        return found
+
+    def _rules(self, memory: str, write: Access, reader: str) -> tuple[tuple[Hazard, int], ...]:
+        """Return the rules, each with the most steps it can ask for."""
         key = memory, write.slot, write.source, reader
-        if key not in self._known:
-            self._known[key] = tuple(
-                rule
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple(
+                (rule, self._most(rule))
                 for rule in self.target.hazards
                 if rule.applies(memory, write.slot, reader, write.source)
             )
-        return self._known[key]
+        return found
 
-    def _earliest(self, rule: Hazard, at: int, write: Access, read: Access) -> int:
-        """Return the first step at which ``read`` is legal after ``write`` in step ``at``."""
-        if rule.rule == "data" and not write.touches(read):
-            return at
+    def _most(self, rule: Hazard) -> int:
+        """Return how many steps after a write a read is legal at the latest."""
         if rule.steps is not None:
-            return at + rule.steps + 1
+            return rule.steps + 1
+        cycles = self.target.cycles
+        return -(-((rule.cycles or 0) + cycles) // cycles)
+
+    def _steps(self, rule: Hazard, write: Access, read: Access) -> int:
+        """Return how many steps after ``write`` a ``read`` is legal at the earliest."""
+        if rule.rule == "data" and not write.touches(read):
+            return 0
+        if rule.steps is not None:
+            return rule.steps + 1
         apart = (rule.cycles or 0) + 1
         cycles = self.target.cycles
         return max(
             (
-                at + -(-(apart - read_cycle + write_cycle) // cycles)
+                -(-(apart - read_cycle + write_cycle) // cycles)
                 for write_cycle, written in enumerate(write.cycles)
                 for read_cycle, address in enumerate(read.cycles)
                 if written == address
             ),
-            default=at,
+            default=0,
         )
-
-    def issue_step(self, step: Step | None, touched: Accesses) -> None:
-        """Note a PE line; ``step`` None is a `nop`."""
-        for write in touched.writes:
-            recent = self.writes.setdefault(write.memory, [])
-            recent[:] = [(at, w) for at, w in recent if at + self._reach >= self.step]
-            recent.append((self.step, write))
-        self.step += 1
 
     def next_tag(self) -> int:
         """Return the next tag. The caller waits for it first if it is still under way."""

@@ -6,7 +6,8 @@ adds the steps that hazards demand and the waits for MV instructions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,15 @@ Line = Step | Move
 
 @dataclass(frozen=True)
 class Fragment:
-    """The code of one node. ``packed``: its lines are as full as they can be."""
+    """The code of one node. ``packed``: its lines are as full as they can be.
+
+    ``names`` says which values of the graph the operands' values stand for; if it is empty, they
+    are values of the graph.
+    """
 
     lines: tuple[Line, ...]
     packed: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:

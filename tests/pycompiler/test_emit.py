@@ -8,6 +8,7 @@ import pytest
 from compiling import compiled, model_of
 
 from pycompiler.emit.concat import Code, Moved, concatenate, relocate
+from pycompiler.emit.sharing import Fragments
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.fragment import (
     BlockOperand,
@@ -19,6 +20,7 @@ from pycompiler.layers.fragment import (
     Special,
     Step,
 )
+from pycompiler.layers.registry import LAYERS
 from pycompiler.machine import Target, load_target
 
 
@@ -152,3 +154,32 @@ def test_each_node_is_named_in_the_code() -> None:
     comments = [line for line in result.vsm.splitlines() if line.startswith("# ")]
     assert len(comments) == 1 + len(report["nodes"])
     assert "# Relu n1_Relu: (y.lm1) -> (z.lm0)" in comments
+
+
+@pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive"])
+def test_nodes_that_are_alike_share_a_fragment_and_keep_their_code(scheduler: str) -> None:
+    chain = [("Add", ["x", "x"], "a"), ("Relu", ["a"], "b"), ("Add", ["b", "b"], "y")]
+    result, _ = compiled(model_of(chain, {"x": (40, 8)}, ["y"]), scheduler=scheduler)
+    target, graph = load_target("mini"), result.graph
+    fragments = Fragments(target)
+    shared = [(node.name, node.op, fragments.of(node, graph)) for node in graph.nodes]
+    adds = [fragment for _, op, fragment in shared if op == "Add"]
+    assert adds[0].lines is adds[1].lines
+    assert adds[0].names != adds[1].names
+    own = [(n.name, n.op, LAYERS[n.op].emit(n, graph, target)) for n in graph.nodes]
+    addresses = {name: value.addr for name, value in graph.values.items() if value.addr is not None}
+    made = concatenate(shared, addresses, target)
+    assert made == concatenate(own, addresses, target)
+    target.assemble(made.text, "test.vsm")
+    assert {place.value for place in made.relocations} <= graph.values.keys()
+
+
+def test_code_that_comes_again_keeps_its_distances() -> None:
+    again = passa(vector("lm0"), vector("lm0"))  # a hazard of its own
+    other = passa(vector("lm1"), vector("grf0"))
+    lines = (again, again, again, other, again, again)
+    made = concatenate([("n", "n", Fragment(lines, packed=True))], {}, load_target("mini"))
+    first, second, far = "lpassa $lm0v $lm0v", "lpassa $ln0v $lr0v", "nop/2"
+    assert list(made.lines[1:6]) == [first, far, first, far, first]
+    assert list(made.lines[6:]) == [second, "nop", first, far, first]
+    assert made.nodes[0].steps == len(lines) + 2 + 2 + 1 + 2

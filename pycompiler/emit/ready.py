@@ -1,0 +1,120 @@
+"""Lines of fragments at their addresses: packed, with their text and what they touch.
+
+Nodes that share a fragment often lie at the same addresses in LM too; then they share all that.
+Only MV lines name DRAM, where no two nodes have their values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Move, Step
+from ..machine import Target
+from .hazards import Accesses, accesses
+from .schedule import schedule
+from .text import Addresses, instruction_text
+
+#: Memories that MVs use.
+_SHARED = frozenset({"dram", "pdm", "l2bm"})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ready:
+    """A line, what it touches, and its text; an MV's text is made when it has a tag.
+
+    ``shared`` says whether it touches a memory that MVs use.
+    """
+
+    line: Line
+    touched: Accesses
+    text: str
+    shared: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """The lines of one node, and the steps in which each issue slot is used."""
+
+    lines: Sequence[Ready]
+    busy: Mapping[str, int]
+
+
+class Shelf:
+    """The lines of fragments, made once for all that are alike at the same addresses."""
+
+    def __init__(self, addresses: Addresses, target: Target):
+        self._addresses, self._target = addresses, target
+        # By identity of lines, which are kept so that no others take their place.
+        self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
+        self._made: dict[tuple[int, tuple[int | None, ...]], Lines] = {}
+
+    def of(self, fragment: Fragment) -> Lines:
+        """Return the lines of ``fragment`` in the order of issue, its values by their own names."""
+        names, lines = fragment.names, fragment.lines
+        if not names:
+            return self._ready(fragment)
+        _, in_dram = self._in_dram.get(id(lines)) or self._moved(lines)
+        key = id(lines), tuple(self._addresses.get(n) for o, n in names.items() if o not in in_dram)
+        kept = self._made.get(key)
+        if kept is None:
+            kept = self._made[key] = self._ready(fragment)
+        if not in_dram:
+            return kept
+        return Lines([self._own(ready, names) for ready in kept.lines], kept.busy)
+
+    def _moved(self, lines: Sequence[Line]) -> tuple[Sequence[Line], frozenset[str | None]]:
+        moves = (line for line in lines if isinstance(line, Move))
+        operands = (operand for move in moves for operand in _blocks(move))
+        found = frozenset(o.value for o in operands if o.memory == "dram")
+        self._in_dram[id(lines)] = lines, found
+        return lines, found
+
+    def _own(self, ready: Ready, names: Mapping[str, str]) -> Ready:
+        """Return a line of alike nodes as that of the node whose values have these names."""
+        line = ready.line
+        if not isinstance(line, Move):
+            return ready
+        source, destination = (
+            o if o.value is None else replace(o, value=names.get(o.value, o.value))
+            for o in _blocks(line)
+        )
+        line = replace(line, source=source, destination=destination)
+        return Ready(line, accesses(line, self._addresses), "", True)
+
+    def _ready(self, fragment: Fragment) -> Lines:
+        names = fragment.names
+        addresses: Addresses = self._addresses
+        if names:
+            addresses = {
+                ours: self._addresses[name] for ours, name in names.items() if name in addresses
+            }
+        lines = fragment.lines
+        if not fragment.packed:
+            lines = tuple(schedule(lines, addresses, self._target))
+        # Some instructions stand on many lines.
+        texts: dict[int, str] = {}
+
+        def text(instruction: Instruction) -> str:
+            found = texts.get(id(instruction))
+            if found is None:
+                found = instruction_text(instruction, addresses, self._target)
+                texts[id(instruction)] = found
+            return found
+
+        out: list[Ready] = []
+        busy: Counter[str] = Counter()
+        for line in lines:
+            touched = accesses(line, addresses)
+            shared = any(a.memory in _SHARED for a in (*touched.reads, *touched.writes))
+            written = ""
+            if isinstance(line, Step):
+                busy.update(instruction.slot for instruction in line.instructions)
+                written = "; ".join(map(text, line.instructions))
+            out.append(Ready(line, touched, written, shared))
+        return Lines(out, busy)
+
+
+def _blocks(move: Move) -> tuple[BlockOperand, BlockOperand]:
+    return move.source, move.destination

@@ -1,0 +1,54 @@
+"""Nodes that differ only in the names of their values share one fragment.
+
+Networks repeat their layers, time slices their nodes; the code of a node takes long to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from ..graph.graph import MNGraph, MNNode
+from ..layers.base import distinct
+from ..layers.fragment import Fragment
+from ..layers.registry import LAYERS
+from ..machine import Target
+
+
+class Fragments:
+    """The fragments of a compilation, made once for all nodes that are alike."""
+
+    def __init__(self, target: Target):
+        self._target = target
+        self._made: dict[Hashable, Fragment] = {}
+
+    def of(self, node: MNNode, graph: MNGraph) -> Fragment:
+        """Return the code of ``node``.
+
+        A layer sees the node alone, with values named by their place: what it emits cannot depend
+        on anything else.
+        """
+        names = {
+            name: f"v{number}"
+            for number, name in enumerate(distinct((*node.inputs, *node.outputs)))
+            if name
+        }
+        values = {
+            ours: replace(graph.values[name], name=ours, addr=None, gene=("", ""))
+            for name, ours in names.items()
+        }
+        alone = replace(
+            node,
+            name=node.op,
+            inputs=tuple(names.get(name, "") for name in node.inputs),
+            outputs=tuple(names.get(name, "") for name in node.outputs),
+            source=None,
+            segment=None,
+            slice=None,
+        )
+        key = alone, tuple(values.values())
+        made = self._made.get(key)
+        if made is None:
+            only = MNGraph(graph.name, graph.target, graph.stage, nodes=(alone,), values=values)
+            made = self._made[key] = LAYERS[node.op].emit(alone, only, self._target)
+        return replace(made, names={ours: name for name, ours in names.items()})
