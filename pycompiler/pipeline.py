@@ -169,12 +169,19 @@ class _Slicing:
             return self._planned(None).annotated()
 
     def _laid_out(
-        self, graph: MNGraph, overrides: Overrides, facts: LayoutFacts | None = None
+        self,
+        graph: MNGraph,
+        overrides: Overrides,
+        facts: LayoutFacts | None = None,
+        *,
+        resolve: bool = True,
+        last: bool = False,
     ) -> MNGraph:
         # Looking for slices lays many graphs out: there the first arrival has to do.
-        planner = "first_arrival" if facts is None else self.options.layout_planner
+        chosen = last or facts is not None
+        planner = self.options.layout_planner if chosen else "first_arrival"
         specs = self.options.layout_specs
-        found = plan_layouts(graph, self.target, overrides, planner, specs, facts)
+        found = plan_layouts(graph, self.target, overrides, planner, specs, facts, resolve=resolve)
         return plan_locations(found, overrides)
 
     def plan(self, graph: MNGraph) -> MNGraph:

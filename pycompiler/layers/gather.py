@@ -92,7 +92,8 @@ class Gather(Layer):
     ) -> dict[str, Layout] | None:
         """Return the layouts that go with one of the result, without words on index axes."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
-        table_axes, index_axes = _axes(node, graph)
+        table_axes, spread = _axes(node, graph)
+        index_axes = [axis for axis in spread if axis is not None]
         placed = dict(enumerate(parts(wanted, out.shape)))
         if any(p.level is Level.W for axis in index_axes for p in placed[axis]):
             placed = {

@@ -57,8 +57,13 @@ def plan_layouts(
     planner: str = "lpz",
     specs: Sequence[LayoutSpec] = (),
     facts: LayoutFacts | None = None,
+    *,
+    resolve: bool = True,
 ) -> MNGraph:
-    """Set layout, num_lw and gene of every value that the device touches. P0306, P0311."""
+    """Set layout, num_lw and gene of every value that the device touches. P0306, P0311.
+
+    ``resolve`` plans the passes of the switches; without, they stand where layouts change.
+    """
     facts = facts or LayoutFacts()
     wanted = wanted_layouts(overrides or {})
     forced = match(graph, specs)
@@ -78,5 +83,7 @@ def plan_layouts(
         for name, value in graph.values.items()
         if name in on_device
     }
-    graph = resolve_switches(graph.with_values(values), target)
+    graph = graph.with_values(values)
+    if resolve:
+        graph = resolve_switches(graph, target)
     return replace(graph, stage=Stage.LAYOUT)

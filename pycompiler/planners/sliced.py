@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from ..graph.layout import Layout, Level, SubAxis
@@ -12,6 +13,7 @@ from ..layers.base import distinct, layout_of
 from ..layers.registry import LAYERS
 from ..machine import Target
 from .axes import Axes, Axis
+from .lpz.costs import Costs
 
 _LIVE = 0.75  # of both LMs, what a slice may need at once
 
@@ -117,3 +119,19 @@ def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
         for name, value in found.graph.values.items()
         if value.location is Location.DRAM
     }
+
+
+def estimated_steps(found: TimeSlices, target: Target) -> int:
+    """Count about the steps of all slices: nodes, and transfers of what lies in DRAM."""
+    graph, costs = found.graph, Costs(found.graph, target)
+    layouts = {name: layout_of(graph.values[name]) for name in graph.device_values()}
+    steps = 0
+    for node in graph.device_nodes():
+        times = prod(found.count(one) for one, _ in found.axes.of_node(node) if one in found.sizes)
+        steps += times * costs.node(node, layouts)
+    for name, layout in layouts.items():
+        value = graph.values[name]
+        if value.location is Location.DRAM:
+            times = prod(found.count(one) for _, one in found.cut_axes(name))
+            steps += times * costs.transfer(value, layout)
+    return steps

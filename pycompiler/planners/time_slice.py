@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
+from typing import Protocol
 
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
@@ -23,7 +25,7 @@ from ..layers.transfer_plan import plan_transfer
 from ..machine import Target
 from .axes import Axes, Axis
 from .overrides import Overrides, wanted_slices, whole_overrides
-from .sliced import TimeSlices, crowded, excess, too_large, units
+from .sliced import TimeSlices, crowded, estimated_steps, excess, too_large, units
 from .tiles import best_tiles
 
 _ROUNDS = 60  # of cutting finer
@@ -31,8 +33,19 @@ _WASTE = 8  # slices may add one part in so many to an axis as padding
 _TRIES = 4  # of cutting what has brought nothing again, each time twice as fine
 _CHUNKS = 4  # transfers of fewer parts are not worth slices
 
-#: Sets layouts and locations of a graph.
-LayOut = Callable[[MNGraph], MNGraph]
+
+class LayOut(Protocol):
+    """Sets layouts and locations of a graph: at once, or with care if they are the ``last``.
+
+    Without ``resolve`` switches have no passes yet.
+    """
+
+    def __call__(
+        self, graph: MNGraph, overrides: Overrides, *, resolve: bool = True, last: bool = False
+    ) -> MNGraph:
+        """Return the graph. P0305 where a switch has no passes."""
+
+
 #: What is wrong with slices: nodes, and by what factor they are too large.
 Measure = Callable[["TimeSlices", Target, float], Iterator[tuple[float, MNNode]]]
 
@@ -41,7 +54,7 @@ def plan_time_slices(
     plain: MNGraph,
     planned: MNGraph | None,
     target: Target,
-    lay_out: Callable[[MNGraph, Overrides], MNGraph],
+    lay_out: LayOut,
     *,
     mode: str = "auto",
     share: float = 1.0,
@@ -56,20 +69,23 @@ def plan_time_slices(
     cut stays as it is, for the scheduler to refuse. P0306 for an override that cannot be followed.
     """
     given = overrides or {}
-    work = _Cutting(plain, target, lambda graph: lay_out(graph, whole_overrides(given)), share)
+    work = _Cutting(plain, target, partial(lay_out, overrides=whole_overrides(given)), share)
     work.fix(given)
     fits = mode == "off" or (planned is not None and not any(too_large(planned, target, share)))
     if planned is not None and fits and not work.fixed:
         found = TimeSlices(planned, plain, Axes(planned), {})
     else:
         found = work.run(finer=mode != "off")
-    return work.stream(found) if mode == "auto" else found
+    found = work.stream(found) if mode == "auto" else found
+    return work.settled(found) if found.sizes else found
 
 
 class _Cutting:
     """Cuts of the classes of a graph, by the classes' names, as they become finer."""
 
-    def __init__(self, plain: MNGraph, target: Target, lay_out: LayOut, share: float):
+    def __init__(
+        self, plain: MNGraph, target: Target, lay_out: Callable[..., MNGraph], share: float
+    ):
         self.plain, self.target, self.lay_out, self.share = plain, target, lay_out, share
         self.axes = Axes(plain)
         self.sizes: dict[Axis, int] = {}
@@ -164,6 +180,19 @@ class _Cutting:
                 factor //= 2
         return found
 
+    def settled(self, found: TimeSlices) -> TimeSlices:
+        """Lay out the slices for the last time; keep that if everything fits and it is faster."""
+        sizes = dict(self.sizes)
+        try:
+            last = self._laid_out(last=True)
+        except PycompilerError as problem:
+            if problem.code != "P0305":
+                raise
+            return found
+        fits = self.sizes == sizes and not any(excess(last, self.target, self.share))
+        steps = [estimated_steps(one, self.target) for one in (found, last)]
+        return last if fits and steps[1] < steps[0] else found
+
     def _chunks(self, found: TimeSlices, one: Axis) -> int:
         """Return in how many parts the values of a class in DRAM are transferred; 0 if joined."""
         if one in self.axes.joined:
@@ -178,17 +207,33 @@ class _Cutting:
         return max(counts, default=0)
 
     def _started(self) -> TimeSlices:
-        """Lay out the graph, with cuts of the largest values where even that needs some. P0305."""
+        """Lay out the graph, with cuts where even that needs some. P0305.
+
+        What a node needs is known before its operands can be switched: nodes that need too much
+        come first, then the largest values.
+        """
         found: TimeSlices | None = None
         for _ in range(_ROUNDS):
             found = self._attempt()
-            choice = self._largest() if found is None else None
-            if choice is None:
+            if found is not None:
                 break
-            self.sizes[choice[0]] = choice[1]
+            chosen = self._for_the_worst() or self._largest()
+            if not chosen:
+                break
+            self.sizes.update(chosen)
         return found or self._laid_out()
 
-    def _largest(self) -> tuple[Axis, int] | None:
+    def _for_the_worst(self) -> tuple[tuple[Axis, int], ...]:
+        """Return cuts for the node that needs most, if it needs too much and they help."""
+        rough = self._laid_out(resolve=False)
+        over = sorted(excess(rough, self.target, self.share), key=lambda it: -it[0])
+        for factor, node in over:
+            chosen = self._choose(node, rough, factor)
+            if chosen:
+                return chosen
+        return ()
+
+    def _largest(self) -> tuple[tuple[Axis, int], ...]:
         """Return a finer cut of the class that has the most elements, joined classes last."""
         best: tuple[tuple[bool, int], Axis, int] | None = None
         for one, members in self.members.items():
@@ -202,14 +247,14 @@ class _Cutting:
             rank = one not in self.axes.joined, elements
             if best is None or rank > best[0]:
                 best = rank, one, size
-        return None if best is None else best[1:]
+        return () if best is None else (best[1:],)
 
     # -- one set of cuts -----------------------------------------------------------------------
 
-    def _laid_out(self) -> TimeSlices:
+    def _laid_out(self, *, resolve: bool = True, last: bool = False) -> TimeSlices:
         """Lay out the graph of one slice; slices become longer where a layout pads them."""
         while True:
-            graph = self.lay_out(self._shrunk())
+            graph = self.lay_out(self._shrunk(), resolve=resolve, last=last)
             axes = Axes(graph)
             names = {one: self._name_in(graph, one) for one in self.sizes}
             # What is joined comes innermost, so that a sum is complete before the next begins.

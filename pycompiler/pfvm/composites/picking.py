@@ -68,9 +68,9 @@ def _gathered(write: Writer, index: str, type: TensorType, axis: int) -> bool:
     """
     shape, inner = write.type(0).shape, len(type.shape)
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
-        places = _from_the_front(write, index, type.elem, shape[axis])
+        counted = _from_the_front(write, index, type.elem, shape[axis])
         table, result = write.node.input[0], write.node.output[0]
-        write.op("Gather", table, places, result=result, axis=axis)
+        write.op("Gather", table, counted, result=result, axis=axis)
         return True
     if write.type(0).elem not in FLOATS:
         return False
