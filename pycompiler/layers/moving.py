@@ -9,9 +9,7 @@ from ..graph.graph import MNGraph, MNNode
 from ..tolerance import MOVE
 from .base import Frame, Layer
 
-_MOVED = frozenset(
-    {MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.HALF, MNDtype.UINT}
-)
+_MOVED = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.UINT})
 
 
 class Moving(Layer):
