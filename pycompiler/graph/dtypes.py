@@ -72,3 +72,26 @@ def onnx_elem_type(name: str) -> int:
 def numpy_dtype(name: str) -> np.dtype[np.generic]:
     """Return the numpy type of an ONNX element type name."""
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_elem_type(name)))
+
+
+# The device's half has other fields than torch's 16-bit formats; a single holds both.
+_DEVICE = {
+    "float16": MNDtype.FLOAT,
+    "bfloat16": MNDtype.FLOAT,
+    "float": MNDtype.FLOAT,
+    "double": MNDtype.DOUBLE,
+    "bool": MNDtype.SINGLE_BOOL,
+    "int8": MNDtype.INT8,
+    "uint8": MNDtype.BYTE,
+    "int16": MNDtype.SHORT,
+    "uint16": MNDtype.USHORT,
+    "int32": MNDtype.INT,
+    "uint32": MNDtype.UINT,
+    "int64": MNDtype.LONG,
+    "uint64": MNDtype.ULONG,
+}
+
+
+def device_dtype(elem: str) -> MNDtype:
+    """Return the device dtype that keeps ONNX element type ``elem``; Unknown if none does."""
+    return _DEVICE.get(elem, MNDtype.UNKNOWN)

@@ -65,6 +65,8 @@ class Layer(ABC):
     attributes: frozenset[str] = frozenset()
     #: row of the tolerance table
     error: str
+    #: a restriction, for the page of operators
+    note: str = ""
     #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
     anchored: bool = False
     #: whether an anchored layer wants a value that it reads twice in two layouts

@@ -6,7 +6,6 @@ blocks that are taken as a whole may be on units.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import gcd, prod
 
@@ -16,9 +15,9 @@ from ..graph.digits import Part, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Layout, Level
-from ..machine import IntArray, Target
+from ..machine import WORDS_PER_LONG, IntArray, Target
 from .base import Cut, Layer, Placement, layout_of
-from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Special, Step
+from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Step
 from .free_layout import built, closed, dense, fresh_layout, small
 from .moving import Moving
 from .picks import Picked, Selection, concat, expand, pad, pick_slice, split
@@ -44,8 +43,6 @@ class Copy(Moving):
         facts = dict(node.attributes)
         if self.op == "Pad" and facts.get("mode", "constant") != "constant":
             return f"Pad in mode {facts['mode']}"
-        if self.op == "Pad" and dtypes and dtypes[0] not in (MNDtype.FLOAT, MNDtype.INT):
-            return f"Pad of {dtypes[0].value}"
         return super().unsupported(node, graph, dtypes)
 
     def layouts(
@@ -202,7 +199,8 @@ class Copy(Moving):
         for number in range(len(node.outputs)):
             along, picked = self.pick(node, graph, number)
             for index, rows in _copied(node, graph, number, along, picked).items():
-                count += -(-len(rows) // target.cycles) * (2 if index < 0 else 1)
+                count += -(-len(rows) // target.cycles)
+                count += len(list(_constant(node, graph, target))) if index < 0 else 0
         return count
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
@@ -212,29 +210,47 @@ class Copy(Moving):
             out = graph.values[name]
             along, picked = self.pick(node, graph, number)
             for index, rows in _copied(node, graph, number, along, picked).items():
+                lines += _constant(node, graph, target) if index < 0 else ()
                 for start in range(0, len(rows), target.cycles):
                     part = rows[start : start + target.cycles]
                     part += [part[-1]] * (target.cycles - len(part))
                     there = vector(out, tuple(at for at, _ in part))
-                    if index < 0:
-                        bits = _bits(dict(node.attributes).get("constant_value", 0), out.dtype)
-                        source = Instruction("alu", "imm", (Literal(bits),), (Special("nowrite"),))
-                        lines.append(Step((source,)))
-                        copy = Instruction("alu", "lpassa", (Special("aluf"),), (there,))
-                        lines.append(Step((copy,)))
-                        continue
-                    given = graph.values[node.inputs[index]]
-                    here: PeOperand = vector(given, tuple(at for _, at in part))
+                    here = _filler(target)
+                    if index >= 0:
+                        given = graph.values[node.inputs[index]]
+                        here = vector(given, tuple(at for _, at in part))
                     lines.append(Step((Instruction("alu", "lpassa", (here,), (there,)),)))
         return Fragment(tuple(lines))
 
 
-def _bits(value: object, dtype: MNDtype) -> int:
+def _constant(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+    """Put what a Pad puts around its input into a register, word by word if they differ."""
+    dtype = graph.values[node.outputs[0]].dtype
+    value = dict(node.attributes).get("constant_value", 0)
     if isinstance(value, tuple):
         value = value[0] if value else 0
+    words = _words(value, dtype)
+    goals = [_filler(target, word) for word in range(WORDS_PER_LONG)]
+    if len(set(words)) == 1:
+        goals, words = [_filler(target)], words[:1]
+    for bits, goal in zip(words, goals, strict=True):
+        yield Step((Instruction("alu", "imm", (Literal(bits),), (goal,)),))
+
+
+def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
+    """Return the words of a long word of elements that are ``value``."""
     if dtype is MNDtype.FLOAT:
-        return int.from_bytes(struct.pack(">f", float(str(value))), "big")
-    return int(str(value)) & 0xFFFFFFFF
+        bits = int(np.float32(float(str(value))).view(np.uint32))
+    elif dtype is MNDtype.SINGLE_BOOL:
+        bits = 0xFFFFFFFF if value else 0
+    else:
+        bits = int(str(value))
+    shifts = (32, 0) if dtype is MNDtype.LONG else (0, 0)
+    return tuple(bits >> shift & 0xFFFFFFFF for shift in shifts)
+
+
+def _filler(target: Target, word: int | None = None) -> PeOperand:
+    return PeOperand("grf1", (0,) * target.cycles, word=word)
 
 
 def _shared_out(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 from pathlib import Path
 
-from ..pfvm.composites import COMPOSITES
+from ..graph.dtypes import device_dtype
+from ..pfvm.composites import COMPOSITES, Composite
 from ..tolerance import RELATIVE, SUMS
 from .base import Layer
 from .elementwise import Elementwise
@@ -35,14 +36,30 @@ know them).
 """
 
 _WRITTEN_OUT = """
-These are written out as others: """
+## Written out as others
+
+The dtypes are those of the first input; forms that are not given run on the host. K counts the
+terms of the longest sum and 8 more, and a largest term may be a difference or quotient on the way.
+
+| operator | dtypes | error bound | restrictions |
+|---|---|---|---|
+"""
 
 
 def page() -> str:
     """Return the page."""
     rows = (_row(LAYERS[op]) for op in sorted(LAYERS) if not op.startswith("MNCore"))
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return _HEAD + table + _WRITTEN_OUT + ", ".join(sorted(COMPOSITES)) + ".\n"
+    others = (_composite(op, COMPOSITES[op]) for op in sorted(COMPOSITES))
+    return _HEAD + _table(rows) + _WRITTEN_OUT + _table(others)
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
+    dtypes = sorted(device_dtype(elem).value for elem in composite.elems)
+    return op, ", ".join(dtypes), _bound(composite.error), composite.note
 
 
 def _row(layer: Layer) -> tuple[str, str, str, str]:
@@ -52,6 +69,7 @@ def _row(layer: Layer) -> tuple[str, str, str, str]:
     else:
         dtypes = ", ".join(sorted(dtype.value for dtype in layer.dtypes))
         notes = [_attributes(layer.attributes)] if layer.attributes else []
+        notes += [layer.note] if layer.note else []
     return layer.op, dtypes, _bound(layer.error), "; ".join(notes)
 
 

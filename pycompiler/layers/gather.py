@@ -32,12 +32,13 @@ _LAST, _ONE = 0, 1  # registers: the last index, and the shift that makes words 
 
 
 class Gather(Layer):
-    """``result[.., i.., ..] = table[.., index[i..], ..]``; an index past the end picks the last."""
+    """``result[.., i.., ..] = table[.., index[i..], ..]``."""
 
     op = "Gather"
     dtypes = MOVED
     attributes = frozenset({"axis"})
     error = MOVE
+    note = "an index past the end picks the last row"
     anchored = True
     apart = True
 

@@ -10,9 +10,7 @@ from ..tolerance import MOVE
 from .base import Frame, Layer
 
 #: Device dtypes that may be moved about.
-MOVED = frozenset(
-    {MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.HALF, MNDtype.UINT}
-)
+MOVED = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.UINT})
 
 
 class Moving(Layer):

@@ -10,34 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from ..graph.dtypes import MNDtype
+from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import PRECISIONS, roles_of, takes_halves
 from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
-
-# The device's half has other fields than torch's 16-bit formats; a single holds both.
-_DEVICE = {
-    "float16": MNDtype.FLOAT,
-    "bfloat16": MNDtype.FLOAT,
-    "float": MNDtype.FLOAT,
-    "double": MNDtype.DOUBLE,
-    "bool": MNDtype.SINGLE_BOOL,
-    "int8": MNDtype.INT8,
-    "uint8": MNDtype.BYTE,
-    "int16": MNDtype.SHORT,
-    "uint16": MNDtype.USHORT,
-    "int32": MNDtype.INT,
-    "uint32": MNDtype.UINT,
-    "int64": MNDtype.LONG,
-    "uint64": MNDtype.ULONG,
-}
-
-
-def device_dtype(elem: str) -> MNDtype:
-    """Return the device dtype that keeps ONNX element type ``elem``; Unknown if none does."""
-    return _DEVICE.get(elem, MNDtype.UNKNOWN)
 
 
 def plan_dtypes(

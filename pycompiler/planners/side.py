@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import error
+from ..graph.dtypes import device_dtype
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.registry import LAYERS
-from .dtype import device_dtype
 
 
 def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:

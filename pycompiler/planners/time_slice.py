@@ -21,6 +21,7 @@ from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
 from ..layers.base import layout_of
 from ..layers.registry import LAYERS
+from ..layers.switch.layer import SWITCH
 from ..layers.transfer_plan import plan_transfer
 from ..machine import Target
 from .axes import Axes, Axis
@@ -224,11 +225,16 @@ class _Cutting:
         return found or self._laid_out()
 
     def _for_the_worst(self) -> tuple[tuple[Axis, int], ...]:
-        """Return cuts for the node that needs most, if it needs too much and they help."""
+        """Return cuts for the node that needs most, if one needs too much; switches come last.
+
+        Cuts are halves: layouts of what is shorter may need far less.
+        """
         rough = self._laid_out(resolve=False)
-        over = sorted(excess(rough, self.target, self.share), key=lambda it: -it[0])
+        over = sorted(
+            excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
+        )
         for factor, node in over:
-            chosen = self._choose(node, rough, factor)
+            chosen = self._choose(node, rough, min(factor, 2.0))
             if chosen:
                 return chosen
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pycompiler.layers.document import PAGE, page
 from pycompiler.layers.registry import LAYERS
+from pycompiler.pfvm.composites import COMPOSITES
 
 
 def test_the_page_is_fresh() -> None:
@@ -12,4 +13,6 @@ def test_the_page_is_fresh() -> None:
 
 def test_every_operator_is_on_the_page() -> None:
     rows = {line.split("|")[1].strip() for line in page().splitlines() if line.startswith("| ")}
-    assert rows - {"operator"} == {op for op in LAYERS if not op.startswith("MNCore")}
+    assert rows - {"operator"} == {op for op in LAYERS if not op.startswith("MNCore")} | {
+        *COMPOSITES
+    }

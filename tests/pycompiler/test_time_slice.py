@@ -19,6 +19,7 @@ from pycompiler.graph.text import parse_graph, print_graph
 from pycompiler.layers.slices import CONCAT, SPLIT
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import Compiled
 from pycompiler.tolerance import FUNCTION, SUM, SUMS, bound
 
@@ -240,6 +241,36 @@ def test_a_perceptron_over_a_large_batch() -> None:
 
 
 # -- what the user sees ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "hidden", "mode", "most"),
+    [(32, 96, 384, "float", 12), (64, 128, 512, "mixed", 2), (48, 64, 1024, "float", 8)],
+)
+def test_cuts_begin_where_a_node_needs_too_much(
+    rows: int, width: int, hidden: int, mode: str, most: int
+) -> None:
+    """Not even the layouts of these can be switched whole."""
+    rng = np.random.default_rng(3)
+    constants = {
+        name: (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+        for name, shape in (("u", (width, hidden)), ("d", (hidden, width)))
+    }
+    nodes = [
+        ("MatMul", ["x", "u"], "a"),
+        ("Relu", ["a"], "r"),
+        ("MatMul", ["r", "d"], "m"),
+        ("Add", ["m", "x"], "y"),
+    ]
+    shapes = {"x": (1, rows, width)}
+    model = model_of(nodes, shapes, ["y"], constants)
+    result, report = compiled(model, float_dtype=mode)
+    assert report["host_fallback"] == []
+    assert max(row["slices"] for row in report["nodes"]) <= most
+    inputs = random_inputs(shapes, 4)
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    error = np.abs(run(result, inputs)["y"] - wanted).max() / np.abs(wanted).max()
+    assert error <= (0.02 if mode == "mixed" else 1e-5)
 
 
 def test_the_dump_shows_whole_values_with_time_digits() -> None:

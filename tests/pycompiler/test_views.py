@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,20 +14,24 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from test_products import one_node, values
 
+from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 6, 8, 12])
 Shape = tuple[int, ...]
 
 
-def same_bits(model: onnx.ModelProto, inputs: dict[str, np.ndarray], machine: str) -> None:
-    """Results must be onnxruntime's, bit by bit."""
+def same_bits(
+    model: onnx.ModelProto, inputs: dict[str, np.ndarray], machine: str
+) -> dict[str, Any]:
+    """Results must be onnxruntime's, bit by bit; return the report."""
     result, report = compiled(model, machine)
     assert report["host_fallback"] == []
     found = run(result, inputs, machine)
     for name, wanted in HostSession(model.SerializeToString(), "model").run(inputs).items():
         assert found[name].shape == wanted.shape
         assert np.array_equal(found[name], wanted), name
+    return report
 
 
 @st.composite
@@ -156,6 +161,37 @@ def test_gather_picks_bits(rows: int, columns: int, data: st.DataObject) -> None
         "i": rng.integers(-size, size, shape),
     }
     same_bits(model, inputs, "mini")
+
+
+def test_a_table_longer_than_lm_is_compared_with() -> None:
+    rows = load_target("mini").words("lm0") // 2 + 1
+    rng = np.random.default_rng(0)
+    inputs = {
+        "t": rng.standard_normal((rows, 3)).astype(np.float32),
+        "i": rng.integers(-rows, rows, 5),
+    }
+    node = helper.make_node("Gather", ["t", "i"], ["y"])
+    places = {"t": (TensorProto.FLOAT, (rows, 3)), "i": (TensorProto.INT64, (5,))}
+    report = same_bits(graph_of([node], places), inputs, "mini")
+    assert "Gather" not in {row["op"] for row in report["nodes"]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4, 16, 384), 2), ((3, 8, 96), 0)], ids=["units", "leading"]
+)
+def test_parts_of_a_large_value_use_all_units(shape: tuple[int, ...], axis: int) -> None:
+    """A split whose parts end inside of a unit digit: other axes take these units."""
+    rng = np.random.default_rng(0)
+    model = graph_of(
+        [
+            helper.make_node("Relu", ["x"], ["r"]),
+            helper.make_node("Split", ["r"], ["y", "b", "c"], axis=axis, num_outputs=3),
+        ],
+        {"x": (TensorProto.FLOAT, shape)},
+    )
+    report = same_bits(model, {"x": rng.standard_normal(shape).astype(np.float32)}, "mini")
+    (row,) = (row for row in report["nodes"] if row["op"] == "Split")
+    assert row["num_lw"] * 2 * 32 <= 2 * np.prod(shape)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -7,35 +7,53 @@ Bodies of control flow and functions are left alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import onnx
 from onnx import numpy_helper
 
 from ...graph.graph import TensorType
+from ...tolerance import MOVE, SUM
 from ..names import all_names
 from . import losses, norms, picking
-from .writer import FLOATS, Writer
+from .writer import FLOATS, MOVED, Writer
 
-COMPOSITES: dict[str, Callable[[Writer], bool]] = {
-    "Softmax": norms.softmax,
-    "LogSoftmax": norms.log_softmax,
-    "LayerNormalization": norms.layer_norm,
-    "RMSNormalization": norms.rms_norm,
-    "BatchNormalization": norms.batch_norm,
-    "ReduceMean": norms.mean,
-    "Gemm": norms.gemm,
-    "Gather": picking.gather,
-    "GatherElements": picking.gather_elements,
-    "GatherND": picking.gather_nd,
-    "OneHot": picking.one_hot,
-    "ArgMax": picking.extreme_index,
-    "ArgMin": picking.extreme_index,
-    "SoftmaxCrossEntropyLoss": losses.cross_entropy,
-    "NegativeLogLikelihoodLoss": losses.nll,
+
+@dataclass(frozen=True)
+class Composite:
+    """An operator that is written as others.
+
+    ``write`` appends them, or returns False for a form that is left alone. ``error`` is a row of
+    the tolerance table, ``elems`` are the element types of the first input, ``note`` says what
+    is left.
+    """
+
+    write: Callable[[Writer], bool]
+    error: str
+    elems: frozenset[str] = FLOATS
+    note: str = ""
+
+
+_INDICES = frozenset({"int32", "int64"})
+_LONG = "from more long words than half of LM floats only"
+
+COMPOSITES: dict[str, Composite] = {
+    "Softmax": Composite(norms.softmax, SUM),
+    "LogSoftmax": Composite(norms.log_softmax, SUM),
+    "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
+    "RMSNormalization": Composite(norms.rms_norm, SUM),
+    "BatchNormalization": Composite(norms.batch_norm, SUM, note="inference"),
+    "ReduceMean": Composite(norms.mean, SUM),
+    "Gemm": Composite(norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row"),
+    "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
+    "GatherElements": Composite(picking.gather_elements, MOVE),
+    "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="indices of one number"),
+    "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),
+    "ArgMax": Composite(picking.extreme_index, MOVE),
+    "ArgMin": Composite(picking.extreme_index, MOVE),
+    "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
+    "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
 }
-
-#: Rules for which the first input need be no float.
-_ANY = frozenset({"Gather", "GatherND", "OneHot"})
 
 
 def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -> onnx.ModelProto:
@@ -77,7 +95,7 @@ def _write(
     rows: int,
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-    if rule is None or (types[node.input[0]].elem not in FLOATS and node.op_type not in _ANY):
+    if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
     write = Writer(node, types, taken, read, rows)
@@ -89,4 +107,4 @@ def _write(
         if not axes:
             axes = [] if write.attribute("noop_with_empty_axes", 0) else list(range(rank))
         return write if norms.mean_over(write, axes, int(write.attribute("keepdims", 1))) else None
-    return write if rule(write) else None
+    return write if rule.write(write) else None

@@ -118,7 +118,7 @@ def gemm(write: Writer) -> bool:
     columns = write.types[write.node.output[0]].shape[1]
     shape = write.types[bias].shape if bias else ()
     row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
-    if alpha == 1.0 and (not bias or (beta == 1.0 and row)):
+    if alpha == beta == 1.0 and (not bias or row):
         return False
     flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
     goal = write.node.output[0]

@@ -131,19 +131,22 @@ def one_hot(write: Writer) -> bool:
 
 
 def extreme_index(write: Writer) -> bool:
-    """Find the first place of the largest or smallest element among places as floats."""
+    """Find the first or last place of the largest or smallest element, among places as floats."""
     shape = write.type(0).shape
-    if not shape or int(write.attribute("select_last_index", 0)):
+    if not shape:
         return False
     axis = axis_of(write, 0)
     size = shape[axis]
     reduce = "ReduceMax" if write.node.op_type == "ArgMax" else "ReduceMin"
+    last = int(write.attribute("select_last_index", 0))
     value = write.node.input[0]
     best = write.op(reduce, value, write.ints([axis]), keepdims=1)
     wide = [size if place == axis else 1 for place in range(len(shape))]
     places = write.constant(np.arange(size, dtype=np.float32).reshape(wide), "places")
-    where = write.op("Where", write.op("Equal", value, best), places, write.number(float(size)))
+    nowhere = write.number(-1.0 if last else float(size))
+    where = write.op("Where", write.op("Equal", value, best), places, nowhere)
     keep = int(write.attribute("keepdims", 1))
-    found = write.op("ReduceMin", where, write.ints([axis]), keepdims=keep)
+    nearest = "ReduceMax" if last else "ReduceMin"
+    found = write.op(nearest, where, write.ints([axis]), keepdims=keep)
     write.op("Cast", found, result=write.node.output[0], to=onnx.TensorProto.INT64)
     return True

@@ -16,6 +16,8 @@ from ..session import Array
 
 #: Element types the rules are for.
 FLOATS = frozenset({"float"})
+#: Element types of which single elements can be moved.
+MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
 
 
 @dataclass

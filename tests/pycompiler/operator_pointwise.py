@@ -1,0 +1,200 @@
+"""Rows of the elementwise operators."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import helper
+from operator_rows import (
+    DTYPES,
+    LONG,
+    NUMBERS,
+    REAL,
+    TRUTH,
+    WHOLE,
+    Array,
+    Row,
+    Sample,
+    part_of,
+    random_shape,
+    values,
+)
+
+from pycompiler.layers.functions.table import FUNCTIONS
+
+F = torch.nn.functional
+MOST = 1 << 11  # elements
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator: its torch function, element types of its inputs, its result if another one."""
+
+    function: Callable[..., torch.Tensor]
+    dtypes: tuple[tuple[str, ...], ...]
+    result: str | None = None
+    positive: bool = False
+    attributes: tuple[tuple[str, Any], ...] = ()
+    #: what onnxruntime may be off by, since it has functions of its own
+    absolute: float = 0.0
+    opset: int = 20
+    #: scalars: all operands but the first
+    scalars: bool = False
+
+
+def _same(count: int, *dtypes: str) -> tuple[tuple[str, ...], ...]:
+    return tuple((dtype,) * count for dtype in dtypes)
+
+
+def _gelu(x: torch.Tensor) -> torch.Tensor:
+    """Without the cancellation that torch's own has for negative arguments."""
+    return x * 0.5 * torch.special.erfc(-x * 0.5**0.5)
+
+
+def _clip(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return x.maximum(a).minimum(b)
+
+
+CASES: dict[str, Case] = {
+    "Add": Case(torch.add, _same(2, *NUMBERS)),
+    "Sub": Case(torch.sub, _same(2, *NUMBERS)),
+    "Mul": Case(torch.mul, _same(2, *NUMBERS)),
+    "Div": Case(torch.div, _same(2, REAL)),
+    "Pow": Case(torch.pow, _same(2, REAL), positive=True),
+    "Min": Case(torch.minimum, _same(2, *NUMBERS)),
+    "Max": Case(torch.maximum, _same(2, *NUMBERS)),
+    "Sum": Case(torch.add, _same(2, REAL)),
+    "Clip": Case(_clip, _same(3, *NUMBERS), scalars=True),
+    "Where": Case(torch.where, tuple((TRUTH, d, d) for d in (*NUMBERS, TRUTH))),
+    "Equal": Case(torch.eq, _same(2, *NUMBERS, TRUTH), TRUTH),
+    "Less": Case(torch.lt, _same(2, *NUMBERS), TRUTH),
+    "Greater": Case(torch.gt, _same(2, *NUMBERS), TRUTH),
+    "LessOrEqual": Case(torch.le, _same(2, *NUMBERS), TRUTH),
+    "GreaterOrEqual": Case(torch.ge, _same(2, *NUMBERS), TRUTH),
+    "And": Case(torch.logical_and, _same(2, TRUTH)),
+    "Or": Case(torch.logical_or, _same(2, TRUTH)),
+    "Xor": Case(torch.logical_xor, _same(2, TRUTH)),
+    "BitwiseAnd": Case(torch.bitwise_and, _same(2, WHOLE, LONG)),
+    "BitwiseOr": Case(torch.bitwise_or, _same(2, WHOLE, LONG)),
+    "BitwiseXor": Case(torch.bitwise_xor, _same(2, WHOLE, LONG)),
+    "BitwiseNot": Case(torch.bitwise_not, _same(1, WHOLE, LONG)),
+    "Not": Case(torch.logical_not, _same(1, TRUTH)),
+    "Neg": Case(torch.neg, _same(1, *NUMBERS)),
+    "Abs": Case(torch.abs, _same(1, *NUMBERS)),
+    "Relu": Case(torch.relu, _same(1, *NUMBERS)),
+    "LeakyRelu": Case(lambda x: F.leaky_relu(x, 0.01), _same(1, REAL)),
+    "Reciprocal": Case(torch.reciprocal, _same(1, REAL)),
+    "Sqrt": Case(torch.sqrt, _same(1, REAL), positive=True),
+    "Exp": Case(torch.exp, _same(1, REAL)),
+    "Log": Case(torch.log, _same(1, REAL), positive=True),
+    "Sigmoid": Case(torch.sigmoid, _same(1, REAL), absolute=1e-6),
+    "Tanh": Case(torch.tanh, _same(1, REAL), absolute=1e-6),
+    "Erf": Case(torch.erf, _same(1, REAL), absolute=1e-6),
+    "Gelu": Case(_gelu, _same(1, REAL), absolute=1e-5),
+    "Elu": Case(F.elu, _same(1, REAL), absolute=1e-6),
+    "Selu": Case(F.selu, _same(1, REAL), absolute=1e-6),
+    "Celu": Case(F.celu, _same(1, REAL), absolute=1e-6),
+    "Softplus": Case(
+        lambda x: torch.logaddexp(x, torch.zeros_like(x)), _same(1, REAL), absolute=1e-6
+    ),
+    "HardSigmoid": Case(
+        lambda x: (x * 0.25 + 0.5).clamp(0, 1),
+        _same(1, REAL),
+        attributes=(("alpha", 0.25),),
+        absolute=1e-6,
+    ),
+    "HardSwish": Case(F.hardswish, _same(1, REAL), absolute=1e-5),
+    "Swish": Case(lambda x: x * torch.sigmoid(x), _same(1, REAL), absolute=1e-5, opset=24),
+    "Sign": Case(torch.sign, _same(1, REAL)),
+    "Floor": Case(torch.floor, _same(1, REAL)),
+    "Ceil": Case(torch.ceil, _same(1, REAL)),
+    "Round": Case(torch.round, _same(1, REAL)),
+    "IsInf": Case(torch.isinf, _same(1, REAL), TRUTH),
+    "IsNaN": Case(torch.isnan, _same(1, REAL), TRUTH),
+}
+_TORCH = {REAL: torch.float64, WHOLE: torch.int32, LONG: torch.int64, TRUTH: torch.bool}
+
+
+def _operand(rng: random.Random, dtype: str, shape: tuple[int, ...], positive: bool) -> Array:
+    found = values(rng, dtype, shape)
+    return np.asarray(np.abs(found) + np.float32(0.25)) if positive else found
+
+
+def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], Sample]:
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 0, 6, MOST)
+        names = "xab" if case.scalars else "xyz"
+        shapes = [shape] + [part_of(rng, shape) for _ in dtypes[1:]]
+        if case.scalars:
+            shapes[1:] = [() for _ in dtypes[1:]]
+        else:
+            rng.shuffle(shapes)
+        operands = {
+            name: _operand(rng, dtype, size, case.positive)
+            for name, dtype, size in zip(names, dtypes, shapes, strict=False)
+        }
+        return Sample(
+            operands,
+            lambda **given: case.function(*given.values()),
+            attributes=dict(case.attributes),
+            absolute=case.absolute,
+        )
+
+    return sample
+
+
+def _cast(source: str, to: str) -> Callable[[random.Random], Sample]:
+    """Numbers that the target has: what is out of its range is no business of torch's."""
+    number = int(helper.np_dtype_to_tensor_dtype(np.dtype(to)))
+
+    def sample(rng: random.Random) -> Sample:
+        x = values(rng, source, random_shape(rng, 0, 6, MOST))
+        return Sample({"x": x}, lambda x: x.to(_TORCH[to]), attributes={"to": number})
+
+    return sample
+
+
+def _truths_as_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """onnxruntime chooses between integers, not between truth values."""
+    number, truth = onnx.TensorProto.INT32, onnx.TensorProto.BOOL
+    condition, *rest = node.input
+    casts = [helper.make_node("Cast", [name], [f"{name}.int"], to=number) for name in rest]
+    chosen = helper.make_node("Where", [condition, *(f"{name}.int" for name in rest)], ["chosen"])
+    return [*casts, chosen, helper.make_node("Cast", ["chosen"], list(node.output), to=truth)]
+
+
+def _relu_of_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """onnxruntime has no Relu of int64."""
+    zero = helper.make_node("Sub", [node.input[0]] * 2, ["zero"])
+    return [zero, helper.make_node("Max", [node.input[0], "zero"], list(node.output))]
+
+
+_OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_integers}
+
+
+def _rows() -> Iterator[Row]:
+    for op, case in CASES.items():
+        for dtypes in case.dtypes:
+            last = dtypes[-1]
+            yield Row(
+                op,
+                DTYPES[last].value,
+                case.result or last,
+                _sampler(case, dtypes),
+                FUNCTIONS[op].error,
+                opset=case.opset,
+                host=_OTHERWISE.get((op, last)),
+            )
+    for source in _TORCH:
+        for to in _TORCH:
+            claim = f"{DTYPES[source].value} to {DTYPES[to].value}"
+            yield Row("Cast", claim, to, _cast(source, to), FUNCTIONS["Cast"].error)
+
+
+ROWS: tuple[Row, ...] = tuple(_rows())

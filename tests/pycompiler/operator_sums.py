@@ -1,0 +1,203 @@
+"""Rows of reductions, matrix products and normalisations."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from operator_rows import REAL, Row, Sample, Tensor, normal, part_of, random_shape, signed
+
+from pycompiler.tolerance import MOVE, SUM
+
+F = torch.nn.functional
+MOST = 480  # elements
+#: What a composite does besides its sum, counted in terms.
+STEPS = 8
+BLOCK = 16  # terms of a block of halves
+
+
+def _most(*arrays: np.ndarray) -> float:
+    return float(max(np.abs(array).max() for array in arrays))
+
+
+_REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
+    "ReduceSum": lambda x, axes, keep: x.sum(axes, keep),
+    "ReduceMean": lambda x, axes, keep: x.mean(axes, keep),
+    "ReduceMax": lambda x, axes, keep: x.amax(axes, keep),
+    "ReduceMin": lambda x, axes, keep: x.amin(axes, keep),
+}
+
+
+def _reduction(op: str) -> Callable[[random.Random], Sample]:
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 1, 6, MOST)
+        rank, keep, kind = len(shape), rng.randint(0, 1), rng.random()
+        axes = rng.sample(range(rank), rng.randint(1, rank))
+        said: np.ndarray | None = np.array([signed(rng, axis, rank) for axis in axes])
+        facts = {"keepdims": keep}
+        if kind < 0.15:  # without axes: all of them, or none if the attribute says so
+            said, axes = None, list(range(rank))
+            facts["noop_with_empty_axes"] = int(kind < 0.05)
+        nothing = bool(facts.get("noop_with_empty_axes"))
+
+        def function(x: Tensor, axes: Any = None, found: list[int] = axes) -> Tensor:
+            return x if nothing else _REDUCTIONS[op](x, found, bool(keep))
+
+        x = normal(rng, shape)
+        terms = prod(shape[axis] for axis in axes) if op == "ReduceSum" else 2
+        operands = {"x": x, "axes": said}
+        return Sample(operands, function, frozenset({"axes"}), facts, terms=terms, scale=_most(x))
+
+    return sample
+
+
+SIZES = (1, 2, 3, 4, 7, 8, 10, 16, 17, 33)
+
+
+def _matmul(rng: random.Random) -> Sample:
+    """Batched and broadcast, or with a vector on either side."""
+    m, n, k = (rng.choice(SIZES) for _ in range(3))
+    batch = tuple(rng.choice([1, 2, 3]) for _ in range(rng.randint(0, 4)))
+    while prod(batch) > 12:
+        batch = batch[1:]
+    a = normal(rng, (k,) if rng.random() < 0.1 else (*part_of(rng, batch), m, k))
+    b = normal(rng, (k,) if rng.random() < 0.1 else (*part_of(rng, batch), k, n))
+    fixed = frozenset(rng.choice(["", "", "a", "b"]))
+    return Sample({"a": a, "b": b}, lambda a, b: a @ b, fixed, terms=k, scale=_most(a) * _most(b))
+
+
+def _matmul_of_halves(rng: random.Random) -> Sample:
+    """Factors that the host gives, with whole blocks."""
+    m, n, k = rng.choice(SIZES), rng.choice(SIZES), rng.choice([BLOCK, 2 * BLOCK])
+    batch = tuple(rng.choice([1, 2, 3]) for _ in range(rng.randint(0, 2)))
+    a, b = normal(rng, (*batch, m, k)), normal(rng, (k, n))
+    scale = _most(a) * _most(b)
+    return Sample({"a": a, "b": b}, lambda a, b: a @ b, frozenset("b"), terms=k, scale=scale)
+
+
+def _gemm(halves: bool) -> Callable[[random.Random], Sample]:
+    """All transpositions; factors, and a C of any shape that broadcasts."""
+
+    def sample(rng: random.Random) -> Sample:
+        m, n = rng.choice(SIZES), rng.choice(SIZES)
+        k = rng.choice([BLOCK, 2 * BLOCK] if halves else SIZES)
+        left, right = rng.randint(0, 1), rng.randint(0, 1)
+        alpha, beta = (rng.choice([1.0, 1.0, 0.5, -1.5]) for _ in range(2))
+        a, b = normal(rng, (k, m) if left else (m, k)), normal(rng, (n, k) if right else (k, n))
+        shape = rng.choice([None, (n,), (1, n), (m, 1), (1,), (), (m, n)])
+        c = None if shape is None else normal(rng, shape)
+
+        def function(a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
+            found = alpha * ((a.T if left else a) @ (b.T if right else b))
+            return found if c is None else found + beta * c
+
+        bias = 0.0 if c is None else _most(c) * abs(beta)
+        return Sample(
+            {"a": a, "b": b, "c": c},
+            function,
+            frozenset("bc" if halves or rng.random() < 0.5 else ""),
+            {"transA": left, "transB": right, "alpha": alpha, "beta": beta},
+            terms=k + 1,
+            scale=max(_most(a) * _most(b) * max(1.0, abs(alpha)), bias),
+        )
+
+    return sample
+
+
+def _softmax(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 1, 6, MOST)
+    axis = signed(rng, rng.randrange(len(shape)), len(shape))
+    x = normal(rng, shape) * 4
+    terms = shape[axis] + STEPS
+    return Sample({"x": x}, lambda x: x.softmax(axis), attributes={"axis": axis}, terms=terms)
+
+
+def _log_softmax(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 1, 6, MOST)
+    axis = signed(rng, rng.randrange(len(shape)), len(shape))
+    x = normal(rng, shape) * 4
+    return Sample(
+        {"x": x},
+        lambda x: x.log_softmax(axis),
+        attributes={"axis": axis},
+        terms=shape[axis] + STEPS,
+        scale=2 * _most(x) + 1,
+    )
+
+
+def _layer_norm(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 1, 6, MOST)
+    axis = rng.randrange(len(shape))
+    own = shape[axis:]
+    x, scale = normal(rng, shape), normal(rng, own)
+    bias = normal(rng, own) if rng.random() < 0.7 else None
+    epsilon = rng.choice([1e-5, 1e-2])
+    spread = np.sqrt(x.var(tuple(range(axis, len(shape)))) + epsilon).min()
+
+    def function(x: Tensor, s: Tensor, b: Tensor | None = None) -> Tensor:
+        return F.layer_norm(x, own, s, b, epsilon)
+
+    return Sample(
+        {"x": x, "s": scale, "b": bias},
+        function,
+        frozenset("sb") if rng.random() < 0.5 else frozenset(),
+        {"axis": signed(rng, axis, len(shape)), "epsilon": epsilon},
+        terms=prod(own) + STEPS,
+        scale=2 * _most(x) / float(spread) * _most(scale) + (0 if bias is None else _most(bias)),
+    )
+
+
+def _rms_norm(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 1, 6, MOST)
+    axis = rng.randrange(len(shape))
+    own = shape[axis:]
+    x, scale = normal(rng, shape), normal(rng, own)
+    epsilon = rng.choice([1e-5, 1e-2])
+    spread = np.sqrt((x * x).mean(tuple(range(axis, len(shape)))) + epsilon).min()
+    return Sample(
+        {"x": x, "s": scale},
+        lambda x, s: F.rms_norm(x, own, s, epsilon),
+        frozenset("s") if rng.random() < 0.5 else frozenset(),
+        {"axis": signed(rng, axis, len(shape)), "epsilon": epsilon},
+        terms=prod(own) + STEPS,
+        scale=_most(x) / float(spread) * _most(scale),
+    )
+
+
+def _batch_norm(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 2, 6, MOST)
+    scale, bias, mean, spread = (normal(rng, shape[1:2]) for _ in range(4))
+    spread, x = np.abs(spread) + np.float32(0.25), normal(rng, shape)
+    epsilon = rng.choice([1e-5, 1e-2])
+    return Sample(
+        {"x": x, "s": scale, "b": bias, "m": mean, "v": spread},
+        lambda x, s, b, m, v: F.batch_norm(x, m, v, s, b, False, 0.1, epsilon),
+        frozenset("sbmv") if rng.random() < 0.5 else frozenset(),
+        {"epsilon": epsilon},
+        terms=STEPS,
+        scale=2 * (_most(x) + _most(mean)) / float(np.sqrt(spread.min())) * _most(scale)
+        + _most(bias),
+    )
+
+
+FLOAT, HALF = "Float", "Half"
+SOME = range(1, 7)
+ROWS: tuple[Row, ...] = (
+    Row("ReduceSum", FLOAT, REAL, _reduction("ReduceSum"), SUM, SOME),
+    Row("ReduceMean", FLOAT, REAL, _reduction("ReduceMean"), SUM, SOME),
+    Row("ReduceMax", FLOAT, REAL, _reduction("ReduceMax"), MOVE, SOME),
+    Row("ReduceMin", FLOAT, REAL, _reduction("ReduceMin"), MOVE, SOME),
+    Row("MatMul", FLOAT, REAL, _matmul, SUM, SOME),
+    Row("MatMul", HALF, REAL, _matmul_of_halves, SUM, range(2, 5)),
+    Row("Gemm", FLOAT, REAL, _gemm(False), SUM, range(2, 3)),
+    Row("Gemm", HALF, REAL, _gemm(True), SUM, range(2, 3)),
+    Row("Softmax", FLOAT, REAL, _softmax, SUM, SOME),
+    Row("LogSoftmax", FLOAT, REAL, _log_softmax, SUM, SOME),
+    Row("LayerNormalization", FLOAT, REAL, _layer_norm, SUM, SOME),
+    Row("RMSNormalization", FLOAT, REAL, _rms_norm, SUM, SOME, opset=23),
+    Row("BatchNormalization", FLOAT, REAL, _batch_norm, SUM, range(2, 7)),
+)
