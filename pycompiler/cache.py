@@ -123,6 +123,7 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
         "machine": [target.name, target.digest],
         "options": [
             options.float_dtype,
+            options.gemm_precision,
             options.strict,
             options.scheduler,
             options.sram_budget,

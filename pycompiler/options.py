@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import error
+from .layers.products.roles import PRECISIONS
 from .layout_spec import LayoutSpec, read_gemm_layout_spec, read_layout_spec
 
 
@@ -57,6 +58,7 @@ def _is_overrides(value: Any) -> bool:
 
 OPTIONS: dict[str, Option] = {
     "float_dtype": Option(*_one_of("float", "mixed"), "float", True),
+    "gemm_precision": Option(*_one_of("auto", *PRECISIONS), "auto", True),
     "strict": Option("True or False", _is_bool, False, True),
     "option_json": Option("a path", _is_path, None),
     "backprop": Option("True or False", _is_bool, False),
@@ -84,6 +86,7 @@ class Options:
     """Checked options. ``given`` is what the caller wrote; ``notes`` says what has no effect."""
 
     float_dtype: str = "float"
+    gemm_precision: str = "auto"
     strict: bool = False
     scheduler: str = "reuse_consecutive"
     sram_budget: float = 1.0
@@ -129,6 +132,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
         specs += read_gemm_layout_spec(chosen("gemm_layout_spec"))
     return Options(
         chosen("float_dtype"),
+        chosen("gemm_precision"),
         chosen("strict"),
         scheduler,
         float(chosen("sram_budget")),

@@ -81,6 +81,7 @@ def compile_onnx(
                 graph,
                 target,
                 float_dtype=options.float_dtype,
+                gemm_precision=options.gemm_precision,
                 overrides=overrides,
                 registered=imported.registered,
             ),

@@ -6,8 +6,9 @@ columns of the result, and they come out over words and PEs. Longer contractions
 the register file. Everything is converted to block float on the way, by the ALU, while the MAU
 works on what the ALU converted a step before.
 
-``single`` keeps single precision in blocks of the PEs of a MAB. ``half`` rounds to half words in
-blocks of four times as many, and adds up singles.
+``single`` keeps single precision in blocks of the PEs of a MAB. ``pseudo_single`` rounds to 18 bits
+in blocks of twice as many, ``half`` to half words in blocks of four times as many; both add up
+singles.
 
 Two schedules: operands that every MAB holds (:mod:`.products.resident`), and vectors that come
 through L1BM (:mod:`.products.streamed`).

@@ -23,11 +23,13 @@ def plan_dtypes(
     target: Target,
     *,
     float_dtype: str,
+    gemm_precision: str = "auto",
     overrides: Overrides | None = None,
     registered: Collection[str] = (),
 ) -> MNGraph:
     """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``.
 
+    ``gemm_precision`` is that of products, ``auto`` the one that goes with ``float_dtype``.
     ``registered`` values live on the device for several functions: they keep all their bits.
     """
     values = {
@@ -36,9 +38,13 @@ def plan_dtypes(
     }
 
     def chosen(node: MNNode) -> str:
-        wanted = (overrides or {}).get(node.outputs[0], {}).get("dtype")
-        if wanted is not None:
-            return PRECISION_OF[MNDtype(wanted)]
+        decided = (overrides or {}).get(node.outputs[0], {})
+        if "precision" in decided:
+            return decided["precision"]
+        if "dtype" in decided:
+            return PRECISION_OF[MNDtype(decided["dtype"])]
+        if gemm_precision != "auto":
+            return gemm_precision
         # A sum of few terms gains nothing from halves, and its error has nothing to vanish in.
         short = roles_of(node, graph).k < PRECISIONS["half"].block(target)
         return "half" if float_dtype == "mixed" and not short else "single"

@@ -2,8 +2,9 @@
 
 The option maps a value's name to decisions: ``layout`` (the notation of the dumps), ``location``
 (``DRAM``, ``LM0`` or ``LM1``), ``dtype`` (``Half`` or ``Float``: what a product that makes the
-value computes in) and ``time_slice`` (``axis:count``, more of them after commas: into how many
-slices an axis is cut). A layout may have Time digits, the uppermost of their axes; it says both.
+value computes in), ``precision`` (the same by the names of option ``gemm_precision``) and
+``time_slice`` (``axis:count``, more of them after commas: into how many slices an axis is cut). A
+layout may have Time digits, the uppermost of their axes; it says both.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Mapping
 
 from ..errors import error
 from ..graph.dtypes import MNDtype
-from ..graph.graph import Location, MNGraph
+from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level
 from ..graph.layout_text import parse_layout
 from ..layers.matmul import PRODUCTS
+from ..layers.products.roles import PRECISIONS
 
 Overrides = Mapping[str, Mapping[str, str]]
 
@@ -32,6 +34,7 @@ def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
         if name not in graph.values:
             known = ", ".join(sorted(graph.values)[:8])
             raise error("P0306", value=name, reason=f"there is no such value; some are {known}")
+        maker = made.get(name)
         for key, text in facts.items():
             if key == "layout":
                 _time_of(name, parse_layout(text))
@@ -42,13 +45,20 @@ def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
                 if text not in [place.value for place in _LOCATIONS]:
                     raise error("P0306", value=name, reason=f"no location {text}")
             elif key == "dtype":
-                maker = made.get(name)
                 if text not in [dtype.value for dtype in PRECISION_OF]:
                     raise error("P0306", value=name, reason=f"no product computes in {text}")
-                if maker is None or maker.op not in PRODUCTS:
-                    raise error("P0306", value=name, reason="no matrix product makes it")
+                _product(name, maker)
+            elif key == "precision":
+                if text not in PRECISIONS:
+                    raise error("P0306", value=name, reason=f"no product has precision {text}")
+                _product(name, maker)
             else:
                 raise error("P0306", value=name, reason=f"no planner decides `{key}`")
+
+
+def _product(name: str, maker: MNNode | None) -> None:
+    if maker is None or maker.op not in PRODUCTS:
+        raise error("P0306", value=name, reason="no matrix product makes it")
 
 
 _CUTS = re.compile(r"\s*\d+\s*:\s*[1-9]\d*\s*(,\s*\d+\s*:\s*[1-9]\d*\s*)*")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from pycompiler.errors import PycompilerError
 from pycompiler.graph import Layout, Level, MNDtype, parse_layout
 from pycompiler.graph.verify import violations
 from pycompiler.layers.registry import RULES
@@ -47,6 +48,15 @@ def one_node(
     for index in range(outputs):
         model.graph.output[index].CopyFrom(inferred.graph.output[index])
     return model
+
+
+#: Options of each precision of products, and the row of the table of bounds.
+MODES: dict[str, dict[str, str]] = {
+    "float": {},
+    "pseudo": {"gemm_precision": "pseudo_single"},
+    "mixed": {"float_dtype": "mixed"},
+}
+BOUND = {"float": "Float", "pseudo": "PseudoSingle", "mixed": "Half"}
 
 
 def values(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, np.ndarray]:
@@ -87,7 +97,7 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return one, other
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 6)])
 def test_matmul(mode: str, machine: str, examples: int) -> None:
     @given(products(), st.booleans(), st.integers(0, 2**32 - 1))
@@ -99,14 +109,14 @@ def test_matmul(mode: str, machine: str, examples: int) -> None:
         wanted = np.matmul(both["a"].astype(np.float64), both["b"].astype(np.float64))
         model = one_node("MatMul", {n: v.shape for n, v in given_values.items()}, constants)
         most = [float(np.abs(both[name]).max()) for name in ("a", "b")]
-        bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+        bound = SUMS[BOUND[mode], SUM]
         limit = shapes[0][-1] * bound * most[0] * most[1]
-        check(model, given_values, wanted.astype(np.float32), limit, machine, float_dtype=mode)
+        check(model, given_values, wanted.astype(np.float32), limit, machine, **MODES[mode])
 
     case()
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0), (1, 1)])
 @pytest.mark.parametrize("bias", [None, (9,), (1,), (1, 9), ()])
 def test_gemm(mode: str, transposed: tuple[int, int], bias: tuple[int, ...] | None) -> None:
@@ -124,19 +134,19 @@ def test_gemm(mode: str, transposed: tuple[int, int], bias: tuple[int, ...] | No
     )
     fixed = {name: made.pop(name) for name in ("b", "c") if name in made}
     model = one_node("Gemm", {"a": shapes["a"]}, fixed, transA=transposed[0], transB=transposed[1])
-    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    bound = SUMS[BOUND[mode], SUM]
     limit = (k + 1) * bound * float(np.abs(a).max() * np.abs(b).max())
-    check(model, made, wanted.float().numpy(), limit, "mini", float_dtype=mode)
+    check(model, made, wanted.float().numpy(), limit, "mini", **MODES[mode])
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("k", [1, 2, 3, 16])
 def test_a_bias_on_one_block_of_terms(mode: str, k: int) -> None:
     made = values({"a": (5, k), "b": (k, 7), "c": (7,)}, k)
     fixed = {name: made.pop(name) for name in "bc"}
     wanted = made["a"].astype(np.float64) @ fixed["b"] + fixed["c"]
     model = one_node("Gemm", {"a": (5, k)}, fixed)
-    check(model, made, wanted.astype(np.float32), 0.2, "mini", float_dtype=mode)
+    check(model, made, wanted.astype(np.float32), 0.2, "mini", **MODES[mode])
 
 
 def test_large_values_do_not_meet_what_padding_holds() -> None:
@@ -157,11 +167,11 @@ def test_large_values_do_not_meet_what_padding_holds() -> None:
     model.ir_version = 10
     inputs = {n: np.abs(v) + 0.5 for n, v in values({"x": (4, 13), "d": (4, 13)}, 1).items()}
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y0"]
-    for mode, limit in (("float", 1e-4), ("mixed", 0.5)):
-        check(model, inputs, wanted, limit, "mini", float_dtype=mode)
+    for mode, limit in (("float", 1e-4), ("pseudo", 1e-2), ("mixed", 0.5)):
+        check(model, inputs, wanted, limit, "mini", **MODES[mode])
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_value_times_itself(mode: str, fixed: bool) -> None:
     made = values({"a": (32, 32)}, 8)
@@ -173,10 +183,10 @@ def test_a_value_times_itself(mode: str, fixed: bool) -> None:
     graph = helper.make_graph([node], "g", inputs, ports[1:], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     model.ir_version = 10
-    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    bound = SUMS[BOUND[mode], SUM]
     limit = 32 * bound * float(np.abs(made["a"]).max() ** 2)
     given_values = {} if fixed else made
-    check(model, given_values, wanted.astype(np.float32), limit, "mini", float_dtype=mode)
+    check(model, given_values, wanted.astype(np.float32), limit, "mini", **MODES[mode])
 
 
 def test_a_product_refuses_other_layouts() -> None:
@@ -237,7 +247,7 @@ def test_reductions_across_the_chip(axes: list[int] | None) -> None:
     check(model, inputs, wanted.astype(np.float32), limit, "mncore2")
 
 
-@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("machine", "m", "k", "n"), [("mini", 40, 128, 64)])
 def test_large_shares_split_the_contracted_axis(
     mode: str, machine: str, m: int, k: int, n: int
@@ -246,11 +256,46 @@ def test_large_shares_split_the_contracted_axis(
     wanted = made["a"].astype(np.float64) @ made["b"] + made["c"]
     fixed = {name: made.pop(name) for name in ("b", "c")}
     model = one_node("Gemm", {"a": (m, k)}, fixed)
-    bound = SUMS["Half" if mode == "mixed" else "Float", SUM]
+    bound = SUMS[BOUND[mode], SUM]
     limit = (k + 1) * bound * float(np.abs(made["a"]).max() * np.abs(fixed["b"]).max())
-    check(model, made, wanted.astype(np.float32), limit, machine, float_dtype=mode)
-    graph = compiled(model, machine, float_dtype=mode)[0].graph
+    check(model, made, wanted.astype(np.float32), limit, machine, **MODES[mode])
+    graph = compiled(model, machine, **MODES[mode])[0].graph
     layout = graph.values["a"].layout
     assert layout is not None
-    if mode == "float":  # half words need less of it
+    if mode != "mixed":  # half words need less of it
         assert any(sub.level is Level.L1B for sub in layout.axes[1])
+
+
+def test_pseudo_single_lies_between() -> None:
+    made = values({"a": (24, 64), "b": (64, 24)}, 9)
+    wanted = made["a"].astype(np.float64) @ made["b"]
+    model = one_node("MatMul", {"a": (24, 64), "b": (64, 24)}, {})
+    errors, slots, steps = {}, {}, {}
+    for mode, options in MODES.items():
+        result, report = compiled(model, "mini", **options)
+        errors[mode] = float(np.abs(run(result, made)["y0"] - wanted).max())
+        slots[mode] = result.vsm.count("gmfma"), result.vsm.count("fmfma")
+        steps[mode] = sum(row["steps"] for row in report["nodes"] if row["op"] == "MatMul")
+    assert errors["float"] < errors["pseudo"] / 4 < errors["mixed"] / 16
+    assert steps["float"] > steps["pseudo"] > steps["mixed"]
+    assert slots["pseudo"][0] > 0 == slots["pseudo"][1]
+    assert slots["float"][0] == 0 < slots["float"][1]
+
+
+def test_a_product_of_its_own_precision() -> None:
+    model = one_node("MatMul", {"a": (8, 32), "b": (32, 8)}, {})
+    for precision in ("single", "pseudo_single", "half"):
+        for mode in MODES.values():
+            options = {**mode, "overrides": {"y0": {"precision": precision}}}
+            result, _ = compiled(model, "mini", **options)
+            (node,) = (n for n in result.graph.nodes if n.op == "MatMul")
+            assert dict(node.attributes)["precision"] == precision
+            assert f'"precision": "{precision}"' in result.dumps["layout.dtype.txt"]
+    for facts, reason in (
+        ({"y0": {"precision": "double"}}, "no product has precision double"),
+        ({"a": {"precision": "half"}}, "no matrix product makes it"),
+    ):
+        with pytest.raises(PycompilerError) as caught:
+            compiled(model, "mini", overrides=facts)
+        assert caught.value.code == "P0306"
+        assert reason in str(caught.value)

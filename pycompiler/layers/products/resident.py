@@ -237,7 +237,7 @@ def _pipelined(
     # Some elements are padding: what stands there must not reach a block.
     steps: list[Step] = []
     if kind.words >= WORDS_PER_LONG:
-        yield from _half_tail(lines, kind, count, masks, target)
+        yield from _long_tail(lines, kind, count, masks, target)
         return
     mask = masks.use((1 << count) - 1, steps)
     yield from steps
@@ -247,7 +247,7 @@ def _pipelined(
         yield Step((instruction,))
 
 
-def _half_tail(
+def _long_tail(
     lines: Sequence[Pair],
     kind: Precision,
     count: int,
@@ -257,7 +257,8 @@ def _half_tail(
     """Clear the singles behind element ``count``: whole PEs, then words of the one it ends in."""
     whole, within = divmod(count, kind.words)
     for source, instruction in lines:
-        total = PeOperand("grf1", tuple(range(0, kind.long * target.cycles, kind.long)), words=4)
+        at = tuple(range(0, kind.long * target.cycles, kind.long))
+        total = PeOperand("grf1", at, words=kind.words)
         yield Step((Instruction("alu", "zero", (), (total,)),))
         for word in range(kind.words):
             units = whole + (word < within)
@@ -279,6 +280,6 @@ def _half_tail(
                 mask=mask,
             )
             yield Step((Instruction("alu", "ipassa", (here,), (there,)),))
-        cleared = PeOperand("grf1", total.offsets, words=4, reduce=True)
+        cleared = replace(total, reduce=kind.words > WORDS_PER_LONG)
         yield Step((convert(kind, cleared),))
         yield Step((instruction,))

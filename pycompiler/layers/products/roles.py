@@ -44,6 +44,7 @@ class Precision:
 
 PRECISIONS = {
     "single": Precision("f", 1, "fbfn", 1),
+    "pseudo_single": Precision("g", 2, "gbfn", 1),
     "half": Precision("h", 4, "hbfn/9", 2),
 }
 

@@ -22,7 +22,8 @@ def vector_operand(
     if value.dtype is MNDtype.HALF:
         return PeOperand(memory, words, value.name)
     if kind.words >= WORDS_PER_LONG:
-        return PeOperand(memory, words, value.name, words=kind.words, reduce=True)
+        reduce = kind.words > WORDS_PER_LONG
+        return PeOperand(memory, words, value.name, words=kind.words, reduce=reduce)
     return PeOperand(memory, words, value.name, word=word)
 
 
