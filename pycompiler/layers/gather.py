@@ -64,29 +64,34 @@ class Gather(Layer):
             if found is not None and small(found.values(), target):
                 return found
         ways = []
-        for padded in (False, True):
-            spread = self._spread(node, graph, target, padded=padded)
+        for spread in self._spreads(node, graph, target):
             found = self._around(node, graph, target, spread)
-            if found is None:
-                continue
-            if small(found.values(), target):
-                return found
-            ways.append(found)
+            if found is not None:
+                ways.append(found)
+                if small(found.values(), target):
+                    return found
         return min(ways, key=lambda one: sum(x.num_lw(target.cycles) for x in one.values()))
 
-    def _spread(self, node: MNNode, graph: MNGraph, target: Target, *, padded: bool) -> Layout:
-        """Return a layout of the result in which the axes of the table get units first."""
+    def _spreads(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[Layout]:
+        """Yield layouts of the result in which the axes of the table get units first.
+
+        The last one uses no units: it goes with any operands.
+        """
         out = graph.values[node.outputs[0]]
         _, index = _axes(node, graph)
         # Units are given out from the last axis on.
         order = sorted(range(len(out.shape)), key=lambda axis: axis not in index)
         shape = tuple(out.shape[axis] for axis in order)
-        found = parts(whole_layout(shape, out.dtype, target, padded=padded), shape)
-        placed = {axis: found[place] for place, axis in enumerate(order)}
-        like = whole_layout(shape, out.dtype, target, padded=padded)
-        made = built(out.shape, dense(placed), like, out.dtype, target)
+        for padded in (False, True):
+            whole = whole_layout(shape, out.dtype, target, padded=padded)
+            placed = dict(zip(order, parts(whole, shape), strict=True))
+            made = built(out.shape, dense(placed), whole, out.dtype, target)
+            if made is not None:
+                yield made
+        runs = {a: [Part(1, size, Level.ADDR, 0)] for a, size in enumerate(out.shape) if size > 1}
+        made = built(out.shape, dense(runs), _EVERYWHERE, out.dtype, target)
         assert made is not None
-        return made
+        yield made
 
     def _around(
         self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout
