@@ -4,7 +4,7 @@
 mod num_reference;
 
 use emu2::num::matvec::{
-    d_mfma, d_mfma_r, f_mfma, f_mfma_r, g_mfma, g_mfma_r, h_mfma, h_mfma_r, DMatrix, FMatrix, GMatrix, HMatrix,
+    d_mfma, d_mfma_r, f_mfma, f_mfma_r, g_mfma, g_mfma_r, h_mfma, h_mfma_r, Cycle, DMatrix, FMatrix, GMatrix, HMatrix,
 };
 use emu2::num::mau::MauNeg;
 use num_reference::block::{convert, dot, Cut, Unit};
@@ -76,30 +76,40 @@ struct Case {
     active: [bool; 4],
 }
 
-/// Runs a batch of MABs of one kind, negation and active set; per MAB the plain and the reduced outputs.
-fn run(cases: &[Case]) -> Vec<(Vec<u64>, Vec<u64>)> {
+/// Runs a batch of one kind, negation and active set; the plain and the reduced outputs of each. There are as many MABs as
+/// `mabs`, and a cycle for each so many cases, which share the matrices of the first cycle.
+fn run(cases: &[Case], mabs: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
     let Case { kind, neg, active, .. } = cases[0].clone();
     let neg = MauNeg { x: neg[0], y: false, z: neg[1] };
     let pes = 4 * cases.len();
-    let (mut o0, mut o1, mut r) = (vec![0; pes], vec![0; pes], vec![0; pes]);
+    let matrices = &cases[..mabs];
     let rows = |v: &dyn Fn(&Case, usize) -> u64| -> Vec<u64> {
         cases.iter().flat_map(|c| (0..4).map(|p| v(c, p)).collect::<Vec<_>>()).collect()
     };
     let singles = |o: &[u64]| o.iter().flat_map(|&w| [w >> 32, w & 0xFFFF_FFFF]).collect::<Vec<_>>();
+    // Garbage where results go and where the instruction does not look.
+    let results = |x: &[u64], z: [&[u64]; 2], kernel: &dyn Fn(&mut [Cycle<'_>])| {
+        let mut out = [vec![0x5A5A; pes], vec![0xA5A5; pes]];
+        let [o0, o1] = &mut out;
+        let (x, [z0, z1]) = (x.chunks(4 * mabs), z.map(|z| z.chunks(4 * mabs)));
+        let out_rows = o0.chunks_mut(4 * mabs).zip(o1.chunks_mut(4 * mabs));
+        let rows = x.zip(z0.zip(z1)).zip(out_rows);
+        kernel(&mut rows.map(|((x, (z0, z1)), (o0, o1))| Cycle { x, z: [z0, z1], out: [o0, o1] }).collect::<Vec<_>>());
+        out
+    };
     let (plain, reduced): (Vec<u64>, Vec<u64>) = match kind {
         Kind::D => {
-            let a: Vec<_> = cases
+            let a: Vec<_> = matrices
                 .iter()
                 .map(|c| DMatrix::decode(&std::array::from_fn(|i| std::array::from_fn(|j| c.matrix[i][j])), 16))
                 .collect();
             let (x, z) = (rows(&|c, p| c.x[p]), rows(&|c, p| c.z[p]));
-            d_mfma(&a, &x, &z, neg, active, &mut o0);
-            d_mfma_r(&a, &x, &z, neg, active, &mut r);
-            (o0, r.iter().map(|v| v.rotate_left(32)).collect())
+            let [plain, _] = results(&x, [&z, &z], &|cycles| d_mfma(&a, cycles, neg, active));
+            let [reduced, _] = results(&x, [&z, &z], &|cycles| d_mfma_r(&a, cycles, neg, active));
+            (plain, reduced.iter().map(|v| v.rotate_left(32)).collect())
         }
         Kind::F | Kind::G => {
             let z = rows(&|c, p| pack_lanes(32, &c.z[2 * p..2 * p + 2]));
-            // Garbage where the instruction does not look.
             let matrix = |c: &Case| -> [[u32; 8]; 8] {
                 std::array::from_fn(|i| {
                     std::array::from_fn(|j| match kind {
@@ -109,32 +119,32 @@ fn run(cases: &[Case]) -> Vec<(Vec<u64>, Vec<u64>)> {
                     })
                 })
             };
-            if kind == Kind::F {
-                let a: Vec<_> = cases.iter().map(|c| FMatrix::decode(&matrix(c), 5)).collect();
+            let ([plain, _], [reduced, _]) = if kind == Kind::F {
+                let a: Vec<_> = matrices.iter().map(|c| FMatrix::decode(&matrix(c), 5)).collect();
                 let x = rows(&|c, p| c.x[p] << 32 | 0x7EAD_BEEF);
-                f_mfma(&a, &x, &z, neg, &mut o0);
-                f_mfma_r(&a, &x, &z, neg, &mut r);
+                let plain = results(&x, [&z, &z], &|cycles| f_mfma(&a, cycles, neg));
+                (plain, results(&x, [&z, &z], &|cycles| f_mfma_r(&a, cycles, neg)))
             } else {
-                let a: Vec<_> = cases.iter().map(|c| GMatrix::decode(&matrix(c), 5)).collect();
+                let a: Vec<_> = matrices.iter().map(|c| GMatrix::decode(&matrix(c), 5)).collect();
                 let x = rows(&|c, p| pack_lanes(32, &c.x[2 * p..2 * p + 2]));
-                g_mfma(&a, &x, &z, neg, &mut o0);
-                g_mfma_r(&a, &x, &z, neg, &mut r);
-            }
-            assert!(r.iter().all(|v| v & 0xFFFF_FFFF == 0));
-            (singles(&o0), r.iter().flat_map(|&v| [lane(v, 16, 0), lane(v, 16, 1)]).collect())
+                let plain = results(&x, [&z, &z], &|cycles| g_mfma(&a, cycles, neg));
+                (plain, results(&x, [&z, &z], &|cycles| g_mfma_r(&a, cycles, neg)))
+            };
+            assert!(reduced.iter().all(|v| v & 0xFFFF_FFFF == 0));
+            (singles(&plain), reduced.iter().flat_map(|&v| [lane(v, 16, 0), lane(v, 16, 1)]).collect())
         }
         Kind::H => {
-            let a: Vec<_> = cases
+            let a: Vec<_> = matrices
                 .iter()
                 .map(|c| HMatrix::decode(&std::array::from_fn(|i| std::array::from_fn(|j| c.matrix[i][j] as u16))))
                 .collect();
             let x = rows(&|c, p| pack_lanes(16, &c.x[4 * p..4 * p + 4]));
             let z0 = rows(&|c, p| pack_lanes(32, &c.z[4 * p..4 * p + 2]));
             let z1 = rows(&|c, p| pack_lanes(32, &c.z[4 * p + 2..4 * p + 4]));
-            h_mfma(&a, &x, &z0, &z1, neg, &mut o0, &mut o1);
-            h_mfma_r(&a, &x, &z0, &z1, neg, &mut r);
+            let [o0, o1] = results(&x, [&z0, &z1], &|cycles| h_mfma(&a, cycles, neg));
+            let [reduced, _] = results(&x, [&z0, &z1], &|cycles| h_mfma_r(&a, cycles, neg));
             let plain = o0.iter().zip(&o1).flat_map(|(&a, &b)| [a >> 32, a & 0xFFFF_FFFF, b >> 32, b & 0xFFFF_FFFF]);
-            (plain.collect(), r.iter().flat_map(|&v| [0, 1, 2, 3].map(|k| lane(v, 16, k))).collect())
+            (plain.collect(), reduced.iter().flat_map(|&v| [0, 1, 2, 3].map(|k| lane(v, 16, k))).collect())
         }
     };
     let n = kind.shape().0;
@@ -158,8 +168,13 @@ fn expect(case: &Case, out: Fmt) -> Vec<u64> {
         .collect()
 }
 
+/// One cycle, a MAB for each case.
 fn check(cases: &[Case]) -> Result<(), String> {
-    for (case, (plain, reduced)) in cases.iter().zip(run(cases)) {
+    check_cycles(cases, cases.len())
+}
+
+fn check_cycles(cases: &[Case], mabs: usize) -> Result<(), String> {
+    for (case, (plain, reduced)) in cases.iter().zip(run(cases, mabs)) {
         let kind = case.kind;
         let want = (expect(case, kind.add()), expect(case, kind.reduced()));
         if (&plain, &reduced) != (&want.0, &want.1) {
@@ -169,7 +184,7 @@ fn check(cases: &[Case]) -> Result<(), String> {
     Ok(())
 }
 
-/// A case from random numbers: blocks converted by the rule, addends near the negated product half of the time.
+/// A case from random numbers: blocks converted by the rule.
 fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
     let (n, k) = kind.shape();
     let unit = kind.unit();
@@ -194,24 +209,29 @@ fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
     };
     let matrix: Vec<Vec<u64>> = (0..n).map(|_| block(rng, k)).collect();
     let x = block(rng, k);
-    let add = kind.add();
-    let z = (0..n)
-        .map(|i| {
-            let near = dot(unit, &matrix[i], &x, add, 0, add);
-            let sign = 1 << (add.width() - 1);
-            match rng.next() % 4 {
-                0 => near ^ sign,
-                1 => (near ^ sign).wrapping_add(rng.next() % 5).wrapping_sub(2) & (sign | (sign - 1)),
-                2 => {
-                    let reach = 2 * u64::from(add.m) + 6;
-                    let exp = (add.exp(near) + rng.next() % (2 * reach)).saturating_sub(reach);
-                    add.pack(rng.next() >> 63, exp.min(add.ones()), fraction(add.m, rng.next() >> 1))
-                }
-                _ => number(add, rng.words()),
+    let mut case = Case { kind, matrix, x, z: Vec::new(), neg, active };
+    align(&mut case, rng);
+    case
+}
+
+/// Gives a case addends near the negated product half of the time.
+fn align(case: &mut Case, rng: &mut Rng) {
+    let (unit, add) = (case.kind.unit(), case.kind.add());
+    let addend = |row: &Vec<u64>| {
+        let near = dot(unit, row, &case.x, add, 0, add);
+        let sign = 1 << (add.width() - 1);
+        match rng.next() % 4 {
+            0 => near ^ sign,
+            1 => (near ^ sign).wrapping_add(rng.next() % 5).wrapping_sub(2) & (sign | (sign - 1)),
+            2 => {
+                let reach = 2 * u64::from(add.m) + 6;
+                let exp = (add.exp(near) + rng.next() % (2 * reach)).saturating_sub(reach);
+                add.pack(rng.next() >> 63, exp.min(add.ones()), fraction(add.m, rng.next() >> 1))
             }
-        })
-        .collect();
-    Case { kind, matrix, x, z, neg, active }
+            _ => number(add, rng.words()),
+        }
+    };
+    case.z = case.matrix.iter().map(addend).collect();
 }
 
 #[test]
@@ -234,7 +254,7 @@ fn worked_vectors() {
         let x = convert(unit.fmt, kind.cut(false), &x);
         let z = (0..n).map(|i| of(add, i as i64)).collect();
         let case = Case { kind, matrix, x, z, neg: [false, true], active: [true; 4] };
-        let got = run(std::slice::from_ref(&case)).remove(0).0;
+        let got = run(std::slice::from_ref(&case), 1).remove(0).0;
         for (i, got) in got.into_iter().enumerate() {
             let sum: i64 = (0..k as i64).map(|j| (i as i64 - j) * (j + 1)).sum::<i64>() - i as i64;
             let want = if sum == 0 { 0 } else { of(add, sum) };
@@ -260,7 +280,7 @@ fn omission_per_product() {
         neg: [false; 2],
         active: [true; 4],
     };
-    assert_eq!(run(std::slice::from_ref(&case))[0].0[0], 0x4380_0000); // 256 + 256 - 256
+    assert_eq!(run(std::slice::from_ref(&case), 1)[0].0[0], 0x4380_0000); // 256 + 256 - 256
     check(&[case]).unwrap();
 }
 
@@ -276,7 +296,7 @@ fn extended_elements_are_exact() {
     x[1] = H.pack(0, 0, 3);
     let case = Case { kind: Kind::H, matrix, x, z: vec![0; 16], neg: [false; 2], active: [true; 4] };
     let want = ((511.0 * 64.0 + 3.0) / 4096.0f32).to_bits();
-    assert_eq!(run(std::slice::from_ref(&case))[0].0[3], u64::from(want));
+    assert_eq!(run(std::slice::from_ref(&case), 1)[0].0[3], u64::from(want));
     check(&[case]).unwrap();
 }
 
@@ -290,8 +310,16 @@ fn random_matrices_in_bulk() {
         for batch in 0..mabs / 16 {
             let neg = [batch & 1 != 0, batch & 2 != 0];
             let active = if batch & 4 != 0 { [true; 4] } else { std::array::from_fn(|i| (i < 2) == (batch & 8 != 0)) };
-            let cases: Vec<_> = (0..16).map(|_| case(kind, neg, active, &mut rng)).collect();
-            check(&cases).unwrap();
+            let mut cases: Vec<_> = (0..16).map(|_| case(kind, neg, active, &mut rng)).collect();
+            // Many MABs, many cycles, pieces of either that are not whole.
+            let mabs = [16, 1, 2, 11, 3, 8, 5, 10][batch % 8];
+            for k in mabs..16 {
+                let (first, later) = cases.split_at_mut(mabs);
+                later[k - mabs].matrix.clone_from(&first[k % mabs].matrix);
+                align(&mut later[k - mabs], &mut rng);
+            }
+            cases.truncate(16 - 16 % mabs);
+            check_cycles(&cases, mabs).unwrap();
         }
     }
 }

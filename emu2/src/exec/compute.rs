@@ -1,7 +1,7 @@
 //! What an instruction of a PE line computes: one call on whole rows, of one cycle or of all of them.
 
 use super::maps::{part, repeat, write_wrapped, Meeting, PeRun, Reduce, RepeatedRows};
-use super::matrix::{MatrixAccess, Operands, Product};
+use super::matrix::{MatrixAccess, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
 use crate::machine::{L1b, Out};
@@ -106,7 +106,7 @@ pub(super) struct MauOp {
     z: Option<usize>,
     /// PEs of a MAB that multiply.
     active: Option<Half>,
-    pes: usize,
+    multipliers: [bool; MAB_PES],
     /// 1 in every lane.
     one: u64,
     matrix: Option<Product>,
@@ -143,18 +143,28 @@ impl MauOp {
         let one = u64::from(format.bias()) << format.frac_bits;
         let (omitted, ignored) = (precision.omitted_bits, precision.ignored_bits);
         let negated = form.negated;
+        let (negate, reduced) =
+            (MauNeg { x: negated(MauPort::X), y: negated(MauPort::Y), z: negated(MauPort::Z) }, form.reduced);
+        let (pes, lanes, pseudo) = (spec.counts.pe as usize, spec.lanes(), letter.pseudo);
+        let multipliers = std::array::from_fn(|pe| match form.half {
+            None => true,
+            Some(Half::Upper) => pe < pes / 2,
+            Some(Half::Lower) => pe >= pes / 2,
+        });
+        let product =
+            |slot| Product { slot, lane, pseudo, omitted, ignored, reduced, negate, active: multipliers, lanes };
         Ok(MauOp {
             lane,
-            reduced: form.reduced,
+            reduced,
             omitted,
-            negate: MauNeg { x: negated(MauPort::X), y: negated(MauPort::Y), z: negated(MauPort::Z) },
+            negate,
             x: port(MauPort::X),
             y: port(MauPort::Y),
             z: port(MauPort::Z),
             active: form.half,
-            pes: spec.counts.pe as usize,
+            multipliers,
             one: (0..lane.count() as u32).fold(0, |row, k| row | one << (k * lane.width())),
-            matrix: form.matrix.map(|slot| Product { slot, lane, pseudo: letter.pseudo, omitted, ignored }),
+            matrix: form.matrix.map(product),
         })
     }
 
@@ -170,15 +180,6 @@ impl MauOp {
         }
     }
 
-    /// Which PEs of a MAB multiply.
-    fn multipliers(&self) -> [bool; MAB_PES] {
-        std::array::from_fn(|pe| match self.active {
-            None => true,
-            Some(Half::Upper) => pe < self.pes / 2,
-            Some(Half::Lower) => pe >= self.pes / 2,
-        })
-    }
-
     /// Whether L1 of the result is always zero.
     ///
     /// guess: the second long word of a one-long-word result is 0.
@@ -186,19 +187,20 @@ impl MauOp {
         (self.lane, self.reduced) != (Lane::H, false)
     }
 
+    /// The first factor and the addend; `zeros` for those that are not written.
+    pub(super) fn vector_and_addend<'a>(&self, sources: &[Path<'a>], zeros: &'a [u64]) -> (&'a [u64], Path<'a>) {
+        (self.x.map_or(zeros, |at| sources[at].0), self.z.map_or((zeros, zeros), |at| sources[at]))
+    }
+
     fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: Out<'_>) {
         let zeros = rows.zeros;
         let length = zeros.len();
         let (first, spare) = tmp.split_at_mut(length);
-        let row = |at: Option<usize>| at.map(|at| sources[at].0);
-        let mut x = row(self.x).unwrap_or(zeros);
-        let z0 = row(self.z).unwrap_or(zeros);
-        let z1 = self.z.map_or(zeros, |at| sources[at].1);
+        let (mut x, (z0, z1)) = self.vector_and_addend(sources, zeros);
         let o0 = out.l0;
         if let Some(product) = &self.matrix {
-            let operands = Operands { x, z: (z0, z1), neg: self.negate, active: self.multipliers() };
             let o1 = out.l1.unwrap_or(&mut spare[..length]);
-            return product.run(rows.l1b, &operands, self.reduced, o0, o1);
+            return product.run(rows.l1b, &mut product.cycles(x, (z0, z1), [o0, o1]));
         }
         // Sums of singles and doubles need no multiplier.
         match (self.y, self.active, self.lane, self.reduced) {
@@ -208,7 +210,7 @@ impl MauOp {
         }
         if self.active.is_some() && self.reduced {
             // A PE that does not multiply has the product 0: its first factor is 0.
-            let kept = self.multipliers().map(|active| if active { u64::MAX } else { 0 });
+            let kept = self.multipliers.map(|active| if active { u64::MAX } else { 0 });
             for (to, from) in first.chunks_exact_mut(MAB_PES).zip(x.chunks_exact(MAB_PES)) {
                 for (pe, to) in to.iter_mut().enumerate() {
                     *to = from[pe] & kept[pe];
@@ -217,8 +219,8 @@ impl MauOp {
             x = first;
         }
         let (second, spare) = spare.split_at_mut(length);
-        let y = match row(self.y) {
-            Some(y) => y,
+        let y = match self.y {
+            Some(at) => sources[at].0,
             None => {
                 second.fill(self.one);
                 &*second
@@ -230,7 +232,7 @@ impl MauOp {
             (Lane::H, true) => mau::h_fma_r(x, y, z0, z1, neg, o0),
             (Lane::F, false) => mau::f_fma(x, y, z0, neg, omit, o0),
             (Lane::F, true) => mau::f_fma_r(x, y, z0, neg, omit, o0),
-            (_, false) => mau::d_fma(x, y, z0, neg, self.multipliers(), omit, o0),
+            (_, false) => mau::d_fma(x, y, z0, neg, self.multipliers, omit, o0),
             (_, true) => mau::d_fma_r(x, y, z0, neg, omit, o0),
         }
     }
@@ -258,7 +260,7 @@ pub(super) enum Second {
 impl Compute {
     /// Makes what is derived from the state and kept there.
     pub(super) fn prepare(&self, l1b: &mut L1b, lanes: usize) {
-        if let Compute::Mau(MauOp { matrix: Some(product), .. }) = self {
+        if let Some((_, product)) = self.product() {
             product.prepare(l1b, lanes);
         }
     }
@@ -286,9 +288,12 @@ impl Compute {
         }
     }
 
-    /// Whether it is a matrix product: those take all cycles at once, wherever the rows lie.
-    pub(super) fn is_product(&self) -> bool {
-        matches!(self, Compute::Mau(MauOp { matrix: Some(_), .. }))
+    /// The matrix product that it is: those take all cycles at once, wherever the rows lie.
+    pub(super) fn product(&self) -> Option<(&MauOp, &Product)> {
+        match self {
+            Compute::Mau(op) => Some((op, op.matrix.as_ref()?)),
+            _ => None,
+        }
     }
 
     /// Of the words that it leaves in the turnaround register: the end of the last one, and how many follow each other from

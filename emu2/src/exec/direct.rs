@@ -10,10 +10,12 @@
 use super::compute::{Compute, Rows};
 use super::maps::Reduce;
 use super::mask::Masked;
-use super::operand::{Access, Origin, Path, Source};
+use super::matrix::Cycles;
+use super::operand::{Access, Origin, Path, Source, Write};
 use super::quick::Quick;
 use super::step::{Op, Step, MAX_SOURCES};
-use crate::machine::{L1b, Out, PathRows};
+use crate::machine::{CycleRows, L1b, Out, PathRows};
+use crate::num::matvec::Cycle;
 use crate::spec::WORDS_PER_LONG;
 
 /// How an op runs on plain rows.
@@ -101,7 +103,8 @@ impl Direct {
         let whole = !fixed && accesses.clone().all(Access::contiguous);
         // One call on rows that have been copied costs less than a call for each cycle, if half of the path is zero.
         let narrow = op.sources.iter().all(|s| s.access().is_none_or(|a| a.words <= WORDS_PER_LONG));
-        let gather = !whole && !op.sources.is_empty() && (op.compute.is_product() || (narrow && !op.compute.in_l1bm()));
+        let product = op.compute.product().is_some();
+        let gather = !whole && !op.sources.is_empty() && narrow && !op.compute.in_l1bm() && !product;
         let pieces = if whole || gather { 1 } else { cycles };
         let bases = accesses.filter_map(|a| a.base).fold(0, |bits, slot| bits | 1 << slot);
         let straight = match &op.compute {
@@ -109,6 +112,7 @@ impl Direct {
             Compute::Load(_) => pieces == 1 && target.is_some(),
             Compute::MatrixWrite(_) => false,
             _ if gather => target.is_some_and(|w| w.access.contiguous()),
+            _ if product => target.is_some_and(|w| w.access.ascending()),
             _ => target.is_some(),
         };
         Some(Direct { pieces, bases, straight, gather })
@@ -134,6 +138,16 @@ impl Direct {
             return true;
         }
         let narrow = op.narrow(l1b);
+        if op.compute.product().is_some() && self.pieces > 1 {
+            let Some(Write { access, .. }) = op.writes.first().filter(|_| straight) else {
+                multiply(op, l1b, index, &zeros[..lanes], spare, result.start(narrow).rows(lanes));
+                return false;
+            };
+            let mut memory = std::mem::take(&mut l1b.pe[access.slot]);
+            multiply(op, l1b, index, &zeros[..lanes], spare, access.rows_mut(&mut memory, lanes));
+            l1b.pe[access.slot] = memory;
+            return true;
+        }
         let length = zeros.len() / self.pieces;
         if self.gather {
             for (source, planes) in op.sources.iter().zip(gathered.iter_mut()).filter(|(source, _)| !source.whole()) {
@@ -187,6 +201,25 @@ impl Direct {
         l1b.pe[access.slot] = memory;
         true
     }
+}
+
+/// Runs a matrix product, all cycles in one call; `out` are their rows.
+fn multiply(op: &Op, l1b: &L1b, index: usize, zeros: &[u64], spare: &mut [u64], out: CycleRows<'_>) {
+    let Some((mau, product)) = op.compute.product() else { return };
+    let (lanes, narrow) = (zeros.len(), op.narrow(l1b));
+    let mut cycles = Cycles::new();
+    for ((c, [o0, o1]), spare) in out.into_iter().enumerate().zip(spare.chunks_exact_mut(lanes)) {
+        if narrow {
+            o1.fill(0);
+        }
+        let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
+        for (source, rows) in op.sources.iter().zip(&mut sources) {
+            *rows = source.rows(l1b, index, c, lanes, zeros);
+        }
+        let (x, z) = mau.vector_and_addend(&sources, zeros);
+        cycles.push(Cycle { x, z: z.into(), out: [o0, if o1.is_empty() { spare } else { o1 }] });
+    }
+    product.run(l1b, &mut cycles);
 }
 
 /// Sends rows of a memory or a path to L1BM and the turnaround register.

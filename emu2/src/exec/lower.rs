@@ -71,7 +71,7 @@ impl Lowering {
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
         Direct::plan(&mut ops, self.spec.counts.cycle as usize);
-        let prepares = ops.iter().any(|op| op.compute.is_product());
+        let prepares = ops.iter().any(|op| op.compute.product().is_some());
         Ok(Step { quick: None, ops, prepares, forward: step.forward })
     }
 

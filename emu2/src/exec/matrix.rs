@@ -3,9 +3,10 @@
 use super::operand::Path;
 use crate::machine::{Decoded, L1b, Out};
 use crate::num::lane::Lane;
-use crate::num::matvec::{self, DMatrix, FMatrix, GMatrix, HMatrix};
+use crate::num::matvec::{self, Cycle, DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::num::mau::MauNeg;
 use crate::num::MAB_PES;
+use smallvec::SmallVec;
 
 /// A lowered access to rows or columns of a matrix register.
 #[derive(Clone, Copy, Debug)]
@@ -88,15 +89,16 @@ pub(super) struct Product {
     pub(super) pseudo: bool,
     pub(super) omitted: u32,
     pub(super) ignored: u32,
+    pub(super) reduced: bool,
+    pub(super) negate: MauNeg,
+    /// PEs of a MAB that multiply.
+    pub(super) active: [bool; MAB_PES],
+    /// Long words of a row.
+    pub(super) lanes: usize,
 }
 
-/// Vector, addend and sign flips of a product.
-pub(super) struct Operands<'a> {
-    pub(super) x: &'a [u64],
-    pub(super) z: (&'a [u64], &'a [u64]),
-    pub(super) neg: MauNeg,
-    pub(super) active: [bool; MAB_PES],
-}
+/// The rows of the cycles of a step.
+pub(super) type Cycles<'a> = SmallVec<[Cycle<'a>; 4]>;
 
 impl Product {
     /// Brings the matrix register into the form of this precision, unless it is already.
@@ -140,18 +142,26 @@ impl Product {
         });
     }
 
-    /// `A*x + z` of as many cycles as the operands hold. `o1` is written by the one product that has two long words.
-    pub(super) fn run(&self, l1b: &L1b, operands: &Operands<'_>, reduced: bool, o0: &mut [u64], o1: &mut [u64]) {
-        let Operands { x, z: (z0, z1), neg, active } = *operands;
-        match (&l1b.decoded[self.slot], reduced) {
-            (Some(Decoded::H(a)), false) => matvec::h_mfma(a, x, z0, z1, neg, o0, o1),
-            (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, x, z0, z1, neg, o0),
-            (Some(Decoded::F(a)), false) => matvec::f_mfma(a, x, z0, neg, o0),
-            (Some(Decoded::F(a)), true) => matvec::f_mfma_r(a, x, z0, neg, o0),
-            (Some(Decoded::G(a)), false) => matvec::g_mfma(a, x, z0, neg, o0),
-            (Some(Decoded::G(a)), true) => matvec::g_mfma_r(a, x, z0, neg, o0),
-            (Some(Decoded::D(a)), false) => matvec::d_mfma(a, x, z0, neg, active, o0),
-            (Some(Decoded::D(a)), true) => matvec::d_mfma_r(a, x, z0, neg, active, o0),
+    /// The cycles of rows that follow each other.
+    pub(super) fn cycles<'a>(&self, x: &'a [u64], z: Path<'a>, out: [&'a mut [u64]; 2]) -> Cycles<'a> {
+        let [o0, o1] = out.map(|out| out.chunks_exact_mut(self.lanes));
+        let z = z.0.chunks_exact(self.lanes).zip(z.1.chunks_exact(self.lanes));
+        let rows = x.chunks_exact(self.lanes).zip(z).zip(o0.zip(o1));
+        rows.map(|((x, (z0, z1)), (o0, o1))| Cycle { x, z: [z0, z1], out: [o0, o1] }).collect()
+    }
+
+    /// `A*x + z`.
+    pub(super) fn run(&self, l1b: &L1b, cycles: &mut [Cycle<'_>]) {
+        let (neg, active) = (self.negate, self.active);
+        match (&l1b.decoded[self.slot], self.reduced) {
+            (Some(Decoded::H(a)), false) => matvec::h_mfma(a, cycles, neg),
+            (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, cycles, neg),
+            (Some(Decoded::F(a)), false) => matvec::f_mfma(a, cycles, neg),
+            (Some(Decoded::F(a)), true) => matvec::f_mfma_r(a, cycles, neg),
+            (Some(Decoded::G(a)), false) => matvec::g_mfma(a, cycles, neg),
+            (Some(Decoded::G(a)), true) => matvec::g_mfma_r(a, cycles, neg),
+            (Some(Decoded::D(a)), false) => matvec::d_mfma(a, cycles, neg, active),
+            (Some(Decoded::D(a)), true) => matvec::d_mfma_r(a, cycles, neg, active),
             // `prepare` has run for every product of the step.
             (None, _) => {}
         }

@@ -1,7 +1,7 @@
 //! Lowered PE operands: which words of the state an access touches in each cycle, on each PE.
 
 use super::mask::{MaskRows, Masked, Through};
-use crate::machine::L1b;
+use crate::machine::{CycleRows, L1b};
 use crate::num::convert;
 use crate::spec::WORDS_PER_LONG;
 use smallvec::SmallVec;
@@ -61,6 +61,26 @@ impl Access {
     pub(super) fn contiguous(&self) -> bool {
         let follow = |pair: &[u32]| pair[0] + WORDS_PER_LONG == pair[1];
         self.words == WORDS_PER_LONG && self.at.windows(2).all(follow)
+    }
+
+    /// Whether the rows of each cycle lie behind those of the cycle before.
+    pub(super) fn ascending(&self) -> bool {
+        self.at.windows(2).all(|pair| pair[0] + self.words <= pair[1])
+    }
+
+    /// The rows of all cycles where each is [`Access::ascending`].
+    pub(super) fn rows_mut<'a>(&self, memory: &'a mut [u64], lanes: usize) -> CycleRows<'a> {
+        let (mut rest, mut first) = (memory, 0);
+        let length = (self.words / WORDS_PER_LONG) as usize * lanes;
+        let mut rows = CycleRows::new();
+        for c in 0..self.at.len() {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(self.row(c) * lanes - first);
+            let (taken, behind) = from.split_at_mut(length);
+            let (l0, l1) = taken.split_at_mut(lanes);
+            rows.push([l0, l1]);
+            (rest, first) = (behind, self.row(c) * lanes + length);
+        }
+        rows
     }
 
     /// Slot of the T register if addresses depend on it.

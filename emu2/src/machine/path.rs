@@ -1,6 +1,7 @@
 //! Result paths: the 128 bits that every PE of an L1B puts out in each cycle of a step.
 
 use super::Words;
+use smallvec::SmallVec;
 
 /// Two planes of rows, L0 and L1, each `[cycle][lane]`.
 #[derive(Clone, Debug)]
@@ -42,6 +43,9 @@ impl PathRows {
     }
 }
 
+/// The rows of a result in each cycle, L0 and L1; L1 is empty where there is none or nobody wants it.
+pub(crate) type CycleRows<'a> = SmallVec<[[&'a mut [u64]; 2]; 4]>;
+
 /// Words of a result to be written.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
@@ -50,7 +54,14 @@ pub(crate) struct Out<'a> {
     pub(crate) l1: Option<&'a mut [u64]>,
 }
 
-impl Out<'_> {
+impl<'a> Out<'a> {
+    /// The rows of each cycle.
+    pub(crate) fn rows(self, lanes: usize) -> CycleRows<'a> {
+        let mut l1 = self.l1.map(|l1| l1.chunks_exact_mut(lanes));
+        let second = || l1.as_mut().and_then(Iterator::next).unwrap_or_default();
+        self.l0.chunks_exact_mut(lanes).zip(std::iter::repeat_with(second)).map(<[_; 2]>::from).collect()
+    }
+
     /// The part from long word `first` of each plane on.
     pub(crate) fn part(&mut self, first: usize, length: usize) -> Out<'_> {
         Out { l0: &mut self.l0[first..][..length], l1: self.l1.as_deref_mut().map(|l1| &mut l1[first..][..length]) }

@@ -1,6 +1,6 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
-use super::vectors;
+use super::{long_words, Cycle};
 use crate::num::format::FloatFormat;
 use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
@@ -48,38 +48,36 @@ impl DMatrix {
 }
 
 kernel! {
-    /// `out = A * x + z` per MAB: `x`, addend and output are rows of one double per PE; element i on PE i. Rows that are not
+    /// `out = A * x + z` per MAB: x, addend and result are one double per PE on L0; element i on PE i. Rows that are not
     /// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
-    pub fn d_mfma(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-        rows(a, x, z, neg, active, out, FloatFormat::DOUBLE, |v| v);
+    pub fn d_mfma(a: &[DMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg, active: [bool; MAB_PES]) {
+        rows(a, cycles, neg, active, FloatFormat::DOUBLE, |v| v);
     }
-}
 
-kernel! {
     /// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
-    pub fn d_mfma_r(a: &[DMatrix], x: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], out: &mut [u64]) {
-        rows(a, x, z, neg, active, out, FloatFormat::SINGLE, |v| v << 32);
+    pub fn d_mfma_r(a: &[DMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg, active: [bool; MAB_PES]) {
+        rows(a, cycles, neg, active, FloatFormat::SINGLE, |v| v << 32);
     }
 }
 
 #[inline(always)]
 fn rows(
     a: &[DMatrix],
-    x: &[u64],
-    z: &[u64],
+    cycles: &mut [Cycle<'_>],
     neg: MauNeg,
     active: [bool; MAB_PES],
-    out: &mut [u64],
     format: FloatFormat,
     place: impl Fn(u64) -> u64,
 ) {
     let (nx, nz) = (flip(neg.x, 64), flip(neg.z, 64));
-    for (mab, first) in vectors(a.len(), out.len()) {
-        let x = std::array::from_fn(|j| x[first + j] ^ nx);
-        for i in 0..MAB_PES {
-            let z = z[first + i] ^ nz;
-            out[first + i] =
-                place(if active[i] { a[mab].row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
+    for Cycle { x, z: [z, _], out: [out, _] } in cycles {
+        for (mab, a) in a.iter().enumerate() {
+            let at = long_words(mab, 1);
+            let x = std::array::from_fn(|j| x[at.start + j] ^ nx);
+            for (i, (out, z)) in out[at.clone()].iter_mut().zip(&z[at]).enumerate() {
+                let z = z ^ nz;
+                *out = place(if active[i] { a.row(format, i, &x, z) } else { d_add_round(format, 0, 0, 0, z) });
+            }
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Half precision: 16 x 16, exact products of 9-bit mantissas.
 
-use super::{block, cycles, first, in_pieces, power_of_two, vectors, MABS, TOGETHER};
+use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
 use crate::num::blockfloat::EXTENSION;
-use crate::num::level::{fusing_kernel, kernel};
-use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::level::kernel;
+use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
 
 /// Lanes of a long word.
@@ -12,27 +12,39 @@ const LANES: usize = 4;
 /// Elements of a block.
 const N: usize = LANES * MAB_PES;
 
+/// Pairs of elements.
+const PAIRS: usize = N / 2;
+
 /// What a MAB has in the row L0 or L1 of singles.
-type Plane = [f32; N / 2];
+type Plane = [i32; N / 2];
 
 const EXP: u16 = 0x7E00;
 const FRAC: u16 = 0x01FF;
 
 /// A decoded matrix register of halves.
 ///
-/// Rows and columns are stored in the order in which results and vectors lie in memory, so that all loops run over whole
-/// vectors.
+/// Hosts multiply 16-bit integers in pairs and add the two products. A vector register of the host takes such a pair of one
+/// column pair for each of several rows; the rows in turn take different columns, so that a vector of the machine is read as it
+/// lies in memory, from its element pair `s` on, and none of it has to be repeated for all rows.
+///
+/// Rows and columns are stored in the order in which results and vectors lie in memory.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct HMatrix {
-    /// Signed mantissas in units of an extended element, `[column][row]`.
-    mantissas: [[f32; N]; N],
+    /// Signed mantissas in units of an extended element: entry `[s][i]` is the column pair `(i + s) % PAIRS` of row `i`.
+    diagonals: [[[[i16; 2]; PAIRS]; 2]; PAIRS],
     /// Exponent field of each row.
-    exponents: [i64; N],
+    exponents: [u8; N],
     /// What a mantissa's unit is worth in each row.
-    units: [f32; N],
+    units: [[f32; PAIRS]; 2],
     /// Whether any element is extended.
     extended: bool,
 }
+
+/// A decoded vector: its signed mantissas twice, so that all pairs follow each other from any one on.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Vector([[i16; 2]; 2 * PAIRS]);
 
 /// Where row `i` of a register is stored: where its result lies in the rows L0 and L1 of singles, as they are in memory.
 const fn place(i: usize) -> usize {
@@ -43,20 +55,17 @@ const fn place(i: usize) -> usize {
 
 /// Signed mantissa in units of an extended element.
 #[inline(always)]
-fn mantissa(v: u16) -> f32 {
-    let ordinary = i32::from(v & EXP != 0);
-    let f = i32::from(v & FRAC);
-    let f = f + ordinary * ((f << EXTENSION) - f);
-    // Conditional negation; spelled as a branch it keeps the loops around it from vectorising.
-    let sign = -i32::from(v >> 15);
-    ((f ^ sign) - sign) as f32
+fn mantissa(v: u16) -> i16 {
+    let scale = if v & EXP != 0 { 1 << EXTENSION } else { 1 };
+    short_mantissa(v) * scale
 }
 
 /// Signed mantissa of an element that is not extended.
 #[inline(always)]
-fn short_mantissa(v: u16) -> f32 {
+fn short_mantissa(v: u16) -> i16 {
+    // Conditional negation; spelled as a branch it keeps the loops around it from vectorising.
     let sign = v as i16 >> 15;
-    f32::from(((v & FRAC) as i16 ^ sign) - sign)
+    ((v & FRAC) as i16 ^ sign) - sign
 }
 
 /// Units of an extended element in that of another one.
@@ -65,281 +74,257 @@ const EXTENDED: f32 = (1u32 << EXTENSION) as f32;
 /// What the unit of a signed mantissa is worth in a block with this exponent field: `2^(E - 31 - 8)`, and 2^6 less, since it
 /// is that of an extended element.
 #[inline(always)]
-fn unit(field: u16) -> f32 {
+fn unit_of(field: u16) -> f32 {
     f32::from_bits((u32::from(field >> 9) + 127 - 31 - 8 - EXTENSION) << 23)
-}
-
-/// The mantissa of an extended element, else 0.
-#[inline(always)]
-fn extension(v: u16) -> u16 {
-    v & FRAC & u16::from(v & EXP != 0).wrapping_sub(1)
 }
 
 impl HMatrix {
     /// Decodes a register from its raw halves, `[row][column]`.
     #[must_use]
     pub fn decode(rows: &[[u16; N]; N]) -> Self {
-        let mut matrix = Self { mantissas: [[0.0; N]; N], exponents: [0; N], units: [0.0; N], extended: false };
-        let mut decoded = [[0.0; N]; N];
-        let mut extended = 0;
-        for (i, (row, decoded)) in rows.iter().zip(&mut decoded).enumerate() {
-            let mut exponent = 0;
-            for (m, &v) in decoded.iter_mut().zip(row) {
-                *m = mantissa(v);
-                exponent = (v & EXP).max(exponent);
-                extended |= extension(v);
-            }
-            matrix.exponents[place(i)] = i64::from(exponent >> 9);
-            matrix.units[place(i)] = unit(exponent);
-        }
-        matrix.extended = extended != 0;
-        for (i, row) in decoded.iter().enumerate() {
-            for (j, &m) in row.iter().enumerate() {
+        let mut matrix = Self {
+            diagonals: [[[[0; 2]; PAIRS]; 2]; PAIRS],
+            exponents: [0; N],
+            units: [[0.0; PAIRS]; 2],
+            extended: false,
+        };
+        for (i, row) in rows.iter().enumerate() {
+            let row_at = place(i);
+            for (s, diagonal) in matrix.diagonals.iter_mut().enumerate() {
+                let pair = (row_at + s) % PAIRS;
                 // The last lane of a little-endian long word comes first in memory.
-                matrix.mantissas[j ^ (LANES - 1)][place(i)] = m;
+                diagonal[row_at / PAIRS][row_at % PAIRS] = [0, 1].map(|k| mantissa(row[(2 * pair + k) ^ (LANES - 1)]));
             }
+            let exponent = row.iter().fold(0, |e, v| e.max(v & EXP));
+            matrix.exponents[row_at] = (exponent >> 9) as u8;
+            matrix.units[row_at / PAIRS][row_at % PAIRS] = unit_of(exponent);
+            matrix.extended |= row.iter().any(|v| is_extended(*v));
         }
         matrix
     }
 
-    /// The products of the rows and `C` vectors, [`MABS`] apart as are their exponent fields and results, in stored order, if
-    /// none has extended elements: then every product of mantissas is a multiple of 2^6 below 2^24, so that 16 of them are
-    /// exact in singles, as is their sum times its unit.
+    /// The sums of products of the rows and the vectors of MAB `m` in [`TOGETHER`] cycles, where no element is extended.
     #[inline(always)]
-    fn short<const FUSED: bool, const C: usize>(
-        &self,
-        vectors: &[[f32; N]],
-        fields: &[u16],
-        products: &mut [&mut [Plane]; 2],
-    ) {
-        let mut all = [[0f32; N]; C];
-        for j in 0..N {
-            for c in 0..C {
-                let x = vectors[c * MABS][j];
-                for i in 0..N {
-                    let a = self.mantissas[j][i];
-                    all[c][i] = if FUSED { a.mul_add(x, all[c][i]) } else { all[c][i] + a * x };
+    fn short(&self, m: usize, vectors: &[[Vector; MABS]; TOGETHER], sums: &mut [[[Plane; MABS]; 2]; TOGETHER]) {
+        let mut all = [[[0i32; PAIRS]; 2]; TOGETHER];
+        for s in 0..PAIRS {
+            for c in 0..TOGETHER {
+                for half in 0..2 {
+                    let sums = pair_sums(&self.diagonals[s][half], &vectors[c][m], s);
+                    for i in 0..PAIRS {
+                        all[c][half][i] += sums[i];
+                    }
                 }
             }
         }
-        for c in 0..C {
-            let unit = unit(fields[c * MABS]) * EXTENDED;
-            for i in 0..N {
-                all[c][i] *= self.units[i] * unit;
+        for c in 0..TOGETHER {
+            for half in 0..2 {
+                sums[c][half][m] = all[c][half];
             }
-            let (upper, lower) = all[c].split_at(N / 2);
-            products[0][c * MABS].copy_from_slice(upper);
-            products[1][c * MABS].copy_from_slice(lower);
         }
     }
 
     /// The exact products of the rows and the vector, in stored order.
     #[inline(always)]
-    fn times(&self, vector: &Vector) -> [f64; N] {
-        let mut sums = [0f64; N];
+    fn times(&self, vector: &Vector, field: u16) -> [f64; N] {
+        let mut all = [0f64; N];
         // guess: products with extended elements are exact, nothing is lost by their shift.
-        for (column, &x) in self.mantissas.iter().zip(&vector.mantissas) {
-            for (sum, &a) in sums.iter_mut().zip(column) {
-                *sum += f64::from(a) * f64::from(x);
-            }
-        }
-        // A mantissa's unit is 2^(E - 31 - 8), and 2^6 less for extended elements.
-        let unit = i64::from(vector.exponent >> 9) - 2 * (31 + 8 + i64::from(EXTENSION));
-        for (sum, e) in sums.iter_mut().zip(&self.exponents) {
-            *sum *= power_of_two(e + unit);
-        }
-        sums
-    }
-}
-
-/// A decoded vector.
-struct Vector {
-    mantissas: [f32; N],
-    exponent: u16,
-}
-
-impl Vector {
-    /// Decodes a block, the long words of the PEs of a MAB.
-    #[inline(always)]
-    fn decode(x: [u64; MAB_PES], flip: u64) -> Vector {
-        let block: [u16; N] = bytemuck::cast(x.map(|x| x ^ flip));
-        let mut mantissas = [0f32; N];
-        let mut exponent = 0;
-        for (m, v) in mantissas.iter_mut().zip(block) {
-            *m = mantissa(v);
-            exponent = (v & EXP).max(exponent);
-        }
-        Vector { mantissas, exponent }
-    }
-}
-
-fusing_kernel! {
-    /// `out = A * x + z` per MAB: `x` is a row of 4 halves, addend and output are 4 singles in two rows (L0, L1). PE p holds
-    /// elements `4p..4p + 4`.
-    pub fn h_mfma(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) = rows::<FUSED>;
-}
-
-#[inline(always)]
-fn rows<const FUSED: bool>(
-    a: &[HMatrix],
-    x: &[u64],
-    z0: &[u64],
-    z1: &[u64],
-    neg: MauNeg,
-    out0: &mut [u64],
-    out1: &mut [u64],
-) {
-    let (mabs, cycles) = (a.len(), cycles(a.len(), x.len()));
-    let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-    let mut vectors = [[0f32; N]; MABS * TOGETHER];
-    let mut products = [[[0.0; N / 2]; MABS * TOGETHER]; 2];
-    let mut fields = [0; MABS * TOGETHER];
-    in_pieces!(mabs, cycles, |mab, width, cycle, count| {
-        let mut usual = true;
-        for c in 0..count {
-            let at = first(mabs, mab, cycle + c);
-            let (row, into) = (&x[at..at + width * MAB_PES], c * MABS..c * MABS + width);
-            let mantissas = vectors[into.clone()].as_flattened_mut();
-            for (m, v) in mantissas.iter_mut().zip(bytemuck::cast_slice::<_, u16>(row)) {
-                *m = short_mantissa(v ^ nx as u16);
-            }
-            usual &= uniform(row, &mut fields[into]);
-        }
-        let mut extended = 0;
-        if !usual {
-            for c in 0..count {
-                let at = first(mabs, mab, cycle + c);
-                unlike(&x[at..at + width * MAB_PES], &mut fields[c * MABS..c * MABS + width], &mut extended);
-            }
-        }
-        let [upper, lower] = &mut products;
-        for (m, a) in a[mab..mab + width].iter().enumerate() {
-            if count == TOGETHER {
-                let into = &mut [&mut upper[m..], &mut lower[m..]];
-                a.short::<FUSED, TOGETHER>(&vectors[m..], &fields[m..], into);
-            } else {
-                for m in (0..count).map(|c| c * MABS + m) {
-                    a.short::<FUSED, 1>(&vectors[m..], &fields[m..], &mut [&mut upper[m..], &mut lower[m..]]);
+        for s in 0..PAIRS {
+            for half in 0..2 {
+                let sums = pair_sums(&self.diagonals[s][half], vector, s);
+                for i in 0..PAIRS {
+                    all[half * PAIRS + i] += f64::from(sums[i]);
                 }
             }
         }
-        let mut most = 0;
-        for c in 0..count {
-            let at = first(mabs, mab, cycle + c);
-            let (row, of) = (at..at + width * MAB_PES, c * MABS..c * MABS + width);
-            most = add(upper[of.clone()].as_flattened(), &z0[row.clone()], nz as u32, &mut out0[row.clone()]).max(most);
-            most = add(lower[of].as_flattened(), &z1[row.clone()], nz as u32, &mut out1[row]).max(most);
+        // A mantissa's unit is 2^(E - 31 - 8), and 2^6 less for extended elements.
+        let unit = i64::from(field >> 9) - 2 * (31 + 8 + i64::from(EXTENSION));
+        for (sum, e) in all.iter_mut().zip(&self.exponents) {
+            *sum *= power_of_two(i64::from(*e) + unit);
         }
-        for a in &a[mab..mab + width] {
-            extended |= u16::from(a.extended);
-        }
-        if extended == 0 && most < f32::INFINITY.to_bits() {
-            continue;
-        }
-        for c in 0..count {
-            for (m, a) in a[mab..mab + width].iter().enumerate() {
-                let at = first(mabs, mab + m, cycle + c);
-                let z = addends(block(z0, at), block(z1, at), nz);
-                let mut bits = [0u32; N];
-                exact(a, block(x, at), z, nx, &mut bits);
-                let (upper, lower) = bits.split_at(N / 2);
-                out0[at..at + MAB_PES].copy_from_slice(bytemuck::cast_slice(upper));
-                out1[at..at + MAB_PES].copy_from_slice(bytemuck::cast_slice(lower));
+        all
+    }
+}
+
+/// The products of each row's pair on diagonal `s`, added. Two products of mantissas are less than 2^31, also of elements
+/// that are not extended in units of those that are.
+///
+/// A loop of its own, which nothing is added to: else the compiler orders the sums anew and finds no pairs.
+#[inline(always)]
+fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; PAIRS] {
+    let mut sums = [0; PAIRS];
+    for i in 0..PAIRS {
+        let (a, x) = (diagonal[i], vector.0[s + i]);
+        sums[i] = i32::from(a[0]) * i32::from(x[0]) + i32::from(a[1]) * i32::from(x[1]);
+    }
+    sums
+}
+
+/// Whether it is an extended element that is not 0.
+#[inline(always)]
+fn is_extended(v: u16) -> bool {
+    v & EXP == 0 && v & FRAC != 0
+}
+
+impl Vector {
+    const ZERO: Vector = Vector([[0; 2]; 2 * PAIRS]);
+
+    #[inline(always)]
+    fn new(mantissas: [i16; N]) -> Vector {
+        let mut twice = [[0; N]; 2];
+        twice.fill(mantissas);
+        Vector(bytemuck::cast(twice))
+    }
+
+    /// Decodes a block, the long words of the PEs of a MAB; also its exponent field.
+    #[inline(always)]
+    fn decode(x: [u64; MAB_PES], flip: u64) -> (Vector, u16) {
+        let block: [u16; N] = bytemuck::cast(x.map(|x| x ^ flip));
+        (Vector::new(block.map(|v| mantissa(v))), block.iter().fold(0, |e, v| e.max(v & EXP)))
+    }
+}
+
+kernel! {
+    /// `out = A * x + z` per MAB: x are 4 halves, addend and result 4 singles on L0 and L1. PE p holds elements `4p..4p + 4`.
+    pub fn h_mfma(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
+        let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
+        let mut vectors = [[Vector::ZERO; MABS]; TOGETHER];
+        let mut units = [[0.0; MABS]; TOGETHER];
+        let mut sums = [[[[0; PAIRS]; MABS]; 2]; TOGETHER];
+        in_pieces!(a, cycles, |mab, a, piece| {
+            let mut usual = true;
+            for ((cycle, vectors), units) in piece.iter().zip(&mut vectors).zip(&mut units) {
+                usual &= decode(&cycle.x[long_words(mab, a.len())], nx as u16, vectors, units);
+            }
+            let mut extended = false;
+            if !usual {
+                for (cycle, units) in piece.iter().zip(&mut units) {
+                    unlike(&cycle.x[long_words(mab, a.len())], units, &mut extended);
+                }
+            }
+            for (m, a) in a.iter().enumerate() {
+                extended |= a.extended;
+                a.short(m, &vectors, &mut sums);
+            }
+            let mut most = [0; PAIRS];
+            for ((Cycle { z, out, .. }, sums), units) in piece.iter_mut().zip(&sums).zip(&units) {
+                for half in 0..2 {
+                    let at = long_words(mab, a.len());
+                    let (z, out) = (&z[half][at.clone()], &mut out[half][at]);
+                    add(a, half, &sums[half], units, z, nz as u32, out, &mut most);
+                }
+            }
+            if extended || most.iter().any(|most| *most >= f32::INFINITY.to_bits()) {
+                exactly(a, mab, piece, nx, nz);
+            }
+        });
+    }
+
+    /// MABs from number `first` on in doubles.
+    fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
+        for Cycle { x, z, out } in cycles {
+            for (m, a) in a.iter().enumerate() {
+                let mab = first + m;
+                let (vector, field) = Vector::decode(block(x, mab), nx);
+                let sums = sums(a, &vector, field, addends(*z, mab, nz));
+                let bits = sums.map(|sum| round_to_single(sum) as u32);
+                for (out, bits) in out.iter_mut().zip(bits.chunks_exact(N / 2)) {
+                    out[long_words(mab, 1)].copy_from_slice(bytemuck::cast_slice(bits));
+                }
             }
         }
-    });
-}
-
-/// Products plus addends; the largest magnitude.
-#[inline(always)]
-fn add(products: &[f32], z: &[u64], flip: u32, out: &mut [u64]) -> u32 {
-    let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
-    let mut most = 0;
-    for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
-        let s = p + flushed_single(z ^ flip);
-        // Adding 0 makes -0 +0.
-        *out = (s + 0.0).to_bits();
-        most = most.max(*out & 0x7FFF_FFFF);
     }
-    most
-}
 
-/// One of something in each half of a long word.
-const EACH: u64 = 0x0001_0001_0001_0001;
-
-/// The exponent fields of vectors that follow each other. False: the elements of some vector differ in it, or have none and
-/// are not all 0.
-#[inline(always)]
-fn uniform(row: &[u64], fields: &mut [u16]) -> bool {
-    let mut unlike = 0;
-    for (field, x) in fields.iter_mut().zip(row.as_chunks::<MAB_PES>().0) {
-        *field = x[0] as u16 & EXP;
-        let all = u64::from(*field) * EACH;
-        let (mut differ, mut any) = (0, 0);
-        for x in x {
-            differ |= x ^ all;
-            any |= x;
-        }
-        let bare = if *field == 0 { any & (u64::from(FRAC) * EACH) } else { 0 };
-        unlike |= differ & (u64::from(EXP) * EACH) | bare;
-    }
-    unlike == 0
-}
-
-kernel! {
-    /// The exponent fields of vectors whose elements need not share theirs; `extended` becomes other than 0 where one is
-    /// extended.
-    fn unlike(row: &[u64], fields: &mut [u16], extended: &mut u16) {
-        let row: &[u16] = bytemuck::cast_slice(row);
-        for (field, x) in fields.iter_mut().zip(row.chunks_exact(N)) {
-            *field = x.iter().fold(0, |e, v| e.max(v & EXP));
-            *extended |= x.iter().fold(0, |all, v| all | extension(*v));
-        }
-    }
-}
-
-kernel! {
-    /// One vector in doubles.
-    fn exact(a: &HMatrix, x: [u64; MAB_PES], z: [u32; N], flip: u64, bits: &mut [u32; N]) {
-        for (bits, sum) in bits.iter_mut().zip(sums(a, &Vector::decode(x, flip), z)) {
-            *bits = round_to_single(sum) as u32;
-        }
-    }
-}
-
-kernel! {
-    /// As [`h_mfma`], rounded once to a row of 4 halves.
-    pub fn h_mfma_r(a: &[HMatrix], x: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
+    /// As [`h_mfma`], rounded once to 4 halves on L0.
+    pub fn h_mfma_r(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let half = round_to::<6, 9>;
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-        for (mab, first) in vectors(a.len(), out.len()) {
-            let (a, range) = (&a[mab], first..first + MAB_PES);
-            let z = addends(block(z0, first), block(z1, first), nz);
-            let s = sums(a, &Vector::decode(block(x, first), nx), z);
-            for (p, o) in out[range].iter_mut().enumerate() {
-                let lane = |k: usize| half(s[place(LANES * p + k)]);
-                *o = lane(0) << 48 | lane(1) << 32 | lane(2) << 16 | lane(3);
+        for Cycle { x, z, out } in cycles {
+            for (mab, a) in a.iter().enumerate() {
+                let (vector, field) = Vector::decode(block(x, mab), nx);
+                let s = sums(a, &vector, field, addends(*z, mab, nz));
+                for (p, o) in out[0][long_words(mab, 1)].iter_mut().enumerate() {
+                    let lane = |k: usize| half(s[place(LANES * p + k)]);
+                    *o = lane(0) << 48 | lane(1) << 32 | lane(2) << 16 | lane(3);
+                }
             }
         }
+    }
+
+    /// The exponent fields of vectors whose elements need not share theirs; `extended` becomes true where one is
+    /// extended.
+    fn unlike(row: &[u64], units: &mut [f32; MABS], extended: &mut bool) {
+        let row: &[u16] = bytemuck::cast_slice(row);
+        for (unit, x) in units.iter_mut().zip(row.chunks_exact(N)) {
+            *unit = unit_of(x.iter().fold(0, |e, v| e.max(v & EXP))) * EXTENDED;
+            *extended |= x.iter().any(|v| is_extended(*v));
+        }
+    }
+}
+
+/// Decodes vectors that follow each other as if none had extended elements. False: the elements of one differ in their
+/// exponent fields, or one has extended elements.
+#[inline(always)]
+fn decode(row: &[u64], flip: u16, vectors: &mut [Vector; MABS], units: &mut [f32; MABS]) -> bool {
+    let (blocks, _) = bytemuck::cast_slice::<_, u16>(row).as_chunks::<N>();
+    let (mut differ, mut least) = ([0; N], [u16::MAX; N]);
+    for ((x, vector), unit) in blocks.iter().zip(vectors).zip(units) {
+        let mut mantissas = [0; N];
+        for i in 0..N {
+            mantissas[i] = short_mantissa(x[i] ^ flip);
+            differ[i] |= x[i] ^ x[0];
+            // Zero becomes the largest number here.
+            least[i] = least[i].min((x[i] & (EXP | FRAC)).wrapping_sub(1));
+        }
+        *vector = Vector::new(mantissas);
+        *unit = unit_of(x[0] & EXP) * EXTENDED;
+    }
+    let differ = differ.iter().fold(0, |all, d| all | d & EXP);
+    let least = least.iter().fold(u16::MAX, |least, size| least.min(*size));
+    (differ == 0) & (least >= FRAC)
+}
+
+/// Sums of products in their units plus addends: those are singles, since every product of mantissas is a multiple of 2^6 below
+/// 2^24 where no element is extended. `most` becomes the largest magnitude of an addend.
+#[inline(always)]
+fn add(
+    a: &[HMatrix],
+    half: usize,
+    sums: &[Plane; MABS],
+    units: &[f32; MABS],
+    z: &[u64],
+    flip: u32,
+    out: &mut [u64],
+    most: &mut [u32; PAIRS],
+) {
+    let (z, out) = (z.as_chunks::<MAB_PES>().0, out.as_chunks_mut::<MAB_PES>().0);
+    for (m, ((a, z), out)) in a.iter().zip(z).zip(out).enumerate() {
+        let z: [u32; PAIRS] = bytemuck::cast(*z);
+        let (sums, unit) = (&sums[m], units[m]);
+        let mut results = [0; PAIRS];
+        for i in 0..PAIRS {
+            let size = z[i] & 0x7FFF_FFFF;
+            let z = f32::from_bits(z[i] ^ flip);
+            let z = if f32::from_bits(size) < f32::MIN_POSITIVE { 0.0 } else { z };
+            // No product is -0, so no sum is.
+            results[i] = (sums[i] as f32 * a.units[half][i] * unit + z).to_bits();
+            most[i] = most[i].max(size);
+        }
+        *out = bytemuck::cast(results);
     }
 }
 
 /// The addends of a MAB in stored order.
 #[inline(always)]
-fn addends(z0: [u64; MAB_PES], z1: [u64; MAB_PES], flip: u64) -> [u32; N] {
-    let mut all = [0; N];
-    all[..N / 2].copy_from_slice(bytemuck::cast_slice(&z0));
-    all[N / 2..].copy_from_slice(bytemuck::cast_slice(&z1));
-    for z in &mut all {
-        *z ^= flip as u32;
-    }
-    all
+fn addends(z: [&[u64]; 2], mab: usize, flip: u64) -> [u32; N] {
+    let flipped = z.map(|z| block(z, mab).map(|z| z ^ flip));
+    bytemuck::cast(flipped)
 }
 
 /// Products plus addends of one MAB as doubles rounded to odd, in stored order.
 #[inline(always)]
-fn sums(a: &HMatrix, vector: &Vector, z: [u32; N]) -> [u64; N] {
-    let products = a.times(vector);
+fn sums(a: &HMatrix, vector: &Vector, field: u16, z: [u32; N]) -> [u64; N] {
+    let products = a.times(vector, field);
     let mut sums = [0; N];
     for ((sum, p), z) in sums.iter_mut().zip(products).zip(z) {
         *sum = add_odd(p, single_to_f64(u64::from(z)));

@@ -1,8 +1,8 @@
 //! Single (8 x 4 with the approximate multiplier) and pseudo-single precision (8 x 8, exact products of cut mantissas).
 //!
-//! Mantissas are integers in doubles: products have at most 46 bits, sums of a row 48, so all of it is exact.
+//! Elements are doubles: in units of the two blocks products have at most 46 bits, sums of a row 48, so all of it is exact.
 
-use super::{block, cycles, first, in_pieces, power_of_two, MABS, TOGETHER};
+use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
 use crate::num::level::{fusing_kernel, kernel};
 use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
@@ -16,56 +16,60 @@ const fn place(i: usize) -> usize {
     i ^ 1
 }
 
+/// Fraction bits of a single.
+const FRACTION: u32 = 23;
+
+/// Sign and exponent field of a single.
+const TOP: u32 = u32::MAX << FRACTION;
+
+const SIGN: u32 = 1 << 31;
+
 /// Exponent of a mantissa unit below the exponent field.
 const UNIT: i64 = 127 + 22;
 
 /// A decoded matrix register for `f`: the even columns, `[column][place of row]`.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct FMatrix {
-    mantissas: [[f64; N]; MAB_PES],
-    /// The low parts, whose mutual products are omitted.
+    /// Twice what each element is worth, since vectors have halves.
+    doubled: [[f64; N]; MAB_PES],
+    /// The low parts, whose mutual products are omitted: doubled and negated.
     low: [[f64; N]; MAB_PES],
-    /// What stands in for an omitted product that is not zero, with the sign of the element; 0 if its low part is.
+    /// What stands in for an omitted product that is not zero, over the hidden bit of the other factor; 0 if the low part is.
     stand_in: [[f64; N]; MAB_PES],
-    /// What a mantissa's unit is worth in each row.
-    units: [f64; N],
     low_mask: u32,
 }
 
 /// A decoded matrix register for `g`, `[place of column][place of row]`.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct GMatrix {
-    mantissas: [[f64; N]; N],
-    /// What a mantissa's unit is worth in each row.
-    units: [f64; N],
+    /// Twice what each element is worth, since vectors have halves.
+    doubled: [[f64; N]; N],
     mask: u32,
 }
 
 /// The fraction bits selected by `mask` as a signed integer.
 #[inline(always)]
 fn mantissa(v: u32, mask: u32) -> f64 {
-    let f = (v & 0x7F_FFFF & mask) as i32;
-    // Conditional negation; spelled as a branch it keeps the loops around it from vectorising.
-    let sign = v as i32 >> 31;
-    f64::from((f ^ sign) - sign)
+    let f = f64::from(v & !TOP & mask);
+    if v & SIGN == 0 {
+        f
+    } else {
+        -f
+    }
 }
 
-/// -1, 0 or 1.
+/// What the unit of a mantissa is worth in a block with the exponent field of this word.
 #[inline(always)]
-fn sign(v: f64) -> f64 {
-    f64::from(i8::from(v > 0.0) - i8::from(v < 0.0))
+fn unit_of(word: u32) -> f64 {
+    power_of_two(i64::from(word >> FRACTION & 0xFF) - UNIT)
 }
 
-/// The exponent field of a block.
+/// The exponent field that counts for a block, where it lies in a word.
 #[inline(always)]
-fn exponent(block: &[u32]) -> i64 {
-    i64::from(block.iter().fold(0, |e, v| e.max(v & 0x7F80_0000)) >> 23)
-}
-
-/// What the unit of a mantissa is worth in a block with this exponent field.
-#[inline(always)]
-fn unit_of(field: i64) -> f64 {
-    power_of_two(field - UNIT)
+fn field(block: &[u32]) -> u32 {
+    block.iter().fold(0, |e, v| e.max(v & TOP & !SIGN))
 }
 
 impl FMatrix {
@@ -74,102 +78,21 @@ impl FMatrix {
     #[must_use]
     pub fn decode(rows: &[[u32; N]; N], omit: u32) -> Self {
         let low_mask = (1 << omit) - 1;
-        let mut matrix = Self {
-            mantissas: [[0.0; N]; MAB_PES],
-            low: [[0.0; N]; MAB_PES],
-            stand_in: [[0.0; N]; MAB_PES],
-            units: [0.0; N],
-            low_mask,
-        };
-        let stand_in = if omit == 0 { 0.0 } else { power_of_two(2 * i64::from(omit) - 2) };
+        let zero = [[0.0; N]; MAB_PES];
+        let mut matrix = Self { doubled: zero, low: zero, stand_in: zero, low_mask };
+        // A hidden bit is 2^22 units of its mantissa.
+        let stand_in = if omit == 0 { 0.0 } else { power_of_two(2 * i64::from(omit) - 2 - 22) };
         for (i, row) in rows.iter().enumerate() {
             let used: [u32; MAB_PES] = std::array::from_fn(|j| row[2 * j]);
+            let unit = unit_of(field(&used));
             for j in 0..MAB_PES {
-                matrix.mantissas[j][place(i)] = mantissa(used[j], u32::MAX);
-                matrix.low[j][place(i)] = mantissa(used[j], low_mask);
-                matrix.stand_in[j][place(i)] = stand_in * sign(mantissa(used[j], low_mask));
+                let low = mantissa(used[j], low_mask);
+                matrix.doubled[j][place(i)] = 2.0 * unit * mantissa(used[j], u32::MAX);
+                matrix.low[j][place(i)] = -2.0 * unit * low;
+                matrix.stand_in[j][place(i)] = if low == 0.0 { 0.0 } else { unit * stand_in.copysign(low) };
             }
-            matrix.units[place(i)] = unit_of(exponent(&used));
         }
         matrix
-    }
-}
-
-/// The exponent field of the upper word of a long word.
-const UPPER_FIELD: u64 = 0x7F80_0000 << 32;
-
-/// What the units of vectors that follow each other are worth; `taken`: the exponent fields of a long word that count. Those of
-/// a vector are alike, or the largest one counts.
-#[inline(always)]
-fn units_of(row: &[u64], taken: u64, units: &mut [f64]) {
-    let (vectors, _) = row.as_chunks::<MAB_PES>();
-    let mut unlike = 0;
-    for (unit, x) in units.iter_mut().zip(vectors) {
-        let field = x[0] & UPPER_FIELD;
-        let all = field | field >> 32;
-        let differ = x.iter().fold(0, |differ, x| differ | x ^ all);
-        unlike |= differ & taken;
-        *unit = unit_of((field >> 55) as i64);
-    }
-    if unlike != 0 {
-        for (unit, x) in units.iter_mut().zip(vectors) {
-            let largest = x.iter().fold(0, |e, x| e.max(x & taken & UPPER_FIELD).max((x & taken) << 32));
-            *unit = unit_of((largest >> 55) as i64);
-        }
-    }
-}
-
-/// Decoded vectors for `f`, w0 of each PE.
-#[derive(Default)]
-struct FVectors {
-    mantissas: [[f64; MAB_PES]; MABS * TOGETHER],
-    /// The low parts, negated.
-    low: [[f64; MAB_PES]; MABS * TOGETHER],
-    /// The signs of the low parts.
-    signs: [[f64; MAB_PES]; MABS * TOGETHER],
-}
-
-impl Matrix for FMatrix {
-    type Vectors = FVectors;
-
-    #[inline(always)]
-    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut FVectors, units: &mut [f64]) {
-        let end = at + units.len();
-        let mantissas = vectors.mantissas[at..end].as_flattened_mut();
-        let lows = vectors.low[at..end].as_flattened_mut();
-        let signs = vectors.signs[at..end].as_flattened_mut();
-        for (((whole, low), sign_of), x) in mantissas.iter_mut().zip(lows).zip(signs).zip(row) {
-            let word = ((x ^ flip) >> 32) as u32;
-            let low_part = mantissa(word, self.low_mask);
-            *whole = mantissa(word, u32::MAX);
-            *low = -low_part;
-            *sign_of = sign(low_part);
-        }
-        units_of(row, UPPER_FIELD, units);
-    }
-
-    #[inline(always)]
-    fn times<const FUSED: bool, const C: usize>(
-        &self,
-        vectors: &FVectors,
-        at: usize,
-        units: &[f64],
-        out: &mut [[f64; N]],
-    ) {
-        let mut all = [[0.0; N]; C];
-        for j in 0..MAB_PES {
-            for c in 0..C {
-                let v = at + c * MABS;
-                let (whole, low, sign) = (vectors.mantissas[v][j], vectors.low[v][j], vectors.signs[v][j]);
-                for i in 0..N {
-                    // All of it is integers below 2^53: exact in any order.
-                    let kept = fma::<FUSED>(self.mantissas[j][i], whole, all[c][i]);
-                    let kept = fma::<FUSED>(self.low[j][i], low, kept);
-                    all[c][i] = fma::<FUSED>(self.stand_in[j][i], sign, kept);
-                }
-            }
-        }
-        scale::<C>(&mut all, &self.units, &units[at..], &mut out[at..]);
     }
 }
 
@@ -179,51 +102,169 @@ impl GMatrix {
     #[must_use]
     pub fn decode(rows: &[[u32; N]; N], ignore: u32) -> Self {
         let mask = u32::MAX << ignore;
-        let mut matrix = Self { mantissas: [[0.0; N]; N], units: [0.0; N], mask };
+        let mut matrix = Self { doubled: [[0.0; N]; N], mask };
         for (i, row) in rows.iter().enumerate() {
+            let unit = unit_of(field(row));
             for j in 0..N {
-                matrix.mantissas[place(j)][place(i)] = mantissa(row[j], mask);
+                matrix.doubled[place(j)][place(i)] = 2.0 * unit * mantissa(row[j], mask);
             }
-            matrix.units[place(i)] = unit_of(exponent(row));
         }
         matrix
     }
 }
 
-/// Decoded vectors for `g`, 2 elements per PE.
-#[derive(Default)]
-struct GVectors([[f64; N]; MABS * TOGETHER]);
+/// Half of what the bits `kept` of the fraction are worth: the number that the host reads less its hidden bit. Not for
+/// exponent fields of all zeros and all ones.
+#[inline(always)]
+fn half(v: u32, kept: u32) -> f32 {
+    f32::from_bits(v & (TOP | kept)) - f32::from_bits(v & TOP)
+}
 
-impl Matrix for GMatrix {
-    type Vectors = GVectors;
+/// Whether the blocks of `K` words seen so far are ordinary: the words of each share an exponent field that is neither all
+/// zeros, but for zeros, nor all ones.
+struct Seen<const K: usize> {
+    differ: [u32; K],
+    least: [u32; K],
+    most: [i32; K],
+}
+
+impl<const K: usize> Seen<K> {
+    const NOTHING: Self = Self { differ: [0; K], least: [u32::MAX; K], most: [0; K] };
 
     #[inline(always)]
-    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut GVectors, units: &mut [f64]) {
-        let words: &[u32] = bytemuck::cast_slice(row);
-        for (m, v) in vectors.0[at..at + units.len()].as_flattened_mut().iter_mut().zip(words) {
-            *m = mantissa(v ^ flip as u32, self.mask);
+    fn note(&mut self, block: [u32; K]) {
+        let field = block[0] & TOP & !SIGN;
+        for i in 0..K {
+            self.differ[i] |= block[i] ^ field;
+            // Zero becomes the largest number, and the least of those with a sign.
+            let size = (block[i] & !SIGN).wrapping_sub(1);
+            self.least[i] = self.least[i].min(size);
+            self.most[i] = self.most[i].max(size as i32);
         }
-        units_of(row, UPPER_FIELD | UPPER_FIELD >> 32, units);
     }
 
     #[inline(always)]
-    fn times<const FUSED: bool, const C: usize>(
-        &self,
-        vectors: &GVectors,
-        at: usize,
-        units: &[f64],
-        out: &mut [[f64; N]],
-    ) {
-        let mut all = [[0.0; N]; C];
-        for j in 0..N {
-            for c in 0..C {
-                let x = vectors.0[at + c * MABS][j];
+    fn ordinary(&self) -> bool {
+        let differ = self.differ.iter().fold(0, |all, d| all | d & TOP & !SIGN);
+        let mut other = 0;
+        for i in 0..K {
+            other |= u32::from(self.least[i] < !TOP) | u32::from(self.most[i] >= (TOP & !SIGN) as i32 - 1);
+        }
+        (differ | other) == 0
+    }
+}
+
+/// A decoded vector for `f`, w0 of each PE.
+#[derive(Clone, Copy, Default)]
+struct FVector {
+    /// Halves of the elements.
+    halves: [f64; MAB_PES],
+    /// Halves of the low parts.
+    low: [f64; MAB_PES],
+    /// The hidden bits of elements whose low parts are not 0.
+    hidden: [f64; MAB_PES],
+}
+
+/// A decoded vector for `g`, 2 elements per PE: their halves.
+type GVector = [f64; N];
+
+impl Matrix for FMatrix {
+    type Vector = FVector;
+
+    #[inline(always)]
+    fn decode_row(&self, row: &[[u64; MAB_PES]], flip: u64, vectors: &mut [FVector; MABS]) -> bool {
+        let mut seen = Seen::NOTHING;
+        for (m, x) in row.iter().enumerate() {
+            let mut words = [0; MAB_PES];
+            let (mut halves, mut low, mut hidden) = ([0.0; MAB_PES], [0.0; MAB_PES], [0.0; MAB_PES]);
+            for i in 0..MAB_PES {
+                words[i] = ((x[i] ^ flip) >> 32) as u32;
+                halves[i] = half(words[i], u32::MAX);
+                low[i] = half(words[i], self.low_mask);
+                hidden[i] = if words[i] & self.low_mask == 0 { 0.0 } else { f32::from_bits(words[i] & TOP) };
+            }
+            seen.note(words);
+            let vector = &mut vectors[m];
+            for i in 0..MAB_PES {
+                vector.halves[i] = f64::from(halves[i]);
+                vector.low[i] = f64::from(low[i]);
+                vector.hidden[i] = f64::from(hidden[i]);
+            }
+        }
+        seen.ordinary()
+    }
+
+    #[inline(always)]
+    fn decode_any(&self, x: &[u64; MAB_PES], flip: u64) -> FVector {
+        let words = x.map(|x| ((x ^ flip) >> 32) as u32);
+        let unit = unit_of(field(&words));
+        let low = words.map(|word| unit * 0.5 * mantissa(word, self.low_mask));
+        let hidden = low.map(|low| if low == 0.0 { 0.0 } else { (unit * power_of_two(22)).copysign(low) });
+        FVector { halves: words.map(|word| unit * 0.5 * mantissa(word, u32::MAX)), low, hidden }
+    }
+
+    #[inline(always)]
+    fn times<const FUSED: bool>(&self, m: usize, vectors: &Vectors<FVector>, products: &mut Products) {
+        let mut all = [[0.0; N]; TOGETHER];
+        for j in 0..MAB_PES {
+            for c in 0..TOGETHER {
+                let FVector { halves, low, hidden } = &vectors[c][m];
                 for i in 0..N {
-                    all[c][i] = fma::<FUSED>(self.mantissas[j][i], x, all[c][i]);
+                    let kept = fma::<FUSED>(self.doubled[j][i], halves[j], all[c][i]);
+                    let kept = fma::<FUSED>(self.low[j][i], low[j], kept);
+                    all[c][i] = fma::<FUSED>(self.stand_in[j][i], hidden[j], kept);
                 }
             }
         }
-        scale::<C>(&mut all, &self.units, &units[at..], &mut out[at..]);
+        for c in 0..TOGETHER {
+            products[c][m] = all[c];
+        }
+    }
+}
+
+impl Matrix for GMatrix {
+    type Vector = GVector;
+
+    #[inline(always)]
+    fn decode_row(&self, row: &[[u64; MAB_PES]], flip: u64, vectors: &mut [GVector; MABS]) -> bool {
+        let mut seen = Seen::NOTHING;
+        for (m, x) in row.iter().enumerate() {
+            let mut words: [u32; N] = bytemuck::cast(*x);
+            let mut halves = [0.0; N];
+            for i in 0..N {
+                words[i] ^= flip as u32;
+                halves[i] = half(words[i], self.mask);
+            }
+            seen.note(words);
+            let vector = &mut vectors[m];
+            for i in 0..N {
+                vector[i] = f64::from(halves[i]);
+            }
+        }
+        seen.ordinary()
+    }
+
+    #[inline(always)]
+    fn decode_any(&self, x: &[u64; MAB_PES], flip: u64) -> GVector {
+        let words: [u32; N] = bytemuck::cast(x.map(|x| x ^ flip));
+        let unit = unit_of(field(&words));
+        words.map(|word| unit * 0.5 * mantissa(word, self.mask))
+    }
+
+    #[inline(always)]
+    fn times<const FUSED: bool>(&self, m: usize, vectors: &Vectors<GVector>, products: &mut Products) {
+        let mut all = [[0.0; N]; TOGETHER];
+        for j in 0..N {
+            for c in 0..TOGETHER {
+                let x = vectors[c][m][j];
+                for i in 0..N {
+                    all[c][i] = fma::<FUSED>(self.doubled[j][i], x, all[c][i]);
+                }
+            }
+        }
+        for c in 0..TOGETHER {
+            products[c][m] = all[c];
+        }
     }
 }
 
@@ -237,145 +278,163 @@ fn fma<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
     }
 }
 
+/// The vectors of a piece.
+type Vectors<V> = [[V; MABS]; TOGETHER];
+
+/// The products of a piece, rows in stored order.
+type Products = [[[f64; N]; MABS]; TOGETHER];
+
 /// A decoded register.
 trait Matrix {
-    /// Decoded vectors.
-    type Vectors: Default;
+    /// A decoded vector.
+    type Vector: Copy + Default;
 
-    /// Decodes vectors that follow each other to places from `at` on; `units`: what their mantissas' units are worth.
-    fn decode_row(&self, row: &[u64], flip: u64, at: usize, vectors: &mut Self::Vectors, units: &mut [f64]);
+    /// Decodes vectors that follow each other. False: one of their blocks is not ordinary, see [`Seen`].
+    fn decode_row(&self, row: &[[u64; MAB_PES]], flip: u64, vectors: &mut [Self::Vector; MABS]) -> bool;
 
-    /// The exact products with `C` vectors from `at` on, [`MABS`] apart, as are units and results, in stored order.
-    fn times<const FUSED: bool, const C: usize>(
-        &self,
-        vectors: &Self::Vectors,
-        at: usize,
-        units: &[f64],
-        out: &mut [[f64; N]],
-    );
+    /// Decodes any vector.
+    fn decode_any(&self, x: &[u64; MAB_PES], flip: u64) -> Self::Vector;
+
+    /// The exact products of the register and the vectors of MAB `m`.
+    fn times<const FUSED: bool>(&self, m: usize, vectors: &Vectors<Self::Vector>, products: &mut Products);
 }
 
-/// Sums in units of their rows and vectors.
 #[inline(always)]
-fn scale<const C: usize>(sums: &mut [[f64; N]; C], rows: &[f64; N], units: &[f64], out: &mut [[f64; N]]) {
-    for c in 0..C {
-        let unit = units[c * MABS];
-        for i in 0..N {
-            sums[c][i] *= rows[i] * unit;
+fn rows<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: MauNeg) {
+    let (nx, nz) = (flip(neg.x, 32), flip(neg.z, 32) as u32);
+    let mut vectors = [[A::Vector::default(); MABS]; TOGETHER];
+    let mut products = [[[0.0; N]; MABS]; TOGETHER];
+    in_pieces!(a, cycles, |mab, a, piece| {
+        let row = long_words(mab, a.len());
+        for (Cycle { x, .. }, vectors) in piece.iter().zip(&mut vectors) {
+            let (x, _) = x[row.clone()].as_chunks();
+            if !a[0].decode_row(x, nx, vectors) {
+                for ((a, x), vector) in a.iter().zip(x).zip(vectors) {
+                    *vector = a.decode_any(x, nx);
+                }
+            }
         }
-        out[c * MABS] = sums[c];
-    }
-}
-
-/// The addends of a vector as they lie in memory.
-#[inline(always)]
-fn addends(z: &[u64], first: usize, neg: MauNeg) -> [f64; N] {
-    let words: [u32; N] = bytemuck::cast(block(z, first).map(|z| z ^ flip(neg.z, 32)));
-    words.map(|z| single_to_f64(u64::from(z)))
+        for (m, a) in a.iter().enumerate() {
+            a.times::<FUSED>(m, &vectors, &mut products);
+        }
+        for (Cycle { z: [z, _], out: [out, _], .. }, products) in piece.iter_mut().zip(&products) {
+            let ((z, _), (out, _)) = (z[row.clone()].as_chunks(), out[row.clone()].as_chunks_mut());
+            if !add(products, z, nz, out) {
+                settle(products[..a.len()].as_flattened(), z.as_flattened(), nz, out.as_flattened_mut());
+            }
+        }
+    });
 }
 
 /// Bits that a double has below the last place of a single, and where a tie between two singles has its one bit.
 const BELOW: u64 = (1 << 29) - 1;
 const TIE: u64 = 1 << 28;
 
-#[inline(always)]
-fn rows<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-    let (mabs, cycles) = (a.len(), cycles(a.len(), out.len()));
-    let (nx, nz) = (flip(neg.x, 32), flip(neg.z, 32) as u32);
-    let mut vectors = A::Vectors::default();
-    let mut units = [0.0; MABS * TOGETHER];
-    let mut products = [[0.0; N]; MABS * TOGETHER];
-    in_pieces!(mabs, cycles, |mab, width, cycle, count| {
-        for c in 0..count {
-            let at = first(mabs, mab, cycle + c);
-            let row = &x[at..at + width * MAB_PES];
-            a[mab].decode_row(row, nx, c * MABS, &mut vectors, &mut units[c * MABS..c * MABS + width]);
-        }
-        for (m, a) in a[mab..mab + width].iter().enumerate() {
-            if count == TOGETHER {
-                a.times::<FUSED, TOGETHER>(&vectors, m, &units, &mut products);
-            } else {
-                for at in (0..count).map(|c| c * MABS + m) {
-                    a.times::<FUSED, 1>(&vectors, at, &units, &mut products);
-                }
-            }
-        }
-        for c in 0..count {
-            let at = first(mabs, mab, cycle + c);
-            let row = at..at + width * MAB_PES;
-            let products = products[c * MABS..c * MABS + width].as_flattened();
-            if !add(products, &z[row.clone()], nz, &mut out[row.clone()]) {
-                add_exactly(products, &z[row.clone()], nz, &mut out[row]);
-            }
-        }
-    });
-}
-
 /// Products plus addends; false: some sum is not certain.
 ///
 /// A sum is rounded to a double and that to a single. Ties between singles are doubles, so that the first rounding does not
-/// pass one; only a sum that is rounded *to* a tie has lost on which side it was. Infinities, which are numbers to the
-/// machine, and what is at most the least normal number are not certain either.
+/// pass one; only a sum that is rounded *to* a tie has lost on which side it was. Infinities among the addends, which are numbers to the machine, and what is at most the least normal number
+/// are not certain either.
 #[inline(always)]
-fn add(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) -> bool {
-    let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
-    let (mut tied, mut least, mut most) = (false, u32::MAX, 0);
-    for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
-        let sum = p + f64::from(flushed_single(z ^ flip));
-        tied |= sum.to_bits() & BELOW == TIE;
-        // Adding 0 makes -0 +0.
-        *out = (sum as f32 + 0.0).to_bits();
-        let size = *out & 0x7FFF_FFFF;
-        // 0 is certain: it becomes the largest number here.
-        least = least.min(size.wrapping_sub(1));
-        most = most.max(size);
+fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &mut [[u64; MAB_PES]]) -> bool {
+    let (mut ties, mut least, mut most) = ([0u64; N], [u32::MAX; N], [0u32; N]);
+    for (m, (z, out)) in z.iter().zip(out).enumerate() {
+        let z: [u32; N] = bytemuck::cast(*z);
+        let products = &products[m];
+        // Loops of their own: a condition that is widened with its operand takes more.
+        let mut addends = [0.0; N];
+        for i in 0..N {
+            addends[i] = flushed_single(z[i] ^ flip);
+            most[i] = most[i].max(z[i] & !SIGN);
+        }
+        let mut sums = [0.0; N];
+        for i in 0..N {
+            sums[i] = products[i] + f64::from(addends[i]);
+            ties[i] += u64::from(sums[i].to_bits() & BELOW == TIE);
+        }
+        let mut results = [0; N];
+        for i in 0..N {
+            // Adding 0 makes -0 +0.
+            results[i] = (sums[i] as f32 + 0.0).to_bits();
+            // 0 is certain: it becomes the largest number here.
+            least[i] = least[i].min((results[i] & !SIGN).wrapping_sub(1));
+        }
+        *out = bytemuck::cast(results);
     }
-    !tied & (least >= f32::MIN_POSITIVE.to_bits()) & (most < f32::INFINITY.to_bits())
+    let mut doubtful = 0;
+    for i in 0..N {
+        doubtful |= u32::from(least[i] < f32::MIN_POSITIVE.to_bits()) | u32::from(most[i] >= f32::INFINITY.to_bits());
+    }
+    (doubtful == 0) & (ties.iter().fold(0, |all, ties| all | ties) == 0)
 }
 
 kernel! {
-    /// As [`add`], by way of doubles rounded to odd.
-    fn add_exactly(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) {
+    /// Looks closely at what [`add`] is not certain of, and does it again if need be by way of doubles rounded to odd.
+    fn settle(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) {
         let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
+        let mut doubtful = 0;
+        for (p, z) in products.iter().zip(z) {
+            let z = f64::from(flushed_single(z ^ flip));
+            let sum = p + z;
+            let t = sum - p;
+            let lost = (p - (sum - t)) + (z - t);
+            doubtful |= u64::from((sum.to_bits() & BELOW == TIE) & (lost != 0.0));
+            doubtful |= u64::from((sum.abs() <= f64::from(f32::MIN_POSITIVE)) & (sum != 0.0));
+            doubtful |= u64::from(!sum.is_finite());
+        }
+        if doubtful != 0 {
+            add_exactly(products, z, flip, out);
+        }
+    }
+
+    /// As [`add`], by way of doubles rounded to odd.
+    fn add_exactly(products: &[f64], z: &[u32], flip: u32, out: &mut [u32]) {
         for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
             *out = round_to_single(add_odd(*p, single_to_f64(u64::from(z ^ flip)))) as u32;
         }
     }
 }
 
+/// The addends of a vector as they lie in memory.
 #[inline(always)]
-fn halves<const FUSED: bool, A: Matrix>(a: &[A], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
+fn addends(z: &[u64], mab: usize, neg: MauNeg) -> [f64; N] {
+    let words: [u32; N] = bytemuck::cast(block(z, mab).map(|z| z ^ flip(neg.z, 32)));
+    words.map(|z| single_to_f64(u64::from(z)))
+}
+
+#[inline(always)]
+fn halves<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: MauNeg) {
     let nx = flip(neg.x, 32);
-    let mut vectors = A::Vectors::default();
-    let mut units = [0.0; MABS * TOGETHER];
-    let mut products = [[0.0; N]; MABS * TOGETHER];
-    for (mab, first) in super::vectors(a.len(), out.len()) {
-        let (a, at) = (&a[mab], first..first + MAB_PES);
-        a.decode_row(&x[at.clone()], nx, 0, &mut vectors, &mut units[..1]);
-        a.times::<FUSED, 1>(&vectors, 0, &units, &mut products);
-        let z = addends(z, first, neg);
-        for (p, out) in out[at].iter_mut().enumerate() {
-            let half = |k: usize| {
-                let i = place(2 * p + k);
-                round_to::<6, 9>(add_odd(products[0][i], z[i]))
-            };
-            *out = half(0) << 48 | half(1) << 32;
+    let mut vectors = [[A::Vector::default(); MABS]; TOGETHER];
+    let mut products = [[[0.0; N]; MABS]; TOGETHER];
+    for Cycle { x, z: [z, _], out: [out, _] } in cycles {
+        for (mab, a) in a.iter().enumerate() {
+            vectors[0][0] = a.decode_any(&block(x, mab), nx);
+            a.times::<FUSED>(0, &vectors, &mut products);
+            let z = addends(z, mab, neg);
+            for (p, out) in out[long_words(mab, 1)].iter_mut().enumerate() {
+                let half = |k: usize| {
+                    let i = place(2 * p + k);
+                    round_to::<6, 9>(add_odd(products[0][0][i], z[i]))
+                };
+                *out = half(0) << 48 | half(1) << 32;
+            }
         }
     }
 }
 
 fusing_kernel! {
-    /// `out = A * x + z` per MAB in single precision: `x` in w0 of each PE, addend and output rows of 2 singles; PE p holds
+    /// `out = A * x + z` per MAB in single precision: x in w0 of each PE, addend and result 2 singles on L0; PE p holds
     /// results `2p` and `2p + 1`.
-    pub fn f_mfma(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = rows::<FUSED, _>;
+    pub fn f_mfma(a: &[FMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = rows::<FUSED, _>;
 
     /// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-    pub fn f_mfma_r(a: &[FMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;
+    pub fn f_mfma_r(a: &[FMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = halves::<FUSED, _>;
 
-    /// `out = A * x + z` per MAB in pseudo-single precision: `x`, addend and output are rows of 2 singles; PE p holds elements
+    /// `out = A * x + z` per MAB in pseudo-single precision: x, addend and result are 2 singles on L0; PE p holds elements
     /// `2p` and `2p + 1`.
-    pub fn g_mfma(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = rows::<FUSED, _>;
+    pub fn g_mfma(a: &[GMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = rows::<FUSED, _>;
 
     /// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
-    pub fn g_mfma_r(a: &[GMatrix], x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) = halves::<FUSED, _>;
+    pub fn g_mfma_r(a: &[GMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = halves::<FUSED, _>;
 }
