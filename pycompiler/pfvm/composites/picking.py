@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -20,9 +21,7 @@ def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: i
     dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size, dtype=dtype).reshape(wide), "places")
-    zero = write.constant(np.zeros((), dtype=dtype), "zero")
-    whole = write.constant(np.asarray(size, dtype=dtype), "size")
-    index = write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
+    index = _from_front(write, index, size)
     chosen = write.op("Where", write.op("Equal", index, places), table, write.number(0.0))
     return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
 
@@ -56,23 +55,53 @@ def gather(write: Writer) -> bool:
 
 
 def gather_nd(write: Writer) -> bool:
-    """Write indices of one number, which pick from the first axis, as Gather."""
-    index = write.type(1)
-    if int(write.attribute("batch_dims", 0)) or index.shape[-1] != 1:
+    """Write indices of several numbers as one into the axes they pick from, merged; then Gather."""
+    table, index = write.type(0), write.type(1)
+    count, inner = index.shape[-1], len(index.shape) - 1
+    if int(write.attribute("batch_dims", 0)) or not count:
         return False
-    inner = len(index.shape) - 1
-    numbers = write.op("Squeeze", write.node.input[1], write.ints([inner]))
-    _gathered(write, numbers, inner, 0)
+    name = write.node.input[1]
+    if count == 1:
+        _gathered(write, write.op("Squeeze", name, write.ints([inner])), inner, 0)
+        return True
+    found = ""
+    for place, size in enumerate(table.shape[:count]):
+        part = write.op("Slice", name, *(write.ints([v]) for v in (place, place + 1, inner)))
+        part = _from_front(write, write.op("Squeeze", part, write.ints([inner])), size)
+        if found:
+            found = write.op("Mul", found, _number(write, size))
+        found = write.op("Add", found, part) if found else part
+    merged = (prod(table.shape[:count]), *table.shape[count:])
+    value = write.op("Reshape", write.node.input[0], write.ints(merged))
+    _gathered(write, found, inner, 0, (value, merged))
     return True
 
 
-def _gathered(write: Writer, index: str, inner: int, axis: int) -> None:
+def _number(write: Writer, value: int) -> str:
+    """Return the name of a constant of the index's element type."""
+    elem = onnx.TensorProto.DataType.Value(write.type(1).elem.upper())
+    return write.constant(np.asarray(value, helper.tensor_dtype_to_np_dtype(elem)), "number")
+
+
+def _from_front(write: Writer, index: str, size: int) -> str:
+    """Append the index counted from the front of an axis."""
+    below = write.op("Less", index, _number(write, 0))
+    return write.op("Where", below, write.op("Add", index, _number(write, size)), index)
+
+
+def _gathered(
+    write: Writer,
+    index: str,
+    inner: int,
+    axis: int,
+    table: tuple[str, tuple[int, ...]] | None = None,
+) -> None:
     """Append the result: what ``index``, with ``inner`` axes, picks from ``axis`` of the table."""
-    shape = write.type(0).shape
+    value, shape = table or (write.node.input[0], write.type(0).shape)
     rank = len(shape) + inner
     after = len(shape) - axis - 1
     # Axes: those before, the index's, the one it picks from, those behind.
-    wide = unsqueezed(write, write.node.input[0], range(axis, axis + inner))
+    wide = unsqueezed(write, value, range(axis, axis + inner))
     places = [*range(axis), axis + inner, *range(rank - after, rank)]
     wide_index = unsqueezed(write, index, places)
     found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
