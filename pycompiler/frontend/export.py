@@ -30,6 +30,7 @@ from ..pfvm.names import all_names, fresh, rename, set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import mark
 from .import_onnx import NOT_THE_MODEL, own_line, source_of
+from .taken_apart import taken_apart
 from .tensor_names import Memory, memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 
@@ -238,7 +239,7 @@ def model_place(problem: BaseException | None = None) -> Place | None:
 
 def _capture(wrapper: _Wrapper, tensors: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
     try:
-        return torch.export.export(wrapper, tensors, strict=False)
+        return taken_apart(torch.export.export(wrapper, tensors, strict=False))
     except PycompilerError as problem:
         raise problem.with_traceback(None) from None
     except Exception as problem:

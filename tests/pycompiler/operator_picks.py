@@ -72,11 +72,17 @@ def _gather_elements(rng: random.Random) -> Sample:
 
 
 def _gather_nd(dtype: str) -> Callable[[random.Random], Sample]:
+    """Indices of one or more numbers."""
+
     def sample(rng: random.Random) -> Sample:
         shape = random_shape(rng, 1, 4, 90)
-        index = _indices(rng, shape[0], (*(2, 3)[: rng.randint(0, 2)], 1)).astype(LONG)
-        operands = {"x": values(rng, dtype, shape), "i": index}
-        return Sample(operands, lambda x, i: x[i[..., 0] % shape[0]])
+        count, outer = rng.randint(1, len(shape)), (2, 3)[: rng.randint(0, 2)]
+        parts = [_indices(rng, size, outer).astype(LONG) for size in shape[:count]]
+
+        def function(x: Tensor, i: Tensor) -> Tensor:
+            return x[tuple(i[..., place] % size for place, size in enumerate(shape[:count]))]
+
+        return Sample({"x": values(rng, dtype, shape), "i": np.stack(parts, -1)}, function)
 
     return sample
 

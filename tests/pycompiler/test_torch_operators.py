@@ -11,6 +11,7 @@ import torch
 from compiling import run
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from torch_hard_cases import HARD_CASES
 from torch_operators import FAMILIES, Family, Tensors
 
 from pycompiler.frontend.export import export
@@ -62,17 +63,26 @@ def check(family: Family, model: onnx.ModelProto, mode: str) -> None:
             assert (near | (result == other)).all(), (name, mode)
 
 
+def compare(family: Family) -> None:
+    """Compile it for other inputs than it is called with, in both modes."""
+    sample = {key: (tensor == 0).to(tensor.dtype) for key, tensor in family.inputs.items()}
+    assert not any(torch.equal(sample[key], tensor) for key, tensor in family.inputs.items())
+    model = optimise(export(family.call, sample))
+    for mode in ("float", "mixed"):
+        check(family, model, mode)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_family(name: str) -> None:
     # The first example is the smallest: tensors of rank 0 and axes of size 1.
     @given(st.data(), st.integers(1, 2**31))
     @settings(max_examples=2, phases=[Phase.explicit, Phase.generate])  # shrinking takes long
     def case(data: st.DataObject, seed: int) -> None:
-        family = FAMILIES[name](data.draw, seed)
-        sample = {key: torch.zeros_like(tensor) for key, tensor in family.inputs.items()}
-        assert any(not torch.equal(sample[key], family.inputs[key]) for key in sample)
-        model = optimise(export(family.call, sample))
-        for mode in ("float", "mixed"):
-            check(family, model, mode)
+        compare(FAMILIES[name](data.draw, seed))
 
     case()
+
+
+@pytest.mark.parametrize("name", HARD_CASES)
+def test_hard_cases(name: str) -> None:
+    compare(HARD_CASES[name]())

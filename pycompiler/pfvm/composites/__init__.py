@@ -47,7 +47,7 @@ COMPOSITES: dict[str, Composite] = {
     "Gemm": Composite(norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row"),
     "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
-    "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="indices of one number"),
+    "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="`batch_dims` 0"),
     "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),
     "ArgMax": Composite(picking.extreme_index, MOVE),
     "ArgMin": Composite(picking.extreme_index, MOVE),

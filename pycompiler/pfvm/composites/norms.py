@@ -97,13 +97,16 @@ def mean(write: Writer) -> bool:
     shape = write.type(0).shape
     if len(write.node.input) > 1 and write.node.input[1]:
         return False
-    axes = list(range(len(shape)))
+    axes = [] if int(write.attribute("noop_with_empty_axes", 0)) else list(range(len(shape)))
     keep = int(write.attribute("keepdims", 1))
     return mean_over(write, axes, keep)
 
 
 def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
     """Sum, times one over the count."""
+    if not axes:
+        write.op("Identity", write.node.input[0], result=write.node.output[0])
+        return True
     shape = write.type(0).shape
     count = prod(shape[axis] for axis in axes)
     total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)

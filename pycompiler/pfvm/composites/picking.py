@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -52,48 +53,71 @@ def gather(write: Writer) -> bool:
 
 
 def gather_nd(write: Writer) -> bool:
-    """Write indices of one number, which pick from the first axis, as Gather."""
-    index = write.type(1)
-    if int(write.attribute("batch_dims", 0)) or index.shape[-1] != 1:
+    """Write indices of several numbers as one into the axes they pick from, merged; then Gather."""
+    table, index = write.type(0), write.type(1)
+    count, inner = index.shape[-1], len(index.shape) - 1
+    if int(write.attribute("batch_dims", 0)) or not count:
         return False
-    inner = len(index.shape) - 1
-    numbers = write.op("Squeeze", write.node.input[1], write.ints([inner]))
-    return _gathered(write, numbers, TensorType(index.elem, index.shape[:-1]), 0)
+    name, numbers = write.node.input[1], TensorType(index.elem, index.shape[:-1])
+    if count == 1:
+        return _gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
+    found = ""
+    for place, size in enumerate(table.shape[:count]):
+        part = write.op("Slice", name, *(write.ints([v]) for v in (place, place + 1, inner)))
+        part = write.op("Squeeze", part, write.ints([inner]))
+        part = _from_the_front(write, part, index.elem, size)
+        if found:
+            found = write.op("Mul", found, _number(write, index.elem, size))
+        found = write.op("Add", found, part) if found else part
+    merged = TensorType(table.elem, (prod(table.shape[:count]), *table.shape[count:]))
+    value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
+    return _gathered(write, found, numbers, 0, (value, merged))
 
 
-def _gathered(write: Writer, index: str, type: TensorType, axis: int) -> bool:
+def _gathered(
+    write: Writer,
+    index: str,
+    type: TensorType,
+    axis: int,
+    table: tuple[str, TensorType] | None = None,
+) -> bool:
     """Append the result: what ``index``, of ``type``, picks from ``axis`` of the table.
 
     Long tables are compared with; false if that cannot be.
     """
-    shape, inner = write.type(0).shape, len(type.shape)
+    value, whole = table or (write.node.input[0], write.type(0))
+    shape, inner, result = whole.shape, len(type.shape), write.node.output[0]
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
         counted = _from_the_front(write, index, type.elem, shape[axis])
-        table, result = write.node.input[0], write.node.output[0]
-        write.op("Gather", table, counted, result=result, axis=axis)
+        write.op("Gather", value, counted, result=result, axis=axis)
         return True
-    if write.type(0).elem not in FLOATS:
+    if whole.elem not in FLOATS:
         return False
     rank = len(shape) + inner
     after = len(shape) - axis - 1
     # Axes: those before, the index's, the one it picks from, those behind.
-    wide = unsqueezed(write, write.node.input[0], range(axis, axis + inner))
+    wide = unsqueezed(write, value, range(axis, axis + inner))
     places = [*range(axis), axis + inner, *range(rank - after, rank)]
     wide_index = unsqueezed(write, index, places)
     found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
-    write.op("Identity", found, result=write.node.output[0])
+    write.op("Identity", found, result=result)
     return True
 
 
 def _from_the_front(write: Writer, index: str, elem: str, size: int) -> str:
     """Append ``size`` to the indices that count from the end."""
-    dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
     given = write.data.get(index)
     if given is not None:
-        return write.constant(np.where(given < 0, given + size, given).astype(dtype), "index")
-    zero = write.constant(np.zeros((), dtype=dtype), "zero")
-    whole = write.constant(np.asarray(size, dtype=dtype), "size")
-    return write.op("Where", write.op("Less", index, zero), write.op("Add", index, whole), index)
+        return write.constant(np.where(given < 0, given + size, given).astype(given.dtype), "index")
+    below = write.op("Less", index, _number(write, elem, 0))
+    whole = _number(write, elem, size)
+    return write.op("Where", below, write.op("Add", index, whole), index)
+
+
+def _number(write: Writer, elem: str, value: int) -> str:
+    """Return the name of a constant of an integer type."""
+    dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
+    return write.constant(np.asarray(value, dtype=dtype), "number")
 
 
 def gather_elements(write: Writer) -> bool:

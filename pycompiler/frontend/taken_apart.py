@@ -1,0 +1,105 @@
+"""Calls that torch's ONNX exporter translates wrongly or not at all: torch takes them apart first.
+
+A table of operators: which of their calls, and what they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+_ATEN = torch.ops.aten
+#: How torch numbers reductions.
+_REDUCTIONS = ("none", "mean", "sum")
+_NONE, _MEAN = 0, 1
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """``concerns`` says whether a call must be taken apart, ``made_of`` does it."""
+
+    concerns: Callable[[torch.fx.Node], bool]
+    made_of: Callable[..., Any]
+
+
+def _argument(node: torch.fx.Node, place: int, name: str, default: object) -> Any:
+    return node.args[place] if place < len(node.args) else node.kwargs.get(name, default)
+
+
+def _no_plain_classes(node: torch.fx.Node) -> bool:
+    """Tell what the exporter drops (smoothing) or takes for classes of a batch (all targets)."""
+    chances, target = (node.args[place].meta["val"] for place in (0, 1))  # type: ignore[union-attr]
+    smoothed = _argument(node, 5, "label_smoothing", 0.0) != 0.0
+    return bool(smoothed or target.is_floating_point() or chances.ndim == 1)
+
+
+def _extreme(op: Any) -> _Rule:
+    """Reduce everything: the exporter's function wants the axes that torch lets one leave out."""
+
+    def made_of(x: torch.Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
+        if axes:
+            return NotImplemented
+        found = op(x.reshape(-1), [0])
+        return found.reshape([1] * x.ndim) if keepdim else found
+
+    return _Rule(lambda node: not _argument(node, 1, "dim", ()), made_of)
+
+
+def _cross_entropy(
+    x: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    reduction: int = _MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> torch.Tensor:
+    """Return the loss as torch's documentation has it."""
+    if x.ndim == 1:
+        one = _cross_entropy(
+            x[None], target[None], weight, reduction, ignore_index, label_smoothing
+        )
+        return one[0] if reduction == _NONE else one
+    classes, chances = x.shape[1], x.log_softmax(1)
+    weighted = chances
+    if weight is not None:
+        weighted = chances * weight.reshape(-1, *[1] * (x.ndim - 2))
+    if target.is_floating_point():
+        smooth = target * (1 - label_smoothing) + label_smoothing / classes
+        each = -(weighted * smooth).sum(1)
+        return _joined(each, reduction, each.numel())
+    loss = torch.nn.functional.nll_loss(
+        chances, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction]
+    )
+    if label_smoothing == 0.0:
+        return loss
+    ignored = target == ignore_index
+    each = -weighted.sum(1).masked_fill(ignored, 0.0)
+    counted = torch.ones_like(each) if weight is None else weight[target.masked_fill(ignored, 0)]
+    rest = _joined(each, reduction, counted.masked_fill(ignored, 0.0).sum())
+    return (1 - label_smoothing) * loss + label_smoothing / classes * rest
+
+
+def _joined(each: torch.Tensor, reduction: int, count: torch.Tensor | int) -> torch.Tensor:
+    if reduction == _NONE:
+        return each
+    return each.sum() / count if reduction == _MEAN else each.sum()
+
+
+_RULES: dict[object, _Rule] = {
+    _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
+    _ATEN.amax.default: _extreme(_ATEN.amax.default),
+    _ATEN.amin.default: _extreme(_ATEN.amin.default),
+}
+
+
+def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Return ``program`` without the calls that the table concerns."""
+    found: dict[Any, Callable[..., Any]] = {}
+    for node in program.graph.nodes:
+        rule = _RULES.get(node.target)
+        if rule is not None and rule.concerns(node):
+            found[node.target] = rule.made_of
+    return program.run_decompositions(found) if found else program
