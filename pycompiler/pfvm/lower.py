@@ -6,6 +6,7 @@ import onnx
 
 from ..machine import Target
 from .composites import decompose
+from .empty import settle_empty
 from .fold import fold_constants
 from .prepare import prepare, static_types
 from .registered import attach, detach
@@ -20,5 +21,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     rows = target.words("lm0") // 2 if target is not None else 0
     plain, registered = detach(model)
     plain = prepare(plain)
+    settled = settle_empty(plain)
+    plain = plain if settled is plain else prepare(settled)
     plain = prepare(decompose(plain, static_types(plain), rows))
     return attach(fold_constants(plain, static_types(plain)), registered)

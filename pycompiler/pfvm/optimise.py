@@ -22,6 +22,7 @@ from onnxscript.optimizer import fold_constants
 
 from ..errors import PycompilerError, error
 from .decompose import decompose
+from .empty import settle_empty
 from .prepare import prepare
 from .registered import attach, detach
 
@@ -32,7 +33,7 @@ _MOST_FOLDED = 1 << 20
 def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the optimised model; ``model`` is unchanged. P0103, P0108."""
     plain, registered = detach(model)
-    prepared = prepare(plain)
+    prepared = settle_empty(prepare(plain))
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
