@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 _ATEN = torch.ops.aten
-#: How torch numbers reductions.
-_REDUCTIONS = ("none", "mean", "sum")
+#: How torch numbers reductions; the third one is the sum.
 _NONE, _MEAN = 0, 1
 
 
@@ -70,16 +69,15 @@ def _cross_entropy(
         smooth = target * (1 - label_smoothing) + label_smoothing / classes
         each = -(weighted * smooth).sum(1)
         return _joined(each, reduction, each.numel())
-    loss = torch.nn.functional.nll_loss(
-        chances, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction]
-    )
-    if label_smoothing == 0.0:
-        return loss
     ignored = target == ignore_index
-    each = -weighted.sum(1).masked_fill(ignored, 0.0)
-    counted = torch.ones_like(each) if weight is None else weight[target.masked_fill(ignored, 0)]
-    rest = _joined(each, reduction, counted.masked_fill(ignored, 0.0).sum())
-    return (1 - label_smoothing) * loss + label_smoothing / classes * rest
+    known = target.masked_fill(ignored, 0)
+    weights = torch.ones_like(known, dtype=x.dtype) if weight is None else weight[known]
+    weights = weights.masked_fill(ignored, 0.0)
+    loss = -(chances.gather(1, known[:, None]).squeeze(1) * weights)
+    if label_smoothing != 0.0:
+        rest = weighted.sum(1).masked_fill(ignored, 0.0)
+        loss = (1 - label_smoothing) * loss - label_smoothing / classes * rest
+    return _joined(loss, reduction, weights.sum())
 
 
 def _joined(each: torch.Tensor, reduction: int, count: torch.Tensor | int) -> torch.Tensor:
