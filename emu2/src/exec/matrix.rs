@@ -1,7 +1,7 @@
 //! Matrix registers: rows in, columns out, products with vectors.
 
 use super::operand::Path;
-use crate::machine::{Decoded, L1b, Out};
+use crate::machine::{Decoded, L1b, Out, Words};
 use crate::num::lane::Lane;
 use crate::num::matvec::{self, DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::num::mau::MauNeg;
@@ -57,9 +57,9 @@ impl MatrixAccess {
     /// Columns of cycle `c` into a path: lane k of PE p is element (n*p + k, column), n lanes a long word.
     ///
     /// guess: the second long word of a narrow read is 0.
-    pub(super) fn columns(&self, l1b: &L1b, c: usize, out: Out<'_>) {
+    pub(super) fn columns(&self, pe: &[Words], c: usize, out: Out<'_>) {
         let lanes = out.l0.len();
-        let register = &l1b.pe[self.slot];
+        let register = &pe[self.slot];
         let width = u64::BITS as usize / self.elements;
         let mask = u64::MAX >> (u64::BITS as usize - width);
         for (half, out) in std::iter::once(out.l0).chain(out.l1).enumerate() {
@@ -141,9 +141,16 @@ impl Product {
     }
 
     /// `A*x + z` of as many cycles as the operands hold. `o1` is written by the one product that has two long words.
-    pub(super) fn run(&self, l1b: &L1b, operands: &Operands<'_>, reduced: bool, o0: &mut [u64], o1: &mut [u64]) {
+    pub(super) fn run(
+        &self,
+        decoded: &[Option<Decoded>],
+        operands: &Operands<'_>,
+        reduced: bool,
+        o0: &mut [u64],
+        o1: &mut [u64],
+    ) {
         let Operands { x, z: (z0, z1), neg, active } = *operands;
-        match (&l1b.decoded[self.slot], reduced) {
+        match (&decoded[self.slot], reduced) {
             (Some(Decoded::H(a)), false) => matvec::h_mfma(a, x, z0, z1, neg, o0, o1),
             (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, x, z0, z1, neg, o0),
             (Some(Decoded::F(a)), false) => matvec::f_mfma(a, x, z0, neg, o0),
