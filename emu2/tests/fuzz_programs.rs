@@ -241,11 +241,16 @@ fn programs_that_run_again_do_the_same() {
     }
 }
 
-/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly.
-fn run_form(seed: u64, program: &Program, general: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
+/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly. Base
+/// addresses are zero or, if they are `based`, anything.
+fn run_form(seed: u64, program: &Program, general: bool, based: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
     let spec = &program.spec;
     let mut machine = Machine::new(spec.clone());
     Fill::all(&Chip::new(spec), seed).apply(&mut machine, &mut Chip::new(spec));
+    for (memory, entry) in spec.memories.iter().enumerate().filter(|(_, entry)| !based && entry.unit == Unit::Base) {
+        let region = Region { memory, units: [None; 5], addr: 0, count: entry.words };
+        machine.write(&region, &vec![0; entry.words as usize]).unwrap();
+    }
     let mut lines = Vec::new();
     let form = if general { emu2::exec::run_general } else { emu2::exec::run };
     form(&mut machine, program, &mut |get, machine| {
@@ -273,8 +278,87 @@ fn fast_forms_do_not_show() {
         let table = &TABLES[seed as usize % 2];
         let steps = 20 + choices.below(100) as usize;
         let program = region(table, &mut choices, steps);
-        assert!(run_form(seed, &program, false) == run_form(seed, &program, true), "seed {seed}");
+        for based in [false, true] {
+            assert!(run_form(seed, &program, false, based) == run_form(seed, &program, true, based), "seed {seed}");
+        }
     }
+}
+
+/// Lines that hang together as plans look for it: the two halves of products with the same factors by other names, results
+/// that are on a path and in a memory at once, memories that a step reads and the next one writes, base addresses.
+fn chained(choices: &mut Choices) -> String {
+    fn one<'a>(choices: &mut Choices, of: &[&'a str]) -> &'a str {
+        of[choices.below(of.len() as u64) as usize]
+    }
+    let factor = |choices: &mut Choices| {
+        one(choices, &["$lr0v", "$lr8v", "$ls0v", "$ls8v", "$t", "$mauf", "$aluf", "$lm0v", "$ln0v", "$ln8", "$lm16v"])
+    };
+    let into = |choices: &mut Choices| {
+        one(
+            choices,
+            &["$lr0v", "$lr8v", "$ls0v", "$ls8v", "$t", "$nowrite", "$lr4v", "$ls0v/1010", "$lm0v", "$ls8v $t"],
+        )
+    };
+    let sign = |choices: &mut Choices| one(choices, &["", "", "-"]);
+    let (first, second) = if choices.below(4) == 0 { ("d", "u") } else { ("u", "d") };
+    let (x, y) = (factor(choices), factor(choices));
+    let (sx, sy) = (sign(choices), sign(choices));
+    let z = format!("{}{}", sign(choices), factor(choices));
+    let alu = match choices.below(4) {
+        0 => format!(
+            "; ladd {} {} {}",
+            factor(choices),
+            one(choices, &["$aluf", "$mauf", "$ls0v", "$msb1"]),
+            into(choices)
+        ),
+        1 => "; l1bmp $lb8 $ln8v".to_string(),
+        _ => String::new(),
+    };
+    let again = |choices: &mut Choices, same: &'static str| {
+        if choices.below(3) == 0 {
+            one(choices, &["$t", "$lr0v", "$ls8v", "$mauf"])
+        } else {
+            same
+        }
+    };
+    let (x2, y2) = (again(choices, x), again(choices, y));
+    let (out, end) = (if choices.below(6) == 0 { into(choices) } else { "$nowrite" }, into(choices));
+    let addend = if choices.below(8) == 0 { "$t" } else { "$mauf" };
+    match choices.below(10) {
+        0 => format!("dvadd {x} {sy}{y} {end}{alu}\n"),
+        1 => format!("dvadd {x} {y} {end}; drsqrt $mauf {}\n", into(choices)),
+        2 => format!("drsqrt {x} {end}\ndvmulu $aluf $aluf $nowrite{alu}\ndvfmad {x2} {y2} $mauf $t\n"),
+        3 => format!("linc {x} $t\ndvmul{first} {x} $aluf $nowrite\ndvfma{second} {x} $t $mauf {end}\n"),
+        4 if choices.below(4) == 0 => format!("land {x} {y} ${}\n", one(choices, &["lmb", "lnb"])),
+        5 => format!("dvmul{first} {sx}{x} {sy}{y} {out}\ndvfma{second} {sx}{x2} {sy}{y2} {addend} {end}{alu}\n"),
+        _ => format!("dvfma{first} {sx}{x} {sy}{y} {z} {out}{alu}\ndvfma{second} {sx}{x2} {sy}{y2} {addend} {end}\n"),
+    }
+}
+
+/// Plans do not show: neither halves that are one op, nor values that are read where else they lie.
+#[test]
+fn plans_do_not_show() {
+    let mut lines = 0;
+    for seed in 0..if long() { 20_000 } else { 150 } {
+        let mut choices = Choices::seeded(seed);
+        let spec = &TABLES[(seed % 16 == 15) as usize * 2].spec;
+        // What the assembler refuses is left out.
+        let mut text = String::new();
+        for _ in 0..10 + choices.below(20) {
+            let more = chained(&mut choices);
+            if assemble(&more, "chained.vsm", spec, Policy::Run).is_ok() {
+                text.push_str(&more);
+            }
+        }
+        lines += text.lines().count();
+        let program = assemble(&text, "chained.vsm", spec, Policy::Run).unwrap();
+        let based = seed % 8 == 0;
+        assert!(
+            run_form(seed, &program, false, based) == run_form(seed, &program, true, based),
+            "seed {seed}:\n{text}"
+        );
+    }
+    assert!(lines > 1500, "{lines} lines");
 }
 
 /// More steps than the engine keeps before it runs them.

@@ -4,7 +4,7 @@ use super::maps::{part, repeat, write_wrapped, Meeting, PeRun, Reduce, RepeatedR
 use super::matrix::{MatrixAccess, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
-use crate::machine::{L1b, Out};
+use crate::machine::{Decoded, L1b, Out, Words};
 use crate::num::alu::{AluKernel, AluParams};
 use crate::num::lane::Lane;
 use crate::num::mau::{self, MauNeg, MauOutput};
@@ -107,6 +107,8 @@ pub(super) struct MauOp {
     /// PEs of a MAB that multiply.
     active: Option<Half>,
     multipliers: [bool; MAB_PES],
+    /// The other PEs multiply after that, with the result as their addend.
+    both: bool,
     /// 1 in every lane.
     one: u64,
     matrix: Option<Product>,
@@ -163,6 +165,7 @@ impl MauOp {
             z: port(MauPort::Z),
             active: form.half,
             multipliers,
+            both: false,
             one: (0..lane.count() as u32).fold(0, |row, k| row | one << (k * lane.width())),
             matrix: form.matrix.map(product),
         })
@@ -178,6 +181,30 @@ impl MauOp {
             (_, false) => MauOutput::D,
             (_, true) => MauOutput::DReduced,
         }
+    }
+
+    /// Both halves of a MAB in one, if `next` is the other half on the same values; `same` says whether two ports have them. The
+    /// result of `self` must be the addend of `next`.
+    pub(super) fn with_other_half(&self, next: &MauOp, same: impl Fn(usize, usize) -> bool) -> Option<MauOp> {
+        let halves = matches!((self.active, next.active), (Some(ours), Some(theirs)) if ours != theirs);
+        let alike = self.lane == Lane::D && next.lane == Lane::D && self.omitted == next.omitted;
+        let plain = |op: &MauOp| !op.reduced && op.matrix.is_none() && !op.both;
+        // A sign of the product may stand at either factor.
+        let sign = |op: &MauOp| op.negate.x ^ op.negate.y;
+        let (Some(x), Some(y), Some(next_x), Some(next_y)) = (self.x, self.y, next.x, next.y) else { return None };
+        let factors = same(x, next_x) && same(y, next_y) && sign(self) == sign(next);
+        let fits = halves && alike && plain(self) && plain(next) && factors && !next.negate.z;
+        fits.then(|| MauOp { both: true, ..self.clone() })
+    }
+
+    /// Index of the source that is added.
+    pub(super) fn addend(&self) -> Option<usize> {
+        self.z
+    }
+
+    /// Whether it reads and gives one long word of a path.
+    pub(super) fn one_long_word(&self) -> bool {
+        self.lane != Lane::H
     }
 
     /// Whether L1 of the result is always zero.
@@ -200,7 +227,7 @@ impl MauOp {
         let o0 = out.l0;
         if let Some(product) = &self.matrix {
             let o1 = out.l1.unwrap_or(&mut spare[..length]);
-            return product.run(rows.l1b, &mut product.cycles(x, (z0, z1), [o0, o1]));
+            return product.run(rows.decoded, &mut product.cycles(x, (z0, z1), [o0, o1]));
         }
         // Sums of singles and doubles need no multiplier.
         match (self.y, self.active, self.lane, self.reduced) {
@@ -232,6 +259,7 @@ impl MauOp {
             (Lane::H, true) => mau::h_fma_r(x, y, z0, z1, neg, o0),
             (Lane::F, false) => mau::f_fma(x, y, z0, neg, omit, o0),
             (Lane::F, true) => mau::f_fma_r(x, y, z0, neg, omit, o0),
+            (_, false) if self.both => mau::d_fma_both(x, y, z0, neg, self.multipliers, omit, o0),
             (_, false) => mau::d_fma(x, y, z0, neg, self.multipliers, omit, o0),
             (_, true) => mau::d_fma_r(x, y, z0, neg, omit, o0),
         }
@@ -241,11 +269,19 @@ impl MauOp {
 /// Planes of temporary rows that a call needs.
 pub(super) const SPARE_PLANES: usize = 3;
 
-/// The state before the step, and a row of zeros as long as the rows of a call.
+/// The matrix registers before the step, as they lie in the PE memories and decoded, and a row of zeros as long as the rows of
+/// a call.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
-    pub(super) l1b: &'a L1b,
+    pub(super) pe: &'a [Words],
+    pub(super) decoded: &'a [Option<Decoded>],
     pub(super) zeros: &'a [u64],
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn of(l1b: &'a L1b, zeros: &'a [u64]) -> Rows<'a> {
+        Rows { pe: &l1b.pe, decoded: &l1b.decoded, zeros }
+    }
 }
 
 /// What is known of the second long word of a result.
@@ -296,6 +332,22 @@ impl Compute {
         }
     }
 
+    /// Whether nothing but L0 of its sources counts, and L1 of its result is zero.
+    pub(super) fn reads_l0(&self) -> bool {
+        matches!(self, Compute::Mau(op) if op.one_long_word())
+    }
+
+    /// Slots of the memories of the L1B that it reads and writes, as bits.
+    pub(super) fn own_slots(&self) -> (u64, u64) {
+        let place = |place: &OwnPlace| 1 << place.slot;
+        match self {
+            Compute::Load(load) => (place(&load.place), 0),
+            Compute::Store(sent) => (0, sent.places(true).fold(0, |all, (to, _)| all | place(to))),
+            Compute::Reduce { sent, .. } => (0, sent.places(true).fold(0, |all, (to, ())| all | place(to))),
+            _ => (0, 0),
+        }
+    }
+
     /// Of the words that it leaves in the turnaround register: the end of the last one, and how many follow each other from
     /// the first word of the register on.
     pub(super) fn kept(&self) -> (usize, usize) {
@@ -325,7 +377,7 @@ impl Compute {
     }
 
     /// Sends a path to L1BM, and to the turnaround register if `keep`.
-    pub(super) fn send(&self, path: Path<'_>, keep: bool, own: &mut [crate::machine::Words], reduce: &mut Reduce) {
+    pub(super) fn send(&self, path: Path<'_>, keep: bool, own: &mut [Words], reduce: &mut Reduce) {
         match self {
             Compute::Store(sent) => {
                 for (place, runs) in sent.places(keep) {
@@ -373,7 +425,7 @@ impl Compute {
                 }
             }
             Compute::Mau(op) => op.run(sources, rows, tmp, out),
-            Compute::MatrixRead(access) => access.columns(rows.l1b, c, out),
+            Compute::MatrixRead(access) => access.columns(rows.pe, c, out),
             Compute::Load(_) => {}
             _ => {
                 match self {
@@ -398,8 +450,8 @@ impl Compute {
 
 impl Load {
     /// The words of all cycles.
-    pub(super) fn run(&self, l1b: &L1b, out: Out<'_>) {
-        let memory = &l1b.own[self.place.slot];
+    pub(super) fn run(&self, own: &[Words], out: Out<'_>) {
+        let memory = &own[self.place.slot];
         let Out { l0, l1 } = out;
         let plane = l0.len();
         let mut planes = [Some(l0), l1];

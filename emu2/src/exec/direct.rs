@@ -12,7 +12,6 @@ use super::maps::Reduce;
 use super::mask::Masked;
 use super::matrix::Cycles;
 use super::operand::{Access, Origin, Path, Source, Write};
-use super::quick::Quick;
 use super::step::{Op, Step, MAX_SOURCES};
 use crate::machine::{CycleRows, L1b, Out, PathRows};
 use crate::num::matvec::Cycle;
@@ -118,11 +117,6 @@ impl Direct {
         Some(Direct { pieces, bases, straight, gather })
     }
 
-    /// If it is one call that writes its destination at once: the base address registers that must be zero, as bits.
-    pub(super) fn whole(&self) -> Option<u64> {
-        (self.pieces == 1 && self.straight && !self.gather).then_some(self.bases)
-    }
-
     /// Whether PEs do not differ in the addresses of the op.
     pub(super) fn fits(&self, l1b: &L1b) -> bool {
         l1b.live_bases & self.bases == 0
@@ -151,12 +145,12 @@ impl Direct {
         let length = zeros.len() / self.pieces;
         if self.gather {
             for (source, planes) in op.sources.iter().zip(gathered.iter_mut()).filter(|(source, _)| !source.whole()) {
-                source.gather(l1b, index, lanes, planes);
+                source.gather(l1b, index, lanes, true, planes);
             }
         }
         let gathered = &*gathered;
         let piece = |l1b: &L1b, c: usize, spare: &mut [u64], out: Out<'_>| match &op.compute {
-            Compute::Load(load) => load.run(l1b, out),
+            Compute::Load(load) => load.run(&l1b.own, out),
             compute => {
                 let zeros = &zeros[..length];
                 let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
@@ -170,7 +164,7 @@ impl Direct {
                     };
                 }
                 let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
-                compute.run(sources, Rows { l1b, zeros }, c, spare, out);
+                compute.run(sources, Rows::of(l1b, zeros), c, spare, out);
             }
         };
         let Some(write) = op.writes.first().filter(|_| straight) else {
@@ -219,7 +213,7 @@ fn multiply(op: &Op, l1b: &L1b, index: usize, zeros: &[u64], spare: &mut [u64], 
         let (x, z) = mau.vector_and_addend(&sources, zeros);
         cycles.push(Cycle { x, z: z.into(), out: [o0, if o1.is_empty() { spare } else { o1 }] });
     }
-    product.run(l1b, &mut cycles);
+    product.run(&l1b.decoded, &mut cycles);
 }
 
 /// Sends rows of a memory or a path to L1BM and the turnaround register.
@@ -235,9 +229,9 @@ fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
     op.compute.send(path, op.keep, own, reduce);
 }
 
-/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, those whose words in the
-/// turnaround register are, and finds the steps that are quick since their path is not.
-pub(super) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize, lanes: usize) {
+/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, and those whose words in the
+/// turnaround register are.
+pub(super) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize) {
     let mut live = vec![true; paths];
     // So many words of the turnaround register are written again before they are read.
     let mut written_again = 0;
@@ -261,9 +255,5 @@ pub(super) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize, la
                 live[path] = true;
             }
         }
-        step.quick = match &step.ops[..] {
-            [op] => Quick::of(op, lanes),
-            _ => None,
-        };
     }
 }

@@ -72,7 +72,7 @@ impl Lowering {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
         Direct::plan(&mut ops, self.spec.counts.cycle as usize);
         let prepares = ops.iter().any(|op| op.compute.product().is_some());
-        Ok(Step { quick: None, ops, prepares, forward: step.forward })
+        Ok(Step { ops, prepares, forward: step.forward })
     }
 
     fn instruction(&mut self, layout: &Layout, instruction: &PeInstruction) -> Result<Op, Error> {

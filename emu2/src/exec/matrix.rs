@@ -1,7 +1,7 @@
 //! Matrix registers: rows in, columns out, products with vectors.
 
 use super::operand::Path;
-use crate::machine::{Decoded, L1b, Out};
+use crate::machine::{Decoded, L1b, Out, Words};
 use crate::num::lane::Lane;
 use crate::num::matvec::{self, Cycle, DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::num::mau::MauNeg;
@@ -58,9 +58,9 @@ impl MatrixAccess {
     /// Columns of cycle `c` into a path: lane k of PE p is element (n*p + k, column), n lanes a long word.
     ///
     /// guess: the second long word of a narrow read is 0.
-    pub(super) fn columns(&self, l1b: &L1b, c: usize, out: Out<'_>) {
+    pub(super) fn columns(&self, pe: &[Words], c: usize, out: Out<'_>) {
         let lanes = out.l0.len();
-        let register = &l1b.pe[self.slot];
+        let register = &pe[self.slot];
         let width = u64::BITS as usize / self.elements;
         let mask = u64::MAX >> (u64::BITS as usize - width);
         for (half, out) in std::iter::once(out.l0).chain(out.l1).enumerate() {
@@ -151,9 +151,9 @@ impl Product {
     }
 
     /// `A*x + z`.
-    pub(super) fn run(&self, l1b: &L1b, cycles: &mut [Cycle<'_>]) {
+    pub(super) fn run(&self, decoded: &[Option<Decoded>], cycles: &mut [Cycle<'_>]) {
         let (neg, active) = (self.negate, self.active);
-        match (&l1b.decoded[self.slot], self.reduced) {
+        match (&decoded[self.slot], self.reduced) {
             (Some(Decoded::H(a)), false) => matvec::h_mfma(a, cycles, neg),
             (Some(Decoded::H(a)), true) => matvec::h_mfma_r(a, cycles, neg),
             (Some(Decoded::F(a)), false) => matvec::f_mfma(a, cycles, neg),

@@ -15,6 +15,7 @@ mod matrix;
 mod mv;
 mod operand;
 mod piece;
+mod plan;
 mod quick;
 mod regions;
 mod step;
@@ -220,29 +221,34 @@ impl Engine {
 
     /// Whether no step of the region does anything in an L1B.
     fn idle(&self) -> bool {
-        idle(self.supply.region().unwrap_or(&self.region))
+        idle(self.supply.region().map_or(&self.region, |region| &region.steps))
     }
 
     /// Runs the steps collected so far in every L1B.
     fn flush(&mut self, machine: &mut Machine) {
         if self.supply.is_kept() {
-            if let Some(region) = self.supply.next_region().filter(|region| !idle(region.steps())) {
-                self.run_region(region.steps(), machine);
+            if let Some(region) = self.supply.next_region() {
+                region.get().into_iter().for_each(|region| self.run_region(region, machine));
             }
             return;
         }
-        let mut region = std::mem::take(&mut self.region);
-        if !idle(&region) {
-            direct::mark_live(&mut region, self.paths, self.turnaround, machine.spec().lanes());
-            self.run_region(&region, machine);
+        let mut steps = std::mem::take(&mut self.region);
+        if steps.is_empty() {
+            return;
         }
-        self.region = self.supply.record(region);
+        direct::mark_live(&mut steps, self.paths, self.turnaround);
+        let region = plan::Region::new(steps, self.paths, machine.spec().lanes());
+        self.run_region(&region, machine);
+        self.supply.record(region);
     }
 
-    fn run_region(&mut self, region: &[Step], machine: &mut Machine) {
+    fn run_region(&mut self, region: &plan::Region, machine: &mut Machine) {
+        if idle(&region.steps) {
+            return;
+        }
         let l1bs = &mut machine.state.l1b[..];
         let threads = rayon::current_num_threads();
-        if region.len() < PARALLEL_STEPS || threads == 1 {
+        if region.steps.len() < PARALLEL_STEPS || threads == 1 {
             for (index, l1b) in l1bs.iter_mut().enumerate() {
                 step::run_region(region, l1b, index, &mut self.scratch);
             }

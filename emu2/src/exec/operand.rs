@@ -83,6 +83,20 @@ impl Access {
         rows
     }
 
+    /// The rows that it touches where no address differs between PEs: the first one, and the one behind the last.
+    pub(super) fn reach(&self) -> (u32, u32) {
+        let rows = self.at.iter().map(|word| word / WORDS_PER_LONG);
+        let first = rows.clone().min().unwrap_or(0);
+        (first, rows.max().unwrap_or(0) + self.words.div_ceil(WORDS_PER_LONG))
+    }
+
+    /// Whether it may touch rows that `other` touches. Base addresses count as zero.
+    pub(super) fn meets(&self, other: &Access) -> bool {
+        let ((first, end), (other_first, other_end)) = (self.reach(), other.reach());
+        let anywhere = self.offset.is_some() || other.offset.is_some();
+        self.slot == other.slot && (anywhere || (first < other_end && other_first < end))
+    }
+
     /// Slot of the T register if addresses depend on it.
     pub(super) fn indirect_slot(&self) -> Option<usize> {
         Some(self.offset?.indirect?.0)
@@ -208,8 +222,9 @@ impl Source {
         }
     }
 
-    /// Brings the rows of a plain source together in two planes; the second one only if there is more than one long word.
-    pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, planes: &mut [u64]) {
+    /// Brings the rows of a plain source together in two planes; the second one only if it is `wide` and there is more than one
+    /// long word.
+    pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, wide: bool, planes: &mut [u64]) {
         let length = planes.len() / 2;
         let (p0, p1) = planes.split_at_mut(length);
         let rows = p0.chunks_exact_mut(lanes).zip(p1.chunks_exact_mut(lanes));
@@ -218,7 +233,7 @@ impl Source {
                 Origin::Memory(access) => {
                     let rows = &l1b.pe[access.slot][access.row(c) * lanes..];
                     p0.copy_from_slice(&rows[..lanes]);
-                    if access.words > WORDS_PER_LONG {
+                    if wide && access.words > WORDS_PER_LONG {
                         p1.copy_from_slice(&rows[lanes..2 * lanes]);
                     }
                 }
@@ -229,7 +244,9 @@ impl Source {
                 }
                 Origin::Fixed(rows) => {
                     p0.copy_from_slice(&rows[index * lanes..][..lanes]);
-                    p1.copy_from_slice(&rows[index * lanes..][..lanes]);
+                    if wide {
+                        p1.copy_from_slice(&rows[index * lanes..][..lanes]);
+                    }
                 }
             }
         }
@@ -334,6 +351,11 @@ impl Write {
         let mut write = Write { access, mask, block: false };
         write.block = write.plain() && write.access.contiguous();
         write
+    }
+
+    /// Whether L0 of all cycles goes into one stretch of the memory, base addresses apart.
+    pub(super) fn block(&self) -> bool {
+        self.block
     }
 
     /// Whether whole rows are written, base addresses apart.

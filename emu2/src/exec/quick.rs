@@ -1,16 +1,17 @@
-//! Steps of one direct op that writes its destination at once, with everything but its kernel resolved.
+//! Ops of a plan: one call of the kernel on the rows of all cycles, with everything resolved that can be.
 //!
-//! All steps of a region pass through the nearest cache once for every L1B. What such a step needs is therefore small and
-//! lies side by side.
+//! All items of a region pass through the nearer caches once for every L1B, so that what an item needs is small and lies in
+//! one place.
 
-use super::compute::{Compute, Rows};
-use super::maps::Reduce;
-use super::operand::{Access, Origin, Path, Source};
-use super::step::{Op, MAX_SOURCES};
-use crate::machine::{L1b, Out};
+use super::compute::{Compute, Rows, Second};
+use super::operand::{Access, Path, Source, Write};
+use super::plan::Read;
+use super::step::{Scratch, MAX_SOURCES};
+use crate::machine::{L1b, Out, PathRows, Words};
+use crate::spec::WORDS_PER_LONG;
 
 /// Rows of all cycles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     Zeros,
     /// Long words of a PE memory from `first` on.
@@ -19,81 +20,235 @@ enum Place {
         first: u32,
     },
     Forward(u32),
+    /// Rows that do not follow each other are brought together first; `wide`: those of both long words.
+    Gathered {
+        source: Box<Source>,
+        wide: bool,
+    },
 }
 
-/// A step that is nothing but one op on whole rows.
+/// Where the result goes.
+#[derive(Clone, Debug)]
+enum Target {
+    /// The op sends its source to L1BM, and to the turnaround register if `keep`.
+    Sent { keep: bool },
+    /// Long words of a PE memory from `first` on, which no source shares: written at once.
+    Memory { slot: u32, first: u32 },
+    /// A buffer, and from there to memories and to a forwarding path.
+    Buffer { writes: Box<[Write]>, path: Option<Published> },
+}
+
+/// A forwarding path that takes a result.
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Published {
+    pub(super) path: u32,
+    /// Other ops of the step still read its old value: the result stays in a buffer of this number until all have run.
+    pub(super) later: Option<u32>,
+}
+
+/// An op of a plan.
+#[derive(Clone, Debug)]
 pub(super) struct Quick {
+    compute: Compute,
+    second: Second,
     sources: [Place; MAX_SOURCES],
-    target: Place,
-    /// Slots of base address registers that must be zero, as bits.
-    bases: u64,
+    gathers: bool,
+    target: Target,
+}
+
+/// An op as the plan wants it.
+pub(super) struct Wanted<'a> {
+    pub(super) compute: Compute,
+    /// What is known of L1 of the result.
+    pub(super) second: Second,
+    pub(super) reads: &'a [Read<'a>],
+    pub(super) writes: &'a [&'a Write],
+    pub(super) path: Option<Published>,
+    pub(super) keep: bool,
+    pub(super) lanes: usize,
+}
+
+/// Whether a source can be read by one call: where it lies, or brought together.
+pub(super) fn readable(compute: &Compute, read: Read<'_>) -> bool {
+    let Read::Given(source) = read else { return true };
+    let wide = source.access().is_some_and(|access| access.words > WORDS_PER_LONG);
+    source.plain() && (source.whole() || (!compute.in_l1bm() && (!wide || compute.reads_l0())))
 }
 
 impl Place {
-    fn of(access: &Access, lanes: usize) -> Place {
-        Place::Memory { slot: access.slot as u32, first: (access.row(0) * lanes) as u32 }
+    fn of(read: Read<'_>, compute: &Compute, lanes: usize) -> Place {
+        match (read.access(), read.path(), read) {
+            (Some(access), ..) if access.contiguous() => Place::memory(access, lanes),
+            (_, Some(path), _) => Place::Forward(path as u32),
+            (access, _, Read::Given(source)) => {
+                let narrow = access.is_some_and(|access| access.words <= WORDS_PER_LONG);
+                Place::Gathered { source: Box::new(source.clone()), wide: !narrow && !compute.reads_l0() }
+            }
+            // Nothing else is read but where it was given.
+            _ => Place::Zeros,
+        }
     }
 
+    fn memory(access: &Access, lanes: usize) -> Place {
+        Place::Memory { slot: access.slot as u32, first: (access.row(0) * lanes) as u32 }
+    }
+}
+
+/// The PE memories, one of them cut where a result is written.
+struct Cut<'a> {
+    slot: usize,
+    first: usize,
+    left: &'a [Words],
+    right: &'a [Words],
+    before: &'a [u64],
+    after: &'a [u64],
+}
+
+impl Cut<'_> {
+    /// `length` long words from `first` on, which the result does not share.
     #[inline(always)]
-    fn rows<'a>(
-        self,
-        pe: &'a [crate::machine::Words],
-        forward: &'a [crate::machine::PathRows],
-        zeros: &'a [u64],
-    ) -> Path<'a> {
-        match self {
-            Place::Zeros => (zeros, zeros),
-            Place::Memory { slot, first } => (&pe[slot as usize][first as usize..][..zeros.len()], zeros),
-            Place::Forward(path) => forward[path as usize].planes(),
+    fn rows(&self, slot: usize, first: usize, length: usize) -> &[u64] {
+        match slot.checked_sub(self.slot) {
+            None => &self.left[slot][first..][..length],
+            Some(0) if first < self.first => &self.before[first..][..length],
+            Some(0) => &self.after[first - self.first - length..][..length],
+            Some(k) => &self.right[k - 1][first..][..length],
         }
     }
 }
 
 impl Quick {
-    /// The form of a step that is `op` alone, if it has one.
-    pub(super) fn of(op: &Op, lanes: usize) -> Option<Quick> {
-        let bases = op.direct.as_ref()?.whole()?;
-        let target = match op.writes.first() {
-            Some(write) => Place::of(&write.access, lanes),
-            None => Place::Zeros,
+    pub(super) fn new(wanted: Wanted<'_>) -> Quick {
+        let Wanted { compute, second, reads, writes, path, keep, lanes } = wanted;
+        let mut sources = [const { Place::Zeros }; MAX_SOURCES];
+        for (place, read) in sources.iter_mut().zip(reads) {
+            *place = Place::of(*read, &compute, lanes);
+        }
+        let apart = |target: &Access| {
+            reads.iter().filter_map(|read| read.access()).all(|read| !read.contiguous() || !read.meets(target))
         };
-        if op.live || (op.writes.is_empty() && !op.compute.sends()) {
-            return None;
-        }
-        let mut sources = [Place::Zeros; MAX_SOURCES];
-        for (place, Source { origin, .. }) in sources.iter_mut().zip(&op.sources) {
-            *place = match origin {
-                Origin::Memory(access) => Place::of(access, lanes),
-                Origin::Forward(path) => Place::Forward(*path as u32),
-                Origin::Fixed(_) => return None,
-            };
-        }
-        Some(Quick { sources, target, bases })
+        let target = match writes {
+            _ if compute.sends() => Target::Sent { keep },
+            [write] if path.is_none() && write.block() && apart(&write.access) => {
+                Target::Memory { slot: write.access.slot as u32, first: (write.access.row(0) * lanes) as u32 }
+            }
+            _ => Target::Buffer { writes: writes.iter().map(|write| (*write).clone()).collect(), path },
+        };
+        let gathers = sources.iter().any(|place| matches!(place, Place::Gathered { .. }));
+        Quick { second, compute, sources, gathers, target }
     }
 
-    /// Whether PEs do not differ in the addresses of the op.
+    /// Runs the op on the L1B with chip-wide number `index`.
     #[inline]
-    pub(super) fn fits(&self, l1b: &L1b) -> bool {
-        l1b.live_bases & self.bases == 0
+    pub(super) fn run(&self, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+        if self.gathers {
+            self.gather(l1b, index, scratch);
+        }
+        if self.compute.product().is_some() {
+            self.compute.prepare(l1b, scratch.lanes);
+        }
+        match &self.target {
+            Target::Memory { slot, first } => self.to_memory(l1b, (*slot as usize, *first as usize), scratch),
+            Target::Sent { keep } => {
+                let L1b { pe, forward, own, .. } = l1b;
+                let Scratch { zeros, reduce, .. } = scratch;
+                let path: Path<'_> = match &self.sources[0] {
+                    Place::Memory { slot, first } => (&pe[*slot as usize][*first as usize..][..zeros.len()], zeros),
+                    Place::Forward(path) => forward[*path as usize].planes(),
+                    _ => (zeros, zeros),
+                };
+                self.compute.send(path, *keep, own, reduce);
+            }
+            Target::Buffer { writes, path } => self.to_buffer(l1b, writes, *path, scratch),
+        }
     }
 
-    /// Runs the step.
-    #[inline]
-    pub(super) fn run(&self, op: &Op, l1b: &mut L1b, zeros: &[u64], spare: &mut [u64], reduce: &mut Reduce) {
-        let Place::Memory { slot, first } = self.target else {
-            let path = self.sources[0].rows(&l1b.pe, &l1b.forward, zeros);
-            return op.compute.send(path, op.keep, &mut l1b.own, reduce);
+    #[inline(always)]
+    fn to_memory(&self, l1b: &mut L1b, (slot, first): (usize, usize), scratch: &mut Scratch) {
+        let Scratch { zeros, spare, gathered, .. } = scratch;
+        let length = zeros.len();
+        let (left, rest) = l1b.pe.split_at_mut(slot);
+        let Some((memory, right)) = rest.split_first_mut() else { return };
+        let (before, rest) = memory.split_at_mut(first);
+        let (l0, after) = rest.split_at_mut(length);
+        let cut = Cut { slot, first, left, right, before, after };
+        let out = Out { l0, l1: None };
+        if let Compute::Load(load) = &self.compute {
+            return load.run(&l1b.own, out);
+        }
+        let rows = |k: usize| -> Path<'_> {
+            match &self.sources[k] {
+                Place::Zeros => (zeros, zeros),
+                Place::Memory { slot, first } => (cut.rows(*slot as usize, *first as usize, length), zeros),
+                Place::Forward(path) => l1b.forward[*path as usize].planes(),
+                Place::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
+                Place::Gathered { wide: true, .. } => gathered[k].split_at(length),
+            }
         };
-        let mut memory = std::mem::take(&mut l1b.pe[slot as usize]);
-        let out = Out { l0: &mut memory[first as usize..][..zeros.len()], l1: None };
-        if let Compute::Load(load) = &op.compute {
-            load.run(l1b, out);
+        let state = Rows { pe: &[], decoded: &l1b.decoded, zeros };
+        self.compute.run(&[rows(0), rows(1), rows(2)], state, 0, spare, out);
+    }
+
+    fn to_buffer(&self, l1b: &mut L1b, writes: &[Write], path: Option<Published>, scratch: &mut Scratch) {
+        let narrow = self.narrow(l1b);
+        let Scratch { zeros, spare, gathered, lanes, mask, fetch, results, .. } = scratch;
+        let length = zeros.len();
+        let at = path.and_then(|published| published.later).map_or(0, |later| later as usize + 1);
+        while results.len() <= at {
+            results.push(super::step::Outcome::new(length));
+        }
+        let result = &mut results[at].path;
+        let mut out = result.start(narrow);
+        if let Compute::Load(load) = &self.compute {
+            load.run(&l1b.own, out);
         } else {
-            let [x, y, z] = &self.sources;
-            let rows = |place: &Place| place.rows(&l1b.pe, &l1b.forward, zeros);
-            op.compute.run(&[rows(x), rows(y), rows(z)], Rows { l1b, zeros }, 0, spare, out);
+            let rows = |k: usize| -> Path<'_> {
+                match &self.sources[k] {
+                    Place::Zeros => (zeros, zeros),
+                    Place::Memory { slot, first } => (&l1b.pe[*slot as usize][*first as usize..][..length], zeros),
+                    Place::Forward(path) => l1b.forward[*path as usize].planes(),
+                    Place::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
+                    Place::Gathered { wide: true, .. } => gathered[k].split_at(length),
+                }
+            };
+            let out = out.part(0, length);
+            self.compute.run(&[rows(0), rows(1), rows(2)], Rows::of(l1b, zeros), 0, spare, out);
         }
-        l1b.pe[slot as usize] = memory;
+        let [tmp, ..] = fetch;
+        for write in writes {
+            write.store(l1b, *lanes, result.planes(), tmp, mask);
+        }
+        if let Some(Published { path, later: None }) = path {
+            // The old content of the path is not needed any more: it becomes the next result buffer.
+            std::mem::swap(&mut l1b.forward[path as usize], result);
+        }
+    }
+
+    /// Brings together what does not lie together.
+    fn gather(&self, l1b: &L1b, index: usize, scratch: &mut Scratch) {
+        for (place, planes) in self.sources.iter().zip(&mut scratch.gathered) {
+            if let Place::Gathered { source, wide } = place {
+                source.gather(l1b, index, scratch.lanes, *wide, planes);
+            }
+        }
+    }
+
+    /// Whether L1 of the result is zero.
+    fn narrow(&self, l1b: &L1b) -> bool {
+        match (self.second, &self.sources[0]) {
+            (Second::Zero, _) => true,
+            (Second::Any, _) => false,
+            (Second::Source, Place::Zeros | Place::Memory { .. }) => true,
+            (Second::Source, Place::Forward(path)) => l1b.forward[*path as usize].narrow(),
+            (Second::Source, Place::Gathered { wide, .. }) => !wide,
+        }
+    }
+}
+
+/// Gives a forwarding path the result that has waited in a buffer.
+pub(super) fn publish(path: u32, later: u32, l1b: &mut L1b, scratch: &mut Scratch) {
+    let waiting: Option<&mut PathRows> = scratch.results.get_mut(later as usize + 1).map(|outcome| &mut outcome.path);
+    if let Some(result) = waiting {
+        std::mem::swap(&mut l1b.forward[path as usize], result);
     }
 }

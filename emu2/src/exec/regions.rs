@@ -1,6 +1,6 @@
 //! Programs that run again: lowered once.
 
-use super::step::Step;
+use super::plan::Region;
 use std::sync::{Arc, OnceLock};
 
 /// A longer program is lowered for every run, since a lowered step takes about a kilobyte.
@@ -8,7 +8,7 @@ const KEPT_STEPS: usize = 1 << 14;
 
 /// A program as the engine runs it, kept from its first run on.
 #[derive(Debug, Default)]
-pub struct Regions(OnceLock<Arc<Vec<Vec<Step>>>>);
+pub struct Regions(OnceLock<Arc<Vec<Region>>>);
 
 /// Where the steps of a run come from.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub(super) enum Supply {
     /// They are lowered and forgotten.
     Once,
     /// They are lowered and kept.
-    Recording { regions: Vec<Vec<Step>>, steps: usize },
+    Recording { regions: Vec<Region>, steps: usize },
     /// They have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
-    Kept { regions: Arc<Vec<Vec<Step>>>, next: usize, count: usize },
+    Kept { regions: Arc<Vec<Region>>, next: usize, count: usize },
 }
 
 impl Regions {
@@ -48,7 +48,7 @@ impl Supply {
     }
 
     /// The region that the program has reached.
-    pub(super) fn region(&self) -> Option<&Vec<Step>> {
+    pub(super) fn region(&self) -> Option<&Region> {
         match self {
             Supply::Kept { regions, next, .. } => regions.get(*next),
             _ => None,
@@ -70,30 +70,28 @@ impl Supply {
         Some(KeptRegion { regions: regions.clone(), at: *next - 1 })
     }
 
-    /// Takes a region that has run; the buffer for the next one.
-    pub(super) fn record(&mut self, mut region: Vec<Step>) -> Vec<Step> {
+    /// Takes a region that has run.
+    pub(super) fn record(&mut self, region: Region) {
         if let Supply::Recording { regions, steps } = self {
-            *steps += region.len();
+            *steps += region.steps.len();
             if *steps > KEPT_STEPS {
                 *self = Supply::Once;
-            } else if !region.is_empty() {
-                regions.push(std::mem::take(&mut region));
+            } else {
+                regions.push(region);
             }
         }
-        region.clear();
-        region
     }
 }
 
 /// One region of those that are kept.
 pub(super) struct KeptRegion {
-    regions: Arc<Vec<Vec<Step>>>,
+    regions: Arc<Vec<Region>>,
     at: usize,
 }
 
 impl KeptRegion {
-    /// Its steps.
-    pub(super) fn steps(&self) -> &[Step] {
-        self.regions.get(self.at).map_or(&[], Vec::as_slice)
+    /// The region.
+    pub(super) fn get(&self) -> Option<&Region> {
+        self.regions.get(self.at)
     }
 }

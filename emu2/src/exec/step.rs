@@ -6,7 +6,8 @@ use super::flag::FlagWrite;
 use super::maps::Reduce;
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
-use super::quick::Quick;
+use super::plan::{Item, Region};
+use super::quick;
 use crate::machine::{L1b, PathRows, Words};
 use crate::spec::{Spec, Unit};
 use smallvec::SmallVec;
@@ -14,8 +15,6 @@ use smallvec::SmallVec;
 /// A lowered PE line.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// How it runs if it is a single op on plain rows; see [`super::direct::mark_live`].
-    pub(super) quick: Option<Quick>,
     pub(super) ops: Vec<Op>,
     /// Something derived from the state must be made before the step, see [`Compute::prepare`].
     pub(super) prepares: bool,
@@ -79,17 +78,17 @@ pub(super) const MAX_SOURCES: usize = 3;
 /// Buffers of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct Scratch {
-    lanes: usize,
+    pub(super) lanes: usize,
     cycles: usize,
     /// As long as a plane of a path.
-    zeros: Words,
-    fetch: [Fetch; MAX_SOURCES],
-    spare: Words,
-    mask: MaskRows,
+    pub(super) zeros: Words,
+    pub(super) fetch: [Fetch; MAX_SOURCES],
+    pub(super) spare: Words,
+    pub(super) mask: MaskRows,
     /// One for each instruction of the line.
-    results: Vec<Outcome>,
-    reduce: Reduce,
-    gathered: [Words; MAX_SOURCES],
+    pub(super) results: Vec<Outcome>,
+    pub(super) reduce: Reduce,
+    pub(super) gathered: [Words; MAX_SOURCES],
     base_slots: Vec<usize>,
     /// Every op takes the general path.
     general: bool,
@@ -97,12 +96,19 @@ pub(super) struct Scratch {
 
 /// What has become of an instruction.
 #[derive(Clone, Debug)]
-struct Outcome {
-    path: PathRows,
+pub(super) struct Outcome {
+    pub(super) path: PathRows,
     /// Flags `[cycle][lane]`.
     flags: Vec<u64>,
     /// Nothing is left to be written.
     done: bool,
+}
+
+impl Outcome {
+    /// For paths of `plane` long words a plane.
+    pub(super) fn new(plane: usize) -> Outcome {
+        Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false }
+    }
 }
 
 impl Scratch {
@@ -132,23 +138,31 @@ impl Scratch {
     }
 }
 
-/// Runs `steps` on the L1B with chip-wide number `index`.
-pub(super) fn run_region(steps: &[Step], l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+/// Runs `region` on the L1B with chip-wide number `index`.
+pub(super) fn run_region(region: &Region, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
     // Debug statements and the host write memories between regions.
     l1b.settle(&scratch.base_slots);
-    for step in steps {
-        if step.prepares {
-            step.ops.iter().for_each(|op| op.compute.prepare(l1b, scratch.lanes));
+    for part in &region.parts {
+        if scratch.general || l1b.live_bases & part.bases != 0 {
+            region.steps[part.steps.clone()].iter().for_each(|step| run_step(step, l1b, index, scratch));
+            continue;
         }
-        if let (Some(quick), [op], false) = (&step.quick, &step.ops[..], scratch.general) {
-            if quick.fits(l1b) {
-                quick.run(op, l1b, &scratch.zeros, &mut scratch.spare, &mut scratch.reduce);
-                continue;
+        for item in &part.items {
+            match item {
+                Item::Op(op) => op.run(l1b, index, scratch),
+                Item::Publish { path, later } => quick::publish(*path, *later, l1b, scratch),
+                Item::Step(at) => run_step(&region.steps[*at], l1b, index, scratch),
             }
         }
-        if compute(step, l1b, index, scratch) {
-            write(step, l1b, scratch);
-        }
+    }
+}
+
+fn run_step(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+    if step.prepares {
+        step.ops.iter().for_each(|op| op.compute.prepare(l1b, scratch.lanes));
+    }
+    if compute(step, l1b, index, scratch) {
+        write(step, l1b, scratch);
     }
 }
 
@@ -157,7 +171,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
     let Scratch { lanes, cycles, zeros, fetch, spare, mask, results, reduce, gathered, general, .. } = scratch;
     let (lanes, plane) = (*lanes, zeros.len());
     while results.len() < step.ops.len() {
-        results.push(Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false });
+        results.push(Outcome::new(plane));
     }
     let mut left = false;
     for (op, outcome) in step.ops.iter().zip(results) {
@@ -176,7 +190,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
         let zeros = &zeros[..lanes];
         let mut out = outcome.path.start(op.narrow(l1b));
         if let Compute::Load(load) = &op.compute {
-            load.run(l1b, out.part(0, plane));
+            load.run(&l1b.own, out.part(0, plane));
         }
         for c in 0..*cycles {
             let mut out = out.part(c * lanes, lanes);
@@ -185,7 +199,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
                 *fetched = source.fetch(l1b, index, c, zeros, tmp);
             }
             let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
-            op.compute.run(sources, Rows { l1b, zeros }, c, spare, out.part(0, lanes));
+            op.compute.run(sources, Rows::of(l1b, zeros), c, spare, out.part(0, lanes));
             if let Some(first) = op.flag_writes.first() {
                 let flags = &mut outcome.flags[c * lanes..][..lanes];
                 first.rule.eval(sources, (out.l0, out.l1.as_deref().unwrap_or(zeros)), zeros, flags);

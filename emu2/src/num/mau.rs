@@ -14,7 +14,7 @@ mod round;
 mod single;
 mod sure;
 
-pub use double::{d_add, d_fma, d_fma_r};
+pub use double::{d_add, d_fma, d_fma_both, d_fma_r};
 pub use half::{h_fma, h_fma_r};
 pub(crate) use single::flushed as flushed_single;
 pub use single::{f_add, f_fma, f_fma_r};

@@ -1,9 +1,9 @@
 //! Double precision vector multiply-add with the approximate multiplier.
 //!
 //! The exact path works in 128-bit integers. Whole blocks go the way of [`sure`](super::sure) first. Where that is not certain,
-//! smaller blocks take a fast path that flushes what the machine flushes, and sees where nothing is omitted: product and
-//! sum are formed as pairs of host doubles, without error, and what lies a bound below and above is rounded; where both
-//! agree, the omitted partial products cannot have changed the result. Blocks of lanes for which that fails take the exact path.
+//! smaller blocks take a fast path that flushes what the machine flushes, and takes off what the multiplier omits: product, sum
+//! and the omitted part are host doubles without error, and what lies a bound below and above their sum is rounded; where both
+//! agree, the roundings of the low parts cannot have changed the result. Blocks of lanes for which that fails take the exact path.
 //!
 //! A sum is formed at fixed width with a sticky bit: the operand with the larger exponent keeps all its bits, the other
 //! one is shifted right and what leaves is remembered in the last bit.
@@ -19,7 +19,9 @@ use crate::num::MAB_PES;
 const FRAC: u64 = (1 << 52) - 1;
 const EXP_MAX: u64 = 2047;
 /// Doubles that take the exact path together.
-const BLOCK: usize = 16;
+const BLOCK: usize = 8;
+/// Doubles that are worked on side by side: two vectors of 32 bytes.
+const GROUP: usize = 8;
 /// Exponent of a zero: below everything, so that a zero never sets the alignment.
 const NOTHING: i64 = -(1 << 40);
 
@@ -84,6 +86,13 @@ fusing_kernel! {
     /// MN-Core 2).
     pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], omit: u32, out: &mut [u64]) = checked::<FUSED>;
 
+    /// Both halves of a MAB one after the other: as [`d_fma`] of the `first` PEs, then, with its result as the addend, of the
+    /// others. `x` and `y` are the factors of both.
+    pub fn d_fma_both(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, first: [bool; MAB_PES], omit: u32, out: &mut [u64]) = both::<FUSED>;
+
+    /// What is not certain.
+    fn careful_both(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, first: [bool; MAB_PES], omit: u32, out: &mut [u64]) = small_blocks_of_both::<FUSED>;
+
     /// What is not certain.
     fn careful(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, kept: [u64; MAB_PES], omit: u32, out: &mut [u64]) = small_blocks::<FUSED>;
 }
@@ -136,29 +145,92 @@ fn small_blocks<const FUSED: bool>(
     omit: u32,
     out: &mut [u64],
 ) {
-    let bound = error_bound(omit);
-    let mut first = [0; BLOCK];
-    let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
-    for (((x, y), z), out) in blocks {
+    let exact = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| {
+        let mut first = [0; BLOCK];
         // A PE that does not multiply has the product 0: its first factor is 0.
         for ((first, x), kept) in first.iter_mut().zip(x).zip(kept.iter().cycle()) {
             *first = x & kept;
         }
-        let x = &first[..x.len()];
-        if !(FUSED && fast(x, y, z, neg, omit, bound, out)) {
-            rows(x, y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
+        rows(&first[..x.len()], y, z, neg, omit, out, |s, p, e, z| double(s, p, e, z));
+    };
+    let ((x, x_rest), (y, y_rest), (z, z_rest)) =
+        (x.as_chunks::<BLOCK>(), y.as_chunks::<BLOCK>(), z.as_chunks::<BLOCK>());
+    let (out, out_rest) = out.as_chunks_mut::<BLOCK>();
+    for (((x, y), z), out) in x.iter().zip(y).zip(z).zip(out) {
+        if !(FUSED && fast([x, y, z], neg, kept, omit, out)) {
+            exact(x, y, z, out);
         }
+    }
+    if !out_rest.is_empty() {
+        exact(x_rest, y_rest, z_rest, out_rest);
+    }
+}
+
+/// A PE multiplies in one of the two steps; the other one only normalises: its addend before, or its result after. Numbers do not
+/// change by that, so that all of them are one multiply-add.
+#[inline(always)]
+fn both<const FUSED: bool>(
+    x: &[u64],
+    y: &[u64],
+    z: &[u64],
+    neg: MauNeg,
+    first: [bool; MAB_PES],
+    omit: u32,
+    out: &mut [u64],
+) {
+    if !FUSED {
+        return small_blocks_of_both::<FUSED>(x, y, z, neg, first, omit, out);
+    }
+    let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
+    let careful = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| careful_both(x, y, z, neg, first, omit, out);
+    sure::doubles([x, y, z], signs, [u64::MAX; _], error_bound(omit), out, careful, careful);
+}
+
+#[inline(always)]
+fn small_blocks_of_both<const FUSED: bool>(
+    x: &[u64],
+    y: &[u64],
+    z: &[u64],
+    neg: MauNeg,
+    first: [bool; MAB_PES],
+    omit: u32,
+    out: &mut [u64],
+) {
+    let exact = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| {
+        // The fraction of an infinity goes where the first step normalises it.
+        let mut normal = [0; BLOCK];
+        for ((normal, z), multiplies) in normal.iter_mut().zip(z).zip(first.iter().cycle()) {
+            let infinity = (z >> 52) & EXP_MAX == EXP_MAX && !multiplies;
+            *normal = if infinity { z & !FRAC } else { *z };
+        }
+        rows(x, y, &normal[..x.len()], neg, omit, out, |s, p, e, z| double(s, p, e, z));
+    };
+    let ((x, x_rest), (y, y_rest), (z, z_rest)) =
+        (x.as_chunks::<BLOCK>(), y.as_chunks::<BLOCK>(), z.as_chunks::<BLOCK>());
+    let (out, out_rest) = out.as_chunks_mut::<BLOCK>();
+    for (((x, y), z), out) in x.iter().zip(y).zip(z).zip(out) {
+        if !(FUSED && fast([x, y, z], neg, [u64::MAX; MAB_PES], omit, out)) {
+            exact(x, y, z, out);
+        }
+    }
+    if !out_rest.is_empty() {
+        exact(x_rest, y_rest, z_rest, out_rest);
     }
 }
 
 kernel! {
     /// `out = x + z` on rows of doubles.
     pub fn d_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-        let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
-        for ((x, z), out) in blocks {
+        let ones = [1f64.to_bits(); BLOCK];
+        let ((x, x_rest), (z, z_rest)) = (x.as_chunks::<BLOCK>(), z.as_chunks::<BLOCK>());
+        let (out, out_rest) = out.as_chunks_mut::<BLOCK>();
+        for ((x, z), out) in x.iter().zip(z).zip(out) {
             if !sum(x, z, neg, out) {
-                rows(x, &[1f64.to_bits(); BLOCK][..x.len()], z, neg, 0, out, |s, p, e, z| double(s, p, e, z));
+                rows(x, &ones, z, neg, 0, out, |s, p, e, z| double(s, p, e, z));
             }
+        }
+        if !out_rest.is_empty() {
+            rows(x_rest, &ones[..x_rest.len()], z_rest, neg, 0, out_rest, |s, p, e, z| double(s, p, e, z));
         }
     }
 
@@ -195,51 +267,99 @@ fn flushed(bits: u64) -> f64 {
     }
 }
 
-/// The fast path on one block; false: some lane needs the exact one. Calls the host's fused multiply-add.
+/// Doubles side by side.
+type Group = [u64; GROUP];
+
+/// The fast path on one block; false: some lane needs the exact one. `kept` are the bits of x that take part. Calls the host's
+/// fused multiply-add.
 #[inline(always)]
-fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, bound: f64, out: &mut [u64]) -> bool {
-    let (nx, ny, nz) = (flip(neg.x, 64), flip(neg.y, 64), flip(neg.z, 64));
-    let low_bits = (1 << omit) - 1;
+fn fast([x, y, z]: [&[u64; BLOCK]; 3], neg: MauNeg, kept: [u64; MAB_PES], omit: u32, out: &mut [u64; BLOCK]) -> bool {
+    let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
+    let kept = std::array::from_fn(|lane| kept[lane % MAB_PES]);
+    let [(x, _), (y, _), (z, _)] = [x, y, z].map(|row| row.as_chunks());
+    let mut apart = [0.0; GROUP];
+    for (((x, y), z), out) in x.iter().zip(y).zip(z).zip(out.as_chunks_mut().0) {
+        let (sums, widths) = sums_of_group([*x, *y, *z], signs, kept, omit);
+        for i in 0..GROUP {
+            apart[i] += widths[i];
+        }
+        *out = sums;
+    }
+    apart.iter().all(|d| *d == 0.0)
+}
+
+/// The most that each lane may be, and by how much that is more than the least.
+#[inline(always)]
+fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32) -> (Group, [f64; GROUP]) {
+    let low_bits = (1u64 << omit) - 1;
+    // In units of the last places of both factors, brought to their exponents.
+    let unit = f64::from_bits((1023 - 104) << 52);
+    let stand_in = if omit == 0 { 0.0 } else { f64::from_bits(u64::from(1023 - 104 + 2 * omit - 2) << 52) };
     // Covers the roundings of the low part and of its bounds.
     let rounding = f64::EPSILON * 2.0;
     // The low part of a product from here on is exact.
     let least = f64::from_bits((1023 - 900) << 52);
-    let mut doubtful = 0;
-    for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
-        let (a, b, c) = (flushed(x ^ nx), flushed(y ^ ny), flushed(z ^ nz));
+    let (mut sums, mut widths) = ([0; GROUP], [0.0; GROUP]);
+    for i in 0..GROUP {
+        let (x, y) = (x[i] & kept[i], y[i]);
+        let (a, b, c) = (flushed(x ^ signs[0]), flushed(y), flushed(z[i] ^ signs[1]));
         // x*y + z is exactly high + (product_low + sum_low).
         let product = a * b;
         let product_low = a.mul_add(b, -product);
         let high = product + c;
         let t = high - product;
         let sum_low = (product - (high - t)) + (c - t);
+        // What the multiplier omits has as many bits as half a significand: this is exact too.
+        let omitted = integer(u64::from((x & low_bits) as u32) * u64::from((y & low_bits) as u32));
+        let put_in = if omitted == 0.0 { 0.0 } else { stand_in - omitted * unit };
+        let product_low = product_low + put_in * (power(a) * power(b));
         let low = product_low + sum_low;
-        let omitted = if (x & low_bits == 0) | (y & low_bits == 0) { 0.0 } else { product.abs() * bound };
-        let error = omitted + low.abs() * rounding;
+        // The low part of a tiny product is not exact.
+        let size = if (a == 0.0) | (b == 0.0) { f64::INFINITY } else { product.abs() };
+        let tiny = if size < least { f64::INFINITY } else { 0.0 };
+        let error = (product_low.abs() + low.abs()).mul_add(rounding, tiny);
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));
-        // Infinities make NaN of the low part, which is not equal to itself.
-        let tiny = u64::from(product.abs() < least) & u64::from(product != 0.0);
-        doubtful |= u64::from(least_sum != most_sum) | tiny;
+        // Infinities make NaN of the low part.
+        widths[i] = most_sum - least_sum;
         // Adding 0 makes -0 +0.
-        *o = (most_sum + 0.0).to_bits();
+        sums[i] = (most_sum + 0.0).to_bits();
     }
-    doubtful == 0
+    (sums, widths)
+}
+
+/// An integer below `2^52`, in a way that vectors have.
+#[inline(always)]
+fn integer(v: u64) -> f64 {
+    let ones = 1u64 << 52;
+    f64::from_bits((1023 + 52) << 52 | v) - ones as f64
+}
+
+/// A number with its fraction cleared: sign and power of two.
+#[inline(always)]
+fn power(v: f64) -> f64 {
+    f64::from_bits(v.to_bits() & !FRAC)
 }
 
 /// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
 #[inline(always)]
-fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
+fn sum(x: &[u64; BLOCK], z: &[u64; BLOCK], neg: MauNeg, out: &mut [u64; BLOCK]) -> bool {
     let (nx, nz) = (flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64));
-    let mut doubtful = 0;
-    for ((o, &x), &z) in out.iter_mut().zip(x).zip(z) {
-        let sum = flushed(x ^ nx) + flushed(z ^ nz);
-        // Infinities are numbers to the machine.
-        doubtful |= u64::from(!sum.is_finite());
-        // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
-        let sum = if sum.abs() < f64::MIN_POSITIVE { 0.0 } else { sum };
-        *o = (sum + 0.0).to_bits();
+    let ((x, _), (z, _)) = (x.as_chunks::<GROUP>(), z.as_chunks::<GROUP>());
+    let mut doubtful = [0.0; GROUP];
+    for ((x, z), out) in x.iter().zip(z).zip(out.as_chunks_mut::<GROUP>().0) {
+        // Copies, so that nothing is stored before all is read.
+        let (x, z, mut sums) = (*x, *z, [0; GROUP]);
+        for i in 0..GROUP {
+            let sum = flushed(x[i] ^ nx) + flushed(z[i] ^ nz);
+            // NaN of what is infinite, which is a number to the machine.
+            doubtful[i] += sum * 0.0;
+            // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
+            let sum = if sum.abs() < f64::MIN_POSITIVE { 0.0 } else { sum };
+            sums[i] = (sum + 0.0).to_bits();
+        }
+        *out = sums;
     }
-    doubtful == 0
+    doubtful.iter().all(|d| *d == 0.0)
 }
 
 #[inline(always)]

@@ -1,16 +1,17 @@
 //! The quickest way of the multiply-adds of singles and doubles: whole blocks whose rounding is certain.
 //!
-//! The host forms product and sum without error, as pairs of numbers. What the multiplier may be off, and what the host may
-//! be, is an error bound; where the sum less the bound and the sum plus the bound round alike, that is the result.
+//! The host's fused multiply-add rounds once, as the machine does. What is left of the sum, less what it has rounded to, is found
+//! without error; what the multiplier may be off, and what the host may be, is an error bound; where the result stays the same
+//! when both are taken from its magnitude, it is certain. (Numbers below the result lie as close as those above it, or closer.)
 //!
 //! One bound covers everything that is rare, so that few operations are left for what is common:
 //!
 //! * exponent field 0 counts as zero, which the host does not do. As an addend that is less than the least bound; as a factor it
 //!   makes the product wrong by less than the smallest normal number times the other factor, and `a*a + b*b` is more than
 //!   that factor or less than 1;
-//! * the low part of a tiny product is not exact, by less than the least bound;
-//! * where the sum is less than such a bound, the bound is taken as the sum itself. Then nothing but zero rounds alike;
-//! * infinities and sums past the largest number make NaN of the low part, which is not equal to itself.
+//! * what is left of a tiny product is not exact, by less than the least bound;
+//! * where result and product are less than such a bound, the bound is taken as their sum. Then nothing but zero is certain;
+//! * infinities and sums past the largest number make NaN of what is left.
 
 use crate::num::MAB_PES;
 
@@ -42,20 +43,17 @@ macro_rules! sure {
             careful: impl Fn(&[u64], &[u64], &[u64], &mut [u64]),
             exact: impl Fn(&[u64], &[u64], &[u64], &mut [u64]),
         ) {
-            const LANES: usize = BYTES / size_of::<$bits>();
             let ((x, x_rest), (y, y_rest), (z, z_rest)) = (x.as_chunks(), y.as_chunks(), z.as_chunks());
             let (out, out_rest) = out.as_chunks_mut();
-            let mut least = [0; BLOCK];
+            let mut apart = [0; BLOCK];
             for (((out, x), y), z) in out.iter_mut().zip(x).zip(y).zip(z) {
-                if $block([x, y, z], signs, kept, bound, out, &mut least) {
+                if $block([x, y, z], signs, kept, bound, out, &mut apart) {
                     continue;
                 }
-                let most: &[$float] = bytemuck::cast_slice(&*out);
-                let pairs =
-                    bytemuck::cast_slice::<u64, $float>(&least).chunks_exact(LANES).zip(most.chunks_exact(LANES));
+                let (groups, _) = apart.as_chunks::<GROUP>();
                 let mut doubtful = [false; BLOCK / GROUP];
-                for (doubtful, (least, most)) in doubtful.iter_mut().zip(pairs) {
-                    *doubtful = least.iter().zip(most).fold(false, |any, (least, most)| any | (*least != *most));
+                for (doubtful, apart) in doubtful.iter_mut().zip(groups) {
+                    *doubtful = apart.iter().fold(0, |all, d| all | d) != 0;
                 }
                 if doubtful.iter().filter(|d| **d).count() > FEW {
                     careful(x, y, z, out);
@@ -71,7 +69,7 @@ macro_rules! sure {
             }
         }
 
-        /// One block; false: where `out` and `least` differ, the result is not certain.
+        /// One block; false: where `apart` is not 0, the result is not certain.
         #[inline(always)]
         fn $block(
             [x, y, z]: [&[u64; BLOCK]; 3],
@@ -79,27 +77,27 @@ macro_rules! sure {
             kept: [$bits; BYTES / size_of::<$bits>()],
             bound: $float,
             out: &mut [u64; BLOCK],
-            least: &mut [u64; BLOCK],
+            apart: &mut [u64; BLOCK],
         ) -> bool {
             const LANES: usize = BYTES / size_of::<$bits>();
             type Lanes<T> = [[T; LANES]; BLOCK / GROUP];
             let [x, y, z]: [&Lanes<$bits>; 3] = [x, y, z].map(bytemuck::cast_ref);
-            let [out, least]: [&mut Lanes<$float>; 2] = [out, least].map(bytemuck::cast_mut);
+            let [out, apart]: [&mut Lanes<$float>; 2] = [out, apart].map(bytemuck::cast_mut);
             // A sum of differences: what is spelled as a condition becomes a masked store.
-            let mut apart = [0.0; LANES];
-            for ((((out, least), x), y), z) in out.iter_mut().zip(least).zip(x).zip(y).zip(z) {
+            let mut all = [0.0; LANES];
+            for ((((out, apart), x), y), z) in out.iter_mut().zip(apart).zip(x).zip(y).zip(z) {
                 // Copies, so that nothing is stored before all is read: slices of a kernel might overlap for all the compiler knows.
-                let (low_end, high_end) = $lanes([*x, *y, *z], signs, kept, bound);
+                let (sums, differences) = $lanes([*x, *y, *z], signs, kept, bound);
                 for i in 0..LANES {
-                    apart[i] += high_end[i] - low_end[i];
+                    all[i] += differences[i];
                 }
-                (*least, *out) = (low_end, high_end);
+                (*apart, *out) = (differences, sums);
             }
             // Differences are +0 or more, or NaN.
-            apart.iter().fold(0, |all, d| all | d.to_bits()) == 0
+            all.iter().fold(0, |all, d| all | d.to_bits()) == 0
         }
 
-        /// The least and the most that each lane of a group may be.
+        /// The sum of each lane of a group, and 0 where it is certain.
         #[inline(always)]
         fn $lanes(
             [x, y, z]: [[$bits; BYTES / size_of::<$bits>()]; 3],
@@ -108,28 +106,30 @@ macro_rules! sure {
             bound: $float,
         ) -> ([$float; BYTES / size_of::<$bits>()], [$float; BYTES / size_of::<$bits>()]) {
             const LANES: usize = BYTES / size_of::<$bits>();
-            // Covers the roundings of the low part and of its bounds.
-            let rounding = <$float>::EPSILON * 2.0;
+            // Covers the roundings of what is left and of its bounds.
+            let rounding = 1.0 + <$float>::EPSILON * 4.0;
+            let bound = bound + <$float>::EPSILON * <$float>::EPSILON;
             let smallest = <$float>::MIN_POSITIVE * $least;
             let factor = <$float>::MIN_POSITIVE * 2.0;
-            let (mut low_end, mut high_end) = ([0.0; LANES], [0.0; LANES]);
+            let (mut sums, mut apart) = ([0.0; LANES], [0.0; LANES]);
             for i in 0..LANES {
                 let a = <$float>::from_bits(x[i] & kept[i] ^ signs[0]);
                 let (b, c) = (<$float>::from_bits(y[i]), <$float>::from_bits(z[i] ^ signs[1]));
-                // x*y + z is exactly high + (product_low + sum_low).
-                let product = a * b;
-                let product_low = a.mul_add(b, -product);
-                let high = product + c;
-                let t = high - product;
-                let sum_low = (product - (high - t)) + (c - t);
-                let low = product_low + sum_low;
+                let sum = a.mul_add(b, c);
+                // The product is near to this, and sum - c is exactly it and the low part.
+                let product = sum - c;
+                let t = product - sum;
+                let product_low = (sum - (product - t)) - (c + t);
+                let left = a.mul_add(b, -product) - product_low;
                 let rare = a.mul_add(a, b * b).mul_add(factor, smallest);
-                let size = high.abs() + low.abs();
+                let size = sum.abs() + product.abs();
                 let rare = if size < rare { size } else { rare };
-                let error = product.abs().mul_add(bound, low.abs().mul_add(rounding, rare));
-                (low_end[i], high_end[i]) = (high + (low - error), high + (low + error));
+                let error = left.abs().mul_add(rounding, product.abs().mul_add(bound, rare));
+                apart[i] = sum.abs() - (sum.abs() - error);
+                // Adding 0 makes -0 +0.
+                sums[i] = sum + 0.0;
             }
-            (low_end, high_end)
+            (sums, apart)
         }
     };
 }
@@ -165,19 +165,18 @@ pub(super) fn half_of_doubles<const FIRST: usize>(
                 rest[2 * m + k] = mabs_z[m][other + k];
             }
         }
-        let (low_end, high_end) = group_of_doubles([a, b, c], signs, [u64::MAX; GROUP], bound);
-        let mut apart = [0.0; GROUP];
+        let (multiplied, mut apart) = group_of_doubles([a, b, c], signs, [u64::MAX; GROUP], bound);
         let mut sums = [0; GROUP];
         for i in 0..GROUP {
             let addend = f64::from_bits(rest[i] ^ signs[1]);
             sums[i] = if addend.abs() < f64::MIN_POSITIVE { 0 } else { addend.to_bits() };
             // NaN of an infinity, whose fraction the output does not keep.
-            apart[i] = (high_end[i] - low_end[i]) + addend * 0.0;
+            apart[i] += addend * 0.0;
         }
         let mut mabs: Mabs = [[0; MAB_PES]; GROUP / 2];
         for m in 0..GROUP / 2 {
             for k in 0..2 {
-                mabs[m][FIRST + k] = high_end[2 * m + k].to_bits();
+                mabs[m][FIRST + k] = multiplied[2 * m + k].to_bits();
                 mabs[m][other + k] = sums[2 * m + k];
             }
         }
