@@ -207,13 +207,7 @@ fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, bound: f64, out
     let mut doubtful = 0;
     for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
         let (a, b, c) = (flushed(x ^ nx), flushed(y ^ ny), flushed(z ^ nz));
-        // x*y + z is exactly high + (product_low + sum_low).
-        let product = a * b;
-        let product_low = a.mul_add(b, -product);
-        let high = product + c;
-        let t = high - product;
-        let sum_low = (product - (high - t)) + (c - t);
-        let low = product_low + sum_low;
+        let (product, high, low) = sure::parts_of_double(a, b, c);
         let omitted = if (x & low_bits == 0) | (y & low_bits == 0) { 0.0 } else { product.abs() * bound };
         let error = omitted + low.abs() * rounding;
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));

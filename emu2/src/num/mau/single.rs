@@ -138,13 +138,7 @@ fn pairs(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f32, out: &mut [u6
     let mut doubtful = 0;
     for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
         let (a, b, c) = (flushed(x ^ nx), flushed(y ^ ny), flushed(z ^ nz));
-        // x*y + z is exactly high + (product_low + sum_low).
-        let product = a * b;
-        let product_low = a.mul_add(b, -product);
-        let high = product + c;
-        let t = high - product;
-        let sum_low = (product - (high - t)) + (c - t);
-        let low = product_low + sum_low;
+        let (product, high, low) = sure::parts_of_single(a, b, c);
         let error = product.abs().mul_add(bound, low.abs() * rounding);
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));
         // Infinities make NaN of the low part, which is not equal to itself.

@@ -27,7 +27,19 @@ const BYTES: usize = GROUP * size_of::<u64>();
 const FEW: usize = BLOCK / GROUP / 2;
 
 macro_rules! sure {
-    ($name:ident, $block:ident, $lanes:ident, $float:ty, $bits:ty, $least:literal) => {
+    ($name:ident, $block:ident, $lanes:ident, $parts:ident, $float:ty, $bits:ty, $least:literal) => {
+        /// `a * b + c` without error, but where the product is tiny: the product rounded, the sum of that and `c` rounded, and
+        /// what the sum lacks. Calls the host's fused multiply-add.
+        #[inline(always)]
+        pub(super) fn $parts(a: $float, b: $float, c: $float) -> ($float, $float, $float) {
+            let product = a * b;
+            let product_low = a.mul_add(b, -product);
+            let high = product + c;
+            let t = high - product;
+            let sum_low = (product - (high - t)) + (c - t);
+            (product, high, product_low + sum_low)
+        }
+
         /// `out = x * y + z`, rounded once. `signs` are flipped in x and z, `kept` are the bits of x that take part, for lanes
         /// that follow each other. `bound` is more than what the multiplier can be off, relative to the product. `careful`
         /// and `exact` get what is not certain: rows that begin at a multiple of [`GROUP`], the latter a few. Calls the host's
@@ -116,13 +128,7 @@ macro_rules! sure {
             for i in 0..LANES {
                 let a = <$float>::from_bits(x[i] & kept[i] ^ signs[0]);
                 let (b, c) = (<$float>::from_bits(y[i]), <$float>::from_bits(z[i] ^ signs[1]));
-                // x*y + z is exactly high + (product_low + sum_low).
-                let product = a * b;
-                let product_low = a.mul_add(b, -product);
-                let high = product + c;
-                let t = high - product;
-                let sum_low = (product - (high - t)) + (c - t);
-                let low = product_low + sum_low;
+                let (product, high, low) = $parts(a, b, c);
                 let rare = a.mul_add(a, b * b).mul_add(factor, smallest);
                 let size = high.abs() + low.abs();
                 let rare = if size < rare { size } else { rare };
@@ -134,8 +140,8 @@ macro_rules! sure {
     };
 }
 
-sure!(singles, block_of_singles, group_of_singles, f32, u32, 16.0);
-sure!(doubles, block_of_doubles, group_of_doubles, f64, u64, 1024.0);
+sure!(singles, block_of_singles, group_of_singles, parts_of_single, f32, u32, 16.0);
+sure!(doubles, block_of_doubles, group_of_doubles, parts_of_double, f64, u64, 1024.0);
 
 /// As [`doubles`], for PEs `FIRST` and `FIRST + 1` of each MAB; the others have the product 0. What is multiplied is brought
 /// together, so that no lane of the host is idle.
