@@ -93,6 +93,16 @@ def _per_pe(count: int) -> Callable[[Chip], int]:
     return lambda chip: count * chip.pe_ops
 
 
+def _products(precision: str) -> Callable[[Chip], int]:
+    """Return the multiply-adds of a matrix product: rows times columns in each MAB."""
+
+    def count(chip: Chip) -> int:
+        rows, columns = chip.spec.matrices[precision]
+        return rows * columns * chip.pe_ops // chip.spec.counts["pe"]
+
+    return count
+
+
 def _at_least(value: float) -> Target:
     return Target(value, of_ratio=False)
 
@@ -189,7 +199,7 @@ def kernels(chip: Chip) -> list[Kernel]:
             "hmfma",
             "",
             "hmfma $lx $lm0v $llr0v $lls0v",
-            _per_pe(64),
+            _products("h"),
             "GMAC/s",
             "h",
             baselines.matrix_half,
@@ -201,7 +211,7 @@ def kernels(chip: Chip) -> list[Kernel]:
             "gmfma",
             "",
             "gmfma $lx $lm0v $lr0v $ls0v",
-            _per_pe(16),
+            _products("g"),
             "GMAC/s",
             "f",
             baselines.matrix_pseudo,
@@ -212,7 +222,7 @@ def kernels(chip: Chip) -> list[Kernel]:
             "fmfma",
             "",
             "fmfma $lx $lm0v $lr0v $ls0v",
-            _per_pe(8),
+            _products("f"),
             "GMAC/s",
             "f",
             baselines.matrix_single,

@@ -19,7 +19,7 @@ const STEPS: usize = 256;
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 
-/// Name, line, and elements per PE and cycle.
+/// Name, line, and elements per PE and cycle: 0 for matrix products, whose size the spec says.
 const KERNELS: [(&str, &str, u64); 17] = [
     ("long_add", "ladd $lm0v $ln0v $lr0v", 1),
     ("long_add_kept", "ladd $lm0v $ln0v $lr0v; fvadd $aluf $lm0v $nowrite", 1),
@@ -28,9 +28,9 @@ const KERNELS: [(&str, &str, u64); 17] = [
     ("fvfma", "fvfma $lm0v $ln0v $lr0v $ls0v", 2),
     ("hvfma", "hvfma $lm0v $ln0v $llr0v $lls0v", 4),
     ("dvfma", "dvfmau $lm0v $ln0v $lr0v $nowrite\ndvfmad $lm0v $ln0v $mauf $ls0v", 1),
-    ("hmfma", "hmfma $lx $lm0v $llr0v $lls0v", 64),
-    ("gmfma", "gmfma $lx $lm0v $lr0v $ls0v", 16),
-    ("fmfma", "fmfma $lx $lm0v $lr0v $ls0v", 8),
+    ("hmfma", "hmfma $lx $lm0v $llr0v $lls0v", 0),
+    ("gmfma", "gmfma $lx $lm0v $lr0v $ls0v", 0),
+    ("fmfma", "fmfma $lx $lm0v $lr0v $ls0v", 0),
     ("l1bmd_load", "l1bmd $lb0 $lm0v", 1),
     ("l1bmd_store", "l1bmd $lm0v $lb0", 1),
     ("l1bmm_load", "l1bmm $lb0 $lm0v", 1),
@@ -70,6 +70,12 @@ fn program(spec: &Arc<Spec>, lines: &str) -> Program {
     assemble(&format!("{lines}\n").repeat(STEPS), "bench.vsm", spec, Policy::Run).unwrap()
 }
 
+/// Multiply-adds of a matrix product per PE and cycle: rows times columns in each MAB.
+fn multiply_adds(spec: &Spec, name: &str) -> u64 {
+    let precision = spec.mau_precisions.iter().find(|m| name.starts_with(&m.name)).unwrap();
+    u64::from(precision.rows * precision.columns / spec.counts.pe)
+}
+
 fn engine(c: &mut Criterion) {
     let spec = Arc::new(Spec::load("mncore2").unwrap());
     let lane_ops = spec.units(LevelName::Pe) * u64::from(spec.counts.cycle) * STEPS as u64;
@@ -81,6 +87,7 @@ fn engine(c: &mut Criterion) {
     for (name, lines, elements) in KERNELS {
         let program = program(&spec, lines);
         let mut machine = machine(&spec, name);
+        let elements = if elements == 0 { multiply_adds(&spec, name) } else { elements };
         group.throughput(Throughput::Elements(lane_ops * elements));
         let mut run = || emu2::exec::run(&mut machine, &program, &mut |_, _| Ok(())).unwrap();
         group.bench_function(name, |b| b.iter(&mut run));

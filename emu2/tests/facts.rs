@@ -116,15 +116,15 @@ fn mau() {
     use DataWidth::{Long, Path};
     let spec = spec();
     let table = [
-        ("d", 16, 0, Long, Long, "single", true, 4),
-        ("f", 5, 0, Long, Long, "half", false, 8),
-        ("g", 0, 5, Long, Long, "half", false, 8),
-        ("h", 0, 0, Path, Path, "half", false, 16),
+        ("d", 16, 0, Long, Long, "single", true, (4, 4)),
+        ("f", 5, 0, Long, Long, "half", false, (8, 4)),
+        ("g", 0, 5, Long, Long, "half", false, (8, 8)),
+        ("h", 0, 0, Path, Path, "half", false, (16, 16)),
     ];
     assert_eq!(spec.mau_precisions.len(), table.len());
     for (m, expected) in spec.mau_precisions.iter().zip(table) {
-        let got =
-            (m.name.as_str(), m.omitted_bits, m.ignored_bits, m.addend, m.result, m.reduced.as_str(), m.pair, m.rows);
+        let (name, reduced, size) = (m.name.as_str(), m.reduced.as_str(), (m.rows, m.columns));
+        let got = (name, m.omitted_bits, m.ignored_bits, m.addend, m.result, reduced, m.pair, size);
         assert_eq!(got, expected);
     }
     use MauPort::{X, Y, Z};

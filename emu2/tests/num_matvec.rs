@@ -201,6 +201,11 @@ fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
             })
             .collect();
         match style {
+            // The ends of the exponent field, which no conversion makes.
+            7 => {
+                let exp = [0, 1, fmt.ones()][(rng.next() % 3) as usize];
+                floats.iter().map(|&v| fmt.pack(fmt.sign(v), exp, fmt.frac(v) * (rng.next() % 2))).collect()
+            }
             // Mantissas as they come, low bits set: the omission shows.
             0 | 1 => floats.iter().map(|&v| fmt.pack(fmt.sign(v), base.max(1), fmt.frac(v))).collect(),
             2 | 3 => convert(fmt, kind.cut(true), &floats),

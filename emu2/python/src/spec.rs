@@ -81,6 +81,12 @@ impl PySpec {
         Ok(dict)
     }
 
+    /// Rows of a matrix register and columns that take part in products, by precision.
+    #[getter]
+    fn matrices(&self) -> std::collections::BTreeMap<&str, (u32, u32)> {
+        self.inner.mau_precisions.iter().map(|m| (m.name.as_str(), (m.rows, m.columns))).collect()
+    }
+
     /// Memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.
     #[getter]
     fn memories<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

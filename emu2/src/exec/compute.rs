@@ -214,16 +214,17 @@ impl MauOp {
         (self.lane, self.reduced) != (Lane::H, false)
     }
 
-    /// The first factor and the addend; `zeros` for those that are not written.
-    pub(super) fn vector_and_addend<'a>(&self, sources: &[Path<'a>], zeros: &'a [u64]) -> (&'a [u64], Path<'a>) {
-        (self.x.map_or(zeros, |at| sources[at].0), self.z.map_or((zeros, zeros), |at| sources[at]))
+    /// Indices of the sources that are the first factor and the addend.
+    pub(super) fn vector_and_addend(&self) -> [Option<usize>; 2] {
+        [self.x, self.z]
     }
 
     fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: Out<'_>) {
         let zeros = rows.zeros;
         let length = zeros.len();
         let (first, spare) = tmp.split_at_mut(length);
-        let (mut x, (z0, z1)) = self.vector_and_addend(sources, zeros);
+        let mut x = self.x.map_or(zeros, |at| sources[at].0);
+        let (z0, z1) = self.z.map_or((zeros, zeros), |at| sources[at]);
         let o0 = out.l0;
         if let Some(product) = &self.matrix {
             let o1 = out.l1.unwrap_or(&mut spare[..length]);

@@ -13,7 +13,7 @@ use super::mask::Masked;
 use super::matrix::Cycles;
 use super::operand::{Access, Origin, Path, Source, Write};
 use super::step::{Op, Step, MAX_SOURCES};
-use crate::machine::{CycleRows, L1b, Out, PathRows};
+use crate::machine::{L1b, Out, PathRows};
 use crate::num::matvec::Cycle;
 use crate::spec::WORDS_PER_LONG;
 
@@ -198,20 +198,28 @@ impl Direct {
 }
 
 /// Runs a matrix product, all cycles in one call; `out` are their rows.
-fn multiply(op: &Op, l1b: &L1b, index: usize, zeros: &[u64], spare: &mut [u64], out: CycleRows<'_>) {
+fn multiply<'a>(
+    op: &Op,
+    l1b: &L1b,
+    index: usize,
+    zeros: &[u64],
+    spare: &mut [u64],
+    out: impl Iterator<Item = [&'a mut [u64]; 2]>,
+) {
     let Some((mau, product)) = op.compute.product() else { return };
     let (lanes, narrow) = (zeros.len(), op.narrow(l1b));
+    let [x, z] = mau.vector_and_addend().map(|port| port.and_then(|at| op.sources.get(at)));
     let mut cycles = Cycles::new();
-    for ((c, [o0, o1]), spare) in out.into_iter().enumerate().zip(spare.chunks_exact_mut(lanes)) {
+    for ((c, [o0, mut o1]), spare) in out.enumerate().zip(spare.chunks_exact_mut(lanes)) {
         if narrow {
             o1.fill(0);
         }
-        let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
-        for (source, rows) in op.sources.iter().zip(&mut sources) {
-            *rows = source.rows(l1b, index, c, lanes, zeros);
+        if o1.is_empty() {
+            o1 = spare;
         }
-        let (x, z) = mau.vector_and_addend(&sources, zeros);
-        cycles.push(Cycle { x, z: z.into(), out: [o0, if o1.is_empty() { spare } else { o1 }] });
+        let rows = |source| Source::rows(source, l1b, index, c, lanes, zeros);
+        let (x, (z0, z1)) = (x.map_or(zeros, |x| rows(x).0), z.map_or((zeros, zeros), rows));
+        cycles.push(Cycle { x, z: [z0, z1], out: [o0, o1] });
     }
     product.run(&l1b.decoded, &mut cycles);
 }

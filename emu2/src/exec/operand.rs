@@ -1,7 +1,7 @@
 //! Lowered PE operands: which words of the state an access touches in each cycle, on each PE.
 
 use super::mask::{MaskRows, Masked, Through};
-use crate::machine::{CycleRows, L1b};
+use crate::machine::L1b;
 use crate::num::convert;
 use crate::spec::WORDS_PER_LONG;
 use smallvec::SmallVec;
@@ -68,19 +68,20 @@ impl Access {
         self.at.windows(2).all(|pair| pair[0] + self.words <= pair[1])
     }
 
-    /// The rows of all cycles where each is [`Access::ascending`].
-    pub(super) fn rows_mut<'a>(&self, memory: &'a mut [u64], lanes: usize) -> CycleRows<'a> {
+    /// The rows of each cycle, L0 and L1; L1 is empty where the access has one long word. They must be [`Access::ascending`].
+    pub(super) fn rows_mut<'a>(
+        &'a self,
+        memory: &'a mut [u64],
+        lanes: usize,
+    ) -> impl Iterator<Item = [&'a mut [u64]; 2]> + 'a {
         let (mut rest, mut first) = (memory, 0);
         let length = (self.words / WORDS_PER_LONG) as usize * lanes;
-        let mut rows = CycleRows::new();
-        for c in 0..self.at.len() {
-            let (_, from) = std::mem::take(&mut rest).split_at_mut(self.row(c) * lanes - first);
-            let (taken, behind) = from.split_at_mut(length);
-            let (l0, l1) = taken.split_at_mut(lanes);
-            rows.push([l0, l1]);
-            (rest, first) = (behind, self.row(c) * lanes + length);
-        }
-        rows
+        (0..self.at.len()).map(move |c| {
+            let row = self.row(c) * lanes;
+            let (taken, behind) = std::mem::take(&mut rest)[row - first..].split_at_mut(length);
+            (rest, first) = (behind, row + length);
+            taken.split_at_mut(lanes).into()
+        })
     }
 
     /// The rows that it touches where no address differs between PEs: the first one, and the one behind the last.

@@ -1,7 +1,6 @@
 //! Result paths: the 128 bits that every PE of an L1B puts out in each cycle of a step.
 
 use super::Words;
-use smallvec::SmallVec;
 
 /// Two planes of rows, L0 and L1, each `[cycle][lane]`.
 #[derive(Clone, Debug)]
@@ -43,9 +42,6 @@ impl PathRows {
     }
 }
 
-/// The rows of a result in each cycle, L0 and L1; L1 is empty where there is none or nobody wants it.
-pub(crate) type CycleRows<'a> = SmallVec<[[&'a mut [u64]; 2]; 4]>;
-
 /// Words of a result to be written.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
@@ -55,11 +51,10 @@ pub(crate) struct Out<'a> {
 }
 
 impl<'a> Out<'a> {
-    /// The rows of each cycle.
-    pub(crate) fn rows(self, lanes: usize) -> CycleRows<'a> {
+    /// The rows of each cycle, L0 and L1; L1 is empty where nobody wants it.
+    pub(crate) fn rows(self, lanes: usize) -> impl Iterator<Item = [&'a mut [u64]; 2]> {
         let mut l1 = self.l1.map(|l1| l1.chunks_exact_mut(lanes));
-        let second = || l1.as_mut().and_then(Iterator::next).unwrap_or_default();
-        self.l0.chunks_exact_mut(lanes).zip(std::iter::repeat_with(second)).map(<[_; 2]>::from).collect()
+        self.l0.chunks_exact_mut(lanes).map(move |l0| [l0, l1.as_mut().and_then(Iterator::next).unwrap_or_default()])
     }
 
     /// The part from long word `first` of each plane on.

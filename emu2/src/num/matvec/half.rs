@@ -180,7 +180,12 @@ impl Vector {
     #[inline(always)]
     fn decode(x: [u64; MAB_PES], flip: u64) -> (Vector, u16) {
         let block: [u16; N] = bytemuck::cast(x.map(|x| x ^ flip));
-        (Vector::new(block.map(|v| mantissa(v))), block.iter().fold(0, |e, v| e.max(v & EXP)))
+        let (mut mantissas, mut exponent) = ([0; N], 0);
+        for (m, v) in mantissas.iter_mut().zip(block) {
+            *m = mantissa(v);
+            exponent = exponent.max(v & EXP);
+        }
+        (Vector::new(mantissas), exponent)
     }
 }
 

@@ -94,6 +94,8 @@ pub struct MauPrecision {
     pub ignored_bits: u32,
     /// Rows of the matrix register.
     pub rows: u32,
+    /// Columns of it that take part in products.
+    pub columns: u32,
 }
 
 /// A MAU input port.

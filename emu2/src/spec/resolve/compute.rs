@@ -4,6 +4,7 @@ use super::{bad, unknown};
 use crate::error::Error;
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
+use crate::num::lane::Lane;
 use crate::num::MAB_PES;
 use crate::spec::model::*;
 use crate::spec::{Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT, WORD_BITS, ZERO};
@@ -71,6 +72,12 @@ fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
             "{place}: {} rows; the product kernels are for {rows} rows and {MAB_PES} PEs in a MAB",
             m.rows
         )));
+    }
+    // The kernel of singles takes one word of each PE.
+    let single = precision.lane() == Some(Lane::F) && !precision.pseudo;
+    let columns = if single { spec.counts.pe } else { rows };
+    if m.columns != columns {
+        return Err(bad(format!("{place}: {} columns; the product kernel takes {columns}", m.columns)));
     }
     Ok(())
 }
