@@ -54,4 +54,14 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         raise error("P0108", reason=" ".join(reason.split())[:300]) from problem
     finally:
         logging.disable(level)
+    _keep_outputs(result, [value.name for value in prepared.graph.output])
     return attach(result, registered)
+
+
+def _keep_outputs(model: onnx.ModelProto, names: list[str]) -> None:
+    """Give outputs back their names: of two that are equal the passes keep one."""
+    for value, name in zip(model.graph.output, names, strict=True):
+        if value.name != name:
+            made = onnx.helper.make_node("Identity", [value.name], [name], name=f"{name}.Identity")
+            model.graph.node.append(made)
+            value.name = name

@@ -1,19 +1,22 @@
 """Where layouts may change: MNCoreLayoutSwitch nodes before planning, and what becomes of them.
 
 Every operand of an anchored node (one whose layer names the layouts itself) gets a value of its own
-behind a switch. When all layouts are known, a switch between equal layouts disappears, any other
-becomes the passes that its plan says.
+behind a switch, and so does an operand that would make two axes of a tensor lie alike. When all
+layouts are known, a switch between equal layouts disappears, any other becomes the passes that its
+plan says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..errors import GraphError, error
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
 from ..graph.verify import layout_ranges
+from ..layers.base import Frame
 from ..layers.registry import LAYERS
 from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
@@ -84,6 +87,78 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
         for name, own in outputs.items():
             work.nodes.append(work.switch(own, name, node))
     return graph.with_values(work.values, nodes=tuple(work.nodes))
+
+
+def keep_apart(graph: MNGraph) -> MNGraph:
+    """Put switches before operands by which two axes of one tensor would have the same digits.
+
+    In ``x + x.amax(1)`` the maxima lie as the rows of ``x``, and would meet its columns.
+    """
+    work = _Inserting(graph, set(graph.values), {})
+    classes = _Meeting()
+    for node in graph.nodes:
+        if node.side is Side.HOST or node.op == SWITCH or is_anchored(node):
+            work.nodes.append(node)
+            continue
+        frame = LAYERS[node.op].frame(node, graph)
+        inputs = dict.fromkeys(n for n in node.inputs if n)
+        small = sorted(inputs, key=lambda name: prod(graph.values[name].shape))
+        # None, one, or all of them; what a node makes is bound to nothing yet.
+        for moved in ((), *((name,) for name in small), tuple(small)):
+            free = {*moved, *node.outputs}
+            if classes.fits(frame, free):
+                break
+        own = {name: work.private(name) for name in moved}
+        work.nodes += [work.switch(name, own[name], node) for name in moved]
+        work.nodes.append(replace(node, inputs=tuple(own.get(n, n) for n in node.inputs)))
+        classes.join(frame, own)
+    return graph.with_values(work.values, nodes=tuple(work.nodes)) if work.values else graph
+
+
+class _Meeting:
+    """Axes that operators join, and which of them meet in an operator: these must differ."""
+
+    def __init__(self) -> None:
+        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.others: dict[tuple[str, int], set[tuple[str, int]]] = {}
+
+    def fits(self, frame: Frame, free: Collection[str]) -> bool:
+        """Whether all axes of the frame can differ; values in ``free`` are not bound."""
+        seen: set[tuple[str, int]] = set()
+        for along in self._along(frame, {}):
+            roots = {self._find(axis) for axis in along if axis[0] not in free}
+            others = {self._find(axis) for root in roots for axis in self.others.get(root, ())}
+            if roots & (seen | others):
+                return False
+            seen |= roots
+        return True
+
+    def join(self, frame: Frame, renamed: Mapping[str, str]) -> None:
+        """Join what lies along each axis of the frame."""
+        found: list[tuple[str, int]] = []
+        for axes in self._along(frame, renamed):
+            others = {axis for one in axes for axis in self.others.pop(self._find(one), ())}
+            for one in axes[1:]:
+                self.parent[self._find(one)] = self._find(axes[0])
+            found.append(self._find(axes[0]))
+            self.others[found[-1]] = {self._find(axis) for axis in others}
+        for root in found:
+            self.others[root].update(other for other in found if other != root)
+
+    def _along(self, frame: Frame, renamed: Mapping[str, str]) -> Iterator[list[tuple[str, int]]]:
+        for number, size in enumerate(frame.shape):
+            if size > 1:
+                yield [
+                    (renamed.get(name, name), axes.index(number))
+                    for name, axes in frame.values
+                    if number in axes
+                ]
+
+    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
+        while (above := self.parent.get(axis, axis)) != axis:
+            self.parent[axis] = self.parent.get(above, above)
+            axis = above
+        return axis
 
 
 def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:

@@ -9,7 +9,7 @@ from ..graph.graph import MNGraph, Stage
 from ..graph.layout import Layout
 from ..layout_spec import LayoutSpec
 from ..machine import Target
-from .boundaries import cut_out, insert_switches, resolve_switches
+from .boundaries import cut_out, insert_switches, keep_apart, resolve_switches
 from .first_arrival import FirstArrival
 from .forced import force, match
 from .lpz.genes import genes
@@ -69,7 +69,7 @@ def plan_layouts(
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}
     facts.unused = [spec.place for spec in specs if spec.place not in used]
-    graph = cut_out(insert_switches(graph, forced), wanted, target)
+    graph = cut_out(keep_apart(insert_switches(graph, forced)), wanted, target)
     wanted = {**wanted, **force(graph, forced, target)}
     layouts = PLANNERS[planner](graph, target, wanted, facts)
     found, on_device = genes(graph), graph.device_values()

@@ -90,7 +90,8 @@ class _Cutting:
         self.plain, self.target, self.lay_out, self.share = plain, target, lay_out, share
         self.axes = Axes(plain)
         self.sizes: dict[Axis, int] = {}
-        self.fixed: set[Axis] = set()
+        #: Classes that overrides cut: the value and axis they name, and the number of slices.
+        self.fixed: dict[Axis, tuple[str, int, int]] = {}
         #: Classes whose cut has brought nothing.
         self.useless: set[Axis] = set()
         #: How much finer than necessary to cut.
@@ -116,7 +117,7 @@ class _Cutting:
                     reason = f"axis {number} has no {count} slices"
                     raise error("P0306", value=name, reason=reason)
                 self.sizes[one] = size
-                self.fixed.add(one)
+                self.fixed[one] = name, number, count
 
     def run(self, *, finer: bool) -> TimeSlices:
         """Cut until everything fits, or nothing more can be cut."""
@@ -270,7 +271,15 @@ class _Cutting:
             longer = self._padded(made, names)
             if not longer:
                 return made
-            self.sizes.update(longer)
+            for one, size in longer.items():
+                if size < self.axes.size(one):
+                    self.sizes[one] = size
+                elif one in self.fixed:
+                    name, number, count = self.fixed[one]
+                    reason = f"in its layout, axis {number} has no {count} slices"
+                    raise error("P0306", value=name, reason=reason)
+                else:
+                    del self.sizes[one]  # the slice is the whole
 
     def _attempt(self) -> TimeSlices | None:
         """Lay out the graph if its layouts can be switched."""

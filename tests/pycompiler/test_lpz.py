@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from compiling import compiled, model_of, run
 from hypothesis import given, settings
@@ -208,6 +210,64 @@ def test_single_elements_of_a_product_meet_a_region(nodes: list) -> None:  # typ
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
     result, _ = compiled(model, "mini", layout_planner="lpz")
     assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-4
+
+
+AXIS = {"last": np.array([-1]), "first": np.array([0])}
+
+
+def reduced(op: str, reads: list[str], out: str) -> onnx.NodeProto:
+    return onnx.helper.make_node(op, reads, [out], name=f"{op}.{out}", keepdims=0)
+
+
+def plain(op: str, reads: list[str], out: str) -> onnx.NodeProto:
+    return onnx.helper.make_node(op, reads, [out], name=f"{op}.{out}")
+
+
+CROSSED = [
+    # What is left of the rows meets the columns.
+    [reduced("ReduceMax", ["x", "last"], "m"), plain("Sub", ["x", "m"], "y")],
+    # It meets them by way of others, and the columns meet the rows.
+    [
+        reduced("ReduceMax", ["x", "last"], "m"),
+        reduced("ReduceMin", ["x", "first"], "n"),
+        plain("Mul", ["m", "n"], "p"),
+        plain("Tanh", ["p"], "q"),
+        plain("Add", ["q", "x"], "y"),
+    ],
+    # Two vectors are one before either meets the matrix.
+    [
+        plain("Add", ["u", "v"], "a"),
+        plain("Neg", ["x"], "z"),
+        reduced("ReduceMax", ["z", "last"], "m"),
+        plain("Mul", ["m", "u"], "b"),
+        plain("Add", ["z", "v"], "c"),
+        plain("Add", ["c", "b"], "d"),
+        plain("Sub", ["d", "a"], "y"),
+    ],
+]
+
+
+@pytest.mark.parametrize("planner", ["lpz", "first_arrival"])
+@pytest.mark.parametrize("nodes", CROSSED)
+@pytest.mark.parametrize("size", [5, 16])
+def test_axes_of_a_square_that_would_lie_alike(nodes: Any, planner: str, size: int) -> None:
+    shapes = {"x": (size, size), "u": (size,), "v": (size,)}
+    read = {name for node in nodes for name in node.input}
+    inputs = {n: RNG.standard_normal(s).astype(np.float32) for n, s in shapes.items() if n in read}
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "g",
+        [info(name, onnx.TensorProto.FLOAT, array.shape) for name, array in inputs.items()],
+        [info("y", onnx.TensorProto.FLOAT, (size, size))],
+        [onnx.numpy_helper.from_array(a, n) for n, a in AXIS.items() if n in read],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    result, report = compiled(model, "mini", layout_planner=planner)
+    assert report["host_fallback"] == []
+    assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-5
 
 
 def test_genes_name_the_product_further_down() -> None:

@@ -334,6 +334,16 @@ def test_overrides_that_cannot_be_followed(override: Mapping[str, str], reason: 
     assert reason in caught.value.message
 
 
+def test_slices_that_their_layout_pads_to_the_whole() -> None:
+    """A contracted axis of 8 elements has a layout of 8 in slices of 2 too."""
+    shapes = {"x": (1, 8), "w": (8, 2)}
+    model = model_of([("MatMul", ["x", "w"], "y")], shapes, ["y"])
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model, overrides={"x": {"time_slice": "1:4"}})
+    assert caught.value.code == "P0306"
+    assert "in its layout, axis 1 has no 4 slices" in caught.value.message
+
+
 def test_what_cannot_be_cut_is_refused() -> None:
     """An operator that turns an axis round needs it whole."""
     ends = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from compiling import context, model_of, report_of
+from compiling import compiled, context, model_of, report_of, run
 
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
@@ -104,6 +104,19 @@ def test_constants_are_folded_and_equal_nodes_merged() -> None:
     ]
     model = model_of(nodes, {"x": (6,)}, ["out"], {"k": np.ones(6, np.float32)})
     assert [node.op_type for node in optimise(model).graph.node] == ["Mul", "Add"]
+
+
+def test_equal_outputs_keep_their_names() -> None:
+    nodes = [("Abs", ["x"], "a"), ("Reshape", ["a", "s"], "b"), ("Abs", ["x"], "c")]
+    model = model_of(nodes, {"x": (6,)}, ["c", "b", "a"], {"s": np.array([6])})
+    made = optimise(model)
+    x = np.arange(-3, 3, dtype=np.float32)
+    for found in (
+        HostSession(made.SerializeToString(), "model").run({"x": x}),
+        run(compiled(made)[0], {"x": x}),
+    ):
+        assert list(found) == ["c", "b", "a"]
+        assert all(np.array_equal(array, np.abs(x)) for array in found.values())
 
 
 def test_source_lines_survive() -> None:

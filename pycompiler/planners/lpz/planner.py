@@ -60,23 +60,23 @@ class LayoutPlannerZ:
         """Return the layout of every value on the device."""
         self.pools.fill()
         variables = self.pools.variables
-        single = [self._single(v) for v in range(len(variables))]
+        self.alone = [self._single(v) for v in range(len(variables))]
         self.edges = [self._edge(node) for node in self.pools.switches]
         best = [0] * len(variables)
         self._look(best, first=True)
-        self.before = self.after = total(single, self._pairs(), best)
+        self.before = self.after = total(*self._tables(), best)
         idle = 0
         while idle < PATIENCE:
-            pairs = self._pairs()
-            found = cheapest(single, pairs, best)
-            now = total(single, pairs, best)
-            if now - total(single, pairs, found) <= now * WORTH:
+            tables = self._tables()
+            found = cheapest(*tables, best)
+            now = total(*tables, best)
+            if now - total(*tables, found) <= now * WORTH:
                 break
             self._look(found)
             # What is known may go together in other ways than it was found.
-            best = cheapest(single, self._pairs(known=True), best)
-            idle = 0 if total(single, self._pairs(), best) < now else idle + 1
-        self.after = total(single, self._pairs(), best)
+            best = cheapest(*self._tables(known=True), best)
+            idle = 0 if total(*self._tables(), best) < now else idle + 1
+        self.after = total(*self._tables(), best)
         return {
             name: layout
             for variable, choice in zip(variables, best, strict=True)
@@ -130,15 +130,21 @@ class LayoutPlannerZ:
                 costs[i, j] = known[one, other]
         return _Edge(node, source, result, costs)
 
-    def _pairs(self, *, known: bool = False) -> dict[tuple[int, int], Table]:
-        """Add up the costs of the switches between the same variables; guesses not if ``known``."""
-        out: dict[tuple[int, int], Table] = {}
+    def _tables(self, *, known: bool = False) -> tuple[list[Table], dict[tuple[int, int], Table]]:
+        """Return the costs of single variables and of pairs; guesses are no way if ``known``.
+
+        Switches between the same variables add up; one within a variable is its own.
+        """
+        single, pairs = list(self.alone), dict[tuple[int, int], Table]()
         for edge in self.edges:
             low, high = sorted((edge.source, edge.result))
             costs = np.where(edge.looks == _TRUE, edge.costs, NEVER) if known else edge.costs
+            if low == high:
+                single[low] = single[low] + costs.diagonal()
+                continue
             costs = costs if edge.source == low else costs.T
-            out[low, high] = out[low, high] + costs if (low, high) in out else costs
-        return out
+            pairs[low, high] = pairs[low, high] + costs if (low, high) in pairs else costs
+        return single, pairs
 
     def _look(self, chosen: list[int], *, first: bool = False) -> None:
         """Replace the guesses that ``chosen`` rests on by true costs.
