@@ -7,6 +7,7 @@ becomes the passes that its plan says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,9 @@ from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
 from ..pfvm.names import fresh
 from .switch import plan_switch
+
+#: Names of the values behind switches.
+_OWN = re.compile(r"\.own(__\d+)?\Z")
 
 
 def is_anchored(node: MNNode) -> bool:
@@ -143,7 +147,7 @@ def rigid_values(graph: MNGraph) -> set[str]:
 def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
     """Replace every switch by its passes, or by nothing.
 
-    What the host reads keeps its name, by which the model of the host's segment calls it.
+    A value keeps the model's name for it if it can: overrides call it so, and the host's segment.
     """
     alias: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -192,6 +196,8 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
             del values[result]
             if result in for_host:
                 kept[source] = result
+            elif _OWN.search(source) and not _OWN.search(result):
+                kept.setdefault(source, result)
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
 
