@@ -91,7 +91,7 @@ def compile_onnx(
         ("time_slice", slicing.plan),
         ("slices", slicing.cut),
         (options.scheduler, lambda graph: _schedule(graph, target, options, overrides)),
-        ("address", lambda graph: plan_addresses(graph, target)),
+        ("address", lambda graph: plan_addresses(graph, target, overrides)),
     )
     report.expect(len(passes) + 3)
     rules = (*STRUCTURE, *RULES)
@@ -211,7 +211,7 @@ class _Slicing:
 
 def _schedule(graph: MNGraph, target: Target, options: Options, overrides: Overrides) -> MNGraph:
     if options.scheduler == "always_from_dram":
-        return schedule(graph, target)
+        return schedule(graph, target, overrides)
     consecutive = options.scheduler == "reuse_consecutive"
     return schedule_resident(
         graph,

@@ -197,7 +197,7 @@ TABLE: dict[str, Kind] = {
         PlanError,
         "the override of `{value}` cannot be followed: {reason}",
         "values, layouts and locations are those of the file layout.layout.txt of a compile; keys "
-        "are layout, location and dtype",
+        "are layout, gene, location, dtype, time_slice, keep and address",
         {"value": "x", "reason": "there is no such value"},
     ),
     "P0310": Kind(

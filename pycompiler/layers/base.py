@@ -43,6 +43,16 @@ class Placement:
     mirrors: bool = True
 
 
+def mirrored(placement: Placement) -> Placement:
+    """Return the placement with LM0 and LM1 exchanged: they are alike."""
+    other = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
+    return Placement(
+        tuple(other[bank] for bank in placement.inputs),
+        tuple(other[bank] for bank in placement.outputs),
+        placement.inplace,
+    )
+
+
 @dataclass(frozen=True)
 class Cut:
     """An axis along which a node may work slice by slice: each value that has it, and where.

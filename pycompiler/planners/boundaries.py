@@ -8,6 +8,7 @@ plan says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -22,6 +23,9 @@ from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
 from ..pfvm.names import fresh
 from .switch import plan_switch
+
+#: Names of the values behind switches.
+_OWN = re.compile(r"\.own(__\d+)?\Z")
 
 
 def is_anchored(node: MNNode) -> bool:
@@ -218,7 +222,7 @@ def rigid_values(graph: MNGraph) -> set[str]:
 def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
     """Replace every switch by its passes, or by nothing.
 
-    What the host reads keeps its name, by which the model of the host's segment calls it.
+    A value keeps the model's name for it if it can: overrides call it so, and the host's segment.
     """
     alias: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -267,6 +271,8 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
             del values[result]
             if result in for_host:
                 kept[source] = result
+            elif _OWN.search(source) and not _OWN.search(result):
+                kept.setdefault(source, result)
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..errors import error
 from ..graph.graph import MNGraph, Stage
 from ..graph.layout import Layout
+from ..layers.base import layout_of
 from ..layout_spec import LayoutSpec
 from ..machine import Target
 from .boundaries import cut_out, insert_switches, keep_apart, resolve_switches
@@ -14,7 +16,7 @@ from .first_arrival import FirstArrival
 from .forced import force, match
 from .lpz.genes import genes
 from .lpz.planner import LayoutPlannerZ
-from .overrides import Overrides, wanted_layouts
+from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts
 
 
 @dataclass(eq=False)
@@ -46,6 +48,19 @@ def _first_arrival(
     return FirstArrival(graph, target, wanted).run()
 
 
+def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping[str, Layout]:
+    """Return the layouts of the operands that ``given`` names. P0306 if the dtypes differ."""
+    products = {node.name: node for node in planned.nodes}
+    out: dict[str, Layout] = {}
+    for name, (product, role) in given.items():
+        operand = planned.values[products[product].inputs[ROLES.index(role)]]
+        if operand.dtype is not planned.values[name].dtype:
+            reason = f"`{operand.name}` is {operand.dtype.value}"
+            raise error("P0306", value=name, reason=reason)
+        out[name] = layout_of(operand)
+    return out
+
+
 #: The planners by the value of the option ``layout_planner``: which layout every value has.
 PLANNERS: Mapping[str, _Planner] = {"lpz": _lpz, "first_arrival": _first_arrival}
 
@@ -65,7 +80,13 @@ def plan_layouts(
     ``resolve`` plans the passes of the switches; without, they stand where layouts change.
     """
     facts = facts or LayoutFacts()
-    wanted = wanted_layouts(overrides or {})
+    wanted, given = wanted_layouts(overrides or {}), wanted_genes(overrides or {})
+    if given:
+        # A first plan tells how the operands are laid out.
+        others = {
+            n: {k: v for k, v in d.items() if k != "gene"} for n, d in (overrides or {}).items()
+        }
+        wanted |= _operands(plan_layouts(graph, target, others, planner, specs), given)
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}
     facts.unused = [spec.place for spec in specs if spec.place not in used]
@@ -86,4 +107,5 @@ def plan_layouts(
     graph = graph.with_values(values)
     if resolve:
         graph = resolve_switches(graph, target)
-    return replace(graph, stage=Stage.LAYOUT)
+    told = {n: replace(graph.values[n], gene=gene) for n, gene in given.items()}
+    return graph.with_values(told, stage=Stage.LAYOUT)

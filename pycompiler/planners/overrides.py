@@ -2,9 +2,12 @@
 
 The option maps a value's name to decisions: ``layout`` (the notation of the dumps), ``location``
 (``DRAM``, ``LM0`` or ``LM1``), ``dtype`` (``Half`` or ``Float``: what a product that makes the
-value computes in), ``precision`` (the same by the names of option ``gemm_precision``) and
-``time_slice`` (``axis:count``, more of them after commas: into how many slices an axis is cut). A
-layout may have Time digits, the uppermost of their axes; it says both.
+value computes in), ``precision`` (the same by the names of option ``gemm_precision``),
+``time_slice`` (``axis:count``, more of them after commas: into how many slices an axis is cut),
+``gene`` (``product,A`` or ``product,BT``: the value is laid out as that operand is), ``keep``
+(``LM`` until it was read last, or ``DRAM`` after every node) and ``address`` (``LM0:64``, more
+after commas, numbers as the dumps show them). A layout may have Time digits, the uppermost of their
+axes; it says both.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from ..layers.products.roles import PRECISIONS
 Overrides = Mapping[str, Mapping[str, str]]
 
 _LOCATIONS = (Location.DRAM, Location.LM0, Location.LM1)
+#: Operands of a product, as genes call them.
+ROLES = ("A", "BT")
 #: Which precision a product has for which dtype of its result.
 PRECISION_OF = {MNDtype.HALF: "half", MNDtype.FLOAT: "single"}
 
@@ -41,6 +46,16 @@ def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
             elif key == "time_slice":
                 if _CUTS.fullmatch(text) is None:
                     raise error("P0306", value=name, reason=f"`{text}` is not axis:count")
+            elif key == "gene":
+                _check_gene(graph, name, text)
+                if "layout" in facts:
+                    raise error("P0306", value=name, reason="a gene says the layout, too")
+            elif key == "keep":
+                if text not in ("LM", "DRAM"):
+                    raise error("P0306", value=name, reason=f"it can be kept in LM or DRAM: {text}")
+            elif key == "address":
+                if _ADDRESSES.fullmatch(text) is None:
+                    raise error("P0306", value=name, reason=f"`{text}` is not LM0:number")
             elif key == "location":
                 if text not in [place.value for place in _LOCATIONS]:
                     raise error("P0306", value=name, reason=f"no location {text}")
@@ -61,6 +76,20 @@ def _product(name: str, maker: MNNode | None) -> None:
         raise error("P0306", value=name, reason="no matrix product makes it")
 
 
+def _check_gene(graph: MNGraph, name: str, text: str) -> None:
+    """P0306 unless ``text`` names an operand of a product that has the value's shape."""
+    product, _, role = text.rpartition(",")
+    node = next((n for n in graph.nodes if n.name == product and n.op in PRODUCTS), None)
+    if node is None or role not in ROLES:
+        known = ", ".join(f"{n.name},A" for n in graph.nodes if n.op in PRODUCTS)
+        raise error("P0306", value=name, reason=f"no operand `{text}`; some are {known}")
+    operand = graph.values[node.inputs[ROLES.index(role)]]
+    if operand.shape != graph.values[name].shape:
+        reason = f"`{operand.name}`, operand {role} of {product}, has another shape"
+        raise error("P0306", value=name, reason=reason)
+
+
+_ADDRESSES = re.compile(r"\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*(,\s*(DRAM|LM0|LM1)\s*:\s*\d+\s*)*")
 _CUTS = re.compile(r"\s*\d+\s*:\s*[1-9]\d*\s*(,\s*\d+\s*:\s*[1-9]\d*\s*)*")
 
 
@@ -121,5 +150,35 @@ def wanted_layouts(overrides: Overrides) -> dict[str, Layout]:
 
 
 def wanted_locations(overrides: Overrides) -> dict[str, Location]:
-    """Return the locations that are given."""
-    return {n: Location(f["location"]) for n, f in overrides.items() if "location" in f}
+    """Return the locations that are given; an address in one of the LMs says it, too."""
+    found: dict[str, Location] = {}
+    for name, place in wanted_addresses(overrides):
+        if place is not Location.DRAM:
+            found[name] = place
+    return found | {n: Location(f["location"]) for n, f in overrides.items() if "location" in f}
+
+
+def wanted_genes(overrides: Overrides) -> dict[str, tuple[str, str]]:
+    """Return the product and the operand that values are given for."""
+    found = {n: facts["gene"].rpartition(",") for n, facts in overrides.items() if "gene" in facts}
+    return {name: (product, role) for name, (product, _, role) in found.items()}
+
+
+def without_genes(overrides: Overrides) -> Overrides:
+    """Return what else is given."""
+    return {n: {k: v for k, v in facts.items() if k != "gene"} for n, facts in overrides.items()}
+
+
+def wanted_addresses(overrides: Overrides) -> dict[tuple[str, Location], int]:
+    """Return the addresses that are given, as the dumps show them, by value and location."""
+    return {
+        (name, Location(place.strip())): int(number)
+        for name, facts in overrides.items()
+        for place, _, number in (one.partition(":") for one in facts.get("address", "").split(","))
+        if place
+    }
+
+
+def wanted_keeping(overrides: Overrides) -> dict[str, bool]:
+    """Return which values stay in LM, and which never do, between two nodes."""
+    return {n: facts["keep"] == "LM" for n, facts in overrides.items() if "keep" in facts}

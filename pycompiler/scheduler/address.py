@@ -6,7 +6,7 @@ lowest address that is free for their whole life.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
@@ -15,49 +15,20 @@ from ..layers.slices import CONCAT, SPLIT, slices_of
 from ..layers.transfer import take_turns
 from ..layers.transfer_plan import dram_words, plan_transfer
 from ..machine import Target
+from ..planners.overrides import Overrides, wanted_addresses
 from .address_search import Buffer, OutOfTimeError, place
+from .best_fit import Block, pack
+from .given_addresses import with_given
 
 _SECONDS = 5.0  # of search, where best fit fails
 
 
-@dataclass(frozen=True)
-class Block:
-    """``words`` that must stay together from time ``start`` to ``stop``, both included.
+def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
+    """Set the address of every device value. P0302 or P0304 if they do not fit.
 
-    ``on`` names a block whose address this one must take.
+    P0306 if an address that is given cannot be had.
     """
-
-    name: str
-    words: int
-    start: int
-    stop: int
-    on: str | None = None
-
-
-def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
-    """Addresses for ``blocks``, and the words they need in all."""
-    alive: list[tuple[Block, int]] = []
-    where: dict[str, int] = {}
-    needed = 0
-    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
-        # Blocks come in order of birth: what has died by now can meet none of the rest.
-        alive = [(other, at) for other, at in alive if other.stop >= block.start]
-        address = 0
-        if block.on is not None:
-            address = where[block.on]
-        else:
-            for low, high in sorted((at, at + other.words) for other, at in alive):
-                if address + block.words <= low:
-                    break
-                address = max(address, high)
-        alive.append((block, address))
-        where[block.name] = address
-        needed = max(needed, address + block.words)
-    return where, needed
-
-
-def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
-    """Set the address of every device value. P0302 or P0304 if they do not fit."""
+    given = wanted_addresses(overrides or {})
     last = graph.last_use()
     end = len(graph.nodes)
     born = {out: index for index, node in enumerate(graph.nodes) for out in node.outputs}
@@ -82,11 +53,14 @@ def plan_addresses(graph: MNGraph, target: Target) -> MNGraph:
             words = value.num_lw or 0
             on = _taken_over(graph.nodes[start], name, graph)
         blocks.setdefault(value.location, []).append(Block(name, words, start, stop, on))
+    blocks = with_given(blocks, given, target)
     values: dict[str, MNValue] = {}
     for location, wanted in blocks.items():
         addresses, words = pack(wanted)
         capacity = target.words(location.memory)
-        if words > capacity and location is not Location.DRAM:
+        # The search knows no addresses that are given.
+        free = all(block.at is None for block in wanted)
+        if words > capacity and location is not Location.DRAM and free:
             found = _searched(wanted, capacity, target)
             if found is not None:
                 addresses, words = found, capacity

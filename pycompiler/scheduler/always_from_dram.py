@@ -5,17 +5,21 @@ Each node downloads its operands to LM, computes, and uploads its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
-from ..layers.base import distinct
+from ..layers.base import distinct, mirrored
 from ..layers.registry import LAYERS
 from ..layers.slices import CONCAT, SPLIT
 from ..layers.transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..pfvm.names import fresh
+from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
+
+_ORIGIN = re.compile(r"\.at\d+(__\d+)?\Z")
 
 
 @dataclass
@@ -46,23 +50,47 @@ class _Copies:
         return self.values[name]
 
 
-def schedule(graph: MNGraph, target: Target) -> MNGraph:
-    """Put downloads and uploads around every device node. P0301 if a value cannot fit."""
+def schedule(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
+    """Put downloads and uploads around every device node.
+
+    P0301 if a value cannot fit, P0306 for one that should be kept in LM.
+    """
+    for name, kept in wanted_keeping(overrides or {}).items():
+        if kept:
+            raise error("P0306", value=name, reason="always_from_dram keeps nothing in LM")
+    banks = {
+        name: at
+        for name, at in wanted_locations(overrides or {}).items()
+        if at is not Location.DRAM
+    }
     copies = _Copies(target, set(graph.values))
     nodes: list[MNNode] = []
     for number, node in enumerate(graph.nodes):
         if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
             nodes.append(node)
         else:
-            nodes += _surround(node, graph, copies, number)
+            nodes += _surround(node, graph, copies, number, banks)
+    made = {(_ORIGIN.sub("", name), value.location) for name, value in copies.values.items()}
+    for name, bank in banks.items():
+        if (name, bank) not in made:
+            raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
     dram = {
         name: replace(graph.values[name], location=Location.DRAM) for name in graph.device_values()
     }
     return graph.with_values({**dram, **copies.values}, nodes=tuple(nodes), stage=Stage.SCHEDULED)
 
 
-def _surround(node: MNNode, graph: MNGraph, copies: _Copies, number: int) -> Iterator[MNNode]:
+def _surround(
+    node: MNNode,
+    graph: MNGraph,
+    copies: _Copies,
+    number: int,
+    banks: Mapping[str, Location],
+) -> Iterator[MNNode]:
     placement = LAYERS[node.op].place(node, graph)
+    pairs = zip(node.outputs, placement.outputs, strict=True)
+    if any(banks.get(name, bank) is not bank for name, bank in pairs):
+        placement = mirrored(placement)
     local: dict[str, str] = {}
     for name, bank in zip(distinct(node.inputs), placement.inputs, strict=True):
         local[name] = copies.copy(graph.values[name], bank, number, node).name

@@ -9,18 +9,20 @@ is given up and has no copy in DRAM is written there first.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
-from ..layers.base import Placement, distinct
+from ..layers.base import Placement, distinct, mirrored
 from ..layers.local_copy import COPY
 from ..layers.registry import LAYERS
 from ..layers.slices import CONCAT, SPLIT
 from ..layers.transfer import DOWNLOAD, UPLOAD
 from ..machine import Target
 from ..pfvm.names import fresh
+from ..planners.overrides import wanted_keeping, wanted_locations
 from .address import plan_addresses
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
@@ -44,7 +46,7 @@ def schedule_resident(
     for part in _SHARES:
         try:
             scheduled = _Walk(graph, target, consecutive, part * share, overrides or {}).run()
-            plan_addresses(scheduled, target)
+            plan_addresses(scheduled, target, overrides)
         except PycompilerError as found:
             if found.code not in ("P0304", "P0301"):
                 raise
@@ -73,10 +75,14 @@ class _Walk:
         overrides: Mapping[str, Mapping[str, str]],
     ):
         self.banks = {
-            name: Location(facts["location"])
-            for name, facts in overrides.items()
-            if facts.get("location") in ("LM0", "LM1")
+            name: place
+            for name, place in wanted_locations(overrides).items()
+            if place is not Location.DRAM
         }
+        self.keeping = wanted_keeping(overrides)
+        for name in self.keeping:
+            if name not in graph.values:
+                raise error("P0306", value=name, reason="time slices of it are kept or not")
         self.graph, self.target, self.consecutive = graph, target, consecutive
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
         self.names = set(graph.values)
@@ -99,6 +105,7 @@ class _Walk:
                 readers.setdefault(name, set()).add(node.slice)
         #: What several time slices have to do with stays for all of them.
         self.held = {name for name, slices in readers.items() if len(slices - {None}) > 1}
+        self.held |= {name for name, kept in self.keeping.items() if kept}
         kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
         self.kept = kept
         for name in (*graph.inputs, *graph.constants):
@@ -123,6 +130,7 @@ class _Walk:
                 continue
             self._run_node(index, node)
         self._check_banks()
+        self._check_kept()
         made = {name for node in self.nodes for name in (*node.inputs, *node.outputs)}
         on_device = self.graph.device_values()
         values: dict[str, MNValue] = {}
@@ -143,6 +151,19 @@ class _Walk:
         for name, bank in self.banks.items():
             if (name, bank) not in there:
                 raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
+
+    def _check_kept(self) -> None:
+        """Refuse to move what stays in LM: from DRAM at most once, and there only if it must."""
+        moved = Counter(
+            (node.op, node.inputs[0] if node.op == DOWNLOAD else node.outputs[0])
+            for node in self.nodes
+            if node.op in (DOWNLOAD, UPLOAD)
+        )
+        for name in (name for name, kept in self.keeping.items() if kept):
+            given = name in self.graph.inputs or name in self.graph.constants
+            wanted = name in self.in_dram and not given
+            if moved[DOWNLOAD, name] > given or moved[UPLOAD, name] > wanted:
+                raise error("P0306", value=name, reason="LM has no room for it all the time")
 
     # -- one node ----------------------------------------------------------------------------
 
@@ -181,11 +202,6 @@ class _Walk:
         wanted = LAYERS[node.op].place(node, self.graph)
         if not wanted.mirrors:
             return wanted
-        mirrored = Placement(
-            tuple(_OTHER[bank] for bank in wanted.inputs),
-            tuple(_OTHER[bank] for bank in wanted.outputs),
-            wanted.inplace,
-        )
 
         def moved(placement: Placement) -> int:
             total = 0
@@ -199,7 +215,7 @@ class _Walk:
             pairs = zip(node.outputs, placement.outputs, strict=True)
             return sum(self.banks.get(name, bank) is not bank for name, bank in pairs)
 
-        return min((wanted, mirrored), key=lambda found: (astray(found), moved(found)))
+        return min((wanted, mirrored(wanted)), key=lambda found: (astray(found), moved(found)))
 
     def _bring(self, name: str, bank: Location, node: MNNode) -> str:
         """Return a copy of ``name`` in ``bank``."""
@@ -224,9 +240,8 @@ class _Walk:
         words = self.graph.values[name].num_lw or 0
         following = index + 1
         soon = self._next_use(name, index) == following
-        if (soon or not self.consecutive) and self._used(_OTHER[bank]) + words <= self.room[
-            _OTHER[bank]
-        ]:
+        stays = soon or not self.consecutive or self.keeping.get(name, False)
+        if stays and self._used(_OTHER[bank]) + words <= self.room[_OTHER[bank]]:
             made = self._new(name, _OTHER[bank], node)
             self.nodes.append(self._move(COPY, copies.banks[bank], made, node))
             copies.banks[_OTHER[bank]] = made
@@ -305,7 +320,9 @@ class _Walk:
                 victims = [
                     name
                     for name in self.live
-                    if bank in self.where[name].banks and banks.get(name) is not bank
+                    if bank in self.where[name].banks
+                    and banks.get(name) is not bank
+                    and not self.keeping.get(name, False)
                 ]
                 if not victims:
                     break
@@ -343,6 +360,9 @@ class _Walk:
             copies = self.where[name]
             use = self._next_use(name, index)
             if use is None:
+                copies.banks.clear()
+            elif not self.keeping.get(name, True):
+                self._upload(name, node)
                 copies.banks.clear()
             elif name in self.held or self._same_slice(node, self.graph.nodes[use]):
                 continue

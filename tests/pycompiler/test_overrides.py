@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiling import compiled, model_of, run
+from compiling import Node, compiled, model_of, run
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Location, parse_graph
+from pycompiler.layers.transfer import DOWNLOAD, UPLOAD
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import Compiled
 
@@ -73,6 +74,112 @@ def test_dtype_of_one_product() -> None:
     assert np.abs(differ).max() > 1e-3
 
 
+#: What the first node makes is read by the second and the last one.
+CHAIN = model_of(
+    [("Neg", ["x"], "n"), ("Exp", ["n"], "e"), ("Abs", ["e"], "b"), ("Add", ["b", "n"], "y")],
+    {"x": (16, 32)},
+    ["y"],
+)
+
+
+def transfers(scheduler: str, value: str, **overrides: dict[str, str]) -> list[str]:
+    """What the scheduler's dump shows of moves of ``value`` between DRAM and LM."""
+    result, _ = compiled(CHAIN, "mini", scheduler=scheduler, overrides=overrides)
+    plain, _ = compiled(CHAIN, "mini")
+    assert np.array_equal(run(result, INPUTS)["y"], run(plain, INPUTS)["y"])
+    graph = parse_graph(result.dumps[f"layout.{scheduler}.txt"])
+    down = {n.name: n.inputs[0] for n in graph.nodes if n.op == DOWNLOAD}
+    up = {n.name: n.outputs[0] for n in graph.nodes if n.op == UPLOAD}
+    moved = {**down, **up}
+    return [n.op for n in graph.nodes if moved.get(n.name) == value]
+
+
+def test_what_stays_in_lm() -> None:
+    assert transfers("reuse_consecutive", "n") == [UPLOAD, DOWNLOAD]
+    assert transfers("reuse_consecutive", "n", n={"keep": "LM"}) == []
+    assert transfers("spill_opt", "n") == []
+    assert transfers("spill_opt", "n", n={"keep": "DRAM"}) == [UPLOAD, DOWNLOAD, DOWNLOAD]
+    assert transfers("reuse_consecutive", "e", e={"keep": "DRAM"}) == [UPLOAD, DOWNLOAD]
+    assert transfers("reuse_consecutive", "x", x={"keep": "LM"}) == [DOWNLOAD]
+
+
+def test_what_a_product_makes_keeps_its_name() -> None:
+    """So decisions for it can be given."""
+    graph = parse_graph(made().dumps["layout.layout.txt"])
+    assert graph.producers()["a"].op == "MatMul"
+    result = made(a={"address": "LM0:256"})
+    assert parse_graph(result.dumps["layout.address.txt"]).values["a.lm0"].addr == 128
+
+
+@pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
+def test_every_scheduler_follows(scheduler: str) -> None:
+    """Locations and addresses show in its dump and in the last one; the result is the same."""
+    overrides = {"h": {"location": "LM1", "address": "LM1:64"}}
+    result, _ = compiled(MODEL, "mini", overrides=overrides, scheduler=scheduler)
+    graph = parse_graph(result.dumps[f"layout.{scheduler}.txt"])
+    copies = [v for n, v in graph.values.items() if n.startswith("h.")]
+    assert Location.LM1 in {record.location for record in copies}
+    there = [v for v in shown(result, "h") if v.location is Location.LM1]
+    assert {record.addr for record in there} == {32}
+    plain, _ = compiled(MODEL, "mini", scheduler=scheduler)
+    assert np.array_equal(run(result, INPUTS)["y"], run(plain, INPUTS)["y"])
+
+
+def test_addresses() -> None:
+    """In any memory, in the numbers of the dumps; others make room."""
+    overrides = {"x": {"address": "DRAM:4096, LM0:128"}, "b": {"address": "LM1:0"}}
+    result, _ = compiled(CHAIN, "mini", overrides=overrides)
+    graph = parse_graph(result.dumps["layout.address.txt"])
+    assert graph.values["x"].addr == 4096
+    assert graph.values["x.lm0"].addr == 64
+    assert graph.values["b.lm1"].addr == 0
+    assert graph.values["b.lm1"].location is Location.LM1
+    assert "addr=4096" in result.dumps["layout.address.txt"]
+    plain, _ = compiled(CHAIN, "mini")
+    assert np.array_equal(run(result, INPUTS)["y"], run(plain, INPUTS)["y"])
+
+
+def test_a_gene_gives_the_layout_of_an_operand() -> None:
+    nodes: list[Node] = [
+        ("Relu", ["x"], "r"),
+        ("MatMul", ["r", "w"], "y"),
+        ("Neg", ["z"], "n"),
+        ("Exp", ["n"], "e"),
+    ]
+    shapes = {"x": (16, 32), "z": (16, 32)}
+    model = model_of(nodes, shapes, ["y", "e"], {"w": CONSTANTS["w"]})
+    plain, _ = compiled(model, "mini")
+    result, report = compiled(model, "mini", overrides={"n": {"gene": "n1_MatMul,A"}})
+    assert report["host_fallback"] == []
+    graph, before = (parse_graph(r.dumps["layout.layout.txt"]) for r in (result, plain))
+    operand = next(n for n in before.nodes if n.op == "MatMul").inputs[0]
+    assert graph.values["n"].gene == ("n1_MatMul", "A")
+    assert graph.values["n"].layout == before.values[operand].layout
+    assert before.values["n"].gene == ("", "")
+    assert before.values["n"].layout != graph.values["n"].layout
+    inputs = {name: RNG.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    found, other = run(result, inputs), run(plain, inputs)
+    assert all(np.array_equal(found[name], other[name]) for name in other)
+
+
+def test_time_slices_show_in_the_dump() -> None:
+    result = made(h={"time_slice": "0:4"})
+    layout = parse_graph(result.dumps["layout.time_slice.txt"]).values["h"].layout
+    assert layout is not None
+    assert layout.slices == 4
+
+
+def test_dtypes_show_in_the_dump() -> None:
+    def precision(result: Compiled) -> object:
+        graph = parse_graph(result.dumps["layout.dtype.txt"])
+        return dict(next(n for n in graph.nodes if n.op == "MatMul").attributes)["precision"]
+
+    assert precision(made()) == "single"
+    assert precision(made(2.0, a={"dtype": "Half"})) == "half"
+    mixed, _ = compiled(MODEL, "mini", overrides={"a": {"dtype": "Float"}}, float_dtype="mixed")
+    assert precision(mixed) == "single"
+
+
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
@@ -83,6 +190,16 @@ def test_dtype_of_one_product() -> None:
         ({"a": {"dtype": "Long"}}, "no product computes in Long"),
         ({"h": {"layout": "((16:1), (12:16, 4_W:1))"}}, "W reaches"),
         ({"x": {"location": "LM1"}}, "no node has it in LM1"),
+        ({"h": {"keep": "GRF"}}, "it can be kept in LM or DRAM"),
+        ({"h": {"address": "LM0"}}, "is not LM0:number"),
+        ({"h": {"address": "LM1:3"}}, "3 is no multiple of"),
+        ({"h": {"address": "LM1:1000000"}}, "pass the end of lm1"),
+        ({"h": {"address": "DRAM:0"}}, "no node has it in DRAM"),
+        ({"x": {"address": "DRAM:0"}, "w": {"address": "DRAM:0"}}, "is there at the same time"),
+        ({"h": {"gene": "nothing,A"}}, "no operand `nothing,A`"),
+        ({"h": {"gene": "n0_MatMul,C"}}, "no operand `n0_MatMul,C`"),
+        ({"h": {"gene": "n0_MatMul,A"}}, "has another shape"),
+        ({"x": {"gene": "n0_MatMul,A", "layout": "((16:1), (32:1, 2_W:1))"}}, "says the layout"),
     ],
 )
 def test_refusals(overrides: dict[str, dict[str, str]], reason: str) -> None:
@@ -90,6 +207,15 @@ def test_refusals(overrides: dict[str, dict[str, str]], reason: str) -> None:
         compiled(MODEL, "mini", overrides=overrides)
     assert caught.value.code == "P0306"
     assert reason in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("decision", "reason"),
+    [({"keep": "LM"}, "keeps nothing in LM"), ({"location": "LM1"}, "no node has it in LM1")],
+)
+def test_what_always_from_dram_cannot_follow(decision: dict[str, str], reason: str) -> None:
+    with pytest.raises(PycompilerError, match=reason):
+        compiled(CHAIN, "mini", overrides={"x": decision}, scheduler="always_from_dram")
 
 
 def test_not_a_dict_of_decisions() -> None:

@@ -10,10 +10,9 @@ import re
 
 from ...graph.graph import MNGraph
 from ...layers.matmul import PRODUCTS
+from ..overrides import ROLES
 
 Gene = tuple[str, str]
-
-_ROLES = ("A", "BT")
 
 
 def genes(graph: MNGraph) -> dict[str, Gene]:
@@ -26,7 +25,7 @@ def genes(graph: MNGraph) -> dict[str, Gene]:
         if node.op in PRODUCTS:
             # The text form separates the two by a comma, in brackets.
             name = re.sub(r"[,\]]", "_", node.name)
-            out |= {value: (name, role) for value, role in zip(node.inputs, _ROLES, strict=False)}
+            out |= {value: (name, role) for value, role in zip(node.inputs, ROLES, strict=False)}
             continue
         wanted = next((out[name] for name in node.outputs if name in out), None)
         if wanted is not None:

@@ -1,0 +1,51 @@
+"""Best fit: blocks in order of birth, each at the lowest address that is free for its life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Block:
+    """``words`` that must stay together from time ``start`` to ``stop``, both included.
+
+    ``on`` names a block whose address this one must take, ``at`` is an address that is given.
+    """
+
+    name: str
+    words: int
+    start: int
+    stop: int
+    on: str | None = None
+    at: int | None = None
+
+    def meets(self, other: Block) -> bool:
+        """Whether there is a time at which both are there."""
+        return self.start <= other.stop and other.start <= self.stop
+
+
+def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
+    """Addresses for ``blocks``, and the words they need in all."""
+    alive: list[tuple[Block, int]] = []
+    given = [block for block in blocks if block.at is not None]
+    where: dict[str, int] = {}
+    needed = 0
+    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
+        # Blocks come in order of birth: what has died by now can meet none of the rest.
+        alive = [(other, at) for other, at in alive if other.stop >= block.start]
+        address = 0
+        if block.on is not None:
+            address = where[block.on]
+        elif block.at is not None:
+            address = block.at
+        else:
+            later = [(other, other.at or 0) for other in given if other.meets(block)]
+            taken = {(at, at + other.words) for other, at in (*alive, *later)}
+            for low, high in sorted(taken):
+                if address + block.words <= low:
+                    break
+                address = max(address, high)
+        alive.append((block, address))
+        where[block.name] = address
+        needed = max(needed, address + block.words)
+    return where, needed
