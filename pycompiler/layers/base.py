@@ -44,7 +44,9 @@ class Placement:
 
 
 def mirrored(placement: Placement) -> Placement:
-    """Return the placement with LM0 and LM1 exchanged: they are alike."""
+    """Return the placement with LM0 and LM1 exchanged: they are alike but where it says no."""
+    if not placement.mirrors:
+        return placement
     other = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
     return Placement(
         tuple(other[bank] for bank in placement.inputs),

@@ -200,8 +200,6 @@ class _Walk:
     def _placement(self, node: MNNode, inputs: Sequence[str]) -> Placement:
         """Return the layer's placement, or its mirror image if that moves less and may be."""
         wanted = LAYERS[node.op].place(node, self.graph)
-        if not wanted.mirrors:
-            return wanted
 
         def moved(placement: Placement) -> int:
             total = 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from test_products import one_node, values
 
+from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
 
@@ -161,6 +162,22 @@ def test_gather_picks_bits(rows: int, columns: int, data: st.DataObject) -> None
         "i": rng.integers(-size, size, shape),
     }
     same_bits(model, inputs, "mini")
+
+
+@pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
+def test_a_gather_keeps_to_its_banks(scheduler: str) -> None:
+    """Only LM0 is read by way of T, so that the LMs cannot change places."""
+    node = helper.make_node("Gather", ["t", "i"], ["y"])
+    places = {"t": (TensorProto.FLOAT, (9, 6)), "i": (TensorProto.INT64, (5,))}
+    model = graph_of([node], places)
+    for bank in ("LM0", "LM1"):
+        overrides = {"y": {"location": bank}}
+        if bank == "LM1":
+            compiled(model, "mini", scheduler=scheduler, overrides=overrides)
+            continue
+        with pytest.raises(PycompilerError) as caught:
+            compiled(model, "mini", scheduler=scheduler, overrides=overrides)
+        assert caught.value.code == "P0306"
 
 
 def test_a_table_longer_than_lm_is_compared_with() -> None:
