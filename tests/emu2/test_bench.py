@@ -56,6 +56,12 @@ def test_the_table_says_what_is_met() -> None:
     assert done.stdout.splitlines()[-1].split()[1:5] == ["of", "2", "targets", "met;"]
 
 
+def test_products_count_rows_times_columns() -> None:
+    products = [kernel for kernel in kernels(MINI) if kernel.kernel.endswith("mfma")]
+    counts = {kernel.kernel: kernel.elements(MINI) // MINI.pe_ops for kernel in products}
+    assert counts == {"hmfma": 64, "gmfma": 16, "fmfma": 8}
+
+
 def test_an_unknown_pattern_is_one_diagnostic() -> None:
     done = bench("--only", "nothing")
     assert (done.returncode, done.stdout) == (1, "")
