@@ -27,9 +27,10 @@ report names it under `host_fallback` with the reason (`strict` makes it an erro
 `T` stands for the same dtype in every place; inputs broadcast, shapes are static. Bounds are of
 |result - reference| / |reference|, with the reference in double precision; `exact` means every bit.
 16-bit floats are singles on the device, and rounded when a `Cast` or an output makes them short.
-Truth values are masks of 32 bits. Results below 2^-126 are flushed to 0. NaN and denormals are
-outside the contract; so are infinities that are multiplied (exp, max, comparisons and choices
-know them).
+Truth values are masks of 32 bits. Results below 2^-126 are flushed to 0, and denormals count as 0.
+The machine has no NaN: where PyTorch gives one (0 / 0, the logarithm or root of a negative number),
+any number may come. Infinities that are multiplied are outside the contract (exp, max, comparisons
+and choices know them). What torch writes as two operators (rsqrt, silu) has the bounds of both.
 
 | operator | dtypes | error bound | restrictions |
 |---|---|---|---|

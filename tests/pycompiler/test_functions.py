@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, run
+from compiling import Node, compiled, model_of, run
 from onnx import helper
 
 from pycompiler.layers.registry import LAYERS
@@ -66,11 +66,11 @@ def whole_range(seed: int) -> Array:
     return np.concatenate([singles(seed), more.astype(np.float32)])
 
 
-def differs(op: str, found: Array, wanted: Array) -> Array:
+def differs(op: str, found: Array, wanted: Array, operations: int = 1) -> Array:
     """Where a result breaks the stated bound; ``wanted`` is in double precision."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(np.float32)
-        limit = bound("Float", LAYERS[op].error) * np.abs(wanted) + FLUSH["Float"]
+        limit = bound("Float", LAYERS[op].error, operations) * np.abs(wanted) + FLUSH["Float"]
         near = np.abs(found.astype(np.float64) - wanted) <= limit
     return ~np.where(np.isinf(rounded), found == rounded, near) & ~np.isnan(wanted)
 
@@ -136,6 +136,57 @@ def test_one_argument(op: str, attributes: dict[str, Any], reference: Reference)
     found = apply(op, x, opset=24 if op == "Swish" else 20, **attributes)
     bad = differs(op, found, reference(x))
     assert not bad.any(), (x[bad][:5], found[bad][:5], reference(x)[bad][:5])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reference"),
+    [
+        ([("Sqrt", ["x"], "r"), ("Reciprocal", ["r"], "y")], by_torch(torch.rsqrt)),
+        ([("Sigmoid", ["x"], "s"), ("Mul", ["x", "s"], "y")], at_finite(F.silu)),
+    ],
+    ids=["Rsqrt", "Silu"],
+)
+def test_what_torch_writes_as_two(nodes: list[Node], reference: Reference) -> None:
+    x = whole_range(13)
+    x = x[np.isfinite(x) & ((x != 0) | ~np.signbit(x))]  # the root of -0 is +0
+    result, report = compiled(model_of(nodes, {"x": x.shape}, ["y"]), "mncore2")
+    assert report["host_fallback"] == []
+    found, wanted = run(result, {"x": x}, "mncore2")["y"], reference(x)
+    # What the first one flushes is missing in the second.
+    lost = np.abs(found - wanted) <= FLUSH["Float"] * np.abs(x)
+    bad = differs("Exp", found, wanted, operations=2) & ~lost
+    assert not bad.any(), (x[bad][:5], found[bad][:5], wanted[bad][:5])
+
+
+DENORMALS = np.array([1e-40, -1e-40, 1.4e-45, -1.1754942e-38], dtype=np.float32)
+
+
+@pytest.mark.parametrize(("op", "attributes", "reference"), UNARY)
+def test_a_denormal_counts_as_zero(
+    op: str, attributes: dict[str, Any], reference: Reference
+) -> None:
+    found = apply(op, DENORMALS, opset=24 if op == "Swish" else 20, **attributes)
+    wanted = reference(np.copysign(np.float32(0), DENORMALS))
+    # Those that look at bits only give the denormal, or round it to the whole number behind it.
+    itself = reference(DENORMALS)
+    assert not (differs(op, found, wanted) & differs(op, found, itself)).any()
+
+
+def test_special_values_in_pairs() -> None:
+    """Zeros of both signs, infinities, both ends of the range; NaN of torch may be anything."""
+    most, least = np.finfo(np.float32).max, np.finfo(np.float32).tiny
+    some = [0.0, -0.0, 1, -1, 2, -3, 0.5, most, -most, least, -least, 1e-40, np.inf, -np.inf]
+    a, b = (grid.reshape(-1).astype(np.float32) for grid in np.meshgrid(some, some))
+    flushed = [np.where(np.abs(x) < least, np.copysign(np.float32(0), x), x) for x in (a, b)]
+    for op in ("Div", "Pow", "Max", "Min"):
+        bound_to = np.ones(a.shape, bool)
+        if op == "Div":  # infinities that are multiplied are numbers just above the largest
+            bound_to = np.isfinite(a)
+        if op == "Pow":  # what the page says of it
+            bound_to = ((a >= 0) | (b == np.round(b))) & ((np.abs(b) >= 2.0**-120) | (b == 0))
+        found, wanted = apply(op, a, b), BINARY[op](*flushed)
+        bad = differs(op, found, wanted) & bound_to
+        assert not bad.any(), (op, a[bad][:5], b[bad][:5], found[bad][:5], wanted[bad][:5])
 
 
 def pairs() -> list[tuple[str, Array, Array]]:

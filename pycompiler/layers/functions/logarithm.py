@@ -91,5 +91,11 @@ def _pow(p: Program, call: Call) -> Row:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("Log", lambda p, call: logarithm(p, call.inputs[0]), UNARY, error=FUNCTION),
-    Function("Pow", _pow, BINARY, error=FUNCTION, note="a negative base needs an integer exponent"),
+    Function(
+        "Pow",
+        _pow,
+        BINARY,
+        error=FUNCTION,
+        note="a negative base needs an integer exponent; 0 and infinity none below 2^-120 but 0",
+    ),
 )
