@@ -35,7 +35,7 @@ def fail(message: str, remedy: str) -> None:
 
 def build() -> Path:
     """Build the bench and return its path."""
-    command = ["cargo", "bench", "--package", "emu2", "--bench", "guard", "--no-run"]
+    command = ["cargo", "bench", "--package", "emu2-benches", "--bench", "guard", "--no-run"]
     # Incremental builds make other code.
     environment = {**os.environ, "CARGO_INCREMENTAL": "0"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-//! Speed of the engine and the assembler. `cargo bench --package emu2`; compare figures of one run only.
+//! Speed of the engine and the assembler. `cargo bench --package emu2-benches`; compare figures of one run only.
 //!
 //! Beside every class of kernels stands what bounds it: loops of [`emu2::limits`] on as much data, compiled for the same
 //! processor level. Elements are lane operations (one operation on one PE in one cycle), multiply-adds or long words moved.

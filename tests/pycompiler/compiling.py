@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,11 @@ def run(
     """Outputs of one call on a fresh board."""
     function = DeviceFunction(result.app, Board(load_target(machine)))
     return {key: output.values() for key, output in function.run(inputs).items()}
+
+
+def tried(examples: int) -> int:
+    """How many examples hypothesis tries: so many, more in `make test-long`."""
+    return 10 * examples if os.environ.get("EMU2_LONG") else examples
 
 
 def random_inputs(

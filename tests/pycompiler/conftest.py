@@ -1,20 +1,12 @@
-"""Settings of the compiler's tests: hypothesis prints how to repeat a failure."""
+"""Settings and fixtures of the compiler's tests."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
 
 from pycompiler.machine import Target, load_target
 
-settings.register_profile(
-    "pycompiler",
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("pycompiler")
 torch.set_num_threads(2)
 
 

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ def lifetimes(draw: st.DrawFn) -> list[Buffer]:
 
 
 @given(lifetimes())
-@settings(max_examples=60)
+@settings(max_examples=tried(60))
 def test_best_fit_places_everything(buffers: list[Buffer]) -> None:
     offsets, size = best_fit(buffers)
     alone = [replace(b, banks=(0,)) for b in buffers]
@@ -66,7 +67,7 @@ def test_best_fit_places_everything(buffers: list[Buffer]) -> None:
 
 
 @given(lifetimes(), st.integers(0, 40))
-@settings(max_examples=60)
+@settings(max_examples=tried(60))
 def test_two_banks(buffers: list[Buffer], spare: int) -> None:
     capacities = [load([b for b in buffers if bank in b.banks]) + spare for bank in (0, 1)]
     try:
@@ -93,7 +94,7 @@ def brute_force(buffers: list[Buffer], capacity: int) -> bool:
 
 
 @given(lifetimes(), st.integers(0, 3))
-@settings(max_examples=60)
+@settings(max_examples=tried(60))
 def test_the_answer_is_that_of_all_orders(buffers: list[Buffer], spare: int) -> None:
     few = [replace(b, banks=(0,)) for b in buffers[:6]]
     capacity = max(load(few) + spare, 1)

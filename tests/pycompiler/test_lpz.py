@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compiling import compiled, model_of, run
+from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_mixed_graphs import random_model
@@ -46,7 +46,7 @@ def random_problem(rng: random.Random) -> tuple[list[Table], dict[tuple[int, int
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=150)
+@settings(max_examples=tried(150))
 def test_the_search_finds_the_cheapest(seed: int) -> None:
     single, pairs = random_problem(random.Random(seed))
     ways = product(*(range(len(costs_here)) for costs_here in single))
@@ -56,7 +56,7 @@ def test_the_search_finds_the_cheapest(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16]))
-@settings(max_examples=100)
+@settings(max_examples=tried(100))
 def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
     rng = random.Random(seed)
     single, pairs = random_problem(rng)
@@ -80,7 +80,7 @@ def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
-@settings(max_examples=60)
+@settings(max_examples=tried(60))
 def test_costs_are_those_of_the_code(seed: int, machine: str) -> None:
     target, rng = load_target(machine), random.Random(seed)
     for source, result, shape, dtype, level in passes(rng, target):
@@ -138,7 +138,7 @@ def test_a_limit_ends_the_search_for_passes(target: Target) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=tried(25))
 def test_never_dearer_and_the_same_results(seed: int) -> None:
     model, inputs = random_model(random.Random(seed))
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)

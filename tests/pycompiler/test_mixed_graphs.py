@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import onnx
-from compiling import compiled, run
+from compiling import compiled, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -93,7 +93,7 @@ def random_model(rng: random.Random) -> tuple[onnx.ModelProto, dict[str, np.ndar
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=tried(60))
 def test_random_graphs(seed: int) -> None:
     rng = random.Random(seed)
     model, inputs = random_model(rng)

@@ -14,7 +14,7 @@ import operator_pointwise
 import operator_sums
 import pytest
 import torch
-from compiling import compiled, model_of, random_inputs, run
+from compiling import compiled, model_of, random_inputs, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from operator_rows import DTYPES, HOST_ERROR, REAL, Array, Row, Sample, Shape
@@ -90,7 +90,7 @@ def test_operator(row: Row) -> None:
 
 def compare(row: Row, mode: str, machine: str, examples: int) -> None:
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate])
+    @settings(max_examples=tried(examples), phases=[Phase.explicit, Phase.generate])
     def case(seed: int) -> None:
         check(row, row.sample(random.Random(seed)), mode, machine)
 

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import onnx
 import pytest
-from compiling import Node, Shape, compiled, model_of, random_inputs, run
+from compiling import Node, Shape, compiled, model_of, random_inputs, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -70,7 +70,7 @@ def elementwise(draw: st.DrawFn) -> tuple[list[Node], dict[str, Shape]]:
 
 
 @given(elementwise(), st.sampled_from(["mncore2", "mini"]))
-@settings(max_examples=150)
+@settings(max_examples=tried(150))
 def test_layouts_agree_in_every_operator(
     case: tuple[list[Node], dict[str, Shape]], machine: str
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_class_that_meets_others_in_turn(target: Target) -> None:
 
 
 @given(elementwise(), st.integers(0, 1000))
-@settings(max_examples=40)
+@settings(max_examples=tried(40))
 def test_random_graphs_compute_what_the_host_computes(
     case: tuple[list[Node], dict[str, Shape]], seed: int
 ) -> None:

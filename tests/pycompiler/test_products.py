@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, run
+from compiling import compiled, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -101,7 +101,7 @@ def products(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 6)])
 def test_matmul(mode: str, machine: str, examples: int) -> None:
     @given(products(), st.booleans(), st.integers(0, 2**32 - 1))
-    @settings(max_examples=examples)
+    @settings(max_examples=tried(examples))
     def case(shapes: tuple[tuple[int, ...], tuple[int, ...]], fixed: bool, seed: int) -> None:
         given_values = values({"a": shapes[0], "b": shapes[1]}, seed)
         constants = {"b": given_values.pop("b")} if fixed else {}
@@ -223,7 +223,7 @@ def reductions(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int]]:
 @pytest.mark.parametrize(("machine", "examples"), [("mini", 25), ("mncore2", 5)])
 def test_reduction(op: str, machine: str, examples: int) -> None:
     @given(reductions(), st.integers(0, 1), st.integers(0, 2**32 - 1))
-    @settings(max_examples=examples)
+    @settings(max_examples=tried(examples))
     def case(what: tuple[tuple[int, ...], list[int]], keep: int, seed: int) -> None:
         shape, axes = what
         inputs = values({"x": shape}, seed)

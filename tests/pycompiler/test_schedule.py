@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,7 +158,7 @@ def final(text: str, seed: int, target: Target) -> tuple[dict[str, np.ndarray], 
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=120)
+@settings(max_examples=tried(120))
 def test_packed_lines_do_what_the_lines_do(seed: int) -> None:
     target = load_target("mini")
     lines = Lines(seed, target).some(60)

@@ -6,26 +6,37 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from compiling import SCRIPTS
+from forked import SECONDS, Start, commands
 
 from pycompiler.mlsdk.__main__ import main
 
-COMMAND = [sys.executable, "-m", "pycompiler.mlsdk"]
+MODULE = "pycompiler.mlsdk"
 
 
-def start(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "MLSDK_DEVICE"} | variables
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k != "MLSDK_DEVICE"}
+
+
+def start_anew(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [sys.executable, "-m", MODULE, *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=environment,
-        timeout=120,
+        env=environment() | variables,
+        timeout=SECONDS,
         check=False,
     )
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    with commands(MODULE, environment(), tmp_path_factory.mktemp("streams")) as found:
+        yield found
 
 
 @pytest.mark.parametrize("device", [None, "pfvm:cpu"])
@@ -33,7 +44,7 @@ def test_add(tmp_path: Path, device: str | None) -> None:
     variables = {"ADD_OUT": str(tmp_path / "a" / "b")}
     if device:
         variables["MLSDK_DEVICE"] = device
-    done = start(SCRIPTS / "add.py", **variables)
+    done = start_anew(SCRIPTS / "add.py", **variables)
     assert done.returncode == 0, done.stderr
     assert "2., 2., 2., 2." in done.stdout
     assert done.stderr == ""
@@ -46,7 +57,7 @@ def test_add(tmp_path: Path, device: str | None) -> None:
 
 
 @pytest.mark.parametrize("device", ["emu2", "mncore2:auto", "pfvm:cpu"])
-def test_the_device_as_an_argument(tmp_path: Path, device: str) -> None:
+def test_the_device_as_an_argument(tmp_path: Path, start: Start, device: str) -> None:
     done = start(SCRIPTS / "add_device.py", device, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{device} agrees True\n"
@@ -97,11 +108,12 @@ SCRIPT_CASES = {
 
 
 @pytest.mark.parametrize("case", SCRIPT_CASES)
-def test_outcomes(tmp_path: Path, case: str) -> None:
+def test_outcomes(tmp_path: Path, start: Start, case: str) -> None:
     source, code, stdout, stderr = SCRIPT_CASES[case]
     script = tmp_path / "script.py"
     script.write_text(source.replace("OUT", repr(str(tmp_path / "out"))))
-    done = start(script, "a", "-b")
+    # That a fork ends as the interpreter does is shown once.
+    done = (start_anew if case == "exit code" else start)(script, "a", "-b")
     assert done.returncode == code, done.stderr
     assert done.stdout == stdout
     assert stderr.replace("SCRIPT", str(script)) in done.stderr
@@ -138,7 +150,7 @@ def test_wrong_command_lines(
     assert f"error[{diagnostic}]" in shown.err
 
 
-def test_an_empty_script_and_help(tmp_path: Path) -> None:
+def test_an_empty_script_and_help(tmp_path: Path, start: Start) -> None:
     empty = tmp_path / "empty.py"
     empty.write_text("")
     assert start(empty).returncode == 0

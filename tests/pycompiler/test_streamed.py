@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, context, model_of, run
+from compiling import compiled, context, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -90,7 +90,7 @@ def close(found: np.ndarray, a: np.ndarray, b: np.ndarray, wanted: np.ndarray) -
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=12)
+@settings(max_examples=tried(12))
 def test_both_schedules_give_the_same_bits(
     sizes: tuple[int, int, int], transposed: tuple[int, int], biased: bool, seed: int
 ) -> None:
@@ -178,7 +178,7 @@ def rounded(value: float) -> float:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=300)
+@settings(max_examples=tried(300))
 def test_halves_on_the_host(bits: int) -> None:
     value = np.array([bits], dtype=np.uint32).view(np.float32)
     if np.isnan(value[0]) or 0 < abs(value[0]) < 2.0**-126:

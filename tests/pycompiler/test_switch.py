@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,7 +155,7 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
     beyond = 0
 
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=examples)
+    @settings(max_examples=tried(examples))
     def switch(seed: int) -> None:
         nonlocal beyond
         rng = random.Random(seed)
@@ -170,7 +171,7 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
             beyond += 1
 
     switch()
-    assert beyond <= examples // 10
+    assert beyond <= tried(examples) // 10
 
 
 @pytest.mark.parametrize(

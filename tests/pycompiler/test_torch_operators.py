@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import run
+from compiling import run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch_hard_cases import HARD_CASES
@@ -76,7 +76,8 @@ def compare(family: Family) -> None:
 def test_family(name: str) -> None:
     # The first example is the smallest: tensors of rank 0 and axes of size 1.
     @given(st.data(), st.integers(1, 2**31))
-    @settings(max_examples=2, phases=[Phase.explicit, Phase.generate])  # shrinking takes long
+    # Shrinking takes long.
+    @settings(max_examples=tried(2), phases=[Phase.explicit, Phase.generate])
     def case(data: st.DataObject, seed: int) -> None:
         compare(FAMILIES[name](data.draw, seed))
 

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_layout import brute_force
@@ -133,7 +134,7 @@ def test_any_layout_arrives_and_returns(machine: str) -> None:
     target = load_target(machine)
 
     @given(placed(target))
-    @settings(max_examples=60 if machine == "mini" else 15)
+    @settings(max_examples=tried(60 if machine == "mini" else 15))
     def check(case: tuple[Layout, tuple[int, ...]]) -> None:
         layout, shape = case
         array = some_array(shape)

@@ -330,8 +330,11 @@ struct Values<'a> {
     paths: Vec<(u32, bool)>,
     memories: Vec<Held<'a>>,
     /// What the ops of the last step read.
-    before: SmallVec<[(&'a Op, SmallVec<[Option<u32>; MAX_SOURCES]>); 2]>,
+    before: SmallVec<[(&'a Op, Numbers); 2]>,
 }
+
+/// The numbers of an op's sources.
+type Numbers = SmallVec<[Option<u32>; MAX_SOURCES]>;
 
 struct Held<'a> {
     access: &'a Access,
