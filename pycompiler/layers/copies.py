@@ -258,15 +258,16 @@ def _shared_out(
 ) -> dict[int, list[Part]]:
     """Give the units that no axis uses to axes that stay whole, as far as they divide them."""
     out = {axis: list(found) for axis, found in kept.items()}
-    used = {
-        (part.level, part.stride * stride, size)
-        for found in kept.values()
-        for part in found
-        for stride, size in primes(part.size)
-    }
+    used = [part for found in kept.values() for part in found if part.level is not Level.ADDR]
     for level in reversed(UNIT_LEVELS):
         for stride, size in primes(target.level_range[level.value]):
-            if (level, stride, size) in used:
+            # The uppermost part of an axis may be shorter than the machine's digits.
+            if any(
+                part.level is level
+                and part.stride < stride * size
+                and stride < part.stride * part.size
+                for part in used
+            ):
                 continue
             takers = [
                 (part.size, axis, part)

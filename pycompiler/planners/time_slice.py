@@ -272,14 +272,14 @@ class _Cutting:
             if not longer:
                 return made
             for one, size in longer.items():
-                if size < self.axes.size(one):
+                if size < self.axes.size(one) and self._even(one, size):
                     self.sizes[one] = size
                 elif one in self.fixed:
                     name, number, count = self.fixed[one]
                     reason = f"in its layout, axis {number} has no {count} slices"
                     raise error("P0306", value=name, reason=reason)
                 else:
-                    del self.sizes[one]  # the slice is the whole
+                    del self.sizes[one]
 
     def _attempt(self) -> TimeSlices | None:
         """Lay out the graph if its layouts can be switched."""
@@ -392,10 +392,12 @@ class _Cutting:
     def _legal(self, one: Axis, size: int) -> bool:
         """Whether slices of ``size`` add little padding, and none where it would do harm."""
         whole = self.axes.size(one)
-        padding = -whole % size
-        if one in self.axes.joined and self.axes.ops[one] & _ANCHORED:
-            return padding == 0
-        return padding * _WASTE <= whole
+        return self._even(one, size) and -whole % size * _WASTE <= whole
+
+    def _even(self, one: Axis, size: int) -> bool:
+        """Whether the last slice may be as long as it would be: some nodes know no shorter ones."""
+        fixed = one in self.axes.joined and self.axes.ops[one] & _ANCHORED
+        return not fixed or self.axes.size(one) % size == 0
 
 
 #: Operators that join slices but know nothing of shorter ones.

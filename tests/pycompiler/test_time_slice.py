@@ -344,6 +344,24 @@ def test_slices_that_their_layout_pads_to_the_whole() -> None:
     assert "in its layout, axis 1 has no 4 slices" in caught.value.message
 
 
+def test_a_product_takes_no_shorter_slice() -> None:
+    """What is summed up afterwards ends with its last element; products have whole slices."""
+    shapes = {"x": (4, 10, 3), "w": (3, 8)}
+    axes = {"axes": np.array([1])}
+    model = model_of(
+        [("MatMul", ["x", "w"], "a"), ("ReduceSum", ["a", "axes"], "y")], shapes, ["y"], axes
+    )
+    with pytest.raises(PycompilerError) as caught:
+        compiled(model, overrides={"x": {"time_slice": "1:2"}})
+    assert caught.value.code == "P0306"
+    cut = {"x": {"time_slice": "1:5"}}
+    error = 30 * sum_bound(3, *shapes.values(), seed=31)
+    result, _ = check(
+        model, shapes, lambda v: (v["x"] @ v["w"]).sum(1, keepdim=True), 31, error, overrides=cut
+    )
+    assert slices_of(result.graph) == 5
+
+
 def test_what_cannot_be_cut_is_refused() -> None:
     """An operator that turns an axis round needs it whole."""
     ends = {

@@ -236,6 +236,18 @@ def test_picking_by_index(axis: int) -> None:
     same_bits(model, {"t": ties}, "mini")
 
 
+def test_units_of_an_axis_that_fills_them_in_part() -> None:
+    """33 elements in digits of 4 MABs and 16 use 3 MABs: the fourth is no unit for others."""
+    nodes = [helper.make_node("Expand", ["x", "s"], ["a"]), helper.make_node("Abs", ["a"], ["y"])]
+    shape = {"x": (TensorProto.FLOAT, (33, 33))}
+    model = graph_of(nodes, shape, {"s": np.array([2, 33, 33])})
+    layout = "((2_L1B:1), (4_MAB:1, 16:6), (3:2, 4_PE:1, 2:1, 2_W:1))"
+    result, _ = compiled(model, overrides={"a": {"layout": layout}})
+    inputs = values({"x": (33, 33)}, 41)
+    found = run(result, inputs)["y"]
+    assert np.array_equal(found, np.abs(inputs["x"])[None].repeat(2, 0))
+
+
 def test_host_reads_what_has_layouts_of_its_own() -> None:
     views = helper.make_node("Unsqueeze", ["x", "axes"], ["u"])
     model = graph_of(
