@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
+from torch.onnx._internal.exporter import _registration
 
 from pycompiler.machine import Target, load_target
 
 torch.set_num_threads(2)
+
+# torch parses the 500 functions of its library again for every export, which takes longer than the
+# rest of it. They are always the same. Where torch does it otherwise, it goes on doing so.
+apis = getattr(_registration, "onnxscript_apis", None)
+if hasattr(apis, "get_torchlib_ops"):
+    apis.get_torchlib_ops = functools.cache(apis.get_torchlib_ops)
 
 
 @pytest.fixture(params=["mncore2", "mini"])
