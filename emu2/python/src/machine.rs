@@ -15,6 +15,9 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// From so many statements on a program is run by a thread of the pool, which shares regions out at less cost.
+const LONG: usize = 1024;
+
 /// A machine with all its memories.
 #[pyclass(frozen, name = "Machine", module = "emu2")]
 pub(crate) struct PyMachine {
@@ -90,12 +93,24 @@ impl PyMachine {
     /// Runs `program`. Dump lines are collected in the report, or written to `dump`, an object with a `write(str)` method.
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
+        // A sink is called in the thread that it comes from.
+        let at_home = dump.is_some() || program.inner.statements() < LONG;
         let mut dump = Dump::new(dump);
         let result = py.detach(|| {
-            let sink = &mut |line: &str| dump.line(line);
-            let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
+            // Not in a thread of the pool, which may take up another run while it waits for its own.
             let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
-            engine.run_again(&mut machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
+            let (machine, engine) = (&mut *machine, &mut *engine);
+            let mut run = || {
+                let sink = &mut |line: &str| dump.line(line);
+                let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
+                engine.run_again(machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
+            };
+            if at_home || rayon::current_num_threads() == 1 {
+                run()
+            } else {
+                // What it costs is counted meanwhile.
+                rayon::join(run, || program.cost()).0
+            }
         });
         let lines = dump.finish()?;
         match result {

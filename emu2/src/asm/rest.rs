@@ -93,7 +93,15 @@ impl Program {
     /// # Errors
     /// What `visit` returns.
     pub fn for_each<E>(&self, mut visit: impl FnMut(&Item) -> Result<(), E>) -> Result<(), E> {
-        self.items.iter().try_for_each(&mut visit)?;
+        self.for_each_block(|items| items.iter().try_for_each(&mut visit))
+    }
+
+    /// As [`Program::for_each`], with many statements at a time.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    pub fn for_each_block<E>(&self, mut visit: impl FnMut(&[Item]) -> Result<(), E>) -> Result<(), E> {
+        visit(&self.items)?;
         if self.rest.blocks.is_empty() {
             return Ok(());
         }
@@ -104,7 +112,7 @@ impl Program {
             let mut reader = Reader::again(&assembler, &self.text, items);
             reader.block(block);
             items = reader.items();
-            items.iter().try_for_each(&mut visit)?;
+            visit(&items)?;
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Lowers statements of one program; keeps what several of them share.
+#[derive(Clone)]
 pub(super) struct Lowering {
     spec: Arc<Spec>,
     /// Long words of a plane of a path.
@@ -123,7 +124,7 @@ impl Lowering {
             match &destination.target {
                 Target::Memory(target) => {
                     let late = spec.memories[target.memory].unit == Unit::Cycle;
-                    let write = Write::new(self.access(layout, target), mask);
+                    let write = Write::new(self.access(layout, target), mask, late);
                     if late {
                         op.late_writes.push(write);
                     } else {

@@ -23,7 +23,7 @@ mod table;
 mod tags;
 mod upper;
 
-use crate::asm::{self, DebugGet, DebugSet, ItemKind, Program};
+use crate::asm::{self, DebugGet, DebugSet, Item, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::machine::{Layout, Machine, Region};
 use crate::num::level::Level;
@@ -34,12 +34,17 @@ use regions::Supply;
 pub use tags::{AssumedHost, Tags};
 
 use lower::Lowering;
+use plan::Stretch;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use step::{Scratch, Step};
 
-/// A region is run when it has grown to this many steps: all of them pass through the nearer caches once for every L1B.
-const REGION_STEPS: usize = 256;
+/// A region is run when it has grown to this many steps: all of them pass through the nearer caches once for every L1B, and so
+/// does what an L1B holds once for every region.
+const REGION_STEPS: usize = 1024;
+
+/// So many steps of a region are lowered and planned together.
+const STRETCH: usize = 256;
 
 /// Below this many steps, handing a region to other threads costs more than it gains.
 const PARALLEL_STEPS: usize = 16;
@@ -86,11 +91,11 @@ pub struct Engine {
     lowering: Lowering,
     uppers: upper::Uppers,
     mvs: mv::Mvs,
-    region: Vec<Step>,
     supply: Supply,
     scratch: Scratch,
     /// Buffers of other threads, while none uses them.
     spare: Mutex<Vec<Scratch>>,
+    spare_lowerings: Mutex<Vec<Lowering>>,
     /// Forwarding paths.
     paths: usize,
     /// Slot of the turnaround register among the memories of an L1B.
@@ -103,9 +108,10 @@ impl Engine {
         let (scratch, paths) = (Scratch::new(&spec), spec.forwards.len());
         let register = spec.memory(&spec.turnaround.memory).unwrap_or_default();
         let turnaround = Layout::new(&spec).slot(register).index;
-        let (uppers, mvs, spare) = Default::default();
+        let (uppers, mvs, spare, spare_lowerings) = Default::default();
         let lowering = Lowering::new(spec);
-        Engine { lowering, uppers, mvs, region: Vec::new(), supply: Supply::Once, scratch, spare, paths, turnaround }
+        let supply = Supply::Once;
+        Engine { lowering, uppers, mvs, supply, scratch, spare, spare_lowerings, paths, turnaround }
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -119,7 +125,6 @@ impl Engine {
         tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {
-        let at = |line: u32, e: Error| RunError { line, diagnostic: *e.0 };
         machine.check_usable().map_err(|e| at(0, e))?;
         Level::check_wanted().map_err(|e| at(0, e))?;
         let ours = &self.lowering.spec().fingerprint;
@@ -128,15 +133,16 @@ impl Engine {
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
-        let ran =
-            program.for_each(|item| self.item(machine, &item.kind, tags, on_get).map_err(|error| at(item.line, error)));
+        let ran = program.for_each_block(|items| {
+            let mut collected = Vec::new();
+            items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
+            self.flush(machine, &mut collected)
+        });
         if ran.is_err() {
-            self.region.clear();
+            self.uppers.forget();
             machine.poison();
-            return ran;
         }
-        self.flush(machine);
-        Ok(())
+        ran
     }
 
     /// As [`Engine::run`] of a program that runs again and again: `regions` keeps it as the engine runs it, and must always come
@@ -161,94 +167,120 @@ impl Engine {
         ran
     }
 
-    fn item(
+    fn item<'p>(
         &mut self,
         machine: &mut Machine,
-        kind: &ItemKind,
+        item: &'p Item,
+        collected: &mut Collected<'p>,
         tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        match kind {
+    ) -> Result<(), RunError> {
+        let at = |e: Error| at(item.line, e);
+        match &item.kind {
             // Idle steps change no state; they count in the cycle model only.
-            ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)),
+            ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
             ItemKind::Step(step) => {
-                step.wait.map_or(Ok(()), |tag| tags.wait(tag))?;
+                step.wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at)?;
                 if step.l2bm.is_empty() {
-                    if self.collect(machine, step)? >= REGION_STEPS {
-                        self.flush(machine);
-                    }
-                    return Ok(());
+                    self.uppers.run(machine);
+                    return if self.collect(collected, item.line, step) >= REGION_STEPS {
+                        self.flush(machine, collected)
+                    } else {
+                        Ok(())
+                    };
                 }
-                self.flush(machine);
-                self.collect(machine, step)?;
-                if let ([instruction], true) = (&step.l2bm[..], self.idle()) {
-                    if self.uppers.run_alone(machine, instruction)? {
-                        self.flush(machine);
+                if let ([instruction], true) = (&step.l2bm[..], step.pe.is_empty()) {
+                    self.run_collected(machine, collected)?;
+                    if self.uppers.take(machine, instruction).map_err(at)? {
                         return Ok(());
                     }
                 }
+                self.flush(machine, collected)?;
+                self.collect(collected, item.line, step);
                 // The step's reads see the state before any of its writes, on both sides of the L1BM.
-                let moved = self.uppers.read(machine, &step.l2bm)?;
-                self.flush(machine);
+                let moved = self.uppers.read(machine, &step.l2bm).map_err(at)?;
+                self.flush(machine, collected)?;
                 upper::write(machine, moved);
                 Ok(())
             }
             ItemKind::Mv(instruction) => {
-                self.flush(machine);
-                self.mvs.run(machine, instruction)?;
+                self.flush(machine, collected)?;
+                self.mvs.run(machine, instruction).map_err(at)?;
                 instruction.tag.into_iter().for_each(|tag| tags.signal(tag));
                 Ok(())
             }
             ItemKind::Set(set) => {
-                self.flush(machine);
-                debug_set(machine, set)
+                self.flush(machine, collected)?;
+                debug_set(machine, set).map_err(at)
             }
             ItemKind::Get(get) => {
-                self.flush(machine);
-                on_get(get, machine)
+                self.flush(machine, collected)?;
+                on_get(get, machine).map_err(at)
             }
         }
     }
 
     /// Adds a step to the region; the steps that it has then.
-    fn collect(&mut self, machine: &Machine, step: &asm::Step) -> Result<usize, Error> {
-        if let Some(count) = self.supply.count_step() {
-            return Ok(count);
-        }
-        self.region.push(self.lowering.step(machine.layout(), step)?);
-        Ok(self.region.len())
+    fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) -> usize {
+        self.supply.count_step().unwrap_or_else(|| {
+            collected.push((line, step));
+            collected.len()
+        })
     }
 
-    /// Whether no step of the region does anything in an L1B.
-    fn idle(&self) -> bool {
-        idle(self.supply.region().map_or(&self.region, |region| &region.steps))
+    /// Runs what has been put off: L2BM instructions or a region.
+    fn flush(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+        self.uppers.run(machine);
+        self.run_collected(machine, collected)
     }
 
     /// Runs the steps collected so far in every L1B.
-    fn flush(&mut self, machine: &mut Machine) {
+    fn run_collected(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
         if self.supply.is_kept() {
             if let Some(region) = self.supply.next_region() {
-                region.get().into_iter().for_each(|region| self.run_region(region, machine));
+                self.run_region(region.stretches(), machine);
             }
-            return;
+        } else if !collected.is_empty() {
+            let region = self.lower(machine.layout(), collected)?;
+            collected.clear();
+            self.run_region(&region, machine);
+            self.supply.record(region);
         }
-        let mut steps = std::mem::take(&mut self.region);
-        if steps.is_empty() {
-            return;
-        }
-        direct::mark_live(&mut steps, self.paths, self.turnaround);
-        let region = plan::Region::new(steps, self.paths, machine.spec().lanes());
-        self.run_region(&region, machine);
-        self.supply.record(region);
+        Ok(())
     }
 
-    fn run_region(&mut self, region: &plan::Region, machine: &mut Machine) {
-        if idle(&region.steps) {
+    /// A region as it runs. Stretches of it are lowered each on its own.
+    fn lower(&mut self, layout: &Layout, steps: &[(u32, &asm::Step)]) -> Result<Vec<Stretch>, RunError> {
+        let (paths, turnaround, lanes) = (self.paths, self.turnaround, self.lowering.spec().lanes());
+        let stretch = |lowering: &mut Lowering, steps: &[(u32, &asm::Step)]| -> Result<Stretch, RunError> {
+            let lowered = steps.iter().map(|(line, step)| lowering.step(layout, step).map_err(|e| at(*line, e)));
+            let mut lowered = lowered.collect::<Result<Vec<Step>, RunError>>()?;
+            direct::mark_live(&mut lowered, paths, turnaround);
+            Ok(Stretch::new(lowered, paths, lanes))
+        };
+        if steps.len() <= STRETCH || rayon::current_num_threads() == 1 {
+            return steps.chunks(STRETCH).map(|steps| stretch(&mut self.lowering, steps)).collect();
+        }
+        let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
+        let stretches = steps.par_chunks(STRETCH).map(|steps| {
+            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut lowering = free.unwrap_or_else(|| lowering.clone());
+            let stretch = stretch(&mut lowering, steps);
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(lowering);
+            stretch
+        });
+        // The first error of the program is the one that counts.
+        stretches.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn run_region(&mut self, region: &[Stretch], machine: &mut Machine) {
+        if region.iter().all(|stretch| idle(&stretch.steps)) {
             return;
         }
+        let steps: usize = region.iter().map(|stretch| stretch.steps.len()).sum();
         let l1bs = &mut machine.state.l1b[..];
         let threads = rayon::current_num_threads();
-        if region.steps.len() < PARALLEL_STEPS || threads == 1 {
+        if steps < PARALLEL_STEPS || threads == 1 {
             for (index, l1b) in l1bs.iter_mut().enumerate() {
                 step::run_region(region, l1b, index, &mut self.scratch);
             }
@@ -265,6 +297,13 @@ impl Engine {
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         });
     }
+}
+
+/// Steps that a region has so far, with their lines.
+type Collected<'p> = Vec<(u32, &'p asm::Step)>;
+
+fn at(line: u32, e: Error) -> RunError {
+    RunError { line, diagnostic: *e.0 }
 }
 
 /// Whether no step does anything in an L1B.

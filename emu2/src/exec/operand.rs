@@ -3,6 +3,7 @@
 use super::mask::{MaskRows, Masked, Through};
 use crate::machine::L1b;
 use crate::num::convert;
+use crate::num::level::kernel;
 use crate::spec::WORDS_PER_LONG;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -91,11 +92,20 @@ impl Access {
         (first, rows.max().unwrap_or(0) + self.words.div_ceil(WORDS_PER_LONG))
     }
 
+    /// Whether it touches the rows that `other` touches, and all of them. Base addresses count as zero.
+    pub(super) fn same_rows(&self, other: &Access) -> bool {
+        let plain = self.offset.is_none() && other.offset.is_none();
+        plain && (self.slot, self.words, &self.at) == (other.slot, other.words, &other.at)
+    }
+
     /// Whether it may touch rows that `other` touches. Base addresses count as zero.
     pub(super) fn meets(&self, other: &Access) -> bool {
+        if self.slot != other.slot {
+            return false;
+        }
         let ((first, end), (other_first, other_end)) = (self.reach(), other.reach());
         let anywhere = self.offset.is_some() || other.offset.is_some();
-        self.slot == other.slot && (anywhere || (first < other_end && other_first < end))
+        anywhere || (first < other_end && other_first < end)
     }
 
     /// Slot of the T register if addresses depend on it.
@@ -228,6 +238,11 @@ impl Source {
     pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, wide: bool, planes: &mut [u64]) {
         let length = planes.len() / 2;
         let (p0, p1) = planes.split_at_mut(length);
+        if let Origin::Memory(access) = &self.origin {
+            if access.words <= WORDS_PER_LONG && access.at.iter().all(|word| *word == access.at[0]) {
+                return every_cycle(&l1b.pe[access.slot][access.row(0) * lanes..][..lanes], p0);
+            }
+        }
         let rows = p0.chunks_exact_mut(lanes).zip(p1.chunks_exact_mut(lanes));
         for (c, (p0, p1)) in rows.enumerate() {
             match &self.origin {
@@ -317,6 +332,26 @@ impl Source {
     }
 }
 
+kernel! {
+    /// One row for every cycle.
+    fn every_cycle(row: &[u64], plane: &mut [u64]) {
+        let (pieces, rest) = row.as_chunks::<PIECE>();
+        for (k, piece) in pieces.iter().enumerate() {
+            for to in plane.chunks_exact_mut(row.len()) {
+                if let Some(to) = to[k * PIECE..].first_chunk_mut::<PIECE>() {
+                    *to = *piece;
+                }
+            }
+        }
+        for to in plane.chunks_exact_mut(row.len()) {
+            to[pieces.len() * PIECE..].copy_from_slice(rest);
+        }
+    }
+}
+
+/// Long words that stay in registers on their way to every cycle.
+const PIECE: usize = 16;
+
 /// By how much the word at an address lies below the upper word of its long word.
 fn shift(word: u32) -> u32 {
     u64::BITS / WORDS_PER_LONG * (word % WORDS_PER_LONG)
@@ -345,12 +380,17 @@ pub(super) struct Write {
     pub(super) mask: Masked,
     /// L0 of all cycles goes into one stretch of the memory.
     block: bool,
+    /// All of the T register is written, a pair of long words for each cycle.
+    pairs: bool,
 }
 
 impl Write {
-    pub(super) fn new(access: Access, mask: Masked) -> Write {
-        let mut write = Write { access, mask, block: false };
-        write.block = write.plain() && write.access.contiguous();
+    /// `register`: it is the T register that is written.
+    pub(super) fn new(access: Access, mask: Masked, register: bool) -> Write {
+        let mut write = Write { access, mask, block: false, pairs: false };
+        let plain = write.plain();
+        write.block = plain && write.access.contiguous();
+        write.pairs = plain && register && write.access.words > WORDS_PER_LONG;
         write
     }
 
@@ -365,8 +405,24 @@ impl Write {
         access.offset.is_none() && access.words >= WORDS_PER_LONG && self.mask.passes_all(access.at.len())
     }
 
-    /// Stores the result path of a step under the mask.
-    pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, result: Path<'_>, tmp: &mut Fetch, rows: &mut MaskRows) {
+    /// Stores the result path of a step under the mask. `narrow`: its second long words are zero.
+    pub(super) fn store(
+        &self,
+        l1b: &mut L1b,
+        lanes: usize,
+        (result, narrow): (Path<'_>, bool),
+        tmp: &mut Fetch,
+        rows: &mut MaskRows,
+    ) {
+        let slot = 1 << self.access.slot;
+        if self.pairs && narrow && l1b.narrow & slot != 0 && !self.access.per_pe(l1b) {
+            let pairs = l1b.pe[self.access.slot].chunks_exact_mut(2 * lanes);
+            return pairs.zip(result.0.chunks_exact(lanes)).for_each(|(to, from)| to[..lanes].copy_from_slice(from));
+        }
+        l1b.narrow &= !slot;
+        if self.pairs && narrow && !self.access.per_pe(l1b) {
+            l1b.narrow |= slot;
+        }
         if self.block && !self.access.per_pe(l1b) {
             let first = self.access.row(0) * lanes;
             return l1b.pe[self.access.slot][first..first + result.0.len()].copy_from_slice(result.0);

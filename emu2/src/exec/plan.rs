@@ -1,9 +1,10 @@
-//! What the engine makes of a region's steps: ops in the order in which they run, without what nobody sees.
+//! What the engine makes of steps that follow on each other: ops in the order in which they run, without what nobody sees.
 //!
 //! Ops of a step read the state before it. Where no op of a step reads what another one writes, they run one after the other,
 //! each on its own. On the way every value has a number, so that it is known which path and which memory hold the same:
 //!
 //! * a path whose result also went to a memory is read there, which often leaves nobody who reads the path;
+//! * what goes to a path and is written again in memory, all of it, before anyone reads of it there, goes to the path only;
 //! * a `u` step and the `d` step behind it with the same factors are one multiply-add, if nobody else sees what is between
 //!   them. It runs at the place of the first one.
 //!
@@ -17,9 +18,9 @@ use super::step::{Op, Step, MAX_SOURCES};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The steps of a region and how they run.
+/// Steps of a region that follow on each other, and how they run.
 #[derive(Clone, Debug)]
-pub(super) struct Region {
+pub(super) struct Stretch {
     pub(super) steps: Vec<Step>,
     pub(super) parts: Vec<Part>,
 }
@@ -42,7 +43,7 @@ pub(super) enum Item {
         path: u32,
         later: u32,
     },
-    /// A step as it is, by its number in the region.
+    /// A step as it is, by its number in the stretch.
     Step(usize),
 }
 
@@ -99,9 +100,9 @@ enum Planned<'a> {
     AsItIs,
 }
 
-impl Region {
+impl Stretch {
     /// The plan of `steps`, in which liveness is marked. `paths`: forwarding paths there are.
-    pub(super) fn new(steps: Vec<Step>, paths: usize, lanes: usize) -> Region {
+    pub(super) fn new(steps: Vec<Step>, paths: usize, lanes: usize) -> Stretch {
         let mut parts = Vec::new();
         let mut first = 0;
         while first < steps.len() {
@@ -115,7 +116,7 @@ impl Region {
             parts.push(Part::new(&rest[..count], first, paths, lanes));
             first += count;
         }
-        Region { steps, parts }
+        Stretch { steps, parts }
     }
 }
 
@@ -136,18 +137,19 @@ impl Part {
             values.write(step, matches!(now, Planned::AsItIs));
             planned.push(now);
         }
-        let mut live = vec![true; paths];
+        let mut behind = Behind { live: vec![true; paths], again: Vec::new() };
         // From the last one to the first.
         let mut items: Vec<Item> = Vec::with_capacity(steps.len());
         for (k, (step, planned)) in steps.iter().zip(&planned).enumerate().rev() {
             match planned {
-                Planned::Nodes(nodes) => emit(step, nodes, &mut live, lanes, &mut items),
+                Planned::Nodes(nodes) => emit(step, nodes, &mut behind, lanes, &mut items),
                 Planned::AsItIs => {
                     if step.forward {
-                        step.ops.iter().filter_map(|op| op.forward).for_each(|path| live[path] = false);
+                        step.ops.iter().filter_map(|op| op.forward).for_each(|path| behind.live[path] = false);
                     }
                     let sources = step.ops.iter().flat_map(|op| &op.sources);
-                    sources.filter_map(path_of).for_each(|path| live[path] = true);
+                    sources.filter_map(path_of).for_each(|path| behind.live[path] = true);
+                    behind.again.clear();
                     items.push(Item::Step(first + k));
                 }
             }
@@ -280,8 +282,20 @@ fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &Value
     }
 }
 
-/// Adds the items of a step, the last one first; `live`: the paths that are read behind it, then those before it.
-fn emit(step: &Step, nodes: &Nodes<'_>, live: &mut [bool], lanes: usize, items: &mut Vec<Item>) {
+/// So many places are remembered that are written again.
+const AGAIN: usize = 32;
+
+/// What of the state is of use behind a step.
+struct Behind<'a> {
+    /// Whether a path is read before it is written again.
+    live: Vec<bool>,
+    /// What is written again, all of it, before anyone reads of it.
+    again: Vec<&'a Access>,
+}
+
+/// Adds the items of a step, the last one first; `behind` becomes what is of use before it.
+fn emit<'a>(step: &Step, nodes: &Nodes<'a>, behind: &mut Behind<'a>, lanes: usize, items: &mut Vec<Item>) {
+    let Behind { live, again } = behind;
     // Of two ops with the same path the last one of the source wins.
     let mut wanted: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, nodes.len());
     if step.forward {
@@ -293,6 +307,20 @@ fn emit(step: &Step, nodes: &Nodes<'_>, live: &mut [bool], lanes: usize, items: 
     for path in nodes.iter().flat_map(|node| &node.reads).filter_map(|read| read.path()) {
         live[path] = true;
     }
+    let gone = |write: &Write| write.plain() && again.iter().any(|access| write.access.same_rows(access));
+    // An op that is computed for its path anyway need not go to memory too. Others stay, so that a line that is repeated to take
+    // its time is run so often.
+    let kept: SmallVec<[SmallVec<[&Write; 1]>; 2]> = nodes
+        .iter()
+        .zip(&wanted)
+        .map(|(node, path)| writes(node.into).filter(|write| path.is_none() || !gone(write)).collect())
+        .collect();
+    for write in nodes.iter().flat_map(|node| writes(node.into)).filter(|write| write.plain()) {
+        if again.len() < AGAIN && !again.iter().any(|access| write.access.same_rows(access)) {
+            again.push(&write.access);
+        }
+    }
+    again.retain(|access| !nodes.iter().any(|node| node.reads(access)));
     let mut waiting = 0;
     let published: SmallVec<[Option<Published>; 2]> = wanted
         .iter()
@@ -306,8 +334,7 @@ fn emit(step: &Step, nodes: &Nodes<'_>, live: &mut [bool], lanes: usize, items: 
             Some(Published { path: path as u32, later })
         })
         .collect();
-    for (node, path) in nodes.iter().zip(published).rev() {
-        let all: SmallVec<[&Write; 1]> = writes(node.into).collect();
+    for ((node, path), all) in nodes.iter().zip(published).zip(kept).rev() {
         if path.is_none() && all.is_empty() && !node.op.compute.sends() {
             continue;
         }
@@ -333,9 +360,10 @@ struct Values<'a> {
     before: SmallVec<[(&'a Op, Numbers); 2]>,
 }
 
-/// The numbers of an op's sources.
+/// Of the sources of an op.
 type Numbers = SmallVec<[Option<u32>; MAX_SOURCES]>;
 
+/// A place in a memory whose value is known by number.
 struct Held<'a> {
     access: &'a Access,
     reach: (u32, u32),

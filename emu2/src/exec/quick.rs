@@ -216,7 +216,7 @@ impl Quick {
         }
         let [tmp, ..] = fetch;
         for write in writes {
-            write.store(l1b, *lanes, result.planes(), tmp, mask);
+            write.store(l1b, *lanes, (result.planes(), result.narrow()), tmp, mask);
         }
         if let Some(Published { path, later: None }) = path {
             // The old content of the path is not needed any more: it becomes the next result buffer.

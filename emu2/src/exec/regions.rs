@@ -1,14 +1,20 @@
 //! Programs that run again: lowered once.
 
-use super::plan::Region;
+use super::plan::Stretch;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A longer program is lowered for every run, since a lowered step takes about a kilobyte.
 const KEPT_STEPS: usize = 1 << 14;
 
-/// A program as the engine runs it, kept from its first run on.
+/// A program as the engine runs it, kept from its second run on: most run once, and what is kept is memory that the host has to
+/// give and to clear.
 #[derive(Debug, Default)]
-pub struct Regions(OnceLock<Arc<Vec<Region>>>);
+pub struct Regions {
+    kept: OnceLock<Arc<Vec<Vec<Stretch>>>>,
+    /// It has run.
+    again: AtomicBool,
+}
 
 /// Where the steps of a run come from.
 #[derive(Debug)]
@@ -16,16 +22,17 @@ pub(super) enum Supply {
     /// They are lowered and forgotten.
     Once,
     /// They are lowered and kept.
-    Recording { regions: Vec<Region>, steps: usize },
+    Recording { regions: Vec<Vec<Stretch>>, steps: usize },
     /// They have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
-    Kept { regions: Arc<Vec<Region>>, next: usize, count: usize },
+    Kept { regions: Arc<Vec<Vec<Stretch>>>, next: usize, count: usize },
 }
 
 impl Regions {
     /// What a run of the program works with.
     pub(super) fn supply(&self) -> Supply {
-        match self.0.get() {
+        match self.kept.get() {
             Some(regions) => Supply::Kept { regions: regions.clone(), next: 0, count: 0 },
+            None if !self.again.swap(true, Ordering::Relaxed) => Supply::Once,
             None => Supply::Recording { regions: Vec::new(), steps: 0 },
         }
     }
@@ -34,7 +41,7 @@ impl Regions {
     pub(super) fn keep(&self, supply: Supply) {
         if let Supply::Recording { regions, .. } = supply {
             // Another thread may have been quicker, with the same.
-            let _ = self.0.set(Arc::new(regions));
+            let _ = self.kept.set(Arc::new(regions));
         }
     }
 }
@@ -45,14 +52,6 @@ impl Supply {
         let Supply::Kept { count, .. } = self else { return None };
         *count += 1;
         Some(*count)
-    }
-
-    /// The region that the program has reached.
-    pub(super) fn region(&self) -> Option<&Region> {
-        match self {
-            Supply::Kept { regions, next, .. } => regions.get(*next),
-            _ => None,
-        }
     }
 
     /// Whether nothing need be lowered.
@@ -71,9 +70,9 @@ impl Supply {
     }
 
     /// Takes a region that has run.
-    pub(super) fn record(&mut self, region: Region) {
+    pub(super) fn record(&mut self, region: Vec<Stretch>) {
         if let Supply::Recording { regions, steps } = self {
-            *steps += region.steps.len();
+            *steps += region.iter().map(|stretch| stretch.steps.len()).sum::<usize>();
             if *steps > KEPT_STEPS {
                 *self = Supply::Once;
             } else {
@@ -85,13 +84,13 @@ impl Supply {
 
 /// One region of those that are kept.
 pub(super) struct KeptRegion {
-    regions: Arc<Vec<Region>>,
+    regions: Arc<Vec<Vec<Stretch>>>,
     at: usize,
 }
 
 impl KeptRegion {
-    /// The region.
-    pub(super) fn get(&self) -> Option<&Region> {
-        self.regions.get(self.at)
+    /// It.
+    pub(super) fn stretches(&self) -> &[Stretch] {
+        self.regions.get(self.at).map_or(&[], Vec::as_slice)
     }
 }

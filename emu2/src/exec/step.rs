@@ -6,7 +6,7 @@ use super::flag::FlagWrite;
 use super::maps::Reduce;
 use super::mask::{MaskRows, Masked};
 use super::operand::{Fetch, Path, Source, Write};
-use super::plan::{Item, Region};
+use super::plan::{Item, Stretch};
 use super::quick;
 use crate::machine::{L1b, PathRows, Words};
 use crate::spec::{Spec, Unit};
@@ -139,19 +139,21 @@ impl Scratch {
 }
 
 /// Runs `region` on the L1B with chip-wide number `index`.
-pub(super) fn run_region(region: &Region, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+pub(super) fn run_region(region: &[Stretch], l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
     // Debug statements and the host write memories between regions.
     l1b.settle(&scratch.base_slots);
-    for part in &region.parts {
-        if scratch.general || l1b.live_bases & part.bases != 0 {
-            region.steps[part.steps.clone()].iter().for_each(|step| run_step(step, l1b, index, scratch));
-            continue;
-        }
-        for item in &part.items {
-            match item {
-                Item::Op(op) => op.run(l1b, index, scratch),
-                Item::Publish { path, later } => quick::publish(*path, *later, l1b, scratch),
-                Item::Step(at) => run_step(&region.steps[*at], l1b, index, scratch),
+    for Stretch { steps, parts } in region {
+        for part in parts {
+            if scratch.general || l1b.live_bases & part.bases != 0 {
+                steps[part.steps.clone()].iter().for_each(|step| run_step(step, l1b, index, scratch));
+                continue;
+            }
+            for item in &part.items {
+                match item {
+                    Item::Op(op) => op.run(l1b, index, scratch),
+                    Item::Publish { path, later } => quick::publish(*path, *later, l1b, scratch),
+                    Item::Step(at) => run_step(&steps[*at], l1b, index, scratch),
+                }
             }
         }
     }
@@ -220,7 +222,7 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
     for (op, outcome) in step.ops.iter().zip(results.iter()).filter(|(_, outcome)| !outcome.done) {
         let result = outcome.path.planes();
         for write in &op.writes {
-            write.store(l1b, lanes, result, tmp, mask);
+            write.store(l1b, lanes, (result, outcome.path.narrow()), tmp, mask);
         }
         match &op.compute {
             Compute::MatrixWrite(access) => access.store(l1b, lanes, result),
@@ -229,7 +231,7 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
     }
     for (op, outcome) in step.ops.iter().zip(results.iter()) {
         for write in &op.late_writes {
-            write.store(l1b, lanes, outcome.path.planes(), tmp, mask);
+            write.store(l1b, lanes, (outcome.path.planes(), outcome.path.narrow()), tmp, mask);
         }
     }
     for (op, outcome) in step.ops.iter().zip(results.iter()) {

@@ -6,8 +6,10 @@ use super::piece::{pieces, Piece, Reducer, Rows};
 use super::table;
 use crate::asm::{FormRef, UpperTransfer};
 use crate::error::Error;
-use crate::machine::{L1b, Machine, Slot, State};
+use crate::machine::{L1b, Machine, Slot, State, Words};
+use crate::num::level::kernel;
 use crate::spec::{LevelName, Spec};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,6 +23,27 @@ pub(super) struct Plan {
     destination: Slot,
     /// Where the last long words end on both sides, from the written addresses.
     ends: (u64, u64),
+    /// Of a copy between an L2B and its L1Bs.
+    copies: Vec<Copies>,
+}
+
+/// What an L1B gets or gives.
+#[derive(Debug)]
+struct Copies {
+    l1b: usize,
+    /// Offset in the memory of the L2B, offset in that of the L1B.
+    places: Vec<(usize, usize)>,
+    /// Long words of each place.
+    length: usize,
+}
+
+/// An instruction that is alone in its step and waits for the others that follow on it.
+#[derive(Debug)]
+struct Waiting {
+    plan: Arc<Plan>,
+    /// Address in the memory of the L2Bs, and in that of the L1Bs.
+    upper: usize,
+    lower: usize,
 }
 
 /// The plans of one program, and the buffers they share.
@@ -28,7 +51,18 @@ pub(super) struct Plan {
 pub(super) struct Uppers {
     plans: HashMap<FormRef, Arc<Plan>>,
     rows: Rows,
+    waiting: Vec<Waiting>,
+    last: Option<(FormRef, Arc<Plan>)>,
 }
+
+/// So many instructions wait at most.
+const WAITING: usize = 256;
+
+/// With so many, they are handed to other threads.
+const PARALLEL: usize = 32;
+
+/// Long words that an L1B and its L2B exchange in a cycle of most forms: their copies are worth a loop of their own.
+const LANE: usize = 8;
 
 /// What an L2BM instruction has read and still has to write.
 pub(super) enum Moved {
@@ -40,7 +74,11 @@ pub(super) enum Moved {
 
 impl Uppers {
     fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<Plan>, Error> {
+        if let Some((_, plan)) = self.last.as_ref().filter(|(last, _)| *last == form) {
+            return Ok(plan.clone());
+        }
         if let Some(plan) = self.plans.get(&form) {
+            self.last = Some((form, plan.clone()));
             return Ok(plan.clone());
         }
         let spec = machine.spec();
@@ -50,21 +88,26 @@ impl Uppers {
         let pieces = pieces(resolved, &parameters)?;
         let ends_from = pieces.iter().flat_map(|p| p.from.iter().flatten().map(|from| from.addr + p.length));
         let ends_to = pieces.iter().map(|p| p.to.addr + p.length);
+        let source = memory_slot(spec, machine.layout(), &resolved.source)?;
+        let destination = memory_slot(spec, machine.layout(), &resolved.destination)?;
+        let reducer = Reducer::of(spec, form.transfer, resolved)?;
+        let between = source.level != destination.level && reducer.is_none();
         let plan = Arc::new(Plan {
+            copies: if between { copies(&pieces, source.level == LevelName::L2b) } else { Vec::new() },
             ends: (ends_from.max().unwrap_or(0), ends_to.max().unwrap_or(0)),
             words: pieces.iter().map(|p| p.length as usize).sum(),
             pieces,
-            reducer: Reducer::of(spec, form.transfer, resolved)?,
-            source: memory_slot(spec, machine.layout(), &resolved.source)?,
-            destination: memory_slot(spec, machine.layout(), &resolved.destination)?,
+            reducer,
+            source,
+            destination,
         });
         self.plans.insert(form, plan.clone());
         Ok(plan)
     }
 
-    /// Runs the only instruction of a step at once, memory to memory; false: it must be read and written one after the other,
-    /// since it wraps or its sides are one kind of memory.
-    pub(super) fn run_alone(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
+    /// Takes the only instruction of a step that has nothing else: it runs with those that follow on it, see [`Uppers::run`].
+    /// False: it must be read and written one after the other, since it wraps or its sides are one kind of memory.
+    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
         if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
             return Ok(false);
         }
@@ -79,28 +122,42 @@ impl Uppers {
         {
             return Ok(false);
         }
+        let (upper, lower) = if down { (from, to) } else { (to, from) };
+        self.waiting.push(Waiting { plan, upper: upper as usize, lower: lower as usize });
+        if self.waiting.len() >= WAITING {
+            self.run(machine);
+        }
+        Ok(true)
+    }
+
+    /// Drops what waits.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// Runs what waits, memory to memory. No L2B has to do with another one.
+    pub(super) fn run(&mut self, machine: &mut Machine) {
+        if self.waiting.is_empty() {
+            return;
+        }
         let per_l2b = l1bs_of_l2b(machine.spec());
         let State { l1b, l2b, .. } = &mut machine.state;
-        for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
-            for piece in &plan.pieces {
-                let length = piece.length as usize;
-                if down {
-                    let Some(place) = piece.from.first().and_then(Option::as_ref) else { continue };
-                    let at = (from + place.addr) as usize;
-                    let target = (to + piece.to.addr) as usize;
-                    let memory = &mut l1bs[piece.to.l1b as usize].own[plan.destination.index];
-                    memory[target..target + length].copy_from_slice(&l2b[plan.source.index][at..at + length]);
-                } else {
-                    let target = (to + piece.to.addr) as usize;
-                    let memory = &mut l2b[plan.destination.index][target..target + length];
-                    self.rows.fetch(piece, plan.reducer.as_ref(), memory, |place, out| {
-                        let at = (from + place.addr) as usize;
-                        out.copy_from_slice(&l1bs[place.l1b as usize].own[plan.source.index][at..at + out.len()]);
-                    });
+        let (waiting, rows) = (&self.waiting, &mut self.rows);
+        let copied = waiting.iter().all(|one| one.plan.reducer.is_none());
+        if copied && waiting.len() >= PARALLEL && rayon::current_num_threads() > 1 {
+            let l2bs = l2b.par_iter_mut().zip(l1b.par_chunks_exact_mut(per_l2b));
+            l2bs.for_each(|(l2b, l1bs)| copy_all(waiting, l2b, l1bs));
+        } else {
+            for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
+                for alike in waiting.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
+                    match alike {
+                        [Waiting { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
+                        _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
+                    }
                 }
             }
         }
-        Ok(true)
+        self.waiting.clear();
     }
 
     /// Reads the sources of all L2BM instructions of a step.
@@ -135,7 +192,83 @@ impl Uppers {
     }
 }
 
-fn memory<'m>(slot: Slot, l2b: &'m [crate::machine::Words], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
+kernel! {
+    /// All copies between an L2B and its L1Bs.
+    fn copy_all(waiting: &[Waiting], l2b: &mut [Words], l1bs: &mut [L1b]) {
+        for one in waiting {
+            one.copy(l2b, l1bs);
+        }
+    }
+}
+
+impl Waiting {
+    /// Copies between an L2B and its L1Bs.
+    #[inline(always)]
+    fn copy(&self, l2b: &mut [Words], l1bs: &mut [L1b]) {
+        let Waiting { plan, upper, lower } = self;
+        let down = plan.source.level == LevelName::L2b;
+        let slots = if down { (plan.source, plan.destination) } else { (plan.destination, plan.source) };
+        let above = &mut l2b[slots.0.index][*upper..];
+        for Copies { l1b, places, length } in &plan.copies {
+            let below = &mut l1bs[*l1b].own[slots.1.index][*lower..];
+            if down {
+                copy(places, *length, above, below, |(above, below)| (above, below));
+            } else {
+                copy(places, *length, below, above, |(above, below)| (below, above));
+            }
+        }
+    }
+
+    /// Reduces what the L1Bs hold into the memory of their L2B.
+    fn reduce(&self, rows: &mut Rows, l2b: &mut [Words], l1bs: &[L1b]) {
+        let plan = &self.plan;
+        for piece in &plan.pieces {
+            let target = self.upper + piece.to.addr as usize;
+            let memory = &mut l2b[plan.destination.index][target..target + piece.length as usize];
+            rows.fetch(piece, plan.reducer.as_ref(), memory, |place, out| {
+                let at = self.lower + place.addr as usize;
+                out.copy_from_slice(&l1bs[place.l1b as usize].own[plan.source.index][at..at + out.len()]);
+            });
+        }
+    }
+}
+
+/// Copies `length` long words for each of `places`, of which `sides` makes the offsets of source and destination.
+#[inline(always)]
+fn copy(
+    places: &[(usize, usize)],
+    length: usize,
+    from: &[u64],
+    to: &mut [u64],
+    sides: impl Fn((usize, usize)) -> (usize, usize),
+) {
+    for place in places {
+        let (source, target) = sides(*place);
+        if length != LANE {
+            to[target..target + length].copy_from_slice(&from[source..source + length]);
+        } else if let (Some(to), Some(from)) = (to[target..].first_chunk_mut::<LANE>(), from[source..].first_chunk()) {
+            *to = *from;
+        }
+    }
+}
+
+/// The pieces of a copy by L1B. `down`: the L2B is the source.
+fn copies(pieces: &[Piece], down: bool) -> Vec<Copies> {
+    let mut all: Vec<Copies> = Vec::new();
+    for piece in pieces {
+        let Some(from) = piece.from.first().and_then(Option::as_ref) else { continue };
+        let (above, below) = if down { (from, &piece.to) } else { (&piece.to, from) };
+        let (l1b, length) = (below.l1b as usize, piece.length as usize);
+        let place = (above.addr as usize, below.addr as usize);
+        match all.iter_mut().find(|copies| (copies.l1b, copies.length) == (l1b, length)) {
+            Some(copies) => copies.places.push(place),
+            None => all.push(Copies { l1b, places: vec![place], length }),
+        }
+    }
+    all
+}
+
+fn memory<'m>(slot: Slot, l2b: &'m [Words], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
     if slot.level == LevelName::L1b {
         &l1bs[l1b as usize].own[slot.index]
     } else {

@@ -1,5 +1,6 @@
 //! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
 
+use super::words::Zeros;
 use super::{Layout, Pages, PathRows, Words};
 use crate::num::matvec::{DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::spec::{LevelName, Spec};
@@ -22,6 +23,8 @@ pub struct L1b {
     pub(crate) settled: bool,
     /// PE memory slots that hold a base address other than 0 on some PE; see [`L1b::settle`].
     pub(crate) live_bases: u64,
+    /// PE memory slots whose second long word of every pair is known to be zero.
+    pub(crate) narrow: u64,
     /// Matrix registers in the form that products use, by PE memory slot; made when needed, dropped when written.
     pub(crate) decoded: Vec<Option<Decoded>>,
 }
@@ -46,6 +49,7 @@ impl L1b {
             return;
         }
         self.decoded.iter_mut().for_each(|d| *d = None);
+        self.narrow = 0;
         self.settle_bases(base_slots);
     }
 
@@ -73,22 +77,29 @@ impl State {
     /// All zero.
     pub fn new(spec: &Spec, layout: &Layout) -> State {
         let lanes = spec.lanes();
-        let rows = |level, lanes: usize| -> Vec<Words> {
-            layout.sizes(level).iter().map(|words| Words::zeros(*words as usize * lanes)).collect()
+        let sizes = |level, lanes: usize| -> Vec<usize> {
+            layout.sizes(level).iter().map(|words| *words as usize * lanes).collect()
         };
+        let [of_pe, of_l1b, of_l2b] = [sizes(LevelName::Pe, lanes), sizes(LevelName::L1b, 1), sizes(LevelName::L2b, 1)];
+        let units = |level, sizes: &[usize]| -> Vec<usize> { sizes.repeat(spec.units(level) as usize) };
+        let in_l1bs = [&of_pe[..], &of_l1b].concat();
+        let all = units(LevelName::L1b, &in_l1bs).into_iter().chain(units(LevelName::L2b, &of_l2b));
+        let mut zeros = Zeros::new(all);
+        let mut rows = |sizes: &[usize]| -> Vec<Words> { sizes.iter().map(|size| zeros.cut(*size)).collect() };
         let plane = spec.counts.cycle as usize * lanes;
-        let l1b = (0..spec.units(LevelName::L1b))
+        let l1b: Vec<L1b> = (0..spec.units(LevelName::L1b))
             .map(|_| L1b {
-                pe: rows(LevelName::Pe, lanes),
-                own: rows(LevelName::L1b, 1),
+                pe: rows(&of_pe),
+                own: rows(&of_l1b),
                 forward: spec.forwards.iter().map(|_| PathRows::new(plane)).collect(),
                 cycles: spec.counts.cycle as usize,
                 settled: false,
                 live_bases: 0,
+                narrow: 0,
                 decoded: vec![None; layout.sizes(LevelName::Pe).len()],
             })
             .collect();
-        let l2b = (0..spec.units(LevelName::L2b)).map(|_| rows(LevelName::L2b, 1)).collect();
+        let l2b = (0..spec.units(LevelName::L2b)).map(|_| rows(&of_l2b)).collect();
         let group = (0..spec.units(LevelName::Group))
             .map(|_| layout.sizes(LevelName::Group).iter().map(|words| Pages::new(*words)).collect())
             .collect();

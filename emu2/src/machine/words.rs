@@ -1,28 +1,52 @@
 //! Arrays of long words that begin where a cache line of the host does.
 
+use bytes::BytesMut;
 use std::ops::{Deref, DerefMut};
 
-/// Long words of a cache line.
-const LINE: usize = 64 / size_of::<u64>();
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A fixed number of long words. Vectors of the host that begin at a multiple of their length never lie across two cache
 /// lines, which costs stores most of all.
 #[derive(Debug, Default)]
-pub struct Words {
-    /// The long words, behind as many others as bring the first one to a line.
-    words: Vec<u64>,
-    first: usize,
-    length: usize,
+pub struct Words(BytesMut);
+
+/// Zeros that arrays are cut from. The host gives a large piece page by page, as it is touched; small ones come from memory
+/// that has been used, which the allocator must clear.
+#[derive(Debug)]
+pub(crate) struct Zeros(BytesMut);
+
+impl Zeros {
+    /// Room for arrays of these lengths in long words.
+    pub(crate) fn new(lengths: impl IntoIterator<Item = usize>) -> Zeros {
+        let bytes: usize = lengths.into_iter().map(lines).sum();
+        let mut zeros = BytesMut::zeroed(bytes + LINE);
+        let first = zeros.as_ptr().align_offset(LINE);
+        let _ = zeros.split_to(first.min(LINE));
+        Zeros(zeros)
+    }
+
+    /// The next array. What there is no room for has a piece of its own.
+    pub(crate) fn cut(&mut self, length: usize) -> Words {
+        let bytes = lines(length);
+        if bytes > self.0.len() {
+            return Words::zeros(length);
+        }
+        let mut words = self.0.split_to(bytes);
+        words.truncate(length * size_of::<u64>());
+        Words(words)
+    }
+}
+
+/// Bytes of whole cache lines that hold `length` long words.
+fn lines(length: usize) -> usize {
+    (length * size_of::<u64>()).next_multiple_of(LINE)
 }
 
 impl Words {
-    /// Zeros. Memory is taken from the host as it is touched.
+    /// Zeros.
     pub(crate) fn zeros(length: usize) -> Words {
-        let words = vec![0; length + LINE - 1];
-        // The standard library may decline to say; any place is right then.
-        let first = words.as_ptr().align_offset(LINE * size_of::<u64>());
-        let first = if first < LINE { first } else { 0 };
-        Words { words, first, length }
+        Zeros::new([length]).cut(length)
     }
 }
 
@@ -31,20 +55,21 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        &self.words[self.first..self.first + self.length]
+        // Nothing but an empty one lies anywhere.
+        bytemuck::try_cast_slice(&self.0).unwrap_or_default()
     }
 }
 
 impl DerefMut for Words {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[self.first..self.first + self.length]
+        bytemuck::try_cast_slice_mut(&mut self.0).unwrap_or_default()
     }
 }
 
 impl Clone for Words {
     fn clone(&self) -> Words {
-        let mut other = Words::zeros(self.length);
+        let mut other = Words::zeros(self.len());
         other.copy_from_slice(self);
         other
     }
@@ -63,5 +88,20 @@ mod tests {
             assert_eq!(rows[..], other[..]);
             assert_eq!((rows.as_ptr() as usize % 64, other.as_ptr() as usize % 64), (0, 0));
         }
+    }
+
+    #[test]
+    fn arrays_cut_from_one_piece_do_not_touch() {
+        let lengths = [3, 0, 8, 17];
+        let mut zeros = Zeros::new(lengths);
+        let mut all = lengths.map(|length| zeros.cut(length));
+        for (k, words) in all.iter_mut().enumerate() {
+            assert_eq!((words.len(), words.as_ptr() as usize % 64), (lengths[k], 0));
+            assert!(words.iter().all(|word| *word == 0));
+            words.fill(k as u64 + 1);
+        }
+        assert!(all.iter().enumerate().all(|(k, words)| words.iter().all(|word| *word == k as u64 + 1)));
+        // More than there is room for.
+        assert_eq!(zeros.cut(5)[..], [0; 5]);
     }
 }

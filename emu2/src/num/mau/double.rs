@@ -20,6 +20,8 @@ const FRAC: u64 = (1 << 52) - 1;
 const EXP_MAX: u64 = 2047;
 /// Doubles that take the exact path together.
 const BLOCK: usize = 8;
+/// The same of sums without a product.
+const SUMS: usize = 32;
 /// Doubles that are worked on side by side: two vectors of 32 bytes.
 const GROUP: usize = 8;
 /// Exponent of a zero: below everything, so that a zero never sets the alignment.
@@ -221,9 +223,9 @@ fn small_blocks_of_both<const FUSED: bool>(
 kernel! {
     /// `out = x + z` on rows of doubles.
     pub fn d_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
-        let ones = [1f64.to_bits(); BLOCK];
-        let ((x, x_rest), (z, z_rest)) = (x.as_chunks::<BLOCK>(), z.as_chunks::<BLOCK>());
-        let (out, out_rest) = out.as_chunks_mut::<BLOCK>();
+        let ones = [1f64.to_bits(); SUMS];
+        let ((x, x_rest), (z, z_rest)) = (x.as_chunks::<SUMS>(), z.as_chunks::<SUMS>());
+        let (out, out_rest) = out.as_chunks_mut::<SUMS>();
         for ((x, z), out) in x.iter().zip(z).zip(out) {
             if !sum(x, z, neg, out) {
                 rows(x, &ones, z, neg, 0, out, |s, p, e, z| double(s, p, e, z));
@@ -317,7 +319,10 @@ fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32)
         // The low part of a tiny product is not exact.
         let size = if (a == 0.0) | (b == 0.0) { f64::INFINITY } else { product.abs() };
         let tiny = if size < least { f64::INFINITY } else { 0.0 };
-        let error = (product_low.abs() + low.abs()).mul_add(rounding, tiny);
+        // Without a term that is rounded away the host's sum is the machine's, halfway between two numbers too.
+        let rounded = if sum_low == 0.0 { 0.0 } else { product_low };
+        let rounded = if put_in == 0.0 { rounded } else { 1.0 };
+        let error = if rounded == 0.0 { tiny } else { (product_low.abs() + low.abs()).mul_add(rounding, tiny) };
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));
         // Infinities make NaN of the low part.
         widths[i] = most_sum - least_sum;
@@ -342,19 +347,22 @@ fn power(v: f64) -> f64 {
 
 /// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
 #[inline(always)]
-fn sum(x: &[u64; BLOCK], z: &[u64; BLOCK], neg: MauNeg, out: &mut [u64; BLOCK]) -> bool {
+fn sum(x: &[u64; SUMS], z: &[u64; SUMS], neg: MauNeg, out: &mut [u64; SUMS]) -> bool {
     let (nx, nz) = (flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64));
     let ((x, _), (z, _)) = (x.as_chunks::<GROUP>(), z.as_chunks::<GROUP>());
+    // Below it, numbers that the machine flushes count, and sums that it flushes.
+    let least = f64::from_bits((1023 - 900) << 52);
     let mut doubtful = [0.0; GROUP];
     for ((x, z), out) in x.iter().zip(z).zip(out.as_chunks_mut::<GROUP>().0) {
         // Copies, so that nothing is stored before all is read.
         let (x, z, mut sums) = (*x, *z, [0; GROUP]);
         for i in 0..GROUP {
-            let sum = flushed(x[i] ^ nx) + flushed(z[i] ^ nz);
+            let sum = f64::from_bits(x[i] ^ nx) + f64::from_bits(z[i] ^ nz);
+            let size = if sum == 0.0 { f64::INFINITY } else { sum.abs() };
+            let small = if size < least { f64::INFINITY } else { 0.0 };
             // NaN of what is infinite, which is a number to the machine.
-            doubtful[i] += sum * 0.0;
-            // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
-            let sum = if sum.abs() < f64::MIN_POSITIVE { 0.0 } else { sum };
+            doubtful[i] += sum * 0.0 + small;
+            // Adding 0 makes -0 +0.
             sums[i] = (sum + 0.0).to_bits();
         }
         *out = sums;
