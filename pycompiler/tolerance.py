@@ -23,7 +23,7 @@ RELATIVE: dict[tuple[str, str], float] = {
 SUMS: dict[tuple[str, str], float] = {
     ("Float", SUM): 2.0**-20,
     # Block float of 18 bits: half a unit of the block's largest element, for each factor.
-    ("PseudoSingle", SUM): 2.0**-16,
+    ("PseudoSingle", SUM): 0.5 * 2.0**-15,
     # A factor is rounded to half and then to block float: that adds up in the worst case.
     ("Half", SUM): 1.5 * 2.0**-8,
 }
