@@ -29,7 +29,13 @@ _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceMean": lambda x, axes, keep: x.mean(axes, keep),
     "ReduceMax": lambda x, axes, keep: x.amax(axes, keep),
     "ReduceMin": lambda x, axes, keep: x.amin(axes, keep),
+    "ReduceL1": lambda x, axes, keep: x.abs().sum(axes, keep),
+    "ReduceL2": lambda x, axes, keep: x.square().sum(axes, keep).sqrt(),
+    "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keep),
 }
+_EXACT = ("ReduceMax", "ReduceMin")
+#: What may be asked to reduce nothing.
+_OPTIONAL = (*_EXACT, "ReduceSum", "ReduceMean")
 
 
 def _reduction(op: str) -> Callable[[random.Random], Sample]:
@@ -41,16 +47,18 @@ def _reduction(op: str) -> Callable[[random.Random], Sample]:
         facts = {"keepdims": keep}
         if kind < 0.15:  # without axes: all of them, or none if the attribute says so
             said, axes = None, list(range(rank))
-            facts["noop_with_empty_axes"] = int(kind < 0.05)
+            facts["noop_with_empty_axes"] = int(kind < 0.05 and op in _OPTIONAL)
         nothing = bool(facts.get("noop_with_empty_axes"))
 
         def function(x: Tensor, axes: Any = None, found: list[int] = axes) -> Tensor:
             return x if nothing else _REDUCTIONS[op](x, found, bool(keep))
 
         x = normal(rng, shape)
-        terms = prod(shape[axis] for axis in axes) if op == "ReduceSum" else 2
+        terms = 2 if op == "ReduceMean" else prod(shape[axis] for axis in axes)
+        terms += 0 if op == "ReduceSum" else STEPS
         operands = {"x": x, "axes": said}
-        return Sample(operands, function, frozenset({"axes"}), facts, terms=terms, scale=_most(x))
+        scale = 1 + _most(x)
+        return Sample(operands, function, frozenset({"axes"}), facts, terms=terms, scale=scale)
 
     return sample
 
@@ -184,6 +192,29 @@ def _batch_norm(rng: random.Random) -> Sample:
     )
 
 
+def _instance_norm(rng: random.Random) -> Sample:
+    shape = (*random_shape(rng, 2, 2, 24), *random_shape(rng, 1, 4, 20))
+    inner = tuple(range(2, len(shape)))
+    x, scale, bias = normal(rng, shape), normal(rng, shape[1:2]), normal(rng, shape[1:2])
+    epsilon = rng.choice([1e-5, 1e-2])
+    spread = np.sqrt(x.var(inner) + epsilon).min()
+    wide = (-1, *[1] * len(inner))
+
+    def function(x: Tensor, s: Tensor, b: Tensor) -> Tensor:
+        deviation = torch.sqrt(x.var(inner, unbiased=False, keepdim=True) + epsilon)
+        normal = (x - x.mean(inner, keepdim=True)) / deviation
+        return normal * s.reshape(wide) + b.reshape(wide)
+
+    return Sample(
+        {"x": x, "s": scale, "b": bias},
+        function,
+        frozenset("sb") if rng.random() < 0.5 else frozenset(),
+        {"epsilon": epsilon},
+        terms=prod(shape[2:]) + STEPS,
+        scale=2 * _most(x) / float(spread) * _most(scale) + _most(bias),
+    )
+
+
 FLOAT, HALF = "Float", "Half"
 SOME = range(1, 7)
 ROWS: tuple[Row, ...] = (
@@ -191,6 +222,10 @@ ROWS: tuple[Row, ...] = (
     Row("ReduceMean", FLOAT, REAL, _reduction("ReduceMean"), SUM, SOME),
     Row("ReduceMax", FLOAT, REAL, _reduction("ReduceMax"), MOVE, SOME),
     Row("ReduceMin", FLOAT, REAL, _reduction("ReduceMin"), MOVE, SOME),
+    Row("ReduceL1", FLOAT, REAL, _reduction("ReduceL1"), SUM, SOME),
+    Row("ReduceL2", FLOAT, REAL, _reduction("ReduceL2"), SUM, SOME),
+    Row("ReduceLogSumExp", FLOAT, REAL, _reduction("ReduceLogSumExp"), SUM, SOME),
+    Row("InstanceNormalization", FLOAT, REAL, _instance_norm, SUM, range(3, 7)),
     Row("MatMul", FLOAT, REAL, _matmul, SUM, SOME),
     Row("MatMul", HALF, REAL, _matmul_of_halves, SUM, range(2, 5)),
     Row("Gemm", FLOAT, REAL, _gemm(False), SUM, range(2, 3)),

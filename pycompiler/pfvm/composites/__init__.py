@@ -43,7 +43,11 @@ COMPOSITES: dict[str, Composite] = {
     "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
     "RMSNormalization": Composite(norms.rms_norm, SUM),
     "BatchNormalization": Composite(norms.batch_norm, SUM, note="inference"),
+    "InstanceNormalization": Composite(norms.instance_norm, SUM),
     "ReduceMean": Composite(norms.mean, SUM),
+    "ReduceL1": Composite(norms.l1, SUM),
+    "ReduceL2": Composite(norms.l2, SUM),
+    "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
     "Gemm": Composite(norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row"),
     "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
@@ -99,12 +103,4 @@ def _write(
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
     write = Writer(node, types, taken, read, rows)
-    if node.op_type == "ReduceMean" and len(node.input) > 1 and node.input[1]:
-        if node.input[1] not in data:
-            return None
-        rank = len(types[node.input[0]].shape)
-        axes = [int(a) % rank for a in numpy_helper.to_array(data[node.input[1]]).reshape(-1)]
-        if not axes:
-            axes = [] if write.attribute("noop_with_empty_axes", 0) else list(range(rank))
-        return write if norms.mean_over(write, axes, int(write.attribute("keepdims", 1))) else None
     return write if rule.write(write) else None

@@ -92,14 +92,70 @@ def batch_norm(write: Writer) -> bool:
     return True
 
 
-def mean(write: Writer) -> bool:
-    """Mean over all axes; those given as an input are the table's business."""
+def instance_norm(write: Writer) -> bool:
+    """Take out the mean of every channel, divide by its deviation, scale and shift."""
     shape = write.type(0).shape
-    if len(write.node.input) > 1 and write.node.input[1]:
-        return False
-    axes = [] if int(write.attribute("noop_with_empty_axes", 0)) else list(range(len(shape)))
+    axes = list(range(2, len(shape)))
+    value, count = write.node.input[0], prod(shape[2:])
+    wide = write.ints([-1] + [1] * len(axes))
+    moved = write.op("Sub", value, write.mean(value, axes, count))
+    normal = _normalised(write, moved, axes, count)
+    scale, shift = (write.op("Reshape", name, wide) for name in write.node.input[1:3])
+    write.op("Add", write.op("Mul", normal, scale), shift, result=write.node.output[0])
+    return True
+
+
+def _reduced(write: Writer) -> list[int] | None:
+    """Return the axes of a reduction; None if they are no constant."""
+    rank = len(write.type(0).shape)
+    name = write.node.input[1] if len(write.node.input) > 1 else ""
+    if name and name not in write.data:
+        return None
+    found = [int(axis) % rank for axis in write.data[name].reshape(-1)] if name else []
+    if found or int(write.attribute("noop_with_empty_axes", 0)):
+        return found
+    return list(range(rank))
+
+
+def mean(write: Writer) -> bool:
+    """Mean over axes."""
+    axes = _reduced(write)
+    return axes is not None and mean_over(write, axes, int(write.attribute("keepdims", 1)))
+
+
+def l1(write: Writer) -> bool:
+    """Sum of magnitudes."""
+    axes = _reduced(write)
+    return bool(axes) and _summed(write, write.op("Abs", write.node.input[0]), axes or [])
+
+
+def l2(write: Writer) -> bool:
+    """Root of the sum of squares."""
+    axes, value = _reduced(write), write.node.input[0]
+    return bool(axes) and _summed(write, write.op("Mul", value, value), axes or [], "Sqrt")
+
+
+def _summed(write: Writer, value: str, axes: Sequence[int], then: str = "Identity") -> bool:
     keep = int(write.attribute("keepdims", 1))
-    return mean_over(write, axes, keep)
+    total = write.op("ReduceSum", value, write.ints(axes), keepdims=keep)
+    write.op(then, total, result=write.node.output[0])
+    return True
+
+
+def log_sum_exp(write: Writer) -> bool:
+    """Logarithm of the sum of powers, the largest element taken out first."""
+    axes, value = _reduced(write), write.node.input[0]
+    if not axes:
+        return False
+    largest = write.op("ReduceMax", value, write.ints(axes), keepdims=1)
+    powers = write.op("Exp", write.op("Sub", value, largest))
+    total = write.op("ReduceSum", powers, write.ints(axes), keepdims=1)
+    found = write.op("Add", write.op("Log", total), largest)
+    if int(write.attribute("keepdims", 1)):
+        write.op("Identity", found, result=write.node.output[0])
+    else:
+        write.op("Squeeze", found, write.ints(axes), result=write.node.output[0])
+    return True
 
 
 def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
