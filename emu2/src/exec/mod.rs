@@ -22,6 +22,7 @@ mod step;
 mod table;
 mod tags;
 mod upper;
+mod values;
 
 use crate::asm::{self, DebugGet, DebugSet, Item, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};

@@ -5,8 +5,8 @@
 
 use super::compute::{Compute, Rows, Second};
 use super::operand::{Access, Path, Source, Write};
-use super::plan::Read;
 use super::step::{Scratch, MAX_SOURCES};
+use super::values::Read;
 use crate::machine::{L1b, Out, PathRows, Words};
 use crate::spec::WORDS_PER_LONG;
 
