@@ -82,7 +82,7 @@ def n_body_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
     targets = (float(N_BODY_STEPS), None)
     rates: tuple[float | None, ...] = (None, None)
     if (_EXAMPLES / "nbody.py").exists():
-        turns = "4" if pace.seconds > 0.1 else "1"
+        turns = "8" if pace.seconds > 0.1 else "1"
         threads = {"RAYON_NUM_THREADS": str(N_BODY_THREADS)}
         found = json.loads(_python(_N_BODY, str(_EXAMPLES), chip.spec.name, turns, **threads))
         rates = tuple(found["steps"] / found[name] for name in ("whole", "alone"))

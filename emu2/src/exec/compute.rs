@@ -1,6 +1,6 @@
 //! What an instruction of a PE line computes: one call on whole rows, of one cycle or of all of them.
 
-use super::maps::{part, repeat, write_wrapped, Meeting, PeRun, Reduce, RepeatedRows};
+use super::maps::{inside, part, repeat, write_wrapped, Meeting, PeRun, Reduce, RepeatedRows};
 use super::matrix::{MatrixAccess, Product};
 use super::operand::Path;
 use crate::error::{Code, Error};
@@ -460,9 +460,9 @@ impl Load {
             planes.iter_mut().flatten().for_each(|l| l.fill(0));
         }
         if let (Some(rows), Some(first), true) = (&self.rows, planes[0].as_deref_mut(), self.words <= plane) {
-            let start = ((self.place.address + rows.offset) % memory.len() as u64) as usize;
+            let start = inside(self.place.address + rows.offset, memory.len());
             if let Some(words) = memory.get(start..start + rows.words) {
-                return repeat(words, rows.period, &mut first[..self.words]);
+                return repeat(words, rows.period, rows.length, &mut first[..self.words]);
             }
         }
         for run in self.runs.iter() {

@@ -151,6 +151,8 @@ pub(super) struct RepeatedRows {
     /// Long words of all rows.
     pub(super) words: usize,
     pub(super) period: usize,
+    /// Long words of a row of the path.
+    pub(super) length: usize,
 }
 
 impl RepeatedRows {
@@ -162,7 +164,8 @@ impl RepeatedRows {
             (run.path, run.offset, run.length, run.period) == (path, offset, first.length, first.period)
         };
         let words = runs.len() * first.period;
-        runs.iter().enumerate().all(alike).then_some(RepeatedRows { offset: first.offset, words, period: first.period })
+        let (offset, period, length) = (first.offset, first.period, first.length);
+        runs.iter().enumerate().all(alike).then_some(RepeatedRows { offset, words, period, length })
     }
 }
 
@@ -176,7 +179,7 @@ impl PeRun {
             });
         }
         match memory.get(start..start + self.period) {
-            Some(words) => repeat(words, words.len(), target),
+            Some(words) => repeat(words, words.len(), target.len(), target),
             None => {
                 for (k, to) in target.iter_mut().enumerate() {
                     *to = memory[(start + k % self.period) % memory.len()];
@@ -187,17 +190,23 @@ impl PeRun {
 }
 
 kernel! {
-    /// Fills one row of `target` after the other with the next `period` long words, again and again.
-    pub(super) fn repeat(words: &[u64], period: usize, target: &mut [u64]) {
-        let length = target.len() / (words.len() / period.max(1)).max(1);
+    /// Fills one row of `target`, of `length` long words, after the other with the next `period` long words, again and again.
+    pub(super) fn repeat(words: &[u64], period: usize, length: usize, target: &mut [u64]) {
+        if period == MAB_PES && length % MAB_PES == 0 {
+            // What every MAB gets: the sizes are known, so that this is a store per MAB and no division.
+            let (words, mut rest) = (words.as_chunks::<MAB_PES>().0, target);
+            for words in words {
+                let (row, behind) = rest.split_at_mut(length.min(rest.len()));
+                rest = behind;
+                for to in row.as_chunks_mut().0 {
+                    *to = *words;
+                }
+            }
+            return;
+        }
         for (words, row) in words.chunks_exact(period.max(1)).zip(target.chunks_exact_mut(length.max(1))) {
             if let [word] = words {
                 row.fill(*word);
-            } else if let (Ok(words), (mabs, [])) = (<[u64; MAB_PES]>::try_from(words), row.as_chunks_mut()) {
-                // What every MAB gets: the length is known, so that this is a store per MAB.
-                for to in mabs {
-                    *to = words;
-                }
             } else {
                 for to in row.chunks_mut(words.len()) {
                     to.copy_from_slice(&words[..to.len()]);
@@ -217,12 +226,18 @@ pub(super) fn write_wrapped(memory: &mut [u64], addr: u64, words: &[u64]) {
     wrapped(addr, words.len(), memory.len(), |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
 }
 
+/// An address in a memory of `words` long words. Mostly nothing wraps, and a division takes as long as a row.
+#[inline(always)]
+pub(super) fn inside(addr: u64, words: usize) -> usize {
+    (if addr < words as u64 { addr } else { addr % words as u64 }) as usize
+}
+
 /// Calls `piece(memory offset, buffer offset, length)` for `length` long words from `addr` on in a memory of `words`
 /// long words, cut where the address wraps.
 pub(super) fn wrapped(addr: u64, length: usize, words: usize, mut piece: impl FnMut(usize, usize, usize)) {
     let mut done = 0;
     while done < length {
-        let at = ((addr + done as u64) % words as u64) as usize;
+        let at = inside(addr + done as u64, words);
         let n = (length - done).min(words - at);
         piece(at, done, n);
         done += n;
