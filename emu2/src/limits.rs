@@ -83,6 +83,23 @@ fn in_registers<T: Float, const N: usize, const FUSED: bool>(times: usize, facto
     *sums = all;
 }
 
+/// Long words of a cache line.
+pub const LINE: usize = 8;
+/// Long words from one memory of [`lines`] to the next: far, and such that they do not meet in the sets of a cache.
+pub const APART: usize = (1 << 13) + LINE;
+
+kernel! {
+    /// Deals cache lines out: memory `u` of `units`, each [`APART`] from the one before, takes lines `u`, `u + units`, ... of `x`.
+    pub fn lines(x: &[u64], units: usize, out: &mut [u64]) {
+        let lines = x.as_chunks::<LINE>().0;
+        for (unit, out) in out.chunks_mut(APART).take(units).enumerate() {
+            for (to, k) in out.as_chunks_mut::<LINE>().0.iter_mut().zip((unit..lines.len()).step_by(units)) {
+                *to = lines[k];
+            }
+        }
+    }
+}
+
 /// Copies a row.
 pub fn copy(x: &[u64], out: &mut [u64]) {
     out.copy_from_slice(x);

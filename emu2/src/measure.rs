@@ -34,9 +34,10 @@ pub struct Limit {
 /// What a pass of a limit counts.
 type Pass = fn(&mut Limit) -> usize;
 
-const LIMITS: [(&str, Pass); 6] = [
+const LIMITS: [(&str, Pass); 7] = [
     ("add", add),
     ("copy", copy),
+    ("lines", lines),
     ("fma_f64", fma_f64),
     ("registers_f64", registers_f64),
     ("registers_f32", registers_f32),
@@ -63,7 +64,7 @@ impl Limit {
             units,
             words_in: [row(1), row(2)],
             doubles_in: [floats(1.5), floats(0.75), floats(3.0)],
-            words_out: row(0),
+            words_out: if *name == "lines" { vec![0; units * limits::APART] } else { row(0) },
             doubles_out: floats(0.0),
         })
     }
@@ -112,6 +113,14 @@ fn copy(limit: &mut Limit) -> usize {
         limits::copy(black_box(&l.words_in[0][row.clone()]), &mut l.words_out[row]);
         black_box(&mut l.words_out);
     })
+}
+
+fn lines(limit: &mut Limit) -> usize {
+    for _ in 0..ROUNDS {
+        limits::lines(black_box(&limit.words_in[0]), limit.units, &mut limit.words_out);
+        black_box(&mut limit.words_out);
+    }
+    limit.units * limit.words * ROUNDS
 }
 
 fn fma_f64(limit: &mut Limit) -> usize {
