@@ -9,7 +9,6 @@ on the emulator. A target that is not met is said to be; the exit code is 0 all 
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import targets_gemm
+import targets_streaming
 import torch
 from address_search import instances, solve
 from rich.console import Console
@@ -123,63 +124,11 @@ def packed(folder: Path | None = None) -> Iterator[Row]:
     }
 
 
-def chain(x: torch.Tensor) -> torch.Tensor:
-    """Eight elementwise operators."""
-    x = torch.relu(x * 0.5 + 1.0) - 0.25
-    return torch.abs(torch.maximum(x * x, x) * 0.125)
-
-
-#: Name, function, shape, least share of the DRAM bound.
-STREAMS: Sequence[tuple[str, Function, tuple[int, ...], float]] = (
-    ("elementwise chain of 8", lambda d: {"y": chain(d["x"])}, (4096, 4096), 0.70),
-    ("softmax", lambda d: {"y": torch.softmax(d["x"], -1)}, (4096, 1024), 0.25),
-)
-
-
-def streams(machine: str = "mncore2", scale: int = 1) -> Iterator[Row]:
-    """What reads and writes DRAM once, next to the time that DRAM takes for it."""
-    target = load_target(machine)
-    rate = target.mv_block * target.groups  # long words a cycle
-    for name, function, shape, least in STREAMS:
-        size = (shape[0] // scale, shape[1])
-        words = size[0] * size[1]  # half as many long words, read and written
-        row = {
-            "name": f"{name} on {size}",
-            "value": None,
-            "unit": "cycles",
-            "bound": words // rate,
-            "ratio": None,
-            "target": f"at least {least}",
-            "met": False,
-        }
-        try:
-            data = report_of(function, {"x": torch.zeros(size)}, machine)
-            row["value"] = data["cycles"]
-            row["ratio"] = row["bound"] / data["cycles"]
-            row["met"] = row["ratio"] >= least
-        except PycompilerError as problem:
-            row["name"] += f": {problem.code}"
-        yield row
-
-
-def beside(module: str, otherwise: Callable[[], Iterator[Row]]) -> Iterator[Row]:
-    """The rows of a module beside this one; of ``otherwise`` where it does not exist."""
-    if (Path(__file__).parent / f"{module}.py").exists():
-        yield from importlib.import_module(module).rows()
-    else:
-        yield from otherwise()
-
-
-def missing() -> Iterator[Row]:
-    """A row that says there is no measurement."""
-    yield {"name": "products", "value": None, "target": "no measurement", "met": False}
-
-
 def all_rows(folder: Path | None) -> Iterator[Row]:
     """Every row; one that fails with a diagnostic is reported and is not met."""
     for part in (
-        lambda: beside("targets_gemm", missing),
-        lambda: beside("targets_streaming", streams),
+        targets_gemm.rows,
+        targets_streaming.rows,
         spilled,
         compile_time,
         lambda: packed(folder),

@@ -28,6 +28,7 @@ _INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
 _T = TypeVar("_T")
+_FILL = 3  # steps that fill T, with the gap behind them
 _LAST, _ONE = 0, 1  # registers: the last index, and the shift that makes words of long words
 
 
@@ -213,7 +214,8 @@ def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
         by_index.setdefault(asked[goal], []).append((goal, sources[goal]))
     places = sorted(by_index)
     each = max(len(found) for found in by_index.values())
-    if -(-len(places) // cycles) * (each + 3) <= len(places) * (-(-each // cycles) + 3):
+    several = -(-len(places) // cycles) * (each + _FILL)
+    if several <= len(places) * (-(-each // cycles) + _FILL):
         for start in range(0, len(places), cycles):
             now = _whole(places[start : start + cycles], cycles)
             # Words that fill the last vector may make one longer than the others.

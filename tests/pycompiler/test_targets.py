@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import onnx
 import pytest
+from compiling import model_of
 from rich.console import Console
 
 from pycompiler.errors import error
@@ -24,12 +26,17 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return targets
 
 
-def test_rows_say_what_is_met(targets: ModuleType) -> None:
+def test_rows_say_what_is_met(targets: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets.targets_streaming, "MACHINE", "mini")
+
+    def small() -> onnx.ModelProto:
+        return model_of([("Softmax", ["x"], "y")], {"x": (64, 64)}, ["y"])
+
     rows = [
         *targets.spilled(layers=2, batch=8, width=32, machine="mini"),
         *targets.compile_time(layers=2, batch=8, width=32, machine="mini"),
         *targets.packed(),
-        *targets.streams("mini", scale=4096),
+        targets.targets_streaming.measure(("softmax", small, 4096, 0.25, None)),
     ]
     assert all(isinstance(row["met"], bool) for row in rows)
     assert [row["met"] for row in rows[:3]] == [True, True, True]
@@ -51,10 +58,17 @@ def test_what_cannot_be_compiled_is_not_met(
     def refuse(*_: object, **__: object) -> None:
         raise error("P0302", words=1, memory="dram", capacity=0)
 
-    monkeypatch.setattr(targets, "report_of", refuse)
-    rows = list(targets.streams("mini"))
-    assert [row["met"] for row in rows] == [False, False]
-    assert all(row["value"] is None and "P0302" in row["name"] for row in rows)
+    for module, name in (
+        (targets.targets_gemm, "rows"),
+        (targets.targets_streaming, "rows"),
+        (targets, "report_of"),
+        (targets, "compile_time"),
+    ):
+        monkeypatch.setattr(module, name, refuse)
+    rows = list(targets.all_rows(None))
+    refused = [row for row in rows if "P0302" in row["name"]]
+    assert len(refused) == len(rows) - 1 == 4  # the address search has no part in it
+    assert all(row["value"] is None and row["met"] is False for row in refused)
 
 
 def test_an_unsolved_instance_is_not_met(
