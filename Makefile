@@ -9,7 +9,7 @@ SEED := $(if $(SEED),$(SEED),$(shell $(PYTHON) -c 'import secrets; print(secrets
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.emu2-$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 
-RUST_SOURCES := $(shell find emu2 packing isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
+RUST_SOURCES := $(shell find emu2 pycompiler/packing isa_specs -name '*.rs' -o -name '*.toml') Cargo.toml Cargo.lock
 
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
@@ -58,7 +58,7 @@ test-matrix: $(STAMP)
 fuzz:
 	@if cargo fuzz --version >/dev/null 2>&1; then \
 		for target in programs assembler; do \
-			cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -len_control=0 || exit 1; \
+			(cd emu2 && cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -len_control=0) || exit 1; \
 		done; \
 	else \
 		EMU2_LONG=1 EMU2_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --package emu2 --test '*fuzz*' -- --nocapture; \

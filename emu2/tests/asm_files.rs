@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "asm", folder].iter().collect();
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data", "asm", folder].iter().collect();
     let mut all: Vec<_> = std::fs::read_dir(&root)
         .unwrap()
         .map(|e| e.unwrap().path())

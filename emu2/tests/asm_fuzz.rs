@@ -15,7 +15,7 @@ static ASSEMBLERS: LazyLock<Vec<Assembler>> = LazyLock::new(|| SPECS.iter().map(
 
 /// Every program of the tests: a seed for mutations.
 static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2"].iter().collect();
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data"].iter().collect();
     let files = ["asm/must_fail", "asm/must_pass", "vectors"].map(|f| std::fs::read_dir(root.join(f)).unwrap());
     let mut all: Vec<_> = files.into_iter().flatten().map(|e| e.unwrap().path()).collect();
     all.sort();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Op to mnemonics.
 fn typed() -> HashMap<String, BTreeSet<String>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/emu2/mnemonics.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/mnemonics.txt");
     let text = std::fs::read_to_string(path).unwrap();
     let mut all = HashMap::new();
     for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod naive;
-#[path = "../../fuzz/src/targets.rs"]
+#[path = "../fuzz/src/targets.rs"]
 mod targets;
 
 use emu2::asm::{assemble, Assembler, DebugGet, Policy, Program};
@@ -134,7 +134,7 @@ fn programs_use_the_whole_language() {
 /// Both machines on the programs of the tests, whose results people have checked.
 #[test]
 fn vectors_agree() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/emu2/vectors");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/vectors");
     let mut texts: Vec<(String, String)> = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -268,7 +268,7 @@ fn value(rng: &mut Rng) -> u64 {
 }
 
 fn on_machines(mut run: impl FnMut(&mut Bench)) {
-    let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/spec/must_pass/odd.toml");
+    let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/spec/must_pass/odd.toml");
     for (name, n) in [("mini", MINI), (odd.to_str().unwrap(), ODD), ("mncore2", FULL)] {
         let seed = 0x11B_0001;
         println!("{name}, seed {seed:#x}");

@@ -27,12 +27,12 @@ struct Numbers {
 const FULL: Numbers =
     Numbers { group: 4, l2b: 2, l1b: 8, mab: 16, pe: 4, cycle: 4, narrow: 16, lane: 8, block: 16, unit: 64, quad: 4 };
 
-/// `tests/spec/must_pass/odd.toml`: no two numbers are equal.
+/// `tests/data/spec/must_pass/odd.toml`: no two numbers are equal.
 const ODD: Numbers =
     Numbers { group: 5, l2b: 2, l1b: 7, mab: 12, pe: 4, cycle: 3, narrow: 11, lane: 9, block: 13, unit: 26, quad: 6 };
 
 fn machines() -> [(Spec, Numbers); 2] {
-    let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/spec/must_pass/odd.toml");
+    let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/spec/must_pass/odd.toml");
     [(Spec::load("mncore2").unwrap(), FULL), (Spec::load(odd.to_str().unwrap()).unwrap(), ODD)]
 }
 

@@ -1,4 +1,4 @@
-//! Loading of specs: the built-in ones, and every file under `tests/spec`.
+//! Loading of specs: the built-in ones, and every file under `tests/data/spec`.
 
 use emu2::error::Code;
 use emu2::spec::Spec;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/spec").join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/spec").join(folder);
     let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     all.sort();
     assert!(!all.is_empty());

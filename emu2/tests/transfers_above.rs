@@ -26,7 +26,7 @@ fn machines() -> Vec<(Arc<Spec>, Numbers)> {
         ("mncore2".to_string(), n(4, 2, 8, 4, 16, 8, 16)),
         ("mini".to_string(), n(1, 1, 2, 4, 16, 8, 16)),
         (file("tests/naive/tree.toml"), n(2, 2, 2, 4, 16, 8, 16)),
-        (file("../tests/spec/must_pass/odd.toml"), n(5, 2, 7, 3, 11, 9, 13)),
+        (file("../tests/data/spec/must_pass/odd.toml"), n(5, 2, 7, 3, 11, 9, 13)),
     ]
     .into_iter()
     .map(|(name, numbers)| (Arc::new(Spec::load(&name).unwrap()), numbers))

@@ -1,6 +1,6 @@
 //! Small programs with the bits they must leave, on every machine they are legal on.
 //!
-//! Files lie under `tests/emu2/vectors`. A line `# expect <place> = <words>` names a place as `d get` does and the long
+//! Files lie under `tests/data/vectors`. A line `# expect <place> = <words>` names a place as `d get` does and the long
 //! words from there on; `# machines: <names>` limits the machines.
 
 use emu2::asm::{assemble, parse_location, Policy};
@@ -38,7 +38,7 @@ fn check(title: &str, text: &str, spec: &Arc<Spec>) -> usize {
 #[test]
 fn vectors_leave_their_bits() {
     let specs: Vec<_> = emu2::spec::built_in_names().iter().map(|n| Arc::new(Spec::load(n).unwrap())).collect();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/emu2/vectors");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/vectors");
     let paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     assert!(paths.len() > 100, "{} files", paths.len());
     paths.par_iter().for_each(|path| {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 fn files() -> Vec<(String, Vec<u8>)> {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "word", "must_fail"].iter().collect();
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data", "word", "must_fail"].iter().collect();
     let mut all: Vec<_> = std::fs::read_dir(&root)
         .unwrap()
         .map(|e| e.unwrap().path())

@@ -17,7 +17,7 @@ static SPECS: LazyLock<Vec<Arc<Spec>>> = LazyLock::new(|| vec![spec("mncore2"), 
 
 /// Texts to change at random.
 static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "emu2", "word", "must_fail"].iter().collect();
+    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data", "word", "must_fail"].iter().collect();
     let mut all: Vec<_> = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
     all.sort();
     all.iter().map(|p| std::fs::read(p).unwrap()).collect()

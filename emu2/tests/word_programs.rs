@@ -52,7 +52,7 @@ fn reprint(assembler: &Assembler, program: &Program) -> Program {
 }
 
 fn folder(name: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/emu2").join(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(name);
     let mut all: Vec<_> = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
     all.sort();
     all

@@ -20,7 +20,7 @@ from pycompiler.report.report import Report
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.function import DeviceFunction
 
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = Path(__file__).parent / "mlsdk" / "scripts"
 
 Shape = tuple[int, ...]
 Node = tuple[str, Sequence[str], str]
