@@ -23,7 +23,7 @@ from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
 from pycompiler.runtime.device import Board
-from pycompiler.runtime.function import DeviceFunction
+from pycompiler.runtime.executable import DeviceFunction
 
 MACHINE = "mncore2"
 ELEMENTS = 1 << 24

@@ -38,9 +38,9 @@ from .report.codegen_dir import (
 from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.device import Board
-from .runtime.function import DeviceFunction, Function, HostFunction
+from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
-from .runtime.registry import Registry
+from .runtime.registered_values import Registry
 from .warn import warn_of_fallback, warn_of_specs
 
 

@@ -17,15 +17,15 @@ import onnx
 from . import __version__
 from .app.model import App, AppValue, DeviceSegment, HostSegment, Port
 from .emit.concat import Code, concatenate
-from .emit.sharing import Fragments
+from .emit.fragment_cache import Fragments
 from .errors import PycompilerError, error
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import Location, MNGraph, MNNode, Side
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
 from .layers.base import layout_of
-from .layers.registry import RULES
-from .layers.transfer_plan import dram_words
+from .layers.dram_transfer_plan import dram_words
+from .layers.operators import RULES
 from .machine import Target
 from .options import Options
 from .planners.dtype import plan_dtypes
@@ -33,14 +33,14 @@ from .planners.layout import LayoutFacts, plan_layouts
 from .planners.location import plan_locations
 from .planners.overrides import Overrides, check_overrides, untimed
 from .planners.side import plan_sides
-from .planners.sliced import TimeSlices
-from .planners.slices import cut_into_slices
-from .planners.time_slice import plan_time_slices
+from .planners.time_slices.expand import cut_into_slices
+from .planners.time_slices.planner import plan_time_slices
+from .planners.time_slices.sliced_graph import TimeSlices
 from .report.report import Report
 from .report.schedule import schedule_facts
-from .scheduler.address import plan_addresses
+from .scheduler.address_planner import plan_addresses
 from .scheduler.always_from_dram import schedule
-from .scheduler.resident import schedule_resident
+from .scheduler.keep_in_lm import schedule_resident
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 

@@ -17,7 +17,7 @@ from ..errors import error
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import REPORT, read_file
 from ..report.summary import summary_table, totals
-from ..runtime.function import DeviceFunction
+from ..runtime.executable import DeviceFunction
 
 _TESTED = 360  # pictures that training does not see
 _STEPS = 150

@@ -20,7 +20,7 @@ from ..app.model import DeviceSegment
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
 from ..report.summary import summary_table, totals
-from ..runtime.function import DeviceFunction
+from ..runtime.executable import DeviceFunction
 from ..runtime.image import dram_image
 from ..runtime.tensors import to_array
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from ..layers.fragment import Fragment, Move
 from ..machine import Target
+from .addressed_lines import Ready, Shelf
 from .hazards import Accesses, Tracker
-from .ready import Ready, Shelf
 from .text import Addresses, dram_operand, move_text
 
 

@@ -12,8 +12,8 @@ from ..pfvm.composites import COMPOSITES, Composite
 from ..tolerance import RELATIVE, SUMS
 from .base import Layer
 from .elementwise import Elementwise
-from .functions.function import Function
-from .registry import LAYERS
+from .functions.elementwise_function import Function
+from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
 

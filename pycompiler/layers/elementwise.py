@@ -12,10 +12,10 @@ from ..graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
 from ..machine import IntArray, Target
 from .base import Frame, Layer, Placement, distinct, layout_of, misfits, operand_addresses
 from .fragment import Fragment, PeOperand
-from .functions.function import Call, Function
+from .functions.elementwise_function import Call, Function
 from .functions.program import Input, Program
 from .functions.table import FUNCTIONS
-from .rows import Pipeline, emit, pipeline
+from .pipeline_code import Pipeline, emit, pipeline
 
 
 class Elementwise(Layer):

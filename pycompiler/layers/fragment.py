@@ -91,6 +91,18 @@ class Step:
     instructions: tuple[Instruction, ...]
 
 
+def single_step(
+    slot: str, mnemonic: str, sources: tuple[Operand, ...], destination: Operand
+) -> Step:
+    """Return a PE line with one instruction that has one destination."""
+    return Step((Instruction(slot, mnemonic, sources, (destination,)),))
+
+
+def alu_step(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
+    """Return a PE line with one ALU instruction."""
+    return single_step("alu", mnemonic, sources, destination)
+
+
 @dataclass(frozen=True)
 class Move:
     """One MV line: ``words`` long words, per group where the operands name none."""

@@ -18,9 +18,9 @@ from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Cut, Frame, Layer, Placement, layout_of, misfits, operand_addresses
+from .data_movement import MOVED
+from .default_layout import built, closed, dense, small, whole_layout
 from .fragment import Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
-from .free_layout import built, closed, dense, small, whole_layout
-from .moving import MOVED
 from .scratch import Scratch, vector
 
 _INDICES = frozenset({MNDtype.INT, MNDtype.LONG})

@@ -9,7 +9,7 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Frame, Layer, Placement
-from .fragment import Fragment, Instruction, Step
+from .fragment import Fragment, alu_step
 from .scratch import vector
 
 COPY = "MNCoreCopy"
@@ -50,8 +50,7 @@ class LocalCopy(Layer):
         steps = []
         for start in range(0, source.num_lw or 0, target.cycles):
             at = tuple(range(start, start + target.cycles))
-            copy = Instruction("alu", "lpassa", (vector(source, at),), (vector(result, at),))
-            steps.append(Step((copy,)))
+            steps.append(alu_step("lpassa", (vector(source, at),), vector(result, at)))
         return Fragment(tuple(steps))
 
 

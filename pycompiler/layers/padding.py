@@ -15,7 +15,13 @@ from ..graph.digits import Part, parts, primes
 from ..graph.graph import MNValue
 from ..graph.layout import Level
 from ..machine import Target
-from .fragment import Instruction, Line, Literal, Operand, PeOperand, Special, Step
+from .fragment import (
+    Line,
+    Literal,
+    PeOperand,
+    Special,
+    alu_step,
+)
 
 _UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
 _REGISTER = 1  # mask register
@@ -35,16 +41,16 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
         if not padded:
             continue
         if not constant:
-            yield _step("imm", (Literal(bits),), _long(_FILL, target))
+            yield alu_step("imm", (Literal(bits),), _long(_FILL, target))
             constant = True
         units = [p for p in found[axis] if p.level in _UNIT]
         yield from _unit_index(units, target)
         for left, words in sorted(padded.items()):
             mask = ""
             if left > 0:
-                yield _step("imm", (Literal(left),), Special("nowrite"))
+                yield alu_step("imm", (Literal(left),), Special("nowrite"))
                 # The flag says that the difference is not negative.
-                yield _step(
+                yield alu_step(
                     "isub",
                     (_long(_INDEX, target), Special("aluf")),
                     Special(f"omr{_REGISTER}"),
@@ -58,7 +64,7 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     word=word,
                     mask=mask,
                 )
-                yield _step("ipassa", (_long(_FILL, target),), there)
+                yield alu_step("ipassa", (_long(_FILL, target),), there)
 
 
 _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file, apart for its one read port
@@ -105,21 +111,21 @@ def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
     """Compute the part of the index that the numbers of the units say."""
     total, part = _long(_INDEX, target), _long(_PART, target)
     forward = Special("aluf")
-    yield _step("imm", (Literal(0),), total)
+    yield alu_step("imm", (Literal(0),), total)
     for unit in units:
         # The size counts what is used; every digit of the level may be there.
         for stride, size in primes(_whole(unit.size)):
             assert size == 2
-            yield _step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)
-            yield _step("ilsr", (Special(_UNIT[unit.level]), part), part)
-            yield _step("imm", (Literal(1),), Special("nowrite"))
-            yield _step("iand", (forward, part), part)
+            yield alu_step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)
+            yield alu_step("ilsr", (Special(_UNIT[unit.level]), part), part)
+            yield alu_step("imm", (Literal(1),), Special("nowrite"))
+            yield alu_step("iand", (forward, part), part)
             # 0 - bit is all ones where the digit is 1.
-            yield _step("imm", (Literal(0),), Special("nowrite"))
-            yield _step("isub", (forward, part), part)
-            yield _step("imm", (Literal(unit.lo * stride),), Special("nowrite"))
-            yield _step("iand", (forward, part), Special("nowrite"))
-            yield _step("iadd", (forward, total), total)
+            yield alu_step("imm", (Literal(0),), Special("nowrite"))
+            yield alu_step("isub", (forward, part), part)
+            yield alu_step("imm", (Literal(unit.lo * stride),), Special("nowrite"))
+            yield alu_step("iand", (forward, part), Special("nowrite"))
+            yield alu_step("iadd", (forward, total), total)
 
 
 def _whole(size: int) -> int:
@@ -131,7 +137,3 @@ def _whole(size: int) -> int:
 
 def _long(at: int, target: Target) -> PeOperand:
     return PeOperand("grf1", (at,) * target.cycles)
-
-
-def _step(mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
-    return Step((Instruction("alu", mnemonic, sources, (goal,)),))

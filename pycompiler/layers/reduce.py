@@ -19,13 +19,22 @@ from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, Frame, Layer, Placement, digits, layout_of, misfits
-from .fragment import Fragment, Instruction, Line, Literal, Operand, PeOperand, Special, Step
+from .fragment import (
+    Fragment,
+    Line,
+    Literal,
+    Operand,
+    PeOperand,
+    Special,
+    Step,
+    single_step,
+)
 from .padding import fill_padding
 from .scratch import Scratch, vector
-from .switch.costs import l1b_cost, l2b_cost, mab_cost, pe_cost
-from .switch.lanes import mab_steps, pe_steps
-from .switch.passes import Moves
-from .switch.rows import l1b_steps, l2b_lines
+from .switch.l1b_l2b_passes import l1b_steps, l2b_lines
+from .switch.pass_costs import l1b_cost, l2b_cost, mab_cost, pe_cost
+from .switch.pass_moves import Moves
+from .switch.pe_mab_passes import mab_steps, pe_steps
 
 _INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
 _FORWARD = {"alu": "aluf", "mau": "mauf"}
@@ -125,7 +134,9 @@ class Reduce(Layer):
         if plan.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
-                lines.append(_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target)))
+                lines.append(
+                    single_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target))
+                )
         for chunk in plan.chunks(target):
             part = Scratch("grf0")
             for start in range(0, len(chunk), target.cycles):
@@ -136,7 +147,7 @@ class Reduce(Layer):
             if plan.words:
                 for start in range(0, len(chunk), target.cycles):
                     into = vector(part, tuple(range(start, start + target.cycles)))
-                    lines.append(_step("alu", "lbsl", (into, here), Special("nowrite")))
+                    lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
                     lines.append(self._joined(Special("aluf"), into, into))
             for level, digit in plan.units:
                 # All partners' results are needed before the own one changes.
@@ -155,7 +166,7 @@ class Reduce(Layer):
             for start in range(0, len(chunk), target.cycles):
                 at = tuple(range(start, start + target.cycles))
                 goal = vector(result, tuple(chunk[start : start + target.cycles]))
-                lines.append(_step("alu", "lpassa", (vector(part, at),), goal))
+                lines.append(single_step("alu", "lpassa", (vector(part, at),), goal))
         return Fragment(tuple(lines))
 
     def _own(
@@ -168,13 +179,13 @@ class Reduce(Layer):
             here = vector(source, tuple(row[index] for row in terms))
             goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
             if before is None:
-                yield _step(kind.slot, kind.take, (here,), goal)
+                yield single_step(kind.slot, kind.take, (here,), goal)
             else:
-                yield _step(kind.slot, kind.join, (here, before), goal)
+                yield single_step(kind.slot, kind.join, (here, before), goal)
             before = Special(_FORWARD[kind.slot])
 
     def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
-        return _step(self.joining.slot, self.joining.join, (one, other), goal)
+        return single_step(self.joining.slot, self.joining.join, (one, other), goal)
 
 
 @dataclass(frozen=True)
@@ -258,10 +269,6 @@ _COST = {Level.PE: pe_cost, Level.MAB: mab_cost, Level.L1B: l1b_cost, Level.L2B:
 def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
     assert word < WORDS_PER_LONG
     return PeOperand(memory, (at,) * target.cycles, word=word)
-
-
-def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
-    return Step((Instruction(slot, mnemonic, sources, (goal,)),))
 
 
 LAYERS: tuple[Layer, ...] = (

@@ -10,7 +10,7 @@ from ..graph.digits import Part, parts
 from ..graph.dtypes import MNDtype
 from ..graph.layout import Layout, Level
 from ..machine import Target
-from .free_layout import built, whole_layout
+from .default_layout import built, whole_layout
 
 
 def flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:

@@ -10,9 +10,9 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level
 from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
+from .data_movement import Moving
+from .default_layout import built, fresh_layout, whole_layout
 from .fragment import Fragment
-from .free_layout import built, fresh_layout, whole_layout
-from .moving import Moving
 from .reshape import fitted, flat, flat_parts, reshaped, runs
 
 

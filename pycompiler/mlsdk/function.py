@@ -10,8 +10,8 @@ import torch
 from ..errors import PycompilerError, error, internal
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..pfvm.session import Array
-from ..runtime.function import Function
-from ..runtime.held import Source
+from ..runtime.executable import Function
+from ..runtime.held_tensor import Source
 from ..runtime.io_spec import IOSpec, specs_of
 from ..runtime.proxy import TensorProxy
 from ..runtime.tensors import to_array

@@ -8,7 +8,7 @@ from ..errors import error
 from ..frontend.tensor_names import get_tensor_name, set_tensor_name_in_module, tensors_of
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from ..graph.graph import TensorType
-from ..runtime.registry import Registered, Registry
+from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
 from .training import missing
 

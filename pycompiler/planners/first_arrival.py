@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from ..graph.graph import MNGraph, MNNode, Side
 from ..graph.layout import Layout
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
-from .boundaries import is_anchored
-from .classes import Classes
+from .axis_classes import Classes
+from .switch_insertion import is_anchored
 
 
 class FirstArrival:

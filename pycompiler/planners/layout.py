@@ -11,12 +11,12 @@ from ..graph.layout import Layout
 from ..layers.base import layout_of
 from ..layout_spec import LayoutSpec
 from ..machine import Target
-from .boundaries import cut_out, insert_switches, keep_apart, resolve_switches
 from .first_arrival import FirstArrival
-from .forced import force, match
+from .forced_layouts import force, match
 from .lpz.genes import genes
 from .lpz.planner import LayoutPlannerZ
 from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts
+from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
 
 
 @dataclass(eq=False)

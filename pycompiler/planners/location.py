@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..graph.graph import Location, MNGraph, Side, Stage
-from ..layers.slices import CONCAT, SPLIT
+from ..layers.split_concat import CONCAT, SPLIT
 from .overrides import Overrides, wanted_locations
 
 

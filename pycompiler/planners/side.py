@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..errors import error
 from ..graph.dtypes import device_dtype
 from ..graph.graph import MNGraph, MNNode, Side
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 
 
 def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:

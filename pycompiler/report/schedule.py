@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..graph.graph import Location, MNGraph
-from ..layers.transfer import DOWNLOAD
+from ..layers.dram_transfer import DOWNLOAD
 
 
 def schedule_facts(

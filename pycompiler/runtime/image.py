@@ -16,7 +16,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
-from ..layers.transfer_plan import TransferPlan, plan_transfer
+from ..layers.dram_transfer_plan import TransferPlan, plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
 from .half import from_half, to_half

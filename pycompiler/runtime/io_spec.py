@@ -11,7 +11,7 @@ from ..errors import error
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.graph import TensorType
 from .dram import DramTensor
-from .function import Function
+from .executable import Function
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from ..errors import error
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from . import trace
-from .held import Source
+from .held_tensor import Source
 from .tensors import to_array, to_tensor
 
 

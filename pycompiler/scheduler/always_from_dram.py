@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import distinct, mirrored
-from ..layers.registry import LAYERS
-from ..layers.slices import CONCAT, SPLIT
-from ..layers.transfer import DOWNLOAD, UPLOAD
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.operators import LAYERS
+from ..layers.split_concat import CONCAT, SPLIT
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations

@@ -18,7 +18,7 @@ from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
 from pycompiler.runtime.device import Board
-from pycompiler.runtime.function import DeviceFunction
+from pycompiler.runtime.executable import DeviceFunction
 
 SCRIPTS = Path(__file__).parent / "mlsdk" / "scripts"
 

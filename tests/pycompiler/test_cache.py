@@ -23,7 +23,7 @@ from pycompiler.mlsdk import CacheOptions, Context, MNDevice
 from pycompiler.options import parse_options
 from pycompiler.report.report import Report
 from pycompiler.runtime.device import Board, find_device
-from pycompiler.runtime.function import Function
+from pycompiler.runtime.executable import Function
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 FILES = ("model.onnx", "model.vsm", "model.app", "l3ir.txt")

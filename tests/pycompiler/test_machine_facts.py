@@ -14,7 +14,7 @@ from compiling import compiled, model_of, random_inputs, run
 import pycompiler
 from pycompiler.machine import load_target
 from pycompiler.runtime.device import Board
-from pycompiler.runtime.function import DeviceFunction
+from pycompiler.runtime.executable import DeviceFunction
 
 SOURCE = Path(pycompiler.__file__).parent
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...tolerance import ELEMENTWISE, FUNCTION
+from .elementwise_function import UNARY, Call, Function
 from .exponential import exp_bits, reduced
-from .function import UNARY, Call, Function
 from .program import ZERO, Operand, Program, Result, Row
 from .roots import reciprocal_of_moderate
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
-from .function import BINARY, FLOAT, LONG, NUMBERS, TERNARY, UNARY, Build, Call, Function
+from .elementwise_function import (
+    BINARY,
+    FLOAT,
+    LONG,
+    NUMBERS,
+    TERNARY,
+    UNARY,
+    Build,
+    Call,
+    Function,
+)
 from .program import ZERO, Program, Result, Row, double, long, neg, word
 
 _MAGNITUDE = 0x7FFFFFFF

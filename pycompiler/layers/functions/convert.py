@@ -9,7 +9,7 @@ import onnx
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import ELEMENTWISE, MOVE
-from .function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
+from .elementwise_function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
 from .program import Program, Result, Row, double, first_word, long, neg, single, word
 
 _MANTISSA = 23

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...tolerance import FUNCTION
-from .function import UNARY, Call, Function
+from .elementwise_function import UNARY, Call, Function
 from .program import Operand, Program, Result, Row, neg
 from .roots import reciprocal_of_moderate
 

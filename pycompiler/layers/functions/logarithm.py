@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...tolerance import FUNCTION
 from .convert import small_to_float
+from .elementwise_function import BINARY, UNARY, Call, Function
 from .exponential import exponential
-from .function import BINARY, UNARY, Call, Function
 from .program import Flags, Operand, Program, Result, Row, neg
 from .roots import INFINITY, reciprocal_of_moderate
 

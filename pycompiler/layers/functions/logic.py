@@ -6,7 +6,18 @@ A mask in both words of a long word is also the mask of a 64-bit integer.
 from __future__ import annotations
 
 from ...tolerance import MOVE
-from .function import BINARY, BOOL, FLOAT, INTEGERS, NUMBERS, TERNARY, UNARY, Build, Call, Function
+from .elementwise_function import (
+    BINARY,
+    BOOL,
+    FLOAT,
+    INTEGERS,
+    NUMBERS,
+    TERNARY,
+    UNARY,
+    Build,
+    Call,
+    Function,
+)
 from .program import Program, Result, Row
 
 

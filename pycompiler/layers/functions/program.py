@@ -1,8 +1,8 @@
 """Straight-line programs over rows: what an elementwise operator does to one vector.
 
 A row is the long word of each cycle of a step, in every PE: two singles, two 32-bit integers or one
-64-bit integer. A program says what is computed, not where or when; :mod:`.modulo` finds a place and
-a step for each instruction. Equal instructions are made once.
+64-bit integer. A program says what is computed, not where or when: :mod:`.modulo_schedule` finds a
+register and a step for each instruction. Equal instructions are made once.
 """
 
 from __future__ import annotations

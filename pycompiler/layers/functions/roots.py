@@ -8,7 +8,7 @@ of their magnitudes.
 from __future__ import annotations
 
 from ...tolerance import FUNCTION
-from .function import BINARY, UNARY, Call, Function
+from .elementwise_function import BINARY, UNARY, Call, Function
 from .program import Operand, Program, Result, Row, neg
 
 _SIGN, _MAGNITUDE, _EXPONENT, _FRACTION = 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x007FFFFF

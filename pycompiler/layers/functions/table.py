@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import activation, arithmetic, convert, exponential, logarithm, logic, roots
-from .function import Function
+from .elementwise_function import Function
 
 _FAMILIES = (arithmetic, roots, exponential, logarithm, activation, logic, convert)
 

@@ -9,7 +9,7 @@ from ...graph.digits import agrees, primes
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level
 from ...machine import Target
-from ..transfer_plan import plan_transfer
+from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import (
     Spread,

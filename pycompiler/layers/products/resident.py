@@ -15,9 +15,9 @@ from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import Instruction, Line, Operand, PeOperand, Special, Step
-from ..switch.masks import UnitMasks
-from ..switch.sums import sum_l1bs
+from ..fragment import Instruction, Line, Operand, PeOperand, Special, Step, alu_step
+from ..switch.l1b_sums import sum_l1bs
+from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, vector_operand
@@ -202,7 +202,7 @@ def _tile(
                 if first and bias is not None:
                     # What is added lies where the result goes, and that memory has one port.
                     part = replace(register, words=work.width)
-                    copies.append(Step((Instruction("alu", "lpassa", (part,), (goal,)),)))
+                    copies.append(alu_step("lpassa", (part,), goal))
                     goal = register
             sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
             if not first:
@@ -242,7 +242,7 @@ def _pipelined(
     mask = masks.use((1 << count) - 1, steps)
     yield from steps
     for source, instruction in lines:
-        yield Step((Instruction("alu", f"ipassa/{mask}", (source,), NOWHERE),))
+        yield alu_step(f"ipassa/{mask}", (source,), NOWHERE)
         yield Step((convert(kind, Special("aluf")),))
         yield Step((instruction,))
 
@@ -259,7 +259,7 @@ def _long_tail(
     for source, instruction in lines:
         at = tuple(range(0, kind.long * target.cycles, kind.long))
         total = PeOperand("grf1", at, words=kind.words)
-        yield Step((Instruction("alu", "zero", (), (total,)),))
+        yield alu_step("zero", (), total)
         for word in range(kind.words):
             units = whole + (word < within)
             if units == 0:
@@ -279,7 +279,7 @@ def _long_tail(
                 word=word % WORDS_PER_LONG,
                 mask=mask,
             )
-            yield Step((Instruction("alu", "ipassa", (here,), (there,)),))
+            yield alu_step("ipassa", (here,), there)
         cleared = replace(total, reduce=kind.words > WORDS_PER_LONG)
         yield Step((convert(kind, cleared),))
         yield Step((instruction,))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...graph.layout import Level
 from ...machine import IntArray, Target, TransferMap
-from ..fragment import BlockOperand, Instruction, Operand, Step
+from ..fragment import BlockOperand, Operand, Step, single_step
 
 
 @dataclass(frozen=True)
@@ -117,4 +117,4 @@ def _vectors(words: IntArray, share: int, target: Target) -> tuple[tuple[int, in
 
 
 def _l2bm(name: str, source: Operand, goal: Operand) -> Step:
-    return Step((Instruction("l2bm", name, (source,), (goal,)),))
+    return single_step("l2bm", name, (source,), goal)

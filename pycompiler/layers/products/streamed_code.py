@@ -9,7 +9,16 @@ from itertools import product
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
-from ..fragment import BlockOperand, Instruction, Line, Operand, PeOperand, Special, Step
+from ..fragment import (
+    BlockOperand,
+    Line,
+    Operand,
+    PeOperand,
+    Special,
+    Step,
+    alu_step,
+    single_step,
+)
 from .roles import bias_of, precision_of
 from .route import Route, route
 from .streamed import FILES, burst, rows_at_once, shape_of, spread
@@ -114,10 +123,10 @@ class _Code:
             if self.one.dtype is not MNDtype.HALF:
                 wide = PeOperand(memory, at, self.one.name, words=self.kind.words, reduce=True)
                 letter = self.kind.letter
-                yield Step((Instruction("alu", f"{letter}passa", (wide,), NOWHERE),))
+                yield alu_step(f"{letter}passa", (wide,), NOWHERE)
                 source = Special("aluf")
             goal = BlockOperand("l1bm", below, found.sent)
-            yield Step((Instruction("l1bm", "l1bmd", (source,), (goal,)),))
+            yield single_step("l1bm", "l1bmd", (source,), goal)
         for turn in range(-(-len(job.sent) // cycles)):
             half = number % 2 * self.burst + turn
             yield from found.climb(half * found.sent, half * found.above)
@@ -172,7 +181,7 @@ class _Code:
         if at not in self._brought:
             words = self.target.transfer("l1bmm", "to_pe").source_words
             source = BlockOperand("l1bm", at, words)
-            self._brought[at] = Step((Instruction("l1bm", "l1bmm", (source,), NOWHERE),))
+            self._brought[at] = single_step("l1bm", "l1bmm", (source,), NOWHERE)
         return self._brought[at]
 
     def _ends(
@@ -197,7 +206,7 @@ class _Code:
         if isinstance(added, PeOperand) and added.memory == goal.memory:
             # What is added lies where the result goes, and that memory has one port.
             yield self._product(bank, added, register)
-            yield Step((Instruction("alu", "lpassa", (register,), (goal,)),))
+            yield alu_step("lpassa", (register,), goal)
         else:
             yield self._product(bank, added, goal)
 
@@ -205,7 +214,7 @@ class _Code:
         factors: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
         name = self.kind.letter + ("mmul" if added is None else "mfma")
         sources = factors if added is None else (*factors, added)
-        return Step((Instruction("mau", name, sources, (goal,)),))
+        return single_step("mau", name, sources, goal)
 
     def _register(self, index: int) -> PeOperand:
         """Return the registers that sum up the vectors of a step."""

@@ -11,7 +11,7 @@ from .roles import Precision
 #: What the ALU converts, and the instruction that takes the result by forwarding.
 Pair = tuple[PeOperand, Instruction]
 
-NOWHERE: tuple[Operand, ...] = (Special("nowrite"),)
+NOWHERE: Operand = Special("nowrite")
 
 
 def vector_operand(
@@ -60,4 +60,4 @@ def tile_steps(kind: Precision, value: MNValue, row: int, target: Target) -> int
 
 def convert(kind: Precision, source: Operand) -> Instruction:
     """Make block float of ``source``."""
-    return Instruction("alu", kind.convert, (source,), NOWHERE)
+    return Instruction("alu", kind.convert, (source,), (NOWHERE,))

@@ -11,8 +11,8 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Frame, Layer, Placement, layout_of
 from ..fragment import Fragment
-from .code import pass_code, pass_steps
-from .passes import NoPassError, moves
+from .pass_code import pass_code, pass_steps
+from .pass_moves import NoPassError, moves
 
 SWITCH = "MNCoreLayoutSwitch"
 #: The attribute that names the level a pass settles.

@@ -11,12 +11,12 @@ from ...graph.digits import all_ranges, copied_digits, segments
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import UNIT_LEVELS, Layout, Level
-from ...layers.registry import LAYERS
-from ...layers.transfer import DOWNLOAD
-from ...layers.transfer_plan import plan_transfer
+from ...layers.dram_transfer import DOWNLOAD
+from ...layers.dram_transfer_plan import plan_transfer
+from ...layers.operators import LAYERS
 from ...machine import Target
-from ..boundaries import rigid_values
-from ..switch import plan_switch
+from ..switch_insertion import rigid_values
+from ..switch_plan import plan_switch
 
 #: What stands for "not possible": more than any program has steps, small enough to add up.
 NEVER = 1 << 40

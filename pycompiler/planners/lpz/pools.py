@@ -15,11 +15,11 @@ from ...graph.digits import Part, all_ranges, copied_digits, make_layout, parts
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level
 from ...graph.verify import layout_ranges
-from ...layers.registry import LAYERS
+from ...layers.operators import LAYERS
 from ...layers.switch.layer import SWITCH
 from ...machine import Target
-from ..boundaries import is_anchored
-from ..classes import Classes, Region
+from ..axis_classes import Classes, Region
+from ..switch_insertion import is_anchored
 
 #: Candidates a variable may have, and how often proposals go through the graph and back.
 POOL, SWEEPS = 8, 2

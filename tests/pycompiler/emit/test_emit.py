@@ -8,7 +8,7 @@ import pytest
 from compiling import compiled, model_of
 
 from pycompiler.emit.concat import Code, Moved, concatenate, relocate
-from pycompiler.emit.sharing import Fragments
+from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.fragment import (
     BlockOperand,
@@ -20,7 +20,7 @@ from pycompiler.layers.fragment import (
     Special,
     Step,
 )
-from pycompiler.layers.registry import LAYERS
+from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 
 

@@ -11,7 +11,7 @@ from compiling import compiled, model_of
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Layout, Location, MNDtype, MNGraph, Side, Stage, parse_layout
 from pycompiler.graph.verify import STRUCTURE, verify, violations
-from pycompiler.layers.registry import RULES
+from pycompiler.layers.operators import RULES
 from pycompiler.machine import load_target
 
 ALL = (*STRUCTURE, *RULES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pycompiler.layers.document import PAGE, page
-from pycompiler.layers.registry import LAYERS
+from pycompiler.layers.operators import LAYERS
 from pycompiler.pfvm.composites import COMPOSITES
 
 

@@ -13,7 +13,7 @@ import torch
 from compiling import Node, compiled, model_of, run
 from onnx import helper
 
-from pycompiler.layers.registry import LAYERS
+from pycompiler.layers.operators import LAYERS
 from pycompiler.tolerance import FLUSH, bound
 
 Array = np.ndarray[Any, Any]

@@ -22,7 +22,7 @@ from operator_rows import DTYPES, HOST_ERROR, REAL, Array, Row, Sample, Shape
 from pycompiler.graph.dtypes import device_dtype
 from pycompiler.layers.base import Layer
 from pycompiler.layers.elementwise import Elementwise
-from pycompiler.layers.registry import LAYERS
+from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import COMPOSITES
 from pycompiler.pfvm.session import HostSession

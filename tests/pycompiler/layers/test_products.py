@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Layout, Level, MNDtype, parse_layout
 from pycompiler.graph.verify import violations
-from pycompiler.layers.registry import RULES
+from pycompiler.layers.operators import RULES
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.tolerance import SUM, SUMS

@@ -9,9 +9,9 @@ import pytest
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.fragment import Fragment, PeOperand
-from pycompiler.layers.functions.modulo import plan_rows
+from pycompiler.layers.functions.modulo_schedule import plan_rows
 from pycompiler.layers.functions.program import Constant, Flags, Input, Program, Result, Row, Source
-from pycompiler.layers.rows import emit, pipeline
+from pycompiler.layers.pipeline_code import emit, pipeline
 from pycompiler.machine import load_target
 
 WORDS = np.iinfo(np.uint64)

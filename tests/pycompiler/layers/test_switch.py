@@ -28,11 +28,11 @@ from pycompiler.graph import (
 )
 from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
-from pycompiler.layers.switch.code import pass_code
-from pycompiler.layers.switch.passes import NoPassError, moves
+from pycompiler.layers.switch.pass_code import pass_code
+from pycompiler.layers.switch.pass_moves import NoPassError, moves
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.classes import machine_digits
-from pycompiler.planners.switch import plan_switch
+from pycompiler.planners.axis_classes import machine_digits
+from pycompiler.planners.switch_plan import plan_switch
 
 DTYPES = (MNDtype.FLOAT, MNDtype.LONG, MNDtype.HALF, MNDtype.BYTE)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)

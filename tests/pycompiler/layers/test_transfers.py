@@ -29,11 +29,11 @@ from pycompiler.graph import (
     parse_layout,
 )
 from pycompiler.graph.layout import UNIT_LEVELS
-from pycompiler.layers.registry import LAYERS
-from pycompiler.layers.transfer import DOWNLOAD, UPLOAD
-from pycompiler.layers.transfer_plan import plan_transfer
+from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
+from pycompiler.layers.dram_transfer_plan import plan_transfer
+from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.classes import machine_digits
+from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.runtime.image import DramImage
 
 

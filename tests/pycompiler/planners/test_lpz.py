@@ -17,14 +17,14 @@ from test_switch import some_layout
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
-from pycompiler.layers.switch import costs, lanes
-from pycompiler.layers.switch.code import least_steps, pass_steps
-from pycompiler.layers.switch.passes import NoPassError, moves, pattern
+from pycompiler.layers.switch import pass_costs, pe_mab_passes
+from pycompiler.layers.switch.pass_code import least_steps, pass_steps
+from pycompiler.layers.switch.pass_moves import NoPassError, moves, pattern
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.lpz import search
 from pycompiler.planners.lpz.search import cheapest, total
-from pycompiler.planners.switch import plan_switch
+from pycompiler.planners.switch_plan import plan_switch
 
 Table = np.ndarray
 
@@ -92,20 +92,20 @@ def test_costs_are_those_of_the_code(seed: int, machine: str) -> None:
             wanted = sum(
                 max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
                 + (0 if turn.units is None else 3)
-                for turn in lanes.turns(whole, count)
+                for turn in pe_mab_passes.turns(whole, count)
             )
-            assert costs.pe_cost(whole, target) == costs.pe_cost(part, target) == wanted
+            assert pass_costs.pe_cost(whole, target) == pass_costs.pe_cost(part, target) == wanted
         if level is Level.MAB:
             count = target.counts["mab"]
             wanted = min(
-                lanes._turn_cost(lanes.turns(whole, count), target),
-                lanes._cast_cost(lanes.casts(whole, count, target.cycles), target),
+                pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
+                pe_mab_passes._cast_cost(pe_mab_passes.casts(whole, count, target.cycles), target),
             )
-            assert costs.mab_cost(whole, target) == costs.mab_cost(part, target) == wanted
+            assert pass_costs.mab_cost(whole, target) == pass_costs.mab_cost(part, target) == wanted
         if level is Level.L2B:
-            assert costs.l2b_cost(whole, target) == costs.l2b_cost(part, target)
-        if level is Level.L1B and costs.rows_together(target) == 1:
-            assert costs.l1b_cost(whole, target) == costs.l1b_cost(part, target)
+            assert pass_costs.l2b_cost(whole, target) == pass_costs.l2b_cost(part, target)
+        if level is Level.L1B and pass_costs.rows_together(target) == 1:
+            assert pass_costs.l1b_cost(whole, target) == pass_costs.l1b_cost(part, target)
 
 
 def passes(rng: random.Random, target: Target):  # type: ignore[no-untyped-def]

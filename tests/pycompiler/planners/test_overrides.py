@@ -10,7 +10,7 @@ from compiling import Node, compiled, model_of, run
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Location, parse_graph
-from pycompiler.layers.transfer import DOWNLOAD, UPLOAD
+from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import Compiled
 

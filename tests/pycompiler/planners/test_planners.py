@@ -19,15 +19,15 @@ from pycompiler.graph import Layout, Level, Location, MNDtype, MNGraph, Side, St
 from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.base import misfits
-from pycompiler.layers.registry import LAYERS
+from pycompiler.layers.operators import LAYERS
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners.classes import machine_digits
+from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.planners.dtype import plan_dtypes
 from pycompiler.planners.layout import plan_layouts
 from pycompiler.planners.location import plan_locations
 from pycompiler.planners.side import plan_sides
-from pycompiler.scheduler.address import Block, pack, plan_addresses
+from pycompiler.scheduler.address_planner import Block, pack, plan_addresses
 
 
 def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNGraph:

@@ -16,7 +16,7 @@ from pycompiler.errors import PycompilerError
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Level
 from pycompiler.graph.text import parse_graph, print_graph
-from pycompiler.layers.slices import CONCAT, SPLIT
+from pycompiler.layers.split_concat import CONCAT, SPLIT
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession

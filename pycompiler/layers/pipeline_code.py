@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..machine import WORDS_PER_LONG, Target
-from .fragment import Instruction, Operand, PeOperand, Special, Step
-from .functions.modulo import MASKS, plan_rows
-from .functions.plan import Issue, Plan
+from .fragment import Instruction, Operand, PeOperand, Special, Step, alu_step
+from .functions.modulo_schedule import MASKS, plan_rows
 from .functions.program import Constant, Input, Program, Source
+from .functions.software_pipeline import Issue, Plan
 
 _FORWARD = {"alu": "aluf", "mau": "mauf"}
 _STAGING = "grf0"  # where results wait when their LM cannot be written at once
@@ -83,7 +83,7 @@ def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Targe
 def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Iterator[Step]:
     """One step per row that copies it."""
     for source, destination in zip(sources, destinations, strict=True):
-        yield Step((Instruction("alu", "lpassa", (source,), (destination,)),))
+        yield alu_step("lpassa", (source,), destination)
 
 
 def _constants(plan: Plan) -> Iterator[Step]:

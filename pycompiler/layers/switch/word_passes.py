@@ -11,8 +11,15 @@ from collections.abc import Iterator, Sequence
 
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
-from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
-from .passes import Moves
+from ..fragment import (
+    Literal,
+    Operand,
+    PeOperand,
+    Special,
+    Step,
+    alu_step,
+)
+from .pass_moves import Moves
 
 _BITS = 64
 _ADDRESSED = _BITS // WORDS_PER_LONG
@@ -52,7 +59,7 @@ def _by_address(found: Moves, source: MNValue, result: MNValue, target: Target) 
     for start in range(0, len(rows), target.cycles):
         part = rows[start : start + target.cycles]
         part += [part[-1]] * (target.cycles - len(part))
-        yield _step(
+        yield alu_step(
             "ipassa",
             (_word(source, [r[2] for r in part], [r[3] for r in part]),),
             _word(result, [r[0] for r in part], [r[1] for r in part]),
@@ -95,7 +102,7 @@ def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target)
         for word in range(WORDS_PER_LONG):
             bits = number >> (WORDS_PER_LONG - 1 - word) * _ADDRESSED & ((1 << _ADDRESSED) - 1)
             place = PeOperand(_CONSTANTS, at, word=word)
-            yield _step("imm", (Literal(bits),), place)
+            yield alu_step("imm", (Literal(bits),), place)
     total = PeOperand(_SUM, tuple(range(target.cycles)))
     forward = Special("aluf")
     for key, rows in groups.items():
@@ -107,17 +114,15 @@ def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target)
                 last = index == len(key) - 1
                 here: Operand = _long(source, [row[index + 1] for row in part])
                 if turn:
-                    yield _step("lbsl", (here, constants[turn]), Special("nowrite"))
+                    yield alu_step("lbsl", (here, constants[turn]), Special("nowrite"))
                     here = forward
                 goal: Operand = total if index == 0 else Special("nowrite")
-                yield _step("land", (here, constants[kept]), there if last and index == 0 else goal)
+                yield alu_step(
+                    "land", (here, constants[kept]), there if last and index == 0 else goal
+                )
                 if index:
-                    yield _step("lor", (forward, total), there if last else total)
+                    yield alu_step("lor", (forward, total), there if last else total)
 
 
 def _long(value: MNValue, at: Sequence[int]) -> PeOperand:
     return PeOperand(value.location.memory, tuple(at), value.name)
-
-
-def _step(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
-    return Step((Instruction("alu", mnemonic, sources, (destination,)),))

@@ -1,9 +1,9 @@
 """The time-slice planner: what does not fit LM is worked on slice by slice.
 
-Axes are cut by class (:mod:`.axes`), so that a whole chain of operators works on one slice before
-the next one comes. The planner lays out the graph again with axes as long as one slice: that is how
-it knows what a slice needs. Cuts become finer until every node finds room for its operands. An axis
-that a node reduces or contracts is cut last: what the slices leave is joined.
+Axes are cut by class (:mod:`.cut_classes`), so that a whole chain of operators works on one slice
+before the next one comes. The planner lays out the graph again with axes as long as one slice: that
+is how it knows what a slice needs. Cuts become finer until every node finds room for its operands.
+An axis that a node reduces or contracts is cut last: what the slices leave is joined.
 
 In DRAM a sliced value has a Time digit, the uppermost of its axis; its slices lie one behind the
 other.
@@ -17,17 +17,17 @@ from functools import partial
 from math import prod
 from typing import Protocol
 
-from ..errors import PycompilerError, error
-from ..graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
-from ..layers.base import layout_of
-from ..layers.registry import LAYERS
-from ..layers.switch.layer import SWITCH
-from ..layers.transfer_plan import plan_transfer
-from ..machine import Target
-from .axes import Axes, Axis
-from .overrides import Overrides, wanted_slices, whole_overrides
-from .sliced import TimeSlices, crowded, estimated_steps, excess, too_large, units
-from .tiles import best_tiles
+from ...errors import PycompilerError, error
+from ...graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from ...layers.base import layout_of
+from ...layers.dram_transfer_plan import plan_transfer
+from ...layers.operators import LAYERS
+from ...layers.switch.layer import SWITCH
+from ...machine import Target
+from ..overrides import Overrides, wanted_slices, whole_overrides
+from .cut_classes import Axes, Axis
+from .product_tiles import best_tiles
+from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large, units
 
 _ROUNDS = 60  # of cutting finer
 _WASTE = 8  # slices may add one part in so many to an axis as padding

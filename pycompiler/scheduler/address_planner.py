@@ -11,9 +11,9 @@ from dataclasses import replace
 from ..errors import error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
-from ..layers.slices import CONCAT, SPLIT, slices_of
-from ..layers.transfer import take_turns
-from ..layers.transfer_plan import dram_words, plan_transfer
+from ..layers.dram_transfer import take_turns
+from ..layers.dram_transfer_plan import dram_words, plan_transfer
+from ..layers.split_concat import CONCAT, SPLIT, slices_of
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_addresses
 from .address_search import Buffer, OutOfTimeError, place

@@ -15,12 +15,12 @@ from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ..graph.verify import layout_ranges
 from ..layers.matmul import PRODUCTS
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 from ..layout_spec import LayoutSpec, ProductSpec
 from ..machine import Target
-from .boundaries import is_anchored
-from .classes import Classes
+from .axis_classes import Classes
 from .lpz.costs import TOO_LARGE, Costs
+from .switch_insertion import is_anchored
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Move, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
-from .schedule import schedule
+from .list_scheduler import schedule
 from .text import Addresses, instruction_text
 
 #: Memories that MVs use.

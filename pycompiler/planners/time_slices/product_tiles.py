@@ -11,11 +11,11 @@ from dataclasses import replace
 from itertools import permutations, product
 from math import prod
 
-from ..graph.graph import Location, MNGraph, MNNode, TensorType
-from ..layers.base import Cut, distinct
-from ..layers.registry import LAYERS
-from ..machine import Target
-from .axes import Axis
+from ...graph.graph import Location, MNGraph, MNNode, TensorType
+from ...layers.base import Cut, distinct
+from ...layers.operators import LAYERS
+from ...machine import Target
+from .cut_classes import Axis
 
 #: A class, where the node has it, and the sizes its slices may have; the first is that of now.
 Choice = tuple[Axis, Cut, tuple[int, ...]]

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import Placement, distinct, mirrored
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
-from ..layers.registry import LAYERS
-from ..layers.slices import CONCAT, SPLIT
-from ..layers.transfer import DOWNLOAD, UPLOAD
+from ..layers.operators import LAYERS
+from ..layers.split_concat import CONCAT, SPLIT
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import wanted_keeping, wanted_locations
-from .address import plan_addresses
+from .address_planner import plan_addresses
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 #: Shares of LM that are tried: packing addresses may need more room than the words alone.

@@ -31,8 +31,8 @@ from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
 from ..layers.base import digits
-from ..layers.switch.code import least_steps, pass_steps
-from ..layers.switch.passes import NoPassError
+from ..layers.switch.pass_code import least_steps, pass_steps
+from ..layers.switch.pass_moves import NoPassError
 from ..machine import Target
 
 LEVELS = (Level.W, *reversed(UNIT_LEVELS))

@@ -18,11 +18,11 @@ from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
 from ..graph.verify import layout_ranges
 from ..layers.base import Frame
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
 from ..pfvm.names import fresh
-from .switch import plan_switch
+from .switch_plan import plan_switch
 
 #: Names of the values behind switches.
 _OWN = re.compile(r"\.own(__\d+)?\Z")

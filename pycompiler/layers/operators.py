@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from ..graph.graph import MNGraph, Stage
 from ..graph.verify import Rule
 from ..machine import Target
-from . import copies, elementwise, gather, local_copy, matmul, reduce, slices, transfer, view
+from . import (
+    copy_operators,
+    dram_transfer,
+    elementwise,
+    gather,
+    local_copy,
+    matmul,
+    reduce,
+    split_concat,
+    view,
+)
 from .base import Layer
 from .switch import layer as switch
 
@@ -17,11 +27,11 @@ _FAMILIES = (
     matmul,
     reduce,
     view,
-    copies,
+    copy_operators,
     gather,
     local_copy,
-    transfer,
-    slices,
+    dram_transfer,
+    split_concat,
     switch,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}

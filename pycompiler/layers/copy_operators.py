@@ -17,10 +17,10 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, IntArray, Target
 from .base import Cut, Layer, Placement, layout_of
-from .fragment import Fragment, Instruction, Line, Literal, PeOperand, Step
-from .free_layout import built, closed, dense, fresh_layout, small
-from .moving import Moving
-from .picks import Picked, Selection, concat, expand, pad, pick_slice, split
+from .copied_elements import Picked, Selection, concat, expand, pad, pick_slice, split
+from .data_movement import Moving
+from .default_layout import built, closed, dense, fresh_layout, small
+from .fragment import Fragment, Line, Literal, PeOperand, alu_step
 from .scratch import vector
 
 
@@ -219,7 +219,7 @@ class Copy(Moving):
                     if index >= 0:
                         given = graph.values[node.inputs[index]]
                         here = vector(given, tuple(at for _, at in part))
-                    lines.append(Step((Instruction("alu", "lpassa", (here,), (there,)),)))
+                    lines.append(alu_step("lpassa", (here,), there))
         return Fragment(tuple(lines))
 
 
@@ -234,7 +234,7 @@ def _constant(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     if len(set(words)) == 1:
         goals, words = [_filler(target)], words[:1]
     for bits, goal in zip(words, goals, strict=True):
-        yield Step((Instruction("alu", "imm", (Literal(bits),), (goal,)),))
+        yield alu_step("imm", (Literal(bits),), goal)
 
 
 def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...machine import Target
-from ..fragment import BlockOperand, Instruction, Operand, Special, Step
+from ..fragment import BlockOperand, Operand, Special, Step, alu_step, single_step
 from ..scratch import Words, vector
-from .masks import UnitMasks
-from .passes import Moves
+from .pass_moves import Moves
+from .unit_masks import UnitMasks
 
 Pair = tuple[int, int]
 
@@ -128,7 +128,7 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
             for number in range(max(1, rounds)):
                 name = ("msl" if up else "msr") if rounds else "lpassa"
                 last = number >= rounds - 1
-                out.append(_step("alu", name, here, there if last else Special("nowrite")))
+                out.append(alu_step(name, (here,), there if last else Special("nowrite")))
                 here = Special("aluf")
     return out
 
@@ -192,7 +192,7 @@ def _turn_steps(
             yield from steps
             at = BlockOperand("l1bm", slots[tuple(a for a, _ in part)], room.words)
             there = vector(result, tuple(b for _, b in part), mask)
-            yield _step("l1bm", f"l1bmd{shift[turn.by]}", at, there)
+            yield single_step("l1bm", f"l1bmd{shift[turn.by]}", (at,), there)
 
 
 def _cast_steps(
@@ -227,8 +227,8 @@ def _cast_steps(
             spare = target.cycles - len(cast.results)
             first = slots[cast.at] + (cast.first - spare) * pes
             written = (cast.results[0],) * spare + cast.results
-            yield _step(
-                "l1bm", "l1bmm", BlockOperand("l1bm", first, one), vector(result, written, mask)
+            yield single_step(
+                "l1bm", "l1bmm", (BlockOperand("l1bm", first, one),), vector(result, written, mask)
             )
 
 
@@ -245,8 +245,5 @@ def _shifts(target: Target) -> dict[int, str]:
 
 
 def _up(source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target) -> Step:
-    return _step("l1bm", "l1bmd", vector(source, tuple(read)), BlockOperand("l1bm", at, room.words))
-
-
-def _step(slot: str, mnemonic: str, source: Operand, destination: Operand) -> Step:
-    return Step((Instruction(slot, mnemonic, (source,), (destination,)),))
+    destination = BlockOperand("l1bm", at, room.words)
+    return single_step("l1bm", "l1bmd", (vector(source, tuple(read)),), destination)

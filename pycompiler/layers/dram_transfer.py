@@ -10,8 +10,17 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Frame, Layer, Placement, layout_of
-from .fragment import BlockOperand, Fragment, Instruction, Line, Move, Operand, PeOperand, Step
-from .transfer_plan import BUFFERS, Transfer, TransferPlan, buffer, plan_transfer
+from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, buffer, plan_transfer
+from .fragment import (
+    BlockOperand,
+    Fragment,
+    Line,
+    Move,
+    Operand,
+    PeOperand,
+    Step,
+    single_step,
+)
 
 DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"
 #: The attribute that names the buffer of L2BM that a transfer begins with.
@@ -113,7 +122,7 @@ def _step(plan: TransferPlan, transfer: Transfer, value: MNValue) -> Step:
             words = found.destination_words
             operands += [local, BlockOperand("l1bm", transfer.destination, words)]
     mnemonic = transfer.mnemonic + transfer.suffix
-    return Step((Instruction(transfer.stage, mnemonic, (operands[0],), (operands[1],)),))
+    return single_step(transfer.stage, mnemonic, (operands[0],), operands[1])
 
 
 LAYERS: tuple[Layer, ...] = (_TransferLayer(DOWNLOAD), _TransferLayer(UPLOAD))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
-from ..graph.layout import Layout, Level, SubAxis
-from ..layers.base import distinct, layout_of
-from ..layers.registry import LAYERS
-from ..machine import Target
-from .axes import Axes, Axis
-from .lpz.costs import Costs
+from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
+from ...graph.layout import Layout, Level, SubAxis
+from ...layers.base import distinct, layout_of
+from ...layers.operators import LAYERS
+from ...machine import Target
+from ..lpz.costs import Costs
+from .cut_classes import Axes, Axis
 
 _LIVE = 0.75  # of both LMs, what a slice may need at once
 

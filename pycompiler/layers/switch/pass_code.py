@@ -1,4 +1,4 @@
-"""The code of one pass, and what it costs."""
+"""The code of one pass, and what it pass_costs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...graph.graph import MNValue
 from ...graph.layout import Layout, Level
 from ...machine import Target
 from ..fragment import Fragment, Line
-from . import costs, lanes, rows, words
-from .passes import Moves, moves, pattern
+from . import l1b_l2b_passes, pass_costs, pe_mab_passes, word_passes
+from .pass_moves import Moves, moves, pattern
 
 
 @lru_cache(maxsize=4096)
@@ -26,18 +26,18 @@ def pass_steps(
 ) -> int:
     """Count about the steps of the pass, hazards included. NoPassError if one cannot do it."""
     # Where several rows go together it matters how many there are.
-    whole = level is Level.L1B and costs.rows_together(target) > 1
+    whole = level is Level.L1B and pass_costs.rows_together(target) > 1
     found = (moves if whole else pattern)(source, result, shape, dtype, level, target)
     if level is Level.W:
-        cost = words.word_cost(found, dtype.bits, target)
+        cost = word_passes.word_cost(found, dtype.bits, target)
     elif level is Level.PE:
-        cost = costs.pe_cost(found, target)
+        cost = pass_costs.pe_cost(found, target)
     elif level is Level.MAB:
-        cost = costs.mab_cost(found, target)
+        cost = pass_costs.mab_cost(found, target)
     elif level is Level.L1B:
-        cost = costs.l1b_cost(found, target)
+        cost = pass_costs.l1b_cost(found, target)
     else:
-        cost = costs.l2b_cost(found, target)
+        cost = pass_costs.l2b_cost(found, target)
     return cost + _around(target)
 
 
@@ -51,7 +51,7 @@ def least_steps(level: Level, target: Target) -> int:
     """Return what :func:`pass_steps` counts at least for a pass over ``level``."""
     one = np.zeros(1, dtype=np.int64)
     least = Moves(one, one, one, one)
-    costs_of = {Level.L1B: costs.l1b_cost, Level.L2B: costs.l2b_cost}
+    costs_of = {Level.L1B: pass_costs.l1b_cost, Level.L2B: pass_costs.l2b_cost}
     # Of the other levels a single move may be free where it meets what is there.
     found = costs_of[level](least, target) if level in costs_of else 1
     return found + _around(target)
@@ -64,13 +64,13 @@ def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) ->
     found = moves(source.layout, result.layout, source.shape, source.dtype, level, target)
     lines: list[Line] = []
     if level is Level.W:
-        lines += words.word_steps(found, source, result, target)
+        lines += word_passes.word_steps(found, source, result, target)
     elif level is Level.PE:
-        lines += lanes.pe_steps(found, source, result, target)
+        lines += pe_mab_passes.pe_steps(found, source, result, target)
     elif level is Level.MAB:
-        lines += lanes.mab_steps(found, source, result, target)
+        lines += pe_mab_passes.mab_steps(found, source, result, target)
     elif level is Level.L1B:
-        lines += rows.l1b_steps(found, source, result, target)
+        lines += l1b_l2b_passes.l1b_steps(found, source, result, target)
     else:
-        lines += rows.l2b_lines(found, source, result, target)
+        lines += l1b_l2b_passes.l2b_lines(found, source, result, target)
     return Fragment(tuple(lines))

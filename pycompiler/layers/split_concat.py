@@ -12,8 +12,8 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Frame, Layer, Placement, layout_of
+from .dram_transfer_plan import plan_transfer
 from .fragment import Fragment
-from .transfer_plan import plan_transfer
 
 SPLIT, CONCAT = "MNCoreInputSplit", "MNCoreOutputConcat"
 

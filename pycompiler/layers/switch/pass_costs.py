@@ -1,6 +1,7 @@
 """What passes cost, counted without making their code: planners ask for thousands.
 
-The counts are those of the functions that make the code (:mod:`.lanes`, :mod:`.rows`).
+The counts are those of the functions that make the code, in :mod:`.pe_mab_passes` and
+:mod:`.l1b_l2b_passes`.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...machine import IntArray, Target
-from .lanes import casts
-from .passes import Moves
-from .rows import _blocks, _l1b_room, _origins
+from .l1b_l2b_passes import _blocks, _l1b_room, _origins
+from .pass_moves import Moves
+from .pe_mab_passes import casts
 
 #: Steps that set a mask.
 _MASK = 3
 
 
 def pe_cost(found: Moves, target: Target) -> int:
-    """Count the steps of :func:`.lanes.pe_steps`; a mask takes three."""
+    """Count the steps of :func:`.pe_mab_passes.pe_steps`; a mask takes three."""
     count = target.counts["pe"]
     by, masked, vectors = _turns(found, count, target.cycles)
     rounds = np.maximum(1, np.minimum(by, count - by))
@@ -25,7 +26,7 @@ def pe_cost(found: Moves, target: Target) -> int:
 
 
 def mab_cost(found: Moves, target: Target) -> int:
-    """Count the steps of :func:`.lanes.mab_steps`; a mask takes three."""
+    """Count the steps of :func:`.pe_mab_passes.mab_steps`; a mask takes three."""
     count = target.counts["mab"]
     _, masked, vectors = _turns(found, count, target.cycles)
     by_turns = int(2 * vectors.sum() + _MASK * masked.sum())
@@ -46,7 +47,7 @@ def rows_together(target: Target) -> int:
 
 
 def l1b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`.rows.l1b_steps`."""
+    """Count about the steps of :func:`.l1b_l2b_passes.l1b_steps`."""
     room = _l1b_room(target)
     wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
     if room.block == 1:
@@ -63,7 +64,7 @@ def l1b_cost(found: Moves, target: Target) -> int:
 
 
 def l2b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`.rows.l2b_lines`, waiting for the MVs included."""
+    """Count about the steps of :func:`.l1b_l2b_passes.l2b_lines`, waiting for the MVs included."""
     row = _l1b_room(target).row * target.counts["l1b"]
     moved = np.unique(_number(found.result_at, found.result)).size * found.times
     rows = np.unique(found.result_at).size * found.times
@@ -83,7 +84,7 @@ def _number(*keys: IntArray) -> IntArray:
 def _turns(found: Moves, count: int, cycles: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return of every turn by how much, whether it has a mask, and its vectors.
 
-    See :func:`.lanes.turns`, which says what is in them.
+    See :func:`.pe_mab_passes.turns`, which says what is in them.
     """
     turned = (found.result - found.source) % count
     _, first, inverse = np.unique(

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...machine import Target
-from ..fragment import BlockOperand, Instruction, Line, Move, Operand, Step
+from ..fragment import BlockOperand, Line, Move, Operand, Step, single_step
 from ..scratch import Words, vector
-from .lanes import l1bm_room
-from .passes import Moves
+from .pass_moves import Moves
+from .pe_mab_passes import l1bm_room
 
 Origin = tuple[int, int]  # unit and address
 
@@ -307,8 +307,8 @@ def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool
     local: Operand = vector(value, tuple(rows))
     above: Operand = BlockOperand("l1bm", at, words)
     source, destination = (local, above) if up else (above, local)
-    return Step((Instruction("l1bm", "l1bmd", (source,), (destination,)),))
+    return single_step("l1bm", "l1bmd", (source,), destination)
 
 
 def _l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:
-    return Step((Instruction("l2bm", mnemonic, (source,), (destination,)),))
+    return single_step("l2bm", mnemonic, (source,), destination)

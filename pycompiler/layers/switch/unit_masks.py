@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...machine import Target
-from ..fragment import Instruction, Literal, Operand, PeOperand, Special, Step
+from ..fragment import (
+    Literal,
+    PeOperand,
+    Special,
+    Step,
+    alu_step,
+)
 
 _WORD_BITS = 32
 
@@ -29,7 +35,7 @@ class UnitMasks:
         """Return the mask of ``units`` as text; the steps that make it go to ``into``."""
         if units not in self._made:
             if not self._ready:
-                into.append(_alu("ipassa", (Special(self._unit),), self._number))
+                into.append(alu_step("ipassa", (Special(self._unit),), self._number))
                 self._ready = True
             if len(self._made) == len(self._registers):
                 oldest = next(iter(self._made))
@@ -46,10 +52,6 @@ class UnitMasks:
             1 << (_WORD_BITS - 1 - unit) for unit in range(_WORD_BITS) if not units >> unit & 1
         )
         forward = Special("aluf")
-        yield _alu("imm", (Literal(bits),), Special("nowrite"))
-        yield _alu("ilsl", (forward, self._number), Special("nowrite"))
-        yield _alu("frelu", (forward, forward), Special(f"omr{register}"))
-
-
-def _alu(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) -> Step:
-    return Step((Instruction("alu", mnemonic, sources, (destination,)),))
+        yield alu_step("imm", (Literal(bits),), Special("nowrite"))
+        yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
+        yield alu_step("frelu", (forward, forward), Special(f"omr{register}"))

@@ -6,9 +6,15 @@ from collections.abc import Iterator, Mapping
 
 from ...graph.graph import MNValue
 from ...machine import Target
-from ..fragment import BlockOperand, Instruction, Line, Operand, PeOperand, Special, Step
+from ..fragment import (
+    BlockOperand,
+    Line,
+    PeOperand,
+    Special,
+    single_step,
+)
 from ..scratch import vector
-from .lanes import l1bm_room
+from .pe_mab_passes import l1bm_room
 
 
 def sum_l1bs(
@@ -30,18 +36,18 @@ def sum_l1bs(
         below = most * room.words
         for index, words in enumerate(batch):
             up = BlockOperand("l1bm", index * room.words, room.words)
-            yield _step("l1bm", "l1bmd", (vector(value, words),), up)
+            yield single_step("l1bm", "l1bmd", (vector(value, words),), up)
         size = wide.source_words
         pieces = range(0, len(batch) * room.words, size)
         for piece in pieces:
-            yield _step(
+            yield single_step(
                 "l2bm",
                 "l2bmrffadd",
                 (BlockOperand("l1bm", piece, size),),
                 BlockOperand("l2bm", piece, size),
             )
         for piece in pieces:
-            yield _step(
+            yield single_step(
                 "l2bm",
                 "l2bmb",
                 (BlockOperand("l2bm", piece, size),),
@@ -50,21 +56,19 @@ def sum_l1bs(
         for index, words in enumerate(batch):
             down = BlockOperand("l1bm", below + index * room.words, room.words)
             if added is None:
-                yield _step("l1bm", "l1bmd", (down,), vector(value, words))
+                yield single_step("l1bm", "l1bmd", (down,), vector(value, words))
                 continue
             more = vector(added, tuple(rows[word] for word in words))
-            yield _step("l1bm", "l1bmd", (down,), Special("nowrite"))
+            yield single_step("l1bm", "l1bmd", (down,), Special("nowrite"))
             # What is added may lie in the LM of the sums, which has one port.
-            yield _step("mau", "fvadd", (Special("lbf"), more), _register(index, target))
+            yield single_step("mau", "fvadd", (Special("lbf"), more), _register(index, target))
         if added is not None:
             for index, words in enumerate(batch):
-                yield _step("alu", "lpassa", (_register(index, target),), vector(value, words))
+                yield single_step(
+                    "alu", "lpassa", (_register(index, target),), vector(value, words)
+                )
 
 
 def _register(index: int, target: Target) -> PeOperand:
     first = index * target.cycles
     return PeOperand("grf0", tuple(range(first, first + target.cycles)))
-
-
-def _step(slot: str, mnemonic: str, sources: tuple[Operand, ...], goal: Operand) -> Step:
-    return Step((Instruction(slot, mnemonic, sources, (goal,)),))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..graph.graph import MNGraph, MNNode
-from ..layers.base import Cut
-from ..layers.registry import LAYERS
-from ..layers.slices import CONCAT, SPLIT
+from ...graph.graph import MNGraph, MNNode
+from ...layers.base import Cut
+from ...layers.operators import LAYERS
+from ...layers.split_concat import CONCAT, SPLIT
 
 Axis = tuple[str, int]
 

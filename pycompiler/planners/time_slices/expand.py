@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from ..graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
-from ..layers.base import Cut
-from ..layers.slices import CONCAT, SPLIT
-from ..pfvm.names import fresh
-from .axes import Axis
-from .sliced import TimeSlices
+from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
+from ...layers.base import Cut
+from ...layers.split_concat import CONCAT, SPLIT
+from ...pfvm.names import fresh
+from .cut_classes import Axis
+from .sliced_graph import TimeSlices
 
 #: The slice along each class.
 _Index = dict[Axis, int]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..graph.graph import MNGraph, MNNode
 from ..layers.base import distinct
 from ..layers.fragment import Fragment
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 from ..machine import Target
 
 

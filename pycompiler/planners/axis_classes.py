@@ -19,10 +19,10 @@ from math import prod
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ..layers.base import Frame
-from ..layers.registry import LAYERS
+from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
-from .boundaries import is_anchored
+from .switch_insertion import is_anchored
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from ..pfvm.session import Array, HostSession
 from . import trace
 from .device import Board
 from .dram import DramTensor
-from .held import Held, Source, on_host
-from .registry import Registered, Registry
+from .held_tensor import Held, Source, on_host
+from .registered_values import Registered, Registry
 
 #: Values by name, where a call finds them in DRAM instead of in the function's own room.
 Bound = Mapping[str, DramTensor]

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...machine import Target
-from .plan import Issue, Place, Plan
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
+from .software_pipeline import Issue, Place, Plan
 
 #: Register files, and the T register, which holds one row.
 FILES = ("grf0", "grf1")
