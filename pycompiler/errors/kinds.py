@@ -71,6 +71,14 @@ class PlanError(PycompilerError):
     """No plan fits the machine or the options."""
 
 
+class NoRoomError(PlanError):
+    """The tensors of a node do not fit LM."""
+
+
+class NoSwitchError(PlanError):
+    """No passes lead from one layout to another within LM."""
+
+
 class OptionError(PycompilerError):
     """An option has an unknown key or value."""
 

@@ -8,6 +8,8 @@ from .kinds import (
     GraphError,
     InternalError,
     Kind,
+    NoRoomError,
+    NoSwitchError,
     OptionError,
     PlanError,
     RunError,
@@ -153,7 +155,7 @@ TABLE: dict[str, Kind] = {
     ),
     # P03: planning
     "P0301": Kind(
-        PlanError,
+        NoRoomError,
         "tensor `{value}` is too large: its share is {share} long words per PE, {memory} holds "
         "{capacity}",
         "split the tensor {shape} in the model, for example along its first axis; {node} works on "
@@ -181,14 +183,14 @@ TABLE: dict[str, Kind] = {
         {"op": "Sin", "node": "node_sin", "reason": "no layer for Sin"},
     ),
     "P0304": Kind(
-        PlanError,
+        NoRoomError,
         "the tensors of {node} do not fit {memory} together: {words} long words per PE of "
         "{capacity}",
         "split the tensors in the model, for example along their first axis",
         {"node": "Add `node_add`", "memory": "lm0", "words": 3000, "capacity": 2048},
     ),
     "P0305": Kind(
-        PlanError,
+        NoSwitchError,
         "no way on the device from layout {source} to {result}: every one needs more than LM holds",
         "choose layouts that share more digits, or split the tensor in the model",
         {"source": "((4_PE:1))", "result": "((4:1))"},

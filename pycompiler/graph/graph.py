@@ -62,7 +62,11 @@ class TensorType:
 
 @dataclass(frozen=True)
 class MNValue:
-    """A tensor. ``addr`` is in long words; ``num_lw`` is the long words of a PE's share."""
+    """A tensor. ``addr`` is in long words; ``num_lw`` is the long words of a PE's share.
+
+    ``origin`` names, for reports, what a value of a time slice is a slice of. It is no part of what
+    the value is: two values that differ only there are equal, and the text form leaves it out.
+    """
 
     name: str
     type: TensorType
@@ -72,6 +76,7 @@ class MNValue:
     num_lw: int | None = None
     gene: tuple[str, str] = ("", "")
     addr: int | None = None
+    origin: str | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +94,8 @@ class MNNode:
 
     ``source`` is the model's Python ``file:line`` where known; ``reason`` says why a host node is
     one. ``inplace`` is the input whose long words the first output may overwrite. ``slice`` is the
-    number of the time slice the node works on.
+    number of the time slice the node works on, and ``origin`` names, for reports only, what it is a
+    slice of (see :class:`MNValue`).
     """
 
     name: str
@@ -103,6 +109,7 @@ class MNNode:
     segment: int | None = None
     inplace: int | None = None
     slice: int | None = None
+    origin: str | None = field(default=None, compare=False)
 
     @property
     def place(self) -> Place | None:

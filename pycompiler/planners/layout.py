@@ -90,6 +90,7 @@ def plan_layouts(
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}
     facts.unused = [spec.place for spec in specs if spec.place not in used]
+    named = graph.values.keys()
     graph = cut_out(keep_apart(insert_switches(graph, forced)), wanted, target)
     wanted = {**wanted, **force(graph, forced, target)}
     layouts = PLANNERS[planner](graph, target, wanted, facts)
@@ -106,6 +107,6 @@ def plan_layouts(
     }
     graph = graph.with_values(values)
     if resolve:
-        graph = resolve_switches(graph, target)
+        graph = resolve_switches(graph, target, named)
     told = {n: replace(graph.values[n], gene=gene) for n, gene in given.items()}
     return graph.with_values(told, stage=Stage.LAYOUT)

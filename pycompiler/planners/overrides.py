@@ -13,7 +13,7 @@ axes; it says both.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..errors import error
 from ..graph.dtypes import MNDtype
@@ -182,3 +182,25 @@ def wanted_addresses(overrides: Overrides) -> dict[tuple[str, Location], int]:
 def wanted_keeping(overrides: Overrides) -> dict[str, bool]:
     """Return which values stay in LM, and which never do, between two nodes."""
     return {n: facts["keep"] == "LM" for n, facts in overrides.items() if "keep" in facts}
+
+
+def with_io_layouts(
+    overrides: Overrides, layouts: Mapping[str, str], graph: MNGraph, registered: Collection[str]
+) -> Overrides:
+    """Return the overrides, with the layouts that a caller wants of inputs and outputs. P0705.
+
+    ``layouts`` has them by the names that the caller sees; ``registered`` are the inputs that
+    callers do not give.
+    """
+    wanted = {name: dict(facts) for name, facts in overrides.items()}
+    given = set(graph.inputs) - set(registered)
+    for key, layout in layouts.items():
+        names = [value for output, value in graph.outputs if output == key]
+        names += [key] if key in given else []
+        if not names:
+            raise error("P0705", name=key, reason="the function has no such input or output")
+        for name in names:
+            other = wanted.setdefault(name, {}).setdefault("layout", layout)
+            if other != layout:
+                raise error("P0705", name=key, reason=f"`{name}` must have layout {other} too")
+    return wanted

@@ -8,7 +8,6 @@ plan says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -23,9 +22,6 @@ from ..layers.switch.layer import LEVEL, SWITCH
 from ..machine import Target
 from ..pfvm.names import fresh
 from .switch_plan import plan_switch
-
-#: Names of the values behind switches.
-_OWN = re.compile(r"\.own(__\d+)?\Z")
 
 
 def is_anchored(node: MNNode) -> bool:
@@ -219,10 +215,11 @@ def rigid_values(graph: MNGraph) -> set[str]:
     }
 
 
-def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
+def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> MNGraph:
     """Replace every switch by its passes, or by nothing.
 
-    A value keeps the model's name for it if it can: overrides call it so, and the host's segment.
+    ``named`` are the values of the model. A value keeps the model's name for it if it can:
+    overrides use that name, and so does the host's segment.
     """
     alias: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -271,7 +268,7 @@ def resolve_switches(graph: MNGraph, target: Target) -> MNGraph:
             del values[result]
             if result in for_host:
                 kept[source] = result
-            elif _OWN.search(source) and not _OWN.search(result):
+            elif source not in named and result in named:
                 kept.setdefault(source, result)
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)

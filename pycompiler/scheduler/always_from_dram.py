@@ -1,11 +1,10 @@
-"""The simplest scheduler: every value is in DRAM between any two nodes.
+"""The scheduler ``always_from_dram``: every value is in DRAM between any two nodes.
 
 Each node downloads its operands to LM, computes, and uploads its results.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,50 +17,41 @@ from ..layers.split_concat import CONCAT, SPLIT
 from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
-
-_ORIGIN = re.compile(r"\.at\d+(__\d+)?\Z")
+from .lm_copies import lm_copy, move
 
 
 @dataclass
 class _Copies:
-    """LM copies made so far, and the names in use."""
+    """Copies in LM, by name."""
 
     target: Target
     names: set[str]
     values: dict[str, MNValue] = field(default_factory=dict)
+    #: Values of the graph that have a copy, and the banks.
+    made: set[tuple[str, Location]] = field(default_factory=set)
 
     def copy(self, value: MNValue, bank: Location, number: int, node: MNNode) -> MNValue:
-        capacity = self.target.words(bank.memory)
-        if (value.num_lw or 0) > capacity:
-            shape = "(" + ", ".join(map(str, value.shape)) + ")"
-            raise error(
-                "P0301",
-                place=node.place,
-                value=value.name,
-                share=value.num_lw,
-                memory=bank.memory,
-                capacity=capacity,
-                shape=shape,
-                node=f"{node.op} `{node.name}`",
-            )
-        name = fresh(f"{value.name}.at{number}", self.names)
-        self.names.add(name)
-        self.values[name] = replace(value, name=name, location=bank)
-        return self.values[name]
+        """Make a copy of ``value`` for ``node``, whose ``number`` tells it from others."""
+        made = lm_copy(value, f"at{number}", bank, node, self.target)
+        made = replace(made, name=fresh(made.name, self.names))
+        self.names.add(made.name)
+        self.values[made.name] = made
+        self.made.add((value.name, bank))
+        return made
 
 
-def schedule(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
-    """Put downloads and uploads around every device node.
+def schedule_from_dram(
+    graph: MNGraph, target: Target, share: float, overrides: Overrides
+) -> MNGraph:
+    """Put downloads and uploads around every device node; ``share`` makes no difference.
 
     P0301 if a value cannot fit, P0306 for one that should be kept in LM.
     """
-    for name, kept in wanted_keeping(overrides or {}).items():
+    for name, kept in wanted_keeping(overrides).items():
         if kept:
             raise error("P0306", value=name, reason="always_from_dram keeps nothing in LM")
     banks = {
-        name: at
-        for name, at in wanted_locations(overrides or {}).items()
-        if at is not Location.DRAM
+        name: at for name, at in wanted_locations(overrides).items() if at is not Location.DRAM
     }
     copies = _Copies(target, set(graph.values))
     nodes: list[MNNode] = []
@@ -70,9 +60,8 @@ def schedule(graph: MNGraph, target: Target, overrides: Overrides | None = None)
             nodes.append(node)
         else:
             nodes += _surround(node, graph, copies, number, banks)
-    made = {(_ORIGIN.sub("", name), value.location) for name, value in copies.values.items()}
     for name, bank in banks.items():
-        if (name, bank) not in made:
+        if (name, bank) not in copies.made:
             raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
     dram = {
         name: replace(graph.values[name], location=Location.DRAM) for name in graph.device_values()
@@ -91,26 +80,18 @@ def _surround(
     pairs = zip(node.outputs, placement.outputs, strict=True)
     if any(banks.get(name, bank) is not bank for name, bank in pairs):
         placement = mirrored(placement)
-    local: dict[str, str] = {}
+    local: dict[str, MNValue] = {}
     for name, bank in zip(distinct(node.inputs), placement.inputs, strict=True):
-        local[name] = copies.copy(graph.values[name], bank, number, node).name
-        yield _transfer(DOWNLOAD, name, local[name], node)
-    results: dict[str, str] = {}
+        local[name] = copies.copy(graph.values[name], bank, number, node)
+        yield move(DOWNLOAD, graph.values[name], local[name], node)
+    results: dict[str, MNValue] = {}
     for name, bank in zip(node.outputs, placement.outputs, strict=True):
-        results[name] = copies.copy(graph.values[name], bank, number, node).name
+        results[name] = copies.copy(graph.values[name], bank, number, node)
     yield replace(
         node,
-        inputs=tuple(local[name] for name in node.inputs),
-        outputs=tuple(results[name] for name in node.outputs),
+        inputs=tuple(local[name].name for name in node.inputs),
+        outputs=tuple(results[name].name for name in node.outputs),
         inplace=placement.inplace,
     )
     for name, copy in results.items():
-        yield _transfer(UPLOAD, copy, name, node)
-
-
-def _transfer(op: str, source: str, result: str, node: MNNode) -> MNNode:
-    which = source if op == DOWNLOAD else result
-    verb = "download" if op == DOWNLOAD else "upload"
-    name = f"{node.name}.{verb}.{which}"
-    made = MNNode(name, op, (source,), (result,))
-    return replace(made, source=node.source, segment=node.segment, slice=node.slice)
+        yield move(UPLOAD, copy, graph.values[name], node)

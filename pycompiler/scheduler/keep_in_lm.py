@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import PycompilerError, error
+from ..errors import NoRoomError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Side, Stage
 from ..layers.base import Placement, distinct, mirrored
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -22,34 +22,28 @@ from ..layers.operators import LAYERS
 from ..layers.split_concat import CONCAT, SPLIT
 from ..machine import Target
 from ..pfvm.names import fresh
-from ..planners.overrides import wanted_keeping, wanted_locations
+from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .address_planner import plan_addresses
+from .lm_copies import lm_copy, move
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 #: Shares of LM that are tried: packing addresses may need more room than the words alone.
 _SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
-def schedule_resident(
-    graph: MNGraph,
-    target: Target,
-    *,
-    consecutive: bool,
-    share: float = 1.0,
-    overrides: Mapping[str, Mapping[str, str]] | None = None,
+def schedule_in_lm(
+    graph: MNGraph, target: Target, share: float, overrides: Overrides, *, consecutive: bool
 ) -> MNGraph:
     """Place moves between DRAM and LM. ``share`` of LM may be used. P0301, P0304 if it is small.
 
     ``consecutive`` keeps only what the next node reads.
     """
-    problem: PycompilerError | None = None
+    problem: NoRoomError | None = None
     for part in _SHARES:
         try:
-            scheduled = _Walk(graph, target, consecutive, part * share, overrides or {}).run()
+            scheduled = _Walk(graph, target, consecutive, part * share, overrides).run()
             plan_addresses(scheduled, target, overrides)
-        except PycompilerError as found:
-            if found.code not in ("P0304", "P0301"):
-                raise
+        except NoRoomError as found:
             problem = problem or found
         else:
             return scheduled
@@ -72,7 +66,7 @@ class _Walk:
         target: Target,
         consecutive: bool,
         share: float,
-        overrides: Mapping[str, Mapping[str, str]],
+        overrides: Overrides,
     ):
         self.banks = {
             name: place
@@ -247,32 +241,22 @@ class _Walk:
             self._upload(name, node)
 
     def _new(self, name: str, bank: Location, node: MNNode) -> str:
-        value = self.graph.values[name]
-        if (value.num_lw or 0) > self.target.words(bank.memory):
-            shape = "(" + ", ".join(map(str, value.shape)) + ")"
-            raise error(
-                "P0301",
-                place=node.place,
-                value=name,
-                share=value.num_lw,
-                memory=bank.memory,
-                capacity=self.target.words(bank.memory),
-                shape=shape,
-                node=f"{node.op} `{node.name}`",
-            )
-        made = fresh(f"{name}.{bank.memory}", self.names)
-        self.origin[made] = name
-        self.names.add(made)
-        self.values[made] = replace(value, name=made, location=bank)
-        return made
+        made = lm_copy(self.graph.values[name], bank.memory, bank, node, self.target)
+        made = replace(made, name=fresh(made.name, self.names))
+        self.origin[made.name] = name
+        self.names.add(made.name)
+        self.values[made.name] = made
+        return made.name
+
+    def _value(self, name: str) -> MNValue:
+        """Return a value of the graph, or a copy of one."""
+        return self.values[name] if name in self.values else self.graph.values[name]
 
     def _move(self, op: str, source: str, result: str, node: MNNode) -> MNNode:
-        verb = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy"}[op]
-        which = result if op == UPLOAD else source
-        name = fresh(f"{node.name}.{verb}.{which}", self.node_names)
-        self.node_names.add(name)
-        made = MNNode(name, op, (source,), (result,))
-        return replace(made, source=node.source, segment=node.segment, slice=node.slice)
+        made = move(op, self._value(source), self._value(result), node)
+        made = replace(made, name=fresh(made.name, self.node_names))
+        self.node_names.add(made.name)
+        return made
 
     def _upload(self, name: str, node: MNNode) -> None:
         copies = self.where[name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from ...errors import PycompilerError
+from ...errors import NoSwitchError
 from ...graph.digits import all_ranges, copied_digits, segments
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
@@ -106,7 +106,7 @@ class Costs:
             try:
                 passes = plan_switch(*key[:4], self.target, literal, most)
                 self._switches[key] = sum(one.steps for one in passes)
-            except PycompilerError:
+            except NoSwitchError:
                 self._switches[key] = NEVER
         return self._switches[key]
 

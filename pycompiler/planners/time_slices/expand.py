@@ -90,11 +90,14 @@ class _Cutter:
             return name
         key = name, self._index(name, index)
         if key not in self.slice_names:
-            self.slice_names[key] = self._new(name, f"{name}.t{key[1]}", index)
+            self.slice_names[key] = self._new(name, f"{name}.t", key[1], index)
         return self.slice_names[key]
 
-    def _new(self, name: str, wanted: str, index: Mapping[Axis, int]) -> str:
-        """Make a value like ``name``, as large as the slice at ``index``."""
+    def _new(self, name: str, origin: str, number: int, index: Mapping[Axis, int]) -> str:
+        """Make a value like ``name``, as large as the slice at ``index``.
+
+        It is called ``origin`` with its ``number``.
+        """
         value = self.graph.values[name]
         shape = list(value.shape)
         for number, one in self.found.cut_axes(name):
@@ -103,10 +106,10 @@ class _Cutter:
                 # What a reduction must not see is no part of the value.
                 size = min(size, self.found.lengths[one] - index[one] * size)
             shape[number] = size
-        called = fresh(wanted, self.names)
+        called = fresh(f"{origin}{number}", self.names)
         self.names.add(called)
         type = TensorType(value.type.elem, tuple(shape))
-        self.values[called] = replace(value, name=called, type=type)
+        self.values[called] = replace(value, name=called, type=type, origin=origin)
         return called
 
     def _node_name(self, wanted: str) -> str:
@@ -149,7 +152,8 @@ class _Cutter:
             flat = _flat(at, counts)
             sliced = replace(node, slice=flat) if classes else node
             if classes:
-                sliced = replace(sliced, name=self._node_name(f"{node.name}.t{flat}"))
+                name = self._node_name(f"{node.name}.t{flat}")
+                sliced = replace(sliced, name=name, origin=f"{node.name}.t")
             inputs = tuple(self._slice(n, index) if n else n for n in node.inputs)
             if not joined:
                 outputs = tuple(self._slice(n, index) if n else n for n in node.outputs)
@@ -159,15 +163,16 @@ class _Cutter:
             (out,) = node.outputs
             kept = tuple(index[one] for one in classes if one not in joined)
             last = all(index[one] == self.found.count(one) - 1 for one in joined)
-            part = self._new(out, f"{out}.part{flat}", index)
+            part = self._new(out, f"{out}.part", flat, index)
             self._add((*key, place, number, 0), replace(sliced, inputs=inputs, outputs=(part,)))
             if kept in totals:
                 total = self._slice(out, index) if last else None
-                total = total or self._new(out, f"{out}.sum{flat}", index)
+                total = total or self._new(out, f"{out}.sum", flat, index)
                 name = self._node_name(f"{node.name}.join{flat}")
                 join = MNNode(name, _joins(cuts), (totals[kept], part), (total,))
-                facts = replace(join, source=node.source, segment=node.segment, slice=flat)
-                self._add((*key, place, number, 1), facts)
+                join = replace(join, source=node.source, segment=node.segment)
+                join = replace(join, slice=flat, origin=f"{node.name}.join")
+                self._add((*key, place, number, 1), join)
                 part = total
             totals[kept] = part
 

@@ -1,0 +1,89 @@
+"""From a compiled graph and its programs to an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import __version__
+from ..emit.segments import Segment
+from ..frontend.import_onnx import ImportedModel
+from ..graph.graph import Location, MNGraph
+from ..layers.base import layout_of
+from ..layers.dram_transfer_plan import dram_words
+from ..machine import Target
+from .host_model import host_model
+from .model import App, AppValue, DeviceSegment, HostSegment, Port
+
+
+@dataclass(frozen=True, eq=False)
+class MadeApp:
+    """An app, and per segment what the assembler reports of its program; None on the host."""
+
+    app: App
+    programs: tuple[dict[str, Any] | None, ...]
+
+
+def make_app(
+    graph: MNGraph, imported: ImportedModel, segments: Sequence[Segment], target: Target
+) -> MadeApp:
+    """Assemble the programs and put everything a call needs into an app.
+
+    P0401 for a program that the assembler refuses, which is a bug of the compiler.
+    """
+    made: list[DeviceSegment | HostSegment] = []
+    programs: list[dict[str, Any] | None] = []
+    for number, segment in enumerate(segments):
+        ends, code = (segment.inputs, segment.outputs), segment.code
+        if code is None:
+            made.append(HostSegment(*ends, host_model(segment, imported)))
+            programs.append(None)
+            continue
+        facts = target.assemble(code.text, f"segment{number}.vsm").report()
+        steps, cycles = int(facts["steps"]), int(facts["cycles"])
+        made.append(DeviceSegment(*ends, code.text, code.relocations, steps, cycles))
+        programs.append(facts)
+    touched = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
+    for segment in segments:
+        touched.update((*segment.inputs, *segment.outputs))
+    app = App(
+        f"pycompiler {__version__}",
+        target.name,
+        tuple(Port(name, name) for name in graph.inputs if name not in imported.registered),
+        tuple(Port(key, name) for key, name in graph.outputs),
+        {name: _app_value(name, graph, target) for name in sorted(touched)},
+        {**imported.constants, **{n: array for n, (_, array) in imported.registered.items()}},
+        tuple(made),
+        max(_dram_ends(graph, target), default=0),
+        tuple(Port(key, name) for name, (key, _) in imported.registered.items()),
+    )
+    return MadeApp(app, tuple(programs))
+
+
+def _dram_ends(graph: MNGraph, target: Target) -> Iterator[int]:
+    """Yield where each DRAM value ends, in long words."""
+    for value in graph.values.values():
+        if value.location is Location.DRAM:
+            yield (value.addr or 0) + dram_words(layout_of(value), target)
+
+
+def _app_value(name: str, graph: MNGraph, target: Target) -> AppValue:
+    value = graph.values[name]
+    elem, shape, dtype = value.type.elem, value.shape, value.dtype.value
+    if value.addr is None:
+        return AppValue(name, elem, shape, dtype)
+    layout = layout_of(value)
+    words = dram_words(layout, target)
+    return AppValue(name, elem, shape, dtype, str(layout), value.addr, words)
+
+
+def program_text(app: App) -> str:
+    """Return ``model.vsm``: the code of all device segments."""
+    parts: list[str] = []
+    for number, segment in enumerate(app.segments):
+        if isinstance(segment, DeviceSegment):
+            parts.append(f"# segment {number}\n{segment.code}")
+        else:
+            parts.append(f"# segment {number} runs on the host\n")
+    return "".join(parts) or "# no operators\n"

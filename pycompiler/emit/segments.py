@@ -1,0 +1,79 @@
+"""Segments: runs of nodes on one side, and the program of each that runs on the device."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+
+from ..graph.graph import MNGraph, MNNode, Side
+from ..machine import Target
+from .concat import Code, concatenate
+from .fragment_cache import Fragments
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Nodes that run one after the other on one side.
+
+    ``inputs`` are the values it takes from outside, constants apart, ``outputs`` those that others
+    take from it. ``code`` is the program of a segment on the device, None on the host.
+    """
+
+    nodes: tuple[MNNode, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    code: Code | None
+
+
+def emit_segments(graph: MNGraph, target: Target) -> list[Segment]:
+    """Return the segments of a graph with addresses, in the order in which they run."""
+    made: list[Segment] = []
+    with _without_collection():
+        for (_, side), group in groupby(graph.nodes, lambda n: (n.segment, n.side)):
+            nodes = tuple(group)
+            code = _emit(nodes, graph, target) if side is Side.DEVICE else None
+            made.append(Segment(nodes, *_boundary(nodes, graph), code))
+    return made
+
+
+def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
+    """Return the program of the nodes of one segment."""
+    addresses = {n: v.addr for n, v in graph.values.items() if v.addr is not None}
+    made = Fragments(target)
+    fragments = []
+    for node in nodes:
+        operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
+        comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
+        fragments.append((node.name, comment, made.of(node, graph)))
+    return concatenate(fragments, addresses, target)
+
+
+def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the inputs and the outputs of a segment of these nodes."""
+    made = {out for node in nodes for out in node.outputs if out}
+    read = dict.fromkeys(name for node in nodes for name in node.inputs if name)
+    inputs = [name for name in read if name not in made and name not in graph.constants]
+    own = {node.name for node in nodes}
+    wanted = {name for _, name in graph.outputs}
+    wanted |= {n for node in graph.nodes if node.name not in own for n in node.inputs}
+    outputs = [out for node in nodes for out in node.outputs if out and out in wanted]
+    return tuple(inputs), tuple(outputs)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Hold the garbage collector, and let it go on as before afterwards.
+
+    Code is many small objects without cycles; the collector would take half of the time.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

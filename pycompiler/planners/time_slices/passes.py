@@ -1,0 +1,99 @@
+"""The passes ``layout``, ``time_slice`` and ``slices``, each of which needs the one before it.
+
+The time-slice planner lays out the graph again for every cut it tries, so the layout planner is
+given to it; and a graph that cannot be laid out whole is cut at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import NoSwitchError
+from ...graph.graph import MNGraph
+from ...layout_spec import LayoutSpec
+from ...machine import Target
+from ..layout import LayoutFacts, plan_layouts
+from ..location import plan_locations
+from ..overrides import Overrides, untimed
+from .expand import cut_into_slices
+from .planner import plan_time_slices
+from .sliced_graph import TimeSlices
+
+
+class SlicedLayouts:
+    """The three passes over one graph, to be called in order: `lay_out`, `plan`, `cut`.
+
+    ``planner``, ``specs``, ``mode`` and ``share`` are the options ``layout_planner``,
+    ``layout_spec`` with ``gemm_layout_spec``, ``time_slice`` and ``sram_budget``.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        overrides: Overrides,
+        *,
+        planner: str,
+        specs: Sequence[LayoutSpec],
+        mode: str,
+        share: float,
+    ):
+        self.target, self.overrides = target, overrides
+        self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
+        #: What the layout planner found out, if it could lay out the whole graph.
+        self.facts: LayoutFacts | None = None
+        self._plain: MNGraph | None = None
+        self._found: TimeSlices | None = None
+
+    def lay_out(self, graph: MNGraph) -> MNGraph:
+        """Set layouts; the graph without them is kept for the next pass.
+
+        Where values are so large that layouts cannot be switched, slices are planned at once.
+        """
+        self._plain = graph
+        facts = LayoutFacts()
+        try:
+            made = self._laid_out(graph, untimed(self.overrides), facts)
+        except NoSwitchError:
+            if self.mode == "off":
+                raise
+            return self._planned(None).annotated()
+        self.facts = facts
+        return made
+
+    def _laid_out(
+        self,
+        graph: MNGraph,
+        overrides: Overrides,
+        facts: LayoutFacts | None = None,
+        *,
+        resolve: bool = True,
+        last: bool = False,
+    ) -> MNGraph:
+        # Looking for slices lays many graphs out: there the fast planner has to do.
+        planner = self.planner if last or facts is not None else "first_arrival"
+        found = plan_layouts(
+            graph, self.target, overrides, planner, self.specs, facts, resolve=resolve
+        )
+        return plan_locations(found, overrides)
+
+    def plan(self, graph: MNGraph) -> MNGraph:
+        """Give values that are too large Time digits."""
+        return (self._found or self._planned(graph)).annotated()
+
+    def _planned(self, graph: MNGraph | None) -> TimeSlices:
+        assert self._plain is not None
+        self._found = plan_time_slices(
+            self._plain,
+            graph,
+            self.target,
+            self._laid_out,
+            mode=self.mode,
+            share=self.share,
+            overrides=self.overrides,
+        )
+        return self._found
+
+    def cut(self, graph: MNGraph) -> MNGraph:
+        """Make nodes and values for every slice, and place them."""
+        assert self._found is not None
+        return plan_locations(cut_into_slices(self._found), self.overrides)

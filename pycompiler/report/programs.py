@@ -1,0 +1,73 @@
+"""What the programs of a compile came to: steps, words of DRAM, and a row per node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..emit.segments import Segment
+from ..graph.graph import MNGraph
+from .report import Report
+from .schedule import schedule_facts
+
+
+def record_programs(
+    report: Report,
+    graph: MNGraph,
+    segments: Sequence[Segment],
+    programs: Sequence[Mapping[str, Any] | None],
+    scheduler: str,
+) -> None:
+    """Fill ``steps``, ``cycles``, ``dram_words``, ``nodes`` and ``schedule`` of the report.
+
+    ``programs`` has the assembler's report per segment, None for those on the host.
+    """
+    data = report.data
+    for number, (segment, facts) in enumerate(zip(segments, programs, strict=True)):
+        if facts is None:
+            continue
+        data["steps"] += facts["steps"]
+        data["cycles"] += facts["cycles"]
+        for key in ("read", "written"):
+            data["dram_words"][key] += facts["dram_words"][key]
+        data["nodes"] += _node_rows(segment, graph, number)
+    data["schedule"] = schedule_facts(scheduler, graph, data["nodes"], data["steps"])
+
+
+def _node_rows(segment: Segment, graph: MNGraph, number: int) -> list[dict[str, Any]]:
+    """Return a row per node; the slices of a node share one, with the shape of the first."""
+    assert segment.code is not None
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for node, found in zip(segment.nodes, segment.code.nodes, strict=True):
+        out = graph.values[node.outputs[0]]
+        name, output = node.name, out.name
+        if node.slice is not None:
+            name, output = node.origin or name, out.origin or output
+        row = rows.setdefault(
+            (node.op, name),
+            {
+                "node": name,
+                "op": node.op,
+                "segment": number,
+                "output": output,
+                "shape": list(out.shape),
+                "layout": str(out.layout),
+                "num_lw": out.num_lw,
+                "location": out.location.value,
+                "slices": 0,
+                "steps": 0,
+                "dram_words": {"read": 0, "written": 0},
+                "busy_steps": Counter(),
+                "source": node.source,
+            },
+        )
+        row["slices"] += 1
+        row["steps"] += found.steps
+        row["dram_words"]["read"] += found.dram_read
+        row["dram_words"]["written"] += found.dram_written
+        row["busy_steps"].update(found.busy)
+    for row in rows.values():
+        row["busy_steps"] = busy = dict(sorted(row["busy_steps"].items()))
+        row["utilisation"] = round(max(busy.values(), default=0) / (row["steps"] or 1), 4)
+    return list(rows.values())

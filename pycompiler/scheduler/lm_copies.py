@@ -1,0 +1,53 @@
+"""Copies of values in LM, and the nodes that bring values there and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import error
+from ..graph.graph import Location, MNNode, MNValue
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.local_copy import COPY
+from ..machine import Target
+
+_VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy"}
+
+
+def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:
+    """Return a copy of ``value`` in ``bank`` for ``node``, called after it with ``suffix``.
+
+    P0301 if the bank is too small even when it is empty.
+    """
+    capacity = target.words(bank.memory)
+    if (value.num_lw or 0) > capacity:
+        raise error(
+            "P0301",
+            place=node.place,
+            value=value.name,
+            share=value.num_lw,
+            memory=bank.memory,
+            capacity=capacity,
+            shape="(" + ", ".join(map(str, value.shape)) + ")",
+            node=f"{node.op} `{node.name}`",
+        )
+    origin = None if value.origin is None else f"{value.origin}.{suffix}"
+    return replace(value, name=f"{value.name}.{suffix}", location=bank, origin=origin)
+
+
+def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
+    """Return the node ``op`` from ``source`` to ``result``, which is there for ``node``.
+
+    It is called after ``node`` and the value that is moved.
+    """
+    value = result if op == UPLOAD else source
+    origin = f"{node.origin or node.name}.{_VERBS[op]}.{value.origin or value.name}"
+    return MNNode(
+        f"{node.name}.{_VERBS[op]}.{value.name}",
+        op,
+        (source.name,),
+        (result.name,),
+        source=node.source,
+        segment=node.segment,
+        slice=node.slice,
+        origin=None if node.slice is None else origin,
+    )

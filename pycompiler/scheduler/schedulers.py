@@ -1,0 +1,23 @@
+"""The schedulers by the value of the option ``scheduler``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ..graph.graph import MNGraph
+from ..machine import Target
+from ..planners.overrides import Overrides
+from .always_from_dram import schedule_from_dram
+from .keep_in_lm import schedule_in_lm
+
+#: Takes a graph with layouts, the machine, the share of LM that may be used, and the overrides.
+#: Returns the graph with every move between DRAM and LM. Raises NoRoomError (P0301, P0304) where
+#: LM is too small, P0306 for an override that cannot be followed.
+Scheduler = Callable[[MNGraph, Target, float, Overrides], MNGraph]
+
+SCHEDULERS: Mapping[str, Scheduler] = {
+    "always_from_dram": schedule_from_dram,
+    "reuse_consecutive": partial(schedule_in_lm, consecutive=True),
+    "spill_opt": partial(schedule_in_lm, consecutive=False),
+}
