@@ -89,6 +89,25 @@ def _separate_outputs(graph: onnx.GraphProto) -> None:
         taken.add(output.name)
 
 
+def separate_body_outputs(model: onnx.ModelProto) -> None:
+    """Let a node of its own make every output of the bodies of control flow, in place.
+
+    onnxruntime returns memory that nothing wrote for a value that is two outputs of one body.
+    """
+    taken: set[str] = set()
+    for body in list(graphs(model.graph))[1:]:
+        made = {name for node in body.node for name in node.output}
+        for output in body.output:
+            if output.name in made:
+                made.remove(output.name)
+                continue
+            taken = taken or all_names(model.graph)
+            name = fresh(f"{output.name}__copy", taken)
+            taken.add(name)
+            body.node.append(onnx.helper.make_node("Identity", [output.name], [name], name=name))
+            output.name = name
+
+
 def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
     """Return the names the caller uses for the model's inputs and outputs, in order."""
     recorded = {item.key: item.value for item in model.metadata_props}

@@ -15,7 +15,6 @@ from onnx_ir.passes import Sequential
 from onnx_ir.passes.common import (
     CommonSubexpressionEliminationPass,
     DeduplicateInitializersPass,
-    IdentityEliminationPass,
     RemoveUnusedNodesPass,
 )
 from onnxscript.optimizer import fold_constants
@@ -23,6 +22,7 @@ from onnxscript.optimizer import fold_constants
 from ..errors import PycompilerError, error
 from .decompose import decompose
 from .empty import settle_empty
+from .names import separate_body_outputs
 from .prepare import prepare
 from .registered import attach, detach
 
@@ -40,8 +40,8 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         made = ir.from_proto(prepared)
         fold_constants(made, input_size_limit=_MOST_FOLDED, output_size_limit=_MOST_FOLDED)
         decompose(made)
+        _drop_identities(made)
         Sequential(
-            IdentityEliminationPass(),
             DeduplicateInitializersPass(),
             CommonSubexpressionEliminationPass(),
             RemoveUnusedNodesPass(),
@@ -55,7 +55,32 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     finally:
         logging.disable(level)
     _keep_outputs(result, [value.name for value in prepared.graph.output])
+    separate_body_outputs(result)
     return attach(result, registered)
+
+
+def _drop_identities(model: ir.Model) -> None:
+    """Read what an Identity copies instead of the copy, where outputs stay apart.
+
+    onnx-ir's pass makes one value two outputs of a body, or an output of two bodies, which
+    onnxruntime computes wrongly or onnx-ir refuses.
+    """
+    for graph in model.graphs():
+        for node in graph:
+            if node.op_type != "Identity" or node.domain not in ("", "ai.onnx"):
+                continue
+            source, copy = node.inputs[0], node.outputs[0]
+            if source is None:
+                continue
+            if copy.is_graph_output():
+                maker = source.producer()
+                if maker is None or maker.graph is not graph or source.is_graph_output():
+                    continue
+                source.name = copy.name
+            source.type = source.type or copy.type
+            source.shape = source.shape or copy.shape
+            copy.replace_all_uses_with(source, replace_graph_outputs=True)
+            graph.remove(node, safe=True)
 
 
 def _keep_outputs(model: onnx.ModelProto, names: list[str]) -> None:

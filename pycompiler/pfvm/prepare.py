@@ -12,20 +12,23 @@ import onnx.shape_inference
 from ..errors import error
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
+from .names import separate_body_outputs
 
 _LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Check the model, inlines its functions and infers all types. P0103, P0108."""
+    """Check the model, inline its functions and infer all types. P0103, P0108."""
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
-        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+    separate_body_outputs(inferred)
+    return inferred
 
 
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:

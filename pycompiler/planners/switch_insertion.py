@@ -228,6 +228,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     values = dict(graph.values)
     taken = {node.name for node in graph.nodes}
     rigid = rigid_values(graph)
+    anchored = {name: node for node in graph.nodes if is_anchored(node) for name in node.inputs}
     for node in graph.nodes:
         if node.op != SWITCH or dict(node.attributes).get(LEVEL):
             nodes.append(replace(node, inputs=tuple(alias.get(name, name) for name in node.inputs)))
@@ -237,7 +238,14 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         one, other = values[source], values[result]
         assert one.layout is not None
         assert other.layout is not None
-        literal = result in rigid
+        reader = anchored.get(result)
+        if reader is not None:
+            own = {
+                n: values[alias.get(n, n)].layout for n in (*reader.inputs, *reader.outputs) if n
+            }
+            literal = not _takes(reader, graph, own, {result: one.layout}, target)
+        else:
+            literal = result in rigid
         plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target, literal)
         before = source
         for number, step in enumerate(plan):
@@ -272,6 +280,26 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                 kept.setdefault(source, result)
     outputs = tuple((key, alias.get(name, name)) for key, name in graph.outputs)
     return _renamed(replace(graph, nodes=tuple(nodes), values=values, outputs=outputs), kept)
+
+
+def _takes(
+    node: MNNode,
+    graph: MNGraph,
+    layouts: Mapping[str, Layout | None],
+    others: Mapping[str, Layout],
+    target: Target,
+) -> bool:
+    """Whether an anchored node accepts ``others`` instead of what ``layouts`` has.
+
+    Layers read which schedule a product has from digits that no index may meet.
+    """
+
+    def refused(given: Mapping[str, Layout | None]) -> set[str]:
+        values = {n: replace(graph.values[n], layout=layout) for n, layout in given.items()}
+        small = replace(graph, nodes=(node,), values=values)
+        return set(LAYERS[node.op].refusals(node, small, target))
+
+    return refused({**layouts, **others}) <= refused(layouts)
 
 
 def _renamed(graph: MNGraph, names: Mapping[str, str]) -> MNGraph:
