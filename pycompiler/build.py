@@ -14,6 +14,7 @@ from .app.reader import read_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
+from .files import write_file
 from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
@@ -32,7 +33,6 @@ from .report.codegen_dir import (
     clear_failure,
     read_file,
     write_failure,
-    write_file,
     write_folder,
 )
 from .report.progress import progress_bar

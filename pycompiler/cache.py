@@ -1,9 +1,9 @@
 """The compile cache: what a compilation makes of a model, kept under a key made of its inputs.
 
-An entry is one zip file, written beside its place and renamed, so that processes may share a
-folder; the last writer of a key wins, and all write the same. Whatever is wrong with the cache is a
-note in the report: a compile never fails because of it. Nothing is ever removed; delete the folder
-to empty the cache.
+An entry is one zip file. It is written beside its place and renamed, so that processes may share a
+folder; the last writer of a key wins, and all write the same. A problem with the cache is a note in
+the report: a compile never fails because of it. Entries are never removed; delete the folder to
+empty the cache.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from . import __version__
 from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
+from .files import temporary_file
 from .frontend.import_onnx import source_of
 from .machine import Target
 from .options import Options
@@ -97,18 +96,14 @@ class CompileCache:
         path = self._path(key)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".", suffix=".writing", dir=self.folder)
-            writing = Path(name)
-            try:
-                with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as entry:
+            with temporary_file(self.folder, path.name) as building:
+                with zipfile.ZipFile(building, "w") as entry:
                     entry.writestr(_APP, write_app(made.app))
                     texts = {_VSM: made.vsm, _L3IR: made.l3ir, _FACTS: json.dumps(facts)}
                     texts |= {_DUMPS + name: text for name, text in made.dumps.items()}
                     for part, text in texts.items():
                         entry.writestr(part, text, zipfile.ZIP_DEFLATED)
-                writing.replace(path)
-            finally:
-                writing.unlink(missing_ok=True)
+                building.replace(path)
         except (OSError, ValueError) as problem:
             report.note(f"cache: nothing is stored, `{self.folder}` cannot be written ({problem})")
 

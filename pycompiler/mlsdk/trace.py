@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import error
-from ..report.codegen_dir import write_file
+from ..files import write_file
 from ..report.perfetto import write_trace
 from ..runtime import trace
 

@@ -1,27 +1,44 @@
-"""The folder of a compilation, written in one piece.
+"""The folder of a compilation: at any moment the old one or the new one, whole.
 
-It is built beside its final place and renamed when complete; where an older folder holds files of
-the user, or is the current one, its files are renamed into that. A failed compile leaves an older
-folder as it was and writes its own report under ``<folder>.failed``.
+A new folder is built beside its place and renamed when it is complete. A folder that a compile
+wrote earlier changes places with the new one in one system call. A folder that holds files of the
+user, or is the current one, must stay the folder it is: :func:`_switch` changes its files together.
+A failed compile leaves an older folder as it was and writes its own report under
+``<folder>.failed``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import PycompilerError, error
+from ..files import (
+    MODEL_BYTES,
+    blame,
+    lock_of,
+    read_regular,
+    reason_of,
+    remove_leftovers,
+    temporary_folder,
+)
 
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
 L3IR, REPORT = "l3ir.txt", "report.json"
 _OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT})
 _DUMP = re.compile(r"layout\.\w+\.txt\Z")
-_SHOWN = 32  # characters of the folder's name in names of temporary folders beside it
+
+#: In a folder whose files are being changed: a link to the folder that has them.
+_FILES = ".pycompiler"
+_ATTEMPTS = 100  # times that other processes may replace or remove the folder under our hands
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: <fcntl.h>, renameat2(2)
 
 
 def _is_own(name: str) -> bool:
@@ -32,101 +49,174 @@ def _is_own(name: str) -> bool:
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Make ``folder`` hold ``files``, and of an older one only what no compile wrote.
 
-    P0003 if it cannot.
+    Several processes may write one folder: it holds the files of the last one. P0003 if the folder
+    cannot be written; then it is as it was.
     """
     try:
-        target = folder.resolve()
+        target = Path(os.path.realpath(folder))
         if not target.name:
             raise OSError("it is the root folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists() and not target.is_dir():
-            raise NotADirectoryError(f"{target} is no folder")
-        building = Path(tempfile.mkdtemp(prefix=f".{target.name[:_SHOWN]}.", dir=target.parent))
+        if not _written(target, files):
+            raise OSError("other processes replace or remove it all the time")
+    except (OSError, ValueError) as problem:
+        raise error("P0003", path=folder, reason=blame(problem, folder)) from problem
+
+
+def _written(folder: Path, files: Mapping[str, bytes]) -> bool:
+    inside = False
+    for attempt in range(_ATTEMPTS):
         try:
-            # mkdtemp makes a folder only its owner may read; the result gets the usual mode.
-            building.chmod(0o777 & ~_umask())
-            for name, content in files.items():
-                (building / name).write_bytes(content)
-            _put(building, target, set(files))
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-    except (OSError, ValueError) as problem:
-        raise error("P0003", path=folder, reason=_reason(problem, folder)) from problem
+            if not folder.exists():
+                done = _create(folder, files)
+            elif not folder.is_dir():
+                raise NotADirectoryError(f"{folder} is no folder")
+            elif inside or _must_stay(folder):
+                done = _put_inside(folder, files)
+            else:
+                done = _exchange(folder, files)
+                inside = not done
+        except FileNotFoundError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            continue
+        if done:
+            return True
+    return False
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write one file, and make the folders above it. P0003 if it cannot."""
+def _must_stay(folder: Path) -> bool:
+    """Whether somebody would miss the folder itself: it is the current one, or has other files."""
+    with contextlib.suppress(FileNotFoundError):  # the current folder may be removed
+        if Path.cwd().is_relative_to(folder):
+            return True
+    return not all(_is_own(path.name) and not path.is_dir() for path in folder.iterdir())
+
+
+def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other writers of the folder out. FileNotFoundError if one replaces it meanwhile."""
+    lock = lock_of(folder)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except (OSError, ValueError) as problem:
-        raise error("P0003", path=path, reason=_reason(problem, path)) from problem
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def _put(building: Path, folder: Path, names: set[str]) -> None:
-    """Put ``building`` in the place of ``folder``; on failure the old files are back."""
-    if not folder.exists():
-        building.rename(folder)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name[:_SHOWN]}.old.", dir=folder.parent))
-    try:
-        if _only_ours(folder):
-            _swap_folder(building, folder, aside / "folder")
-        else:
-            _swap_files(building, folder, aside, names)
+        yield
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        os.close(lock)
 
 
-def _only_ours(folder: Path) -> bool:
-    """Whether nobody would miss the folder itself: no file of the user, no current folder."""
-    here = Path.cwd().is_relative_to(folder)
-    return not here and all(_is_own(entry.name) for entry in folder.iterdir())
+def _create(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Make the folder; False if another process made it meanwhile."""
+    with temporary_folder(folder.parent, folder.name) as place:
+        new = place / "new"
+        _fill(new, files)
+        try:
+            new.rename(folder)
+        except OSError:
+            if folder.exists():
+                return False
+            raise
+    return True
 
 
-def _swap_folder(building: Path, folder: Path, old: Path) -> None:
-    folder.rename(old)
+def _exchange(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Let the folder change places with a new one.
+
+    False if it must stay after all, or if the system, the file system or the permissions of the
+    folder above cannot do it.
+    """
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None or not os.access(folder.parent, os.W_OK | os.X_OK):
+        return False
+    with temporary_folder(folder.parent, folder.name) as place:
+        new = place / "new"
+        _fill(new, files)
+        with _locked(folder):
+            if _must_stay(folder):
+                return False
+            new.chmod(stat.S_IMODE(folder.stat().st_mode))
+            names = os.fsencode(new), os.fsencode(folder)
+            return not rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+
+
+def _put_inside(folder: Path, files: Mapping[str, bytes]) -> bool:
+    """Change the files of a folder that must stay."""
+    with _locked(folder):
+        _settle(folder)
+        with temporary_folder(folder, "files") as place:
+            _fill(place / "new", files)
+            _switch(folder, place)
+    return True
+
+
+def _switch(folder: Path, place: Path) -> None:
+    """Change all files of ``folder`` to those of ``place/new`` in one step.
+
+    Every file becomes a link through the one link ``.pycompiler``, which then changes its target
+    from ``place/old`` to ``place/new``. Last, files take the place of links. Whoever looks at any
+    time, also after the process was killed, sees the old files or the new ones.
+    """
+    old, links = place / "old", place / "links"
+    old.mkdir()
+    links.mkdir()
+    there = {path.name for path in folder.iterdir() if _is_own(path.name) and path.exists()}
+    for name in there:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(f"{folder / name} is a folder")
+        _copy(folder / name, old / name)
     try:
-        building.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
+        _point(folder / _FILES, Path(place.name, "old"), links)
+        for name in sorted(there | {entry.name for entry in (place / "new").iterdir()}):
+            _point(folder / name, Path(_FILES, name), links)
+        _point(folder / _FILES, Path(place.name, "new"), links)
+    finally:
+        _settle(folder)
 
 
-def _swap_files(building: Path, folder: Path, aside: Path, names: set[str]) -> None:
-    """File by file, for a folder that must stay the one it is."""
-    there = {e.name for e in folder.iterdir() if _is_own(e.name) and e.is_file()}
-    done: list[tuple[Path, Path]] = []
+def _copy(source: Path, copy: Path) -> None:
     try:
-        moves = [(folder / name, aside / name) for name in sorted(there)]
-        moves += [(building / name, folder / name) for name in sorted(names)]
-        for source, destination in moves:
-            source.rename(destination)
-            done.append((source, destination))
-    except OSError:
-        for source, destination in reversed(done):
-            destination.rename(source)
-        raise
+        os.link(source.resolve(), copy)
+    except OSError:  # of another user, or on another file system, or one without such links
+        shutil.copy2(source, copy)
+
+
+def _point(link: Path, target: Path, made_in: Path) -> None:
+    """Make ``link`` a symbolic link to ``target``, in one step."""
+    made = made_in / link.name
+    made.symlink_to(target)
+    made.replace(link)
+
+
+def _settle(folder: Path) -> None:
+    """Put files in the place of links, after a switch or one that was killed; clean up."""
+    if (folder / _FILES).is_symlink():
+        for path in list(folder.iterdir()):
+            link = Path(_FILES, path.name)
+            if path.is_symlink() and path.readlink() == link:
+                try:
+                    (folder / link).replace(path)
+                except FileNotFoundError:  # no file of that name any more
+                    path.unlink()
+        (folder / _FILES).unlink()
+    remove_leftovers(folder)
 
 
 def _failure_folder(folder: Path) -> Path:
     # `.` and `..` have no name of their own.
     plain = folder.absolute()
-    named = plain.resolve() if plain.name in ("", "..") else plain
+    named = Path(os.path.realpath(plain)) if plain.name in ("", "..") else plain
     return named.with_name(named.name + ".failed")
 
 
 def write_failure(folder: Path, report: str) -> None:
-    """Leaves the report of a failed compile under ``<folder>.failed``, if it can."""
+    """Leave the report of a failed compile under ``<folder>.failed``, if it can."""
     # If there is no place for it, the compile's own diagnostic says more than that.
     with contextlib.suppress(PycompilerError, OSError, ValueError):
-        write_folder(_failure_folder(folder), {REPORT: report.encode()})
+        write_folder(_failure_folder(folder), {REPORT: report.encode(errors="backslashreplace")})
 
 
 def clear_failure(folder: Path) -> None:
@@ -137,26 +227,18 @@ def clear_failure(folder: Path) -> None:
         failed.rmdir()
 
 
-def _reason(problem: Exception, folder: Path) -> str:
-    """Why the system refuses ``folder``; names the folder above it that is to blame, if one is."""
-    if not isinstance(problem, OSError) or not problem.strerror:
-        return str(problem)
-    blamed = Path(os.fsdecode(problem.filename or ""))
-    if blamed not in folder.absolute().parents:
-        return problem.strerror
-    file = isinstance(problem, FileExistsError | NotADirectoryError)
-    return f"{blamed} is no folder" if file else f"{problem.strerror}: {blamed}"
-
-
 def read_file(folder: Path, name: str) -> bytes:
     """One file of a codegen_dir. P0004 if it is not there."""
     path = folder / name
     if not folder.is_dir():
         reason = "it is no folder" if folder.exists() else "there is no such folder"
         raise error("P0004", path=folder, reason=reason, wanted=name)
-    if not path.is_file():
-        raise error("P0004", path=folder, reason=f"{name} is missing", wanted=name)
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise error("P0001", path=path, reason=problem.strerror or str(problem)) from problem
+    for _ in range(_ATTEMPTS):
+        # A writer may have moved the file on while the system followed the link to it.
+        try:
+            return read_regular(path, MODEL_BYTES)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as problem:
+            raise error("P0001", path=path, reason=reason_of(problem)) from problem
+    raise error("P0004", path=folder, reason=f"{name} is missing", wanted=name)

@@ -74,22 +74,25 @@ def test_a_folder_with_files_of_the_user_stays_itself(
     assert {file.name for file in folder.iterdir()} == {"notes.txt", "report.json"}
     after = folder.stat()
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
-    rename = Path.rename
+    replace, steps = Path.replace, 0
 
     def full(self: Path, target: Path) -> Path:
-        if Path(target).name == "report.json" and Path(target).parent == folder:
-            if self.parent.name.startswith(".out.old."):
-                return rename(self, target)
+        nonlocal steps
+        steps -= 1
+        if steps == 0:
             raise OSError(28, "No space left on device")
-        return rename(self, target)
+        return replace(self, target)
 
-    monkeypatch.setattr(Path, "rename", full)
-    with pytest.raises(PycompilerError, match="No space left") as caught:
-        write_folder(folder, {"report.json": b"3", "model.vsm": b"3"})
-    assert caught.value.code == "P0003"
-    assert {file.name for file in folder.iterdir()} == {"notes.txt", "report.json"}
-    assert (folder / "report.json").read_text() == "2"
-    assert {entry.name for entry in tmp_path.iterdir()} == {"out"}
+    monkeypatch.setattr(Path, "replace", full)
+    for count in range(1, 5):  # links for two files, and the one that they go through, twice
+        steps = count
+        with pytest.raises(PycompilerError, match="No space left") as caught:
+            write_folder(folder, {"report.json": b"3", "model.vsm": b"3"})
+        assert caught.value.code == "P0003"
+        assert {file.name for file in folder.iterdir()} == {"notes.txt", "report.json"}
+        assert (folder / "report.json").read_text() == "2"
+        assert not (folder / "report.json").is_symlink()
+        assert {entry.name for entry in tmp_path.iterdir()} == {"out"}
 
 
 def test_the_functions_own_exception_leaves_a_report(tmp_path: Path) -> None:
