@@ -126,6 +126,7 @@ impl Parser<'_> {
                 line.nop = Some(u64::from(count));
             }
             ControlKernel::Wait => {
+                line.waits = true;
                 self.expect_break("the mnemonic")?;
                 self.cursor.skip_blanks();
                 line.wait = Some(self.wait_tag()?);

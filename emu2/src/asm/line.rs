@@ -19,6 +19,8 @@ pub(super) struct Line {
     pub(super) mv: Option<Box<Mv>>,
     pub(super) nop: Option<u64>,
     pub(super) wait: Option<u32>,
+    /// A `wait` stands there, though its tag may be malformed.
+    pub(super) waits: bool,
     pub(super) noforward: bool,
     pub(super) quit: bool,
     /// An MV that does nothing: no item.
@@ -35,6 +37,7 @@ impl Line {
         self.l2bm.clear();
         self.uses.clear();
         (self.mv, self.nop, self.wait) = (None, None, None);
-        (self.noforward, self.quit, self.mask, self.idle_mv) = (false, false, false, false);
+        (self.waits, self.noforward, self.quit) = (false, false, false);
+        (self.mask, self.idle_mv) = (false, false);
     }
 }

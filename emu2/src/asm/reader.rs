@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             && check::check_masks(&self.line, sink)
             && ports.check(spec, lexicon, &self.line, sink);
         if !clean {
-            hazards.refused();
+            hazards.refused(&self.line);
             return None;
         }
         follow(hazards, Place { spec, lexicon, line: self.number }, &self.line, sink);

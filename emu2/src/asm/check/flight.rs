@@ -45,6 +45,11 @@ impl Flights {
         }
     }
 
+    /// A `wait` for a tag that nobody can read: all MVs are taken to be done.
+    pub(super) fn clear(&mut self) {
+        self.list.clear();
+    }
+
     /// The latest MV that writes what `read` reads of `memory`, unless it has been found before.
     pub(super) fn writing(&mut self, memory: usize, read: &Extent, size: u64, cycles: u32) -> Option<&Flight> {
         let writes = |f: &&mut Flight| f.pair.1 == memory && meet(&f.written, read, size, cycles).is_some();

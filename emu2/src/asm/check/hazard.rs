@@ -4,6 +4,8 @@ use super::extent::{meet, Extent};
 use super::flight::{Flight, Flights};
 use super::forward::Worked;
 use super::gap::{self, Write};
+use super::mask_cycles::MaskCycles;
+use super::place::Place;
 use super::report::{report_gap, report_wait};
 use super::turnaround::Turnaround;
 use crate::asm::lexicon::Lexicon;
@@ -14,15 +16,6 @@ use crate::asm::program::{
 use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Evidence, HazardRule, LevelName, ResolvedForm, Spec, Unit, WORDS_PER_LONG};
-
-/// Where in the source, and with what tables.
-#[derive(Clone, Copy)]
-pub(in crate::asm) struct Place<'p> {
-    pub(in crate::asm) spec: &'p Spec,
-    pub(in crate::asm) lexicon: &'p Lexicon,
-    /// Line of the source.
-    pub(in crate::asm) line: u32,
-}
 
 /// A row of the table and the slots it concerns as writers, bit by bit.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +40,7 @@ pub(in crate::asm) struct Hazards {
     flights: Flights,
     worked: Worked,
     turnaround: Turnaround,
+    masks: MaskCycles,
     forward: Option<Evidence>,
     /// Base address registers that the program has written, by memory: what they are added to is not known any more.
     moved: Vec<bool>,
@@ -84,17 +78,24 @@ impl Hazards {
             flights: Flights::default(),
             worked: Worked::default(),
             turnaround: Turnaround::default(),
+            masks: MaskCycles::new(spec),
             forward,
             moved: vec![false; memories],
             asked: vec![false; memories],
         }
     }
 
-    /// A line that was refused: one step.
-    pub(in crate::asm) fn refused(&mut self) {
+    /// A line that was refused. Its `wait` and its idle steps count; what its instructions would have left is not known.
+    pub(in crate::asm) fn refused(&mut self, line: &Line) {
+        match line.wait {
+            Some(tag) => self.flights.wait(tag),
+            None if line.waits => self.flights.clear(),
+            None => {}
+        }
         self.worked.assume();
         self.turnaround.assume();
-        self.skip(1);
+        self.masks.assume();
+        self.skip(line.nop.unwrap_or(1));
     }
 
     /// Idle steps.
@@ -141,6 +142,7 @@ impl Hazards {
             }
         }
         self.writes(place, line, sink);
+        self.masks.step(line);
         self.worked.step(line);
         self.step = self.step.saturating_add(1);
     }
@@ -202,7 +204,7 @@ impl Hazards {
         let Some(memory) = place.lexicon.target_memory(&destination.target) else { return };
         let extent = match &destination.target {
             Target::Memory(access) => {
-                let cycles = destination.mask.and_then(|mask| cycles_written(mask, access));
+                let cycles = destination.mask.and_then(|mask| self.cycles_written(mask, access));
                 Extent::of(access, self.is_moved(place, access), cycles)
             }
             Target::Base { .. } => {
@@ -212,6 +214,11 @@ impl Hazards {
             Target::Flags { entry } => Extent::register(Some(*entry), size(place, memory)),
         };
         self.write(memory, slot, place.line, extent);
+    }
+
+    /// The cycles in which a masked access can write. A long mask leaves the second long word alone.
+    fn cycles_written(&self, mask: Mask, access: &Access) -> Option<u32> {
+        (mask.wide || access.words <= WORDS_PER_LONG).then(|| self.masks.of(mask))
     }
 
     fn writes(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
@@ -324,15 +331,6 @@ impl Hazards {
             let severity = sink.severity(evidence);
             sink.push(Diagnostic { severity, ..Diagnostic::warning(Code::IdleUnit, Some(span), message) });
         }
-    }
-}
-
-/// The cycles in which a masked access writes, if that is known: a mask register may let every cycle through, and a long
-/// mask leaves the second long word alone.
-fn cycles_written(mask: Mask, access: &Access) -> Option<u32> {
-    match mask.entry {
-        MaskEntry::Cycles(cycles) if mask.wide || access.words <= WORDS_PER_LONG => Some(cycles),
-        MaskEntry::Cycles(_) | MaskEntry::Register(_) => None,
     }
 }
 

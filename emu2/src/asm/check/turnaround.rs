@@ -1,6 +1,6 @@
 //! What the turnaround register holds when it is read: who sent, when, and whether the reader has the same layout.
 
-use super::hazard::Place;
+use super::place::Place;
 use crate::asm::line::Line;
 use crate::asm::program::{FormRef, PeInstruction, PeKind};
 use crate::asm::sink::Sink;

@@ -68,10 +68,15 @@ impl Generator<'_> {
         }
     }
 
+    /// Idle steps: `nop`, or `noforward` alone.
     fn nop(&mut self) {
         let count = 1 + self.choices.below(3);
         let wait = self.wait();
-        self.kinds.push(ItemKind::Nop { count, wait });
+        self.kinds.push(if self.choices.chance(25) {
+            ItemKind::Step(Box::new(Step { pe: Vec::new(), l2bm: Vec::new(), wait, forward: false }))
+        } else {
+            ItemKind::Nop { count, wait }
+        });
     }
 
     /// A tag to wait for, now and then.
