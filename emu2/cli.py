@@ -15,6 +15,7 @@ import emu2
 from emu2.bench.command import bench
 from emu2.console import (
     EXIT_FILE,
+    EXIT_USAGE,
     Form,
     Output,
     diagnostic,
@@ -24,6 +25,7 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.explain import entries, explain, listing
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
 spec_option = click.option(
@@ -122,6 +124,17 @@ def spec_page(name: str | None, spec_name: str) -> None:
         remedy = "`emu2 spec` lists the instructions"
         fail(diagnostic("S0005", f"`{spec.name}` has no instruction `{name}`", remedy))
     click.echo(page.rstrip())
+
+
+@cli.command("explain")
+@click.argument("code", required=False)
+def explain_code(code: str | None) -> None:
+    """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
+    known = entries()
+    text, found = (listing(known), True) if code is None else explain(known, code, "emu2")
+    click.echo(text, err=not found)
+    if not found:
+        sys.exit(EXIT_USAGE)
 
 
 cli.add_command(asm)

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagno
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import click
 import emu2
 
 EXIT_FILE = 1
+EXIT_USAGE = 2
 EXIT_OURS = 3
 EXIT_INTERRUPTED = 130
 
@@ -36,8 +38,15 @@ form_option = click.option(
 
 def fail(text: str) -> NoReturn:
     """Print one diagnostic and leave with the exit code of a faulty file."""
-    click.echo(text.rstrip(), err=True)
+    click.echo(explained(text), err=True)
     sys.exit(EXIT_FILE)
+
+
+def explained(text: str) -> str:
+    """Return diagnostics with a last line that says how to read more about the first of them."""
+    first = re.search(r"^(?:error|warning)\[([A-Z]\d{4})\]", text, re.MULTILINE)
+    more = f"\nmore: emu2 explain {first[1]}" if first else ""
+    return text.rstrip() + more
 
 
 def diagnostic(code: str, message: str, remedy: str) -> str:
@@ -49,7 +58,7 @@ def warned(program: emu2.Program, form: Form = "text") -> emu2.Program:
     """Print the program's warnings to stderr and return it."""
     if program.warnings:
         as_json = json.dumps(program.warnings, indent=2)
-        click.echo(as_json if form == "json" else program.render_warnings().rstrip(), err=True)
+        click.echo(as_json if form == "json" else explained(program.render_warnings()), err=True)
     return program
 
 
@@ -153,6 +162,7 @@ def guarded(command: click.Command, name: str, arguments: Sequence[str] | None =
         sys.exit(EXIT_FILE)
     except Exception as error:  # the last line of defence: a fault of ours is said, not traced
         text = f"{type(error).__name__}: {error}"
-        click.echo(diagnostic("B0001", f"a fault of emu2: {text}", "please report it"), err=True)
+        found = diagnostic("B0001", f"a fault of emu2: {text}", "please report it")
+        click.echo(explained(found), err=True)
         sys.exit(EXIT_OURS)
     sys.exit(0)

@@ -12,11 +12,23 @@ import click
 import numpy as np
 import onnx
 
+from emu2.explain import explain, listing
+
 from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, parse_model
 from .console import report_problem, show_warnings_plainly, table_console
-from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error, internal
+from .errors import (
+    USAGE_EXIT,
+    ExportError,
+    GraphError,
+    Place,
+    PlanError,
+    PycompilerError,
+    error,
+    internal,
+)
+from .errors.explain import entries
 from .graph.dtypes import numpy_dtype
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
@@ -147,6 +159,17 @@ def dump(path: Path, code: bool) -> None:
     """Print an app: a model.app, or the one of a codegen_dir."""
     data = read_file(path, MODEL_APP) if path.is_dir() else _read(path)
     click.echo(dump_app(read_app(data, str(path)), code=code), nl=False)
+
+
+@commands.command("explain")
+@click.argument("code", required=False)
+def explain_code(code: str | None) -> None:
+    """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
+    known = entries()
+    text, found = (listing(known), True) if code is None else explain(known, code, "pycompiler")
+    click.echo(text, err=not found)
+    if not found:
+        sys.exit(USAGE_EXIT)
 
 
 def main() -> None:

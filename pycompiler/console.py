@@ -28,7 +28,7 @@ def report_problem(problem: PycompilerError) -> int:
     sys.stdout.flush()
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(problem)
-    print(problem.render(), file=sys.stderr)
+    print(f"{problem.render()}\nmore: pycompiler explain {problem.code}", file=sys.stderr)
     return problem.exit_code
 
 

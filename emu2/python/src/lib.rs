@@ -25,6 +25,8 @@ mod _core {
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]
+    use super::error::codes;
+    #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles, PyReport};
     #[pymodule_export]
     use super::packing::search_offsets;
