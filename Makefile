@@ -75,10 +75,11 @@ lint-python: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# docs/isa from the spec, docs/operators.md from the registry; `make test` fails when they are stale.
+# docs/isa from the spec, docs/operators.md and docs/options.md from their tables; `make test` fails when they are stale.
 manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
 	$(BIN)/python -m pycompiler.layers.document
+	$(BIN)/python -m pycompiler.document_options
 
 # The table of targets, then what criterion and pytest-benchmark make of the same kernels.
 bench: $(STAMP)

@@ -128,6 +128,17 @@ TABLE: dict[str, Kind] = {
         "pass large tensors as inputs instead of closing over them, or compile the model in parts",
         {"reason": "3 GiB exceed the maximum of 2 GiB"},
     ),
+    "P0111": Kind(
+        ExportError,
+        "the module {module} cannot be called with the inputs {names}: {reason}",
+        "name the inputs like the parameters of its forward, or compile {call}",
+        {
+            "module": "Net",
+            "names": "`a`",
+            "reason": "its forward takes `x`, `y`",
+            "call": 'lambda d: {"out": module(d["a"])}',
+        },
+    ),
     # P02: graphs and layouts
     "P0201": Kind(
         GraphError,

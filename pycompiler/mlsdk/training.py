@@ -7,10 +7,12 @@ from typing import Any, NoReturn
 from ..errors import PycompilerError, error
 
 
-def missing(name: str) -> PycompilerError:
+_WRITE_IT = "write the update into the function and return the new parameters as outputs"
+
+
+def missing(name: str, remedy: str = _WRITE_IT) -> PycompilerError:
     """Return the diagnostic for a name of the training path."""
     reason = "there is no training path yet"
-    remedy = "write the update into the function and return the new parameters as outputs"
     return error("P0703", name=name, reason=reason, remedy=remedy)
 
 
