@@ -17,8 +17,8 @@ from math import prod
 
 from ..errors import GraphError, error
 from ..graph.digits import (
-    Digit,
     Part,
+    PrimeDigit,
     Segment,
     all_ranges,
     copied_digits,
@@ -56,7 +56,7 @@ class _State:
 
     parts: tuple[tuple[Part, ...], ...]
     wanted_form: tuple[bool, ...]
-    copies: tuple[tuple[Level, frozenset[Digit]], ...]
+    copies: tuple[tuple[Level, frozenset[PrimeDigit]], ...]
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...graph.digits import Digit, Part, all_ranges, copied_digits, segments
+from ...graph.digits import Part, PrimeDigit, all_ranges, copied_digits, segments
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Layout, Level
 from ...machine import IntArray, Target
@@ -137,7 +137,7 @@ def _matched(ours: tuple[Part, ...], theirs: tuple[Part, ...]) -> bool:
 
 
 def _digit(
-    axis: int, a: Part, b: Part, have: frozenset[Digit], open_levels: tuple[Level, Level]
+    axis: int, a: Part, b: Part, have: frozenset[PrimeDigit], open_levels: tuple[Level, Level]
 ) -> _Dim | None:
     if a.level not in open_levels and b.level not in open_levels:
         if (a.level, a.stride) != (b.level, b.stride):
