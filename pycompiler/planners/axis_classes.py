@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import prod
 
 from ..graph.digits import merged, primes
+from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ..layers.base import Frame
@@ -64,7 +65,7 @@ class Classes:
 
     def __init__(self, graph: MNGraph, target: Target):
         self.graph, self.target = graph, target
-        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.joined = DisjointSets[tuple[str, int]]()
         self.frames: list[tuple[MNNode, Frame]] = []
         for node in graph.device_nodes():
             if is_anchored(node) or node.op == SWITCH:
@@ -74,7 +75,7 @@ class Classes:
             for name, axes in frame.values:
                 for axis, along in enumerate(axes):
                     if along is not None and frame.shape[along] > 1:
-                        self._join((name, axis), (f"{node.name}\n", along))
+                        self.joined.join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
         # Elements per long word of the values of each class. Where they differ, words of one
@@ -102,7 +103,7 @@ class Classes:
         known = set(machine_digits(self.target, value.dtype.words_per_long))
         wanted: list[tuple[AxisClass, list[SubAxis]]] = []
         for axis, subs in enumerate(layout.axes):
-            one = self.classes.get(self._find((value.name, axis)))
+            one = self.classes.get(self.joined.root((value.name, axis)))
             if one is None or (only is not None and axis not in only):
                 continue
             if one.placed or one in (other for other, _ in wanted):
@@ -155,7 +156,7 @@ class Classes:
 
     def _along(self, name: str, rank: int) -> list[AxisClass]:
         """Return the classes of the axes of a value."""
-        roots = [self._find((name, axis)) for axis in range(rank)]
+        roots = [self.joined.root((name, axis)) for axis in range(rank)]
         return [self.classes[root] for root in roots if root in self.classes]
 
     def clear(self, region: Region) -> None:
@@ -169,24 +170,13 @@ class Classes:
 
     # -- classes -----------------------------------------------------------------------------
 
-    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
-        root = axis
-        while self.parent.get(root, root) != root:
-            root = self.parent[root]
-        while self.parent.get(axis, axis) != root:
-            self.parent[axis], axis = root, self.parent[axis]
-        return root
-
-    def _join(self, one: tuple[str, int], other: tuple[str, int]) -> None:
-        self.parent[self._find(one)] = self._find(other)
-
     def _classes_of(self, node: MNNode, frame: Frame) -> list[AxisClass]:
         """List the classes of the frame's axes longer than 1, minor first; note that they meet."""
         found: list[AxisClass] = []
         for axis in reversed(range(len(frame.shape))):
             size = frame.shape[axis]
             if size > 1:
-                root = self._find((f"{node.name}\n", axis))
+                root = self.joined.root((f"{node.name}\n", axis))
                 new = AxisClass(size, size, number=len(self.classes))
                 found.append(self.classes.setdefault(root, new))
                 found[-1].exact |= axis in frame.exact
@@ -234,7 +224,7 @@ class Classes:
         words = value.dtype.words_per_long
         stride, used = 1, set[SubAxis]()
         for axis in reversed(range(len(value.shape))):
-            found = self.classes.get(self._find((value.name, axis)))
+            found = self.classes.get(self.joined.root((value.name, axis)))
             if found is None:
                 axes.append(())
                 continue
