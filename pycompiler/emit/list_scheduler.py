@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 
+from ..graph.disjoint_sets import DisjointSets
 from ..layers.fragment import BlockOperand, Instruction, Line, Move, PeOperand, Step
 from ..machine import Hazard, Target
 from .hazards import Accesses, accesses
@@ -102,12 +103,7 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
     """
     chosen: dict[str, int] = {}
     members: list[list[tuple[int, Op]]] = []
-    joined: list[int] = []
-
-    def find(group: int) -> int:
-        while joined[group] != group:
-            group = joined[group]
-        return group
+    joined = DisjointSets[int]()
 
     owners: list[list[int]] = []
     for number, ops in enumerate(steps):
@@ -116,19 +112,18 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
         for op in ops:
             own = len(members)
             members.append([(number, op)])
-            joined.append(own)
             for slot in op.takes:
                 if slot not in chosen:
                     return None
-                one, other = sorted((find(chosen[slot]), find(own)))
+                one, other = sorted((joined.root(chosen[slot]), joined.root(own)))
                 if one != other:
-                    joined[other] = one
+                    joined.join(other, one)
                     members[one] += members[other]
                     members[other] = []
             here[op.slot] = own
             owners[-1].append(own)
         chosen = here
-    roots = [[find(own) for own in row] for row in owners]
+    roots = [[joined.root(own) for own in row] for row in owners]
     groups = {
         number: [(at - found[0][0], op) for at, op in found]
         for number, found in enumerate(members)

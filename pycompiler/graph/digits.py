@@ -8,16 +8,22 @@ they do not (3 x 2 against 2 x 3), the segment keeps several parts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..machine import Target
 from .dtypes import MNDtype
 from .layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 
-Digit = tuple[int, int]  # stride and size on a level; the size is prime
+
+class PrimeDigit(NamedTuple):
+    """``size`` coordinates of a level, a prime number of them, that lie ``stride`` apart."""
+
+    stride: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -112,18 +118,20 @@ def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
     return tuple(out)
 
 
-def primes(count: int) -> list[Digit]:
+def primes(count: int) -> list[PrimeDigit]:
     """Return the prime factors of ``count``, each with the product of those before it as stride."""
-    out, stride, factor = [], 1, 2
+    out, stride, factor = list[PrimeDigit](), 1, 2
     while count > 1:
         while count % factor:
             factor += 1
-        out.append((stride, factor))
+        out.append(PrimeDigit(stride, factor))
         stride, count = stride * factor, count // factor
     return out
 
 
-def copied_digits(layout: Layout, level: Level, ranges: Mapping[Level, int]) -> frozenset[Digit]:
+def copied_digits(
+    layout: Layout, level: Level, ranges: Mapping[Level, int]
+) -> frozenset[PrimeDigit]:
     """Return the digits of ``level`` over which ``layout`` holds copies.
 
     Words that no digit packs hold copies, whether the layout says so or not.
@@ -132,13 +140,15 @@ def copied_digits(layout: Layout, level: Level, ranges: Mapping[Level, int]) -> 
 
 
 @lru_cache(maxsize=16384)
-def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[Digit]:
+def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[PrimeDigit]:
     if level is Level.W:
         return frozenset() if layout.on(Level.W) else frozenset(primes(count))
-    found: set[Digit] = set()
+    found: set[PrimeDigit] = set()
     for entry in layout.copies(dict.fromkeys(Level, count)):
         if entry.level is level:
-            found |= {(entry.stride * stride, size) for stride, size in primes(entry.size)}
+            found |= {
+                PrimeDigit(entry.stride * stride, size) for stride, size in primes(entry.size)
+            }
     return frozenset(found)
 
 
@@ -157,7 +167,7 @@ def agrees(
 def make_layout(
     rank: int,
     placed: Mapping[int, list[Part]],
-    copies: Mapping[Level, frozenset[Digit]],
+    copies: Mapping[Level, frozenset[PrimeDigit]],
     ranges: Mapping[Level, int],
 ) -> Layout:
     """Return the layout with these parts per axis (in any order) and these copies."""
@@ -177,20 +187,21 @@ def make_layout(
         if len(digits) == len(primes(ranges[level])) and digits:
             entries.append(Broadcast(level))
             continue
-        for run in merged(digits, level):
+        for run in merged(SubAxis(d.size, level, d.stride) for d in digits):
             entries.append(Broadcast(level, run.size, run.stride))
     return Layout(tuple(axes), tuple(entries))
 
 
-def merged(digits: list[Digit], level: Level) -> list[SubAxis]:
-    """Digits from minor to major, neighbours that continue each other made one."""
+def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
+    """Return digits from minor to major, where neighbours that continue each other became one."""
     out: list[SubAxis] = []
-    for stride, size in digits:
+    for digit in digits:
         last = out[-1] if out else None
-        if last is not None and last.stride * last.size == stride:
-            out[-1] = SubAxis(last.size * size, level, last.stride)
+        continues = last is not None and last.level is digit.level
+        if last is not None and continues and last.stride * last.size == digit.stride:
+            out[-1] = SubAxis(last.size * digit.size, last.level, last.stride)
         else:
-            out.append(SubAxis(size, level, stride))
+            out.append(digit)
     return out
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from ..errors import GraphError
-from ..graph.digits import Part, all_ranges, copied_digits, make_layout, primes
+from ..graph.digits import Part, PrimeDigit, all_ranges, copied_digits, make_layout, primes
 from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
@@ -39,19 +39,19 @@ def whole_layout(
     """
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
-    copies: dict[Level, set[tuple[int, int]]] = {}
+    copies: dict[Level, set[PrimeDigit]] = {}
     for level in (Level.W, *reversed(UNIT_LEVELS)):
-        chosen: list[tuple[int, tuple[int, int]]] = []
+        chosen: list[tuple[int, PrimeDigit]] = []
         for digit in primes(ranges[level]):
             enough = level is not Level.W and prod(rest) <= target.cycles
-            axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit[1] == 0), None)
+            axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit.size == 0), None)
             if axis is None and padded and prod(rest) > 1:
                 axis = max(range(len(rest)), key=lambda a: rest[a])
             if axis is None or enough:
                 copies.setdefault(level, set()).add(digit)
                 continue
             chosen.append((axis, digit))
-            rest[axis] = -(-rest[axis] // digit[1])
+            rest[axis] = -(-rest[axis] // digit.size)
         if level is Level.W and copies.get(level):
             # Words are packed wholly or not at all.
             rest = list(shape)
@@ -70,9 +70,7 @@ def whole_layout(
     return make_layout(len(shape), placed, frozen, ranges)
 
 
-def _copies(
-    layout: Layout, dtype: MNDtype, target: Target
-) -> dict[Level, frozenset[tuple[int, int]]]:
+def _copies(layout: Layout, dtype: MNDtype, target: Target) -> dict[Level, frozenset[PrimeDigit]]:
     ranges = all_ranges(target.level_range, dtype)
     return {lv: copied_digits(layout, lv, ranges) for lv in (Level.W, *UNIT_LEVELS)}
 
@@ -88,9 +86,9 @@ def built(
 
     There are no copies on the digits that the parts are on.
     """
-    taken: dict[Level, set[tuple[int, int]]] = {}
+    taken: dict[Level, set[PrimeDigit]] = {}
     for part in (part for found in placed.values() for part in found):
-        own = {(part.stride * stride, size) for stride, size in primes(part.size)}
+        own = {PrimeDigit(part.stride * stride, size) for stride, size in primes(part.size)}
         taken.setdefault(part.level, set()).update(own)
     copies = {
         level: digits - taken.get(level, set())

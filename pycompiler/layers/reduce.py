@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph.digits import Digit, primes
+from ..graph.digits import PrimeDigit, primes
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
@@ -119,7 +119,7 @@ class Reduce(Layer):
         for chunk in plan.chunks(target):
             total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
             for level, digit in plan.units:
-                for turn in range(1, digit[1]):
+                for turn in range(1, digit.size):
                     found = _partners(digit, turn, plan.counts[level], len(chunk))
                     total += len(chunk) // target.cycles + _COST[level](found, target)
         return total
@@ -151,7 +151,7 @@ class Reduce(Layer):
                     lines.append(self._joined(Special("aluf"), into, into))
             for level, digit in plan.units:
                 # All partners' results are needed before the own one changes.
-                turns = range(1, digit[1])
+                turns = range(1, digit.size)
                 for turn in turns:
                     found = _partners(digit, turn, plan.counts[level], len(chunk))
                     other = Scratch("grf1", _CONSTANTS + (turn - 1) * len(chunk))
@@ -195,7 +195,7 @@ class _Plan:
     meets: dict[int, list[int]]
     terms: int
     words: bool
-    units: tuple[tuple[Level, Digit], ...]
+    units: tuple[tuple[Level, PrimeDigit], ...]
     counts: dict[Level, int]
     size: int
 
@@ -237,16 +237,16 @@ def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
     return _Plan(found, terms, packed, units, counts, size)
 
 
-def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, Digit]]:
+def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, PrimeDigit]]:
     for level in reversed(UNIT_LEVELS):
         for axis in reduced:
             for sub in digits(layout.axes[axis]):
                 if sub.level is level:
                     for stride, size in primes(sub.size):
-                        yield level, (sub.stride * stride, size)
+                        yield level, PrimeDigit(sub.stride * stride, size)
 
 
-def _partners(digit: Digit, turn: int, count: int, words: int) -> Moves:
+def _partners(digit: PrimeDigit, turn: int, count: int, words: int) -> Moves:
     """Every unit takes all words of the unit whose digit is ``turn`` higher, going round."""
     stride, size = digit
     unit = np.arange(count, dtype=np.int64)

@@ -11,11 +11,13 @@ minor axes first, else to the axis it wastes least on; what is left of an axis i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
+from ..graph.digits import merged, primes
+from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ..layers.base import Frame
@@ -25,22 +27,13 @@ from ..machine import Target
 from .switch_insertion import is_anchored
 
 
-@dataclass(frozen=True)
-class Digit:
-    """One prime factor of a level's count: ``size`` coordinates, ``stride`` apart."""
-
-    level: Level
-    size: int
-    stride: int
-
-
 @dataclass(eq=False)
 class AxisClass:
     """Axes that share their digits; ``digits`` run from minor to major, ``rest`` is for Addr."""
 
     size: int
     rest: int
-    digits: list[Digit] = field(default_factory=list)
+    digits: list[SubAxis] = field(default_factory=list)
     placed: bool = False
     exact: bool = False
     number: int = 0
@@ -56,23 +49,15 @@ class Region:
 
 
 @lru_cache(maxsize=64)
-def machine_digits(target: Target, words: int) -> tuple[Digit, ...]:
+def machine_digits(target: Target, words: int) -> tuple[SubAxis, ...]:
     """All digits of the machine in the order they are given out: words, PEs, MABs, L1Bs, L2Bs."""
     counts = [(Level.W, words)]
     counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
     return tuple(
-        Digit(level, size, stride) for level, count in counts for size, stride in _primes(count)
+        SubAxis(digit.size, level, digit.stride)
+        for level, count in counts
+        for digit in primes(count)
     )
-
-
-def _primes(count: int) -> Iterator[tuple[int, int]]:
-    """Prime factors of ``count`` and the product of those before each."""
-    stride, factor = 1, 2
-    while count > 1:
-        while count % factor:
-            factor += 1
-        yield factor, stride
-        stride, count = stride * factor, count // factor
 
 
 class Classes:
@@ -80,7 +65,7 @@ class Classes:
 
     def __init__(self, graph: MNGraph, target: Target):
         self.graph, self.target = graph, target
-        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.joined = DisjointSets[tuple[str, int]]()
         self.frames: list[tuple[MNNode, Frame]] = []
         for node in graph.device_nodes():
             if is_anchored(node) or node.op == SWITCH:
@@ -90,7 +75,7 @@ class Classes:
             for name, axes in frame.values:
                 for axis, along in enumerate(axes):
                     if along is not None and frame.shape[along] > 1:
-                        self._join((name, axis), (f"{node.name}\n", along))
+                        self.joined.join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
         # Elements per long word of the values of each class. Where they differ, words of one
@@ -116,20 +101,20 @@ class Classes:
         ``only`` names the axes; the others stay as they are.
         """
         known = set(machine_digits(self.target, value.dtype.words_per_long))
-        wanted: list[tuple[AxisClass, list[Digit]]] = []
+        wanted: list[tuple[AxisClass, list[SubAxis]]] = []
         for axis, subs in enumerate(layout.axes):
-            one = self.classes.get(self._find((value.name, axis)))
+            one = self.classes.get(self.joined.root((value.name, axis)))
             if one is None or (only is not None and axis not in only):
                 continue
             if one.placed or one in (other for other, _ in wanted):
                 return False
-            found: list[Digit] = []
+            found: list[SubAxis] = []
             for sub in reversed(subs):
                 if sub.level is Level.ADDR:
-                    found.append(Digit(Level.ADDR, sub.size, 0))
+                    found.append(SubAxis(sub.size, Level.ADDR, 0))
                     continue
-                for size, stride in _primes(sub.size):
-                    found.append(Digit(sub.level, size, sub.stride * stride))
+                for digit in primes(sub.size):
+                    found.append(SubAxis(digit.size, sub.level, sub.stride * digit.stride))
             if any(d.level is not Level.ADDR and d not in known for d in found):
                 return False
             if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
@@ -171,7 +156,7 @@ class Classes:
 
     def _along(self, name: str, rank: int) -> list[AxisClass]:
         """Return the classes of the axes of a value."""
-        roots = [self._find((name, axis)) for axis in range(rank)]
+        roots = [self.joined.root((name, axis)) for axis in range(rank)]
         return [self.classes[root] for root in roots if root in self.classes]
 
     def clear(self, region: Region) -> None:
@@ -179,22 +164,11 @@ class Classes:
         for one in region.classes:
             one.digits, one.rest, one.placed = [], one.size, False
 
-    def digits_of(self, region: Region) -> tuple[tuple[Digit, ...], ...]:
+    def digits_of(self, region: Region) -> tuple[tuple[SubAxis, ...], ...]:
         """Return what its classes have: equal for equal layouts."""
         return tuple(tuple(one.digits) for one in region.classes)
 
     # -- classes -----------------------------------------------------------------------------
-
-    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
-        root = axis
-        while self.parent.get(root, root) != root:
-            root = self.parent[root]
-        while self.parent.get(axis, axis) != root:
-            self.parent[axis], axis = root, self.parent[axis]
-        return root
-
-    def _join(self, one: tuple[str, int], other: tuple[str, int]) -> None:
-        self.parent[self._find(one)] = self._find(other)
 
     def _classes_of(self, node: MNNode, frame: Frame) -> list[AxisClass]:
         """List the classes of the frame's axes longer than 1, minor first; note that they meet."""
@@ -202,7 +176,7 @@ class Classes:
         for axis in reversed(range(len(frame.shape))):
             size = frame.shape[axis]
             if size > 1:
-                root = self._find((f"{node.name}\n", axis))
+                root = self.joined.root((f"{node.name}\n", axis))
                 new = AxisClass(size, size, number=len(self.classes))
                 found.append(self.classes.setdefault(root, new))
                 found[-1].exact |= axis in frame.exact
@@ -239,7 +213,7 @@ class Classes:
         for one in new:
             one.placed = True
 
-    def _free(self, one: AxisClass, digit: Digit) -> bool:
+    def _free(self, one: AxisClass, digit: SubAxis) -> bool:
         return all(digit not in other.digits for other in self.meets[one])
 
     # -- layouts -----------------------------------------------------------------------------
@@ -248,23 +222,23 @@ class Classes:
         """Return the layout its classes give ``value``."""
         axes: list[tuple[SubAxis, ...]] = []
         words = value.dtype.words_per_long
-        stride, used = 1, set[Digit]()
+        stride, used = 1, set[SubAxis]()
         for axis in reversed(range(len(value.shape))):
-            found = self.classes.get(self._find((value.name, axis)))
+            found = self.classes.get(self.joined.root((value.name, axis)))
             if found is None:
                 axes.append(())
                 continue
-            subs: list[tuple[int, Level, int]] = []
-            for digit in (*found.digits, Digit(Level.ADDR, found.rest, 0)):
+            subs: list[SubAxis] = []
+            for digit in (*found.digits, SubAxis(found.rest, Level.ADDR, 0)):
                 if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
                     # Elements as wide as a long word lie one behind the other.
                     if digit.size > 1:
-                        subs.append((digit.size, Level.ADDR, stride))
+                        subs.append(SubAxis(digit.size, Level.ADDR, stride))
                         stride *= digit.size
                 else:
                     used.add(digit)
-                    subs.append((digit.size, digit.level, digit.stride))
-            axes.append(tuple(reversed(_merged(subs))))
+                    subs.append(digit)
+            axes.append(tuple(reversed(merged(subs))))
         copies: list[Broadcast] = []
         for level in (Level.W, *reversed(UNIT_LEVELS)):
             digits = [d for d in machine_digits(self.target, words) if d.level is level]
@@ -272,18 +246,5 @@ class Classes:
             if free and len(free) == len(digits):
                 copies.append(Broadcast(level))
             else:
-                runs = _merged((d.size, d.level, d.stride) for d in free)
-                copies += [Broadcast(run.level, run.size, run.stride) for run in runs]
+                copies += [Broadcast(run.level, run.size, run.stride) for run in merged(free)]
         return Layout(tuple(reversed(axes)), tuple(copies))
-
-
-def _merged(digits: Iterable[tuple[int, Level, int]]) -> list[SubAxis]:
-    """Digits from minor to major, neighbours that continue each other made one."""
-    out: list[SubAxis] = []
-    for size, level, stride in digits:
-        last = out[-1] if out else None
-        if last is not None and last.level is level and last.stride * last.size == stride:
-            out[-1] = SubAxis(last.size * size, level, last.stride)
-        else:
-            out.append(SubAxis(size, level, stride))
-    return out

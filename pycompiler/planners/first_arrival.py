@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, Side
 from ..graph.layout import Layout
 from ..layers.operators import LAYERS
@@ -27,24 +28,18 @@ class FirstArrival:
         self.layouts: dict[str, Layout] = dict(wanted)
         self.region: dict[str, str] = {}
         self.members: dict[str, list[MNNode]] = {}
-        joined: dict[str, str] = {}
-
-        def find(name: str) -> str:
-            while joined.setdefault(name, name) != name:
-                joined[name] = joined[joined[name]]
-                name = joined[name]
-            return name
+        joined = DisjointSets[str]()
 
         plain = [n for n in graph.device_nodes() if not is_anchored(n) and n.op != SWITCH]
         for node in plain:
             names = [name for name in (*node.inputs, *node.outputs) if name]
             for name in names[1:]:
-                joined[find(name)] = find(names[0])
+                joined.join(name, names[0])
         for node in plain:
             for name in (*node.inputs, *node.outputs):
                 if name:
-                    self.region[name] = find(name)
-            self.members.setdefault(find(node.outputs[0]), []).append(node)
+                    self.region[name] = joined.root(name)
+            self.members.setdefault(joined.root(node.outputs[0]), []).append(node)
 
     def run(self) -> dict[str, Layout]:
         """Return the layout of every value on the device."""

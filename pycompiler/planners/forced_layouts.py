@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import GraphError, PycompilerError, error
-from ..graph.digits import Digit, copied_digits, merged, parts
+from ..graph.digits import PrimeDigit, copied_digits, merged, parts
 from ..graph.graph import MNGraph, MNNode, MNValue
-from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ..graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ..graph.verify import layout_ranges
 from ..layers.matmul import PRODUCTS
 from ..layers.operators import LAYERS
@@ -173,17 +173,18 @@ def _same_places(layout: Layout, other: Layout, value: MNValue) -> bool:
     return parts(layout, value.shape) == parts(other, value.shape)
 
 
-def _copies(layout: Layout, target: Target) -> set[tuple[Level, Digit]]:
+def _copies(layout: Layout, target: Target) -> set[tuple[Level, PrimeDigit]]:
     ranges = {Level(name): count for name, count in target.level_range.items()}
     return {(lv, d) for lv in UNIT_LEVELS for d in copied_digits(layout, lv, ranges)}
 
 
-def _without(layout: Layout, lacking: set[tuple[Level, Digit]], target: Target) -> Layout:
+def _without(layout: Layout, lacking: set[tuple[Level, PrimeDigit]], target: Target) -> Layout:
     """Return ``layout`` with copies on fewer digits."""
     entries = [entry for entry in layout.broadcast if entry.level is Level.W]
     for level in reversed(UNIT_LEVELS):
         digits = sorted(d for lv, d in _copies(layout, target) - lacking if lv is level)
-        entries += [Broadcast(level, run.size, run.stride) for run in merged(digits, level)]
+        runs = merged(SubAxis(d.size, level, d.stride) for d in digits)
+        entries += [Broadcast(level, run.size, run.stride) for run in runs]
     return Layout(layout.axes, tuple(entries))
 
 

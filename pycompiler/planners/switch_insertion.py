@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ..errors import GraphError, error
+from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
 from ..graph.verify import layout_ranges
-from ..layers.base import Frame
+from ..layers.base import Frame, layout_of
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import LEVEL, SWITCH
+from ..layers.switch.pass_moves import LayoutChange
 from ..machine import Target
 from ..pfvm.names import fresh
 from .switch_plan import plan_switch
@@ -119,15 +121,17 @@ class _Meeting:
     """Axes that operators join, and which of them meet in an operator: these must differ."""
 
     def __init__(self) -> None:
-        self.parent: dict[tuple[str, int], tuple[str, int]] = {}
+        self.joined = DisjointSets[tuple[str, int]]()
         self.others: dict[tuple[str, int], set[tuple[str, int]]] = {}
 
     def fits(self, frame: Frame, free: Collection[str]) -> bool:
         """Whether all axes of the frame can differ; values in ``free`` are not bound."""
         seen: set[tuple[str, int]] = set()
         for along in self._along(frame, {}):
-            roots = {self._find(axis) for axis in along if axis[0] not in free}
-            others = {self._find(axis) for root in roots for axis in self.others.get(root, ())}
+            roots = {self.joined.root(axis) for axis in along if axis[0] not in free}
+            others = {
+                self.joined.root(axis) for root in roots for axis in self.others.get(root, ())
+            }
             if roots & (seen | others):
                 return False
             seen |= roots
@@ -137,11 +141,11 @@ class _Meeting:
         """Join what lies along each axis of the frame."""
         found: list[tuple[str, int]] = []
         for axes in self._along(frame, renamed):
-            others = {axis for one in axes for axis in self.others.pop(self._find(one), ())}
+            others = {axis for one in axes for axis in self.others.pop(self.joined.root(one), ())}
             for one in axes[1:]:
-                self.parent[self._find(one)] = self._find(axes[0])
-            found.append(self._find(axes[0]))
-            self.others[found[-1]] = {self._find(axis) for axis in others}
+                self.joined.join(one, axes[0])
+            found.append(self.joined.root(axes[0]))
+            self.others[found[-1]] = {self.joined.root(axis) for axis in others}
         for root in found:
             self.others[root].update(other for other in found if other != root)
 
@@ -153,12 +157,6 @@ class _Meeting:
                     for name, axes in frame.values
                     if number in axes
                 ]
-
-    def _find(self, axis: tuple[str, int]) -> tuple[str, int]:
-        while (above := self.parent.get(axis, axis)) != axis:
-            self.parent[axis] = self.parent.get(above, above)
-            axis = above
-        return axis
 
 
 def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:
@@ -236,17 +234,15 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         source = alias.get(node.inputs[0], node.inputs[0])
         result = node.outputs[0]
         one, other = values[source], values[result]
-        assert one.layout is not None
-        assert other.layout is not None
         reader = anchored.get(result)
         if reader is not None:
-            own = {
-                n: values[alias.get(n, n)].layout for n in (*reader.inputs, *reader.outputs) if n
-            }
-            literal = not _takes(reader, graph, own, {result: one.layout}, target)
+            names = (n for n in (*reader.inputs, *reader.outputs) if n)
+            own = {n: layout_of(values[alias.get(n, n)]) for n in names}
+            literal = not _takes(reader, graph, own, {result: layout_of(one)}, target)
         else:
             literal = result in rigid
-        plan = plan_switch(one.layout, other.layout, one.shape, one.dtype, target, literal)
+        change = LayoutChange(layout_of(one), layout_of(other), one.shape, one.dtype)
+        plan = plan_switch(change, target, literal)
         before = source
         for number, step in enumerate(plan):
             last = number == len(plan) - 1

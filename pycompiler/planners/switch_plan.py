@@ -17,8 +17,8 @@ from math import prod
 
 from ..errors import GraphError, error
 from ..graph.digits import (
-    Digit,
     Part,
+    PrimeDigit,
     Segment,
     all_ranges,
     copied_digits,
@@ -27,12 +27,11 @@ from ..graph.digits import (
     primes,
     segments,
 )
-from ..graph.dtypes import MNDtype
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.verify import layout_ranges
 from ..layers.base import digits
 from ..layers.switch.pass_code import least_steps, pass_steps
-from ..layers.switch.pass_moves import NoPassError
+from ..layers.switch.pass_moves import LayoutChange, NoPassError
 from ..machine import Target
 
 LEVELS = (Level.W, *reversed(UNIT_LEVELS))
@@ -56,30 +55,24 @@ class _State:
 
     parts: tuple[tuple[Part, ...], ...]
     wanted_form: tuple[bool, ...]
-    copies: tuple[tuple[Level, frozenset[Digit]], ...]
+    copies: tuple[tuple[Level, frozenset[PrimeDigit]], ...]
 
 
 @lru_cache(maxsize=4096)
 def plan_switch(
-    source: Layout,
-    result: Layout,
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    target: Target,
-    literal: bool = False,
-    most: int | None = None,
+    change: LayoutChange, target: Target, literal: bool = False, most: int | None = None
 ) -> tuple[Pass, ...]:
-    """Return the cheapest passes from ``source`` to ``result``. P0305 if LM is too small.
+    """Return the cheapest passes that change a layout. P0305 if LM is too small.
 
     With ``most``, P0305 too if they take more steps than that.
 
     Layouts that differ only in digits which no index meets need no pass, unless the ``literal``
     digits of the result are asked for: operators that work on several values compare those.
     """
-    found = _Search(source, result, shape, dtype, target, most).run()
-    if literal and not found and not same_digits(source, result):
-        steps = pass_steps(source, result, shape, dtype, Level.PE, target)
-        return (Pass(Level.PE, result, steps),)
+    found = _Search(change, target, most).run()
+    if literal and not found and not same_digits(change.source, change.result):
+        steps = pass_steps(change, Level.PE, target)
+        return (Pass(Level.PE, change.result, steps),)
     return found
 
 
@@ -90,29 +83,21 @@ def same_digits(source: Layout, result: Layout) -> bool:
 
 
 class _Search:
-    def __init__(
-        self,
-        source: Layout,
-        result: Layout,
-        shape: tuple[int, ...],
-        dtype: MNDtype,
-        target: Target,
-        most: int | None = None,
-    ):
-        self.most = most
-        self.source, self.result, self.shape, self.dtype = source, result, shape, dtype
-        self.target = target
-        self.ranges = all_ranges(target.level_range, dtype)
+    def __init__(self, change: LayoutChange, target: Target, most: int | None = None):
+        self.change, self.target, self.most = change, target, most
+        source, result, shape = change.source, change.result, change.shape
+        self.ranges = all_ranges(target.level_range, change.dtype)
         self.limits = layout_ranges(target)
         self.segments = segments(source, result, shape)
         self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
         self.least = {lv: least_steps(lv, target) for lv in LEVELS}
 
     def run(self) -> tuple[Pass, ...]:
+        shape, dtype = self.change.shape, self.change.dtype
         start = _State(
             tuple(_placed(s.source) for s in self.segments),
             tuple(_alike(s) for s in self.segments),
-            tuple((lv, copied_digits(self.source, lv, self.ranges)) for lv in LEVELS),
+            tuple((lv, copied_digits(self.change.source, lv, self.ranges)) for lv in LEVELS),
         )
         if self._done(start):
             return self._last(start)
@@ -128,16 +113,17 @@ class _Search:
             if best.get(state, cost + 1) <= cost:
                 continue
             best[state] = cost
-            before = done[-1].layout if done else self.source
+            before = done[-1].layout if done else self.change.source
             for level, after in self._next(state):
                 if after in best:
                     continue  # it was reached for less
-                layout = self.result if self._done(after) else self._layout(after)
+                layout = self.change.result if self._done(after) else self._layout(after)
                 if layout.num_lw(self.target.cycles) > self.target.words("lm0"):
                     continue
                 try:
-                    layout.check(self.shape, self.dtype, self.limits, self.target.words("lm0"))
-                    steps = pass_steps(before, layout, self.shape, self.dtype, level, self.target)
+                    layout.check(shape, dtype, self.limits, self.target.words("lm0"))
+                    change = LayoutChange(before, layout, shape, dtype)
+                    steps = pass_steps(change, level, self.target)
                 except (GraphError, NoPassError):
                     continue  # words are packed wholly or not at all: another order will do
                 found = (*done, Pass(level, layout, steps))
@@ -145,14 +131,16 @@ class _Search:
                 least = steps + self._left(after)
                 if self.most is None or least <= self.most:
                     heapq.heappush(queue, (least, next(order), steps, after, found))
-        raise error("P0305", source=str(self.source), result=str(self.result))
+        raise error("P0305", source=str(self.change.source), result=str(self.change.result))
 
     def _last(self, state: _State) -> tuple[Pass, ...]:
         """Return what is left where every digit is on its level: addresses."""
-        if _addresses(self.source, self.shape) == _addresses(self.result, self.shape):
+        if _addresses(self.change.source, self.change.shape) == _addresses(
+            self.change.result, self.change.shape
+        ):
             return ()
-        steps = pass_steps(self.source, self.result, self.shape, self.dtype, Level.PE, self.target)
-        return (Pass(Level.PE, self.result, steps),)
+        steps = pass_steps(self.change, Level.PE, self.target)
+        return (Pass(Level.PE, self.change.result, steps),)
 
     def _done(self, state: _State) -> bool:
         copies = dict(state.copies)
@@ -233,7 +221,7 @@ class _Search:
             copies[level] = frozenset(primes(self.ranges[level]))
             if inside:
                 copies[level] = frozenset()
-            elif not wanted and self.result.on(Level.W):
+            elif not wanted and self.change.result.on(Level.W):
                 # The result packs digits that no index meets.
                 copies[level] = frozenset()
         return _State(tuple(moved), tuple(forms), tuple((lv, copies[lv]) for lv in LEVELS))
@@ -258,7 +246,7 @@ class _Search:
                     part = Part(part.lo, part.size, Level.ADDR, stride)
                     stride *= part.size
                 placed.setdefault(segment.axis, []).append(part)
-        return make_layout(len(self.shape), placed, dict(state.copies), self.ranges)
+        return make_layout(len(self.change.shape), placed, dict(state.copies), self.ranges)
 
 
 def _in_addr(part: Part) -> Part:

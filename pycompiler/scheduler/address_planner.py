@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import error
+from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
 from ..layers.dram_transfer import take_turns
@@ -80,16 +81,14 @@ def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, i
 
     Blocks that take over each other's words are one buffer.
     """
-    root = {block.name: block.on or block.name for block in blocks}
-
-    def first(name: str) -> str:
-        while root[name] != name:
-            name = root[name]
-        return name
+    sharing = DisjointSets[str]()
+    for block in blocks:
+        if block.on is not None:
+            sharing.join(block.name, block.on)
 
     chains: dict[str, list[Block]] = {}
     for block in blocks:
-        chains.setdefault(first(block.name), []).append(block)
+        chains.setdefault(sharing.root(block.name), []).append(block)
     step = target.cycles
     buffers = [
         Buffer(
@@ -106,7 +105,7 @@ def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, i
         return None
     if found is None:
         return None
-    return {block.name: found[first(block.name)].offset * step for block in blocks}
+    return {block.name: found[sharing.root(block.name)].offset * step for block in blocks}
 
 
 def _taken_over(node: MNNode, name: str, graph: MNGraph) -> str | None:

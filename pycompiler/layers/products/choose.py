@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from ...graph.digits import agrees, primes
 from ...graph.graph import MNGraph, MNNode
-from ...graph.layout import Layout, Level
+from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import (
     Spread,
-    UnitDigit,
     fits,
     kept_result_units,
     kept_units,
@@ -124,14 +123,14 @@ def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.S
     sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
     along = max(sizes, key=lambda axis: sizes[axis])
     mabs, l1bs, l2bs = (
-        [(level, stride, size) for stride, size in primes(target.level_range[level.value])]
+        [SubAxis(d.size, level, d.stride) for d in primes(target.level_range[level.value])]
         for level in (Level.MAB, Level.L1B, Level.L2B)
     )
     for share in shares(target):
-        low = [digit for digit in l1bs if digit[1] < share]
-        high = [digit for digit in l1bs if digit[1] >= share]
+        low = [digit for digit in l1bs if digit.stride < share]
+        high = [digit for digit in l1bs if digit.stride >= share]
         for count in range(len(l2bs) + 1):
-            n: list[UnitDigit] = [*mabs, *low, *l2bs[:count]]
+            n = [*mabs, *low, *l2bs[:count]]
             yield streamed.Split(along, tuple(n), (*high, *l2bs[count:]))
 
 

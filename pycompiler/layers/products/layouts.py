@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from ...graph.digits import Part, all_ranges, parts, primes
+from ...graph.digits import Part, PrimeDigit, all_ranges, merged, parts, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
@@ -14,19 +14,16 @@ from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from .roles import Precision, Roles, bias_of, precision_of, roles_of
 
-UnitDigit = tuple[Level, int, int]  # level, stride, size
-SubDigit = tuple[int, Level, int]  # size, level, stride
-
 
 @dataclass
 class Spread:
     """Unit digits of batch axes, n and m, minor first."""
 
-    batch: list[list[UnitDigit]]
-    n: list[UnitDigit]
-    m: list[UnitDigit]
+    batch: list[list[SubAxis]]
+    n: list[SubAxis]
+    m: list[SubAxis]
     #: all L1Bs or none
-    k: list[UnitDigit] = field(default_factory=list)
+    k: list[SubAxis] = field(default_factory=list)
 
 
 def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
@@ -62,18 +59,21 @@ def _units_of_rows(
         return out
     found = parts(hints[name], shapes[name])
 
-    def units(axis: int | None) -> list[UnitDigit]:
+    def units(axis: int | None) -> list[SubAxis]:
         if axis is None:
             return []
         # Only the uppermost digits may be on units: what is below them is one run in Addr.
-        kept: list[UnitDigit] = []
+        kept: list[SubAxis] = []
         for part in found[axis]:
             if part.level in (Level.L2B, Level.L1B, Level.MAB):
-                kept += [(part.level, part.stride * s, f) for s, f in primes(_even(part))]
+                kept += [
+                    SubAxis(digit.size, part.level, part.stride * digit.stride)
+                    for digit in primes(_even(part))
+                ]
         return kept
 
     out.batch = [units(axis) for axis in batch]
-    out.m = [digit for digit in units(m) if digit[0] is not Level.MAB]
+    out.m = [digit for digit in units(m) if digit.level is not Level.MAB]
     return out
 
 
@@ -97,17 +97,17 @@ def spread_units(
 
     ``contracted`` gives L1Bs to k. With ``rows_first`` n has MABs only until m has enough.
     """
-    free: list[UnitDigit] = [
-        (level, stride, size)
+    free: list[SubAxis] = [
+        SubAxis(digit.size, level, digit.stride)
         for level in (Level.MAB, Level.L1B, Level.L2B)
-        for stride, size in primes(target.level_range[level.value])
+        for digit in primes(target.level_range[level.value])
     ]
     out = Spread([[] for _ in roles.batch], [], [])
 
-    def rest(size: int, digits: list[UnitDigit]) -> int:
-        return -(-size // prod(d[2] for d in digits))
+    def rest(size: int, digits: list[SubAxis]) -> int:
+        return -(-size // prod(d.size for d in digits))
 
-    def take(into: list[UnitDigit], size: int, wanted: Sequence[UnitDigit], least: int) -> None:
+    def take(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
         for digit in wanted:
             if digit in free and rest(size, into) > least:
                 into.append(digit)
@@ -115,8 +115,8 @@ def spread_units(
 
     if contracted:
         packed = kind.packed(target)
-        own = [digit for digit in free if digit[0] is Level.L1B]
-        if roles.k % (packed * prod(digit[2] for digit in own)) == 0:
+        own = [digit for digit in free if digit.level is Level.L1B]
+        if roles.k % (packed * prod(digit.size for digit in own)) == 0:
             out.k = own
             free = [digit for digit in free if digit not in own]
     for axis, size in enumerate(roles.batch if kept is not None else ()):
@@ -126,7 +126,7 @@ def spread_units(
         take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows(target))
     narrow = bool(out.k) or rows_first
-    take(out.n, blocks, [digit for digit in free if not narrow or digit[0] is Level.MAB], 1)
+    take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], 1)
     # Whole outer levels are left for batch and m: L2Bs first.
     for axis in reversed(range(len(roles.batch))):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
@@ -136,18 +136,22 @@ def spread_units(
     return out
 
 
-def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubDigit]:
+def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAxis]:
     """Return the digits of the contracted axis that lie across the words and PEs of a vector."""
-    packed = (dtype.words_per_long, Level.W, 1)
-    across = (target.counts["pe"], Level.PE, 1)
+    packed = SubAxis(dtype.words_per_long, Level.W)
+    across = SubAxis(target.counts["pe"], Level.PE)
     long = kind.words // dtype.words_per_long
-    return [packed, (long, Level.ADDR, 0), across] if long > 1 else [packed, across]
+    return [packed, SubAxis(long, Level.ADDR, 0), across] if long > 1 else [packed, across]
 
 
-def result_digits(kind: Precision, target: Target) -> list[SubDigit]:
+def result_digits(kind: Precision, target: Target) -> list[SubAxis]:
     """Return the digits of the columns that lie across the words and PEs of a result."""
     pes = target.counts["pe"]
-    return [(WORDS_PER_LONG, Level.W, 1), (kind.result, Level.ADDR, 0), (pes, Level.PE, 1)]
+    return [
+        SubAxis(WORDS_PER_LONG, Level.W),
+        SubAxis(kind.result, Level.ADDR, 0),
+        SubAxis(pes, Level.PE),
+    ]
 
 
 def operand_layouts(
@@ -155,24 +159,24 @@ def operand_layouts(
 ) -> dict[str, Layout]:
     """Return the layouts that go with a spread."""
     roles, kind = roles_of(node, graph), precision_of(node)
-    over = prod(digit[2] for digit in spread.k)
+    over = prod(digit.size for digit in spread.k)
     rows = kind.rows(target)
 
-    def contracted(name: str) -> list[SubDigit]:
+    def contracted(name: str) -> list[SubAxis]:
         blocks = -(-roles.k // (kind.packed(target) * over))
         inner = inner_digits(kind, graph.values[name].dtype, target)
-        return [*inner, (blocks, Level.ADDR, 0), *units_of(spread.k)]
+        return [*inner, SubAxis(blocks, Level.ADDR, 0), *spread.k]
 
-    def outer(size: int, digits: Sequence[UnitDigit], step: int) -> list[SubDigit]:
-        spread_over = prod(d[2] for d in digits)
-        return [(-(-size // (step * spread_over)), Level.ADDR, 0), *units_of(digits)]
+    def outer(size: int, digits: Sequence[SubAxis], step: int) -> list[SubAxis]:
+        spread_over = prod(d.size for d in digits)
+        return [SubAxis(-(-size // (step * spread_over)), Level.ADDR, 0), *digits]
 
     n_c = [*result_digits(kind, target), *outer(roles.n, spread.n, rows)]
-    n_b = [(rows, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
+    n_b = [SubAxis(rows, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
     m = outer(roles.m, spread.m, 1)
     batch = [outer(size, spread.batch[i], 1) for i, size in enumerate(roles.batch)]
 
-    def made(name: str, subs: dict[int, list[SubDigit]], order: list[int]) -> Layout:
+    def made(name: str, subs: dict[int, list[SubAxis]], order: list[int]) -> Layout:
         value = graph.values[name]
         return lay_out(len(value.shape), subs, order, value.dtype, target)
 
@@ -206,14 +210,9 @@ def operand_layouts(
     return found
 
 
-def units_of(digits: Sequence[UnitDigit]) -> list[SubDigit]:
-    """Return unit digits as digits of an axis."""
-    return [(size, level, stride) for level, stride, size in digits]
-
-
 def lay_out(
     rank: int,
-    subs: Mapping[int, Sequence[SubDigit]],
+    subs: Mapping[int, Sequence[SubAxis]],
     order: Sequence[int],
     dtype: MNDtype,
     target: Target,
@@ -224,26 +223,22 @@ def lay_out(
     """
     axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]
     stride, done = 1, set()
-    used: dict[Level, list[tuple[int, int]]] = {}
+    used: dict[Level, list[PrimeDigit]] = {}
     for axis in order:
         if axis in done:
             continue
         done.add(axis)
         out: list[SubAxis] = []
-        for size, level, step in subs[axis]:
-            if size <= 1:
+        for sub in subs[axis]:
+            if sub.size <= 1:
                 continue
-            if level is Level.ADDR:
-                if not step:
-                    step, stride = stride, stride * size
-            else:
-                used.setdefault(level, []).extend((step * s, f) for s, f in primes(size))
-            last = out[-1] if out else None
-            if last and last.level is level and last.stride * last.size == step:
-                out[-1] = SubAxis(last.size * size, level, last.stride)
-            else:
-                out.append(SubAxis(size, level, step))
-        axes[axis] = tuple(reversed(out))
+            if sub.level is not Level.ADDR:
+                own = (PrimeDigit(sub.stride * d.stride, d.size) for d in primes(sub.size))
+                used.setdefault(sub.level, []).extend(own)
+            elif not sub.stride:
+                sub, stride = replace(sub, stride=stride), stride * sub.size
+            out.append(sub)
+        axes[axis] = tuple(reversed(merged(out)))
     copies: list[Broadcast] = []
     ranges = all_ranges(target.level_range, dtype)
     for level in (Level.W, *reversed(UNIT_LEVELS)):
@@ -252,7 +247,7 @@ def lay_out(
         if len(free) == len(digits):
             copies.append(Broadcast(level))
         else:
-            copies += [Broadcast(level, size, step) for step, size in free]
+            copies += [Broadcast(level, d.size, d.stride) for d in free]
     return Layout(tuple(axes), tuple(copies))
 
 
@@ -264,7 +259,7 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     roles = roles_of(node, graph)
     spread = Spread([[] for _ in roles.batch], [], [])
 
-    def units(name: str, axis: int | None) -> list[UnitDigit]:
+    def units(name: str, axis: int | None) -> list[SubAxis]:
         return unit_digits(layout_of(graph.values[name]), axis)
 
     out = node.outputs[0]
@@ -276,13 +271,13 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     return operand_layouts(node, graph, spread, target)
 
 
-def unit_digits(layout: Layout, axis: int | None) -> list[UnitDigit]:
+def unit_digits(layout: Layout, axis: int | None) -> list[SubAxis]:
     """Return the digits that an axis has on MABs, L1Bs and L2Bs, minor first."""
     if axis is None:
         return []
     return [
-        (s.level, s.stride * stride, size)
-        for s in reversed(layout.axes[axis])
-        if s.level in (Level.MAB, Level.L1B, Level.L2B)
-        for stride, size in primes(s.size)
+        SubAxis(digit.size, sub.level, sub.stride * digit.stride)
+        for sub in reversed(layout.axes[axis])
+        if sub.level in (Level.MAB, Level.L1B, Level.L2B)
+        for digit in primes(sub.size)
     ]

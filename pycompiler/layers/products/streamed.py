@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from math import prod
 
 from ...graph.graph import MNGraph, MNNode, MNValue
-from ...graph.layout import Layout, Level
+from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from .layouts import (
-    SubDigit,
-    UnitDigit,
     inner_digits,
     lay_out,
     result_digits,
     unit_digits,
-    units_of,
 )
 from .roles import Precision, bias_of, precision_of, roles_of
 from .route import Route, route
@@ -43,13 +40,13 @@ class Split:
     """
 
     along: int | None
-    n: tuple[UnitDigit, ...]
-    rows: tuple[UnitDigit, ...]
+    n: tuple[SubAxis, ...]
+    rows: tuple[SubAxis, ...]
 
     @property
     def share(self) -> int:
         """L1Bs that take the same vectors."""
-        return prod(size for level, _, size in self.n if level is Level.L1B)
+        return prod(digit.size for digit in self.n if digit.level is Level.L1B)
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ def _along(node: MNNode, graph: MNGraph) -> tuple[int | None, int] | None:
     """Return the row axis whose vectors lie in different MABs, and its axis of C."""
     one, out = (layout_of(graph.values[n]) for n in (node.inputs[0], node.outputs[0]))
     for axis, in_a, in_c in _row_axes(node, graph):
-        sent = {digit for digit in unit_digits(one, in_a) if digit[0] is Level.MAB}
+        sent = {digit for digit in unit_digits(one, in_a) if digit.level is Level.MAB}
         if sent - set(unit_digits(out, in_c)):
             return axis, in_c
     return None
@@ -130,11 +127,11 @@ def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shap
     roles, kind = roles_of(node, graph), precision_of(node)
     own = target.counts["mab"] * split.share
     size = roles.m if split.along is None else roles.batch[split.along]
-    each = -(-size // (own * prod(digit[2] for digit in split.rows)))
+    each = -(-size // (own * prod(digit.size for digit in split.rows)))
     others = [roles.batch[i] for i in range(len(roles.batch)) if i != split.along]
     if split.along is not None:
         others.append(roles.m)
-    columns = kind.rows(target) * prod(digit[2] for digit in split.n)
+    columns = kind.rows(target) * prod(digit.size for digit in split.n)
     one, other = (graph.values[name].dtype.words_per_long for name in node.inputs[:2])
     return Shape(
         own,
@@ -156,38 +153,38 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
     one, other = values[:2]
     tile = kind.rows(target) * shape.row
 
-    def contracted(value: MNValue, stride: int) -> list[SubDigit]:
-        return [*inner_digits(kind, value.dtype, target), (shape.sums, Level.ADDR, stride)]
+    def contracted(value: MNValue, stride: int) -> list[SubAxis]:
+        return [*inner_digits(kind, value.dtype, target), SubAxis(shape.sums, Level.ADDR, stride)]
 
-    def columns(first: Sequence[SubDigit], stride: int) -> list[SubDigit]:
-        low = [digit for digit in split.n if digit[0] is not Level.L2B]
-        high = [digit for digit in split.n if digit[0] is Level.L2B]
-        blocks = (shape.tiles, Level.ADDR, stride)
-        return [*first, *units_of(low), blocks, *units_of(high)]
+    def columns(first: Sequence[SubAxis], stride: int) -> list[SubAxis]:
+        low = [digit for digit in split.n if digit.level is not Level.L2B]
+        high = [digit for digit in split.n if digit.level is Level.L2B]
+        blocks = SubAxis(shape.tiles, Level.ADDR, stride)
+        return [*first, *low, blocks, *high]
 
     # A: vector, rows, contracted axis. C: result, rows, blocks of columns.
-    a: dict[int, list[SubDigit]] = {roles.a[2]: contracted(one, shape.vector * shape.rows)}
+    a: dict[int, list[SubAxis]] = {roles.a[2]: contracted(one, shape.vector * shape.rows)}
     result = result_digits(kind, target)
     rows = shape.own * shape.rows
     assert roles.b[2] is not None
     assert roles.c[2] is not None
-    c: dict[int, list[SubDigit]] = {roles.c[2]: columns(result, kind.result * rows)}
-    own = [digit for digit in split.n if digit[0] is not Level.L2B]
+    c: dict[int, list[SubAxis]] = {roles.c[2]: columns(result, kind.result * rows)}
+    own = [digit for digit in split.n if digit.level is not Level.L2B]
     beyond = shape.each
     for axis, in_a, in_c in _row_axes(node, graph):
         if axis == split.along:
-            a[in_a] = [*units_of(own), (shape.each, Level.ADDR, shape.vector)]
-            c[in_c] = [(shape.own * shape.each, Level.ADDR, kind.result)]
+            a[in_a] = [*own, SubAxis(shape.each, Level.ADDR, shape.vector)]
+            c[in_c] = [SubAxis(shape.own * shape.each, Level.ADDR, kind.result)]
             for subs in (a[in_a], c[in_c]):
-                subs += units_of(split.rows)
+                subs += split.rows
             continue
         size = roles.m if axis is None else roles.batch[axis]
-        a[in_a] = [(size, Level.ADDR, shape.vector * beyond)]
-        c[in_c] = [(size, Level.ADDR, kind.result * shape.own * beyond)]
+        a[in_a] = [SubAxis(size, Level.ADDR, shape.vector * beyond)]
+        c[in_c] = [SubAxis(size, Level.ADDR, kind.result * shape.own * beyond)]
         beyond *= size
     b = {
         roles.b[1]: contracted(other, tile),
-        roles.b[2]: columns([(kind.rows(target), Level.ADDR, shape.row)], tile * shape.sums),
+        roles.b[2]: columns([SubAxis(kind.rows(target), Level.ADDR, shape.row)], tile * shape.sums),
     }
     for axis, size in enumerate(other.shape):
         if size == 1:

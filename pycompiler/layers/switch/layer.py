@@ -12,7 +12,7 @@ from ...tolerance import MOVE
 from ..base import Cut, Frame, Layer, Placement, layout_of
 from ..fragment import Fragment
 from .pass_code import pass_code, pass_steps
-from .pass_moves import NoPassError, moves
+from .pass_moves import LayoutChange, NoPassError, moves
 
 SWITCH = "MNCoreLayoutSwitch"
 #: The attribute that names the level a pass settles.
@@ -50,21 +50,23 @@ class LayoutSwitch(Layer):
             yield "a change of shape or dtype"
             return
         try:
-            layouts = layout_of(source), layout_of(result)
-            moves(*layouts, source.shape, source.dtype, level_of(node), target)
+            moves(_change(node, graph), level_of(node), target)
         except NoPassError as problem:
             yield f"a switch in which {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count the steps, about."""
-        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
-        layouts = layout_of(source), layout_of(result)
-        return pass_steps(*layouts, source.shape, source.dtype, level_of(node), target)
+        return pass_steps(_change(node, graph), level_of(node), target)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code of the pass."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         return pass_code(source, result, level_of(node), target)
+
+
+def _change(node: MNNode, graph: MNGraph) -> LayoutChange:
+    source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+    return LayoutChange(layout_of(source), layout_of(result), source.shape, source.dtype)
 
 
 def level_of(node: MNNode) -> Level:

@@ -6,30 +6,26 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
-from ...graph.layout import Layout, Level
+from ...graph.layout import Level
 from ...machine import Target
+from ..base import layout_of
 from ..fragment import Fragment, Line
 from . import l1b_l2b_passes, pass_costs, pe_mab_passes, word_passes
-from .pass_moves import Moves, moves, pattern
+from .pass_moves import LayoutChange, Moves, moves, pattern
 
 
 @lru_cache(maxsize=4096)
-def pass_steps(
-    source: Layout,
-    result: Layout,
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    level: Level,
-    target: Target,
-) -> int:
-    """Count about the steps of the pass, hazards included. NoPassError if one cannot do it."""
+def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
+    """Estimate the steps of the pass over ``level``, hazards included.
+
+    NoPassError if one pass cannot do it.
+    """
     # Where several rows go together it matters how many there are.
     whole = level is Level.L1B and pass_costs.rows_together(target) > 1
-    found = (moves if whole else pattern)(source, result, shape, dtype, level, target)
+    found = (moves if whole else pattern)(change, level, target)
     if level is Level.W:
-        cost = word_passes.word_cost(found, dtype.bits, target)
+        cost = word_passes.word_cost(found, change.dtype.bits, target)
     elif level is Level.PE:
         cost = pass_costs.pe_cost(found, target)
     elif level is Level.MAB:
@@ -59,9 +55,8 @@ def least_steps(level: Level, target: Target) -> int:
 
 def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) -> Fragment:
     """Return the code that brings ``source`` into the layout of ``result``, both in LM."""
-    assert source.layout is not None
-    assert result.layout is not None
-    found = moves(source.layout, result.layout, source.shape, source.dtype, level, target)
+    change = LayoutChange(layout_of(source), layout_of(result), source.shape, source.dtype)
+    found = moves(change, level, target)
     lines: list[Line] = []
     if level is Level.W:
         lines += word_passes.word_steps(found, source, result, target)

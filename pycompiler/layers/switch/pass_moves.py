@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...graph.digits import Digit, Part, all_ranges, copied_digits, segments
+from ...graph.digits import Part, PrimeDigit, all_ranges, copied_digits, segments
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Layout, Level
 from ...machine import IntArray, Target
@@ -30,6 +30,16 @@ class Moves:
     source: IntArray
     source_at: IntArray
     times: int = 1
+
+
+@dataclass(frozen=True)
+class LayoutChange:
+    """A tensor of ``shape`` and ``dtype`` goes from layout ``source`` to layout ``result``."""
+
+    source: Layout
+    result: Layout
+    shape: tuple[int, ...]
+    dtype: MNDtype
 
 
 class NoPassError(ValueError):
@@ -52,43 +62,24 @@ class _Dim:
 
 
 @lru_cache(maxsize=4096)
-def moves(
-    source: Layout,
-    result: Layout,
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    level: Level,
-    target: Target,
-) -> Moves:
-    """Return the moves that make ``result`` of ``source`` on ``level``. NoPassError if none do."""
-    dims, _ = _dims(source, result, shape, dtype, level, target)
-    return _combined(dims, shape)
+def moves(change: LayoutChange, level: Level, target: Target) -> Moves:
+    """Return the moves of the pass over ``level``. NoPassError if one pass does not do it."""
+    dims, _ = _dims(change, level, target)
+    return _combined(dims, change.shape)
 
 
-def pattern(
-    source: Layout,
-    result: Layout,
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    level: Level,
-    target: Target,
-) -> Moves:
+def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
     """Return what :func:`moves` does once for all digits that only change their addresses."""
-    dims, idle = _dims(source, result, shape, dtype, level, target, whole=False)
-    return replace(_combined(dims, shape), times=idle)
+    dims, idle = _dims(change, level, target, whole=False)
+    return replace(_combined(dims, change.shape), times=idle)
 
 
 def _dims(
-    source: Layout,
-    result: Layout,
-    shape: tuple[int, ...],
-    dtype: MNDtype,
-    level: Level,
-    target: Target,
-    whole: bool = True,
+    change: LayoutChange, level: Level, target: Target, whole: bool = True
 ) -> tuple[list[_Dim], int]:
     """Return the digits that a pass meets; with ``whole`` false, how many values idle ones have."""
-    ranges = all_ranges(target.level_range, dtype)
+    source, result, shape = change.source, change.result, change.shape
+    ranges = all_ranges(target.level_range, change.dtype)
     open_levels = (level, Level.ADDR)
     for other in (Level.W, *UNIT_LEVELS):
         if other is not level:
@@ -137,7 +128,7 @@ def _matched(ours: tuple[Part, ...], theirs: tuple[Part, ...]) -> bool:
 
 
 def _digit(
-    axis: int, a: Part, b: Part, have: frozenset[Digit], open_levels: tuple[Level, Level]
+    axis: int, a: Part, b: Part, have: frozenset[PrimeDigit], open_levels: tuple[Level, Level]
 ) -> _Dim | None:
     if a.level not in open_levels and b.level not in open_levels:
         if (a.level, a.stride) != (b.level, b.stride):

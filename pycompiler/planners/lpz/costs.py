@@ -14,6 +14,7 @@ from ...graph.layout import UNIT_LEVELS, Layout, Level
 from ...layers.dram_transfer import DOWNLOAD
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
+from ...layers.switch.pass_moves import LayoutChange
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
@@ -104,7 +105,7 @@ class Costs:
         key = source, result, value.shape, value.dtype, literal, most
         if key not in self._switches:
             try:
-                passes = plan_switch(*key[:4], self.target, literal, most)
+                passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
                 self._switches[key] = sum(one.steps for one in passes)
             except NoSwitchError:
                 self._switches[key] = NEVER

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode
 from ...layers.base import Cut
 from ...layers.operators import LAYERS
@@ -21,7 +22,7 @@ class Axes:
 
     def __init__(self, graph: MNGraph):
         self.graph = graph
-        self._parent: dict[Axis, Axis] = {}
+        self._classes = DisjointSets[Axis]()
         #: Classes that must stay whole, and why; classes in which results of slices are joined.
         self.rigid: dict[Axis, str] = {}
         self.joined: set[Axis] = set()
@@ -36,7 +37,7 @@ class Axes:
             covered = {axis for cut in cuts for axis in cut.axes}
             for cut in cuts:
                 for axis in cut.axes:
-                    self._parent[self.of(axis)] = self.of(cut.axes[0])
+                    self._classes.join(axis, cut.axes[0])
             for name in (*node.inputs, *node.outputs):
                 if not name:
                     continue
@@ -55,12 +56,7 @@ class Axes:
 
     def of(self, axis: Axis) -> Axis:
         """Return the class of an axis."""
-        root = axis
-        while self._parent.get(root, root) != root:
-            root = self._parent[root]
-        while self._parent.get(axis, axis) != root:
-            self._parent[axis], axis = root, self._parent[axis]
-        return root
+        return self._classes.root(axis)
 
     def size(self, one: Axis) -> int:
         """Return the length of the axes of a class."""

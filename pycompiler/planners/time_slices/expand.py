@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode, MNValue, Side, TensorType
 from ...layers.base import Cut
 from ...layers.split_concat import CONCAT, SPLIT
@@ -181,12 +182,7 @@ class _Cutter:
     def _groups(self) -> dict[str, int]:
         """Set the phase of every node, and return which nodes of a phase belong together."""
         made = self.graph.producers()
-        parent: dict[str, str] = {}
-
-        def find(name: str) -> str:
-            while parent.setdefault(name, name) != name:
-                name = parent[name]
-            return name
+        together = DisjointSets[str]()
 
         for node in self.graph.nodes:
             phase = 0
@@ -199,15 +195,14 @@ class _Cutter:
                 )
                 phase = max(phase, self.phase[maker.name] + joined)
             self.phase[node.name] = phase
-            find(node.name)
             for name in node.inputs:
                 maker = made.get(name)
                 if maker is None or not self.found.cut_axes(name):
                     continue
                 if (self.phase[maker.name], maker.segment) == (phase, node.segment):
-                    parent[find(node.name)] = find(maker.name)
+                    together.join(node.name, maker.name)
         numbers = {node.name: index for index, node in enumerate(self.graph.nodes)}
-        return {node.name: numbers[find(node.name)] for node in self.graph.nodes}
+        return {node.name: numbers[together.root(node.name)] for node in self.graph.nodes}
 
     def _sorted(self) -> Iterator[MNNode]:
         """Yield the nodes in the order of their keys, as far as what they read allows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -29,7 +28,7 @@ from pycompiler.graph import (
 from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.pass_code import pass_code
-from pycompiler.layers.switch.pass_moves import NoPassError, moves
+from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.planners.switch_plan import plan_switch
@@ -129,7 +128,7 @@ def check(
     machine = target.new_machine()
     machine.write("lm0", np.ascontiguousarray(packed.reshape(*target.pe_shape, -1)))
     value = MNValue("v", TensorType("x", shape), dtype, BANKS[0], one, one.num_lw(target.cycles))
-    plan = plan_switch(one, other, shape, dtype, target)
+    plan = plan_switch(LayoutChange(one, other, shape, dtype), target)
     for number, step in enumerate(plan):
         bank = BANKS[(number + 1) % 2]
         lw = step.layout.num_lw(target.cycles)
@@ -195,9 +194,8 @@ def test_switches_worth_naming(
 
 def test_more_than_one_pass_can_do() -> None:
     target = load_target("mncore2")
-    layouts: Sequence[Layout] = [
-        parse_layout(text) for text in ("((4_PE:1),(16_MAB:1))", "((4:1),(16_MAB:1))")
-    ]
+    layouts = (parse_layout(text) for text in ("((4_PE:1),(16_MAB:1))", "((4:1),(16_MAB:1))"))
+    change = LayoutChange(*layouts, (4, 16), MNDtype.LONG)
     with pytest.raises(NoPassError):
-        moves(*layouts, (4, 16), MNDtype.LONG, Level.MAB, target)
-    moves(*layouts, (4, 16), MNDtype.LONG, Level.PE, target)
+        moves(change, Level.MAB, target)
+    moves(change, Level.PE, target)

@@ -19,7 +19,7 @@ from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
 from pycompiler.layers.switch import pass_costs, pe_mab_passes
 from pycompiler.layers.switch.pass_code import least_steps, pass_steps
-from pycompiler.layers.switch.pass_moves import NoPassError, moves, pattern
+from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves, pattern
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.lpz import search
@@ -84,10 +84,10 @@ def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
 @settings(max_examples=tried(60))
 def test_costs_are_those_of_the_code(seed: int, machine: str) -> None:
     target, rng = load_target(machine), random.Random(seed)
-    for source, result, shape, dtype, level in passes(rng, target):
-        whole = moves(source, result, shape, dtype, level, target)
-        part = pattern(source, result, shape, dtype, level, target)
-        assert pass_steps(source, result, shape, dtype, level, target) >= least_steps(level, target)
+    for change, level in passes(rng, target):
+        whole = moves(change, level, target)
+        part = pattern(change, level, target)
+        assert pass_steps(change, level, target) >= least_steps(level, target)
         if level is Level.PE:
             count = target.counts["pe"]
             wanted = sum(
@@ -115,11 +115,11 @@ def passes(rng: random.Random, target: Target):  # type: ignore[no-untyped-def]
     shape = tuple(rng.choice([1, 2, 3, 4, 6, 8, 16]) for _ in range(rng.randrange(1, 4)))
     before, result = (some_layout(rng, shape, dtype, target) for _ in range(2))
     try:
-        plan = plan_switch(before, result, shape, dtype, target)
+        plan = plan_switch(LayoutChange(before, result, shape, dtype), target)
     except (PycompilerError, NoPassError):
         return
     for step in plan:
-        yield before, step.layout, shape, dtype, step.level
+        yield LayoutChange(before, step.layout, shape, dtype), step.level
         before = step.layout
 
 
@@ -127,7 +127,7 @@ def test_a_limit_ends_the_search_for_passes(target: Target) -> None:
     source, result = (
         parse_layout(text) for text in ("((2_L1B:1, 8:1), (4_MAB:1))", "((8:1, 2_L1B:1), (4_PE:1))")
     )
-    arguments = source, result, (16, 4), MNDtype.FLOAT, target
+    arguments = LayoutChange(source, result, (16, 4), MNDtype.FLOAT), target
     steps = sum(step.steps for step in plan_switch(*arguments))
     assert sum(s.steps for s in plan_switch(*arguments, most=steps)) == steps
     with pytest.raises(PycompilerError) as caught:
