@@ -32,11 +32,11 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
     }
 }
 
-/// A PE line: instructions in their order, `noforward` and `wait` behind them.
+/// A PE line: instructions in their order, then `noforward` and `wait`.
 fn line(spec: &Spec, step: &Step) -> String {
     let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
     parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
-    if parts.is_empty() {
+    if parts.is_empty() && step.forward {
         return nop(spec, 1, step.wait);
     }
     if !step.forward {
@@ -101,7 +101,7 @@ pub(super) fn head(spec: &Spec, i: &PeInstruction) -> String {
 }
 
 /// One instruction of the PEs.
-fn instruction(spec: &Spec, i: &PeInstruction) -> String {
+pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
     let mut out = head(spec, i);
     if let Some(flush) = i.zero_flush {
         out.push_str(&mask(spec, flush));
