@@ -2,7 +2,7 @@
 
 mod operand;
 
-use crate::asm::{Address, DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
+use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
 use crate::asm::{FormRef, Selected, UpperTransfer};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
@@ -280,15 +280,4 @@ fn debug_set(spec: &Spec, set: &DebugSet) -> String {
         let _ = write!(out, "{word:016X}");
     }
     out
-}
-
-/// The addresses of an access as they are written behind its letter.
-pub(super) fn address(address: &Address, words: u32) -> String {
-    match address {
-        Address::Stride { base, stride: 0 } => base.to_string(),
-        Address::Stride { base, stride } if *stride == words => format!("{base}v"),
-        Address::Stride { base, stride } => format!("{base}v{stride}"),
-        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
-        Address::Cycle => String::new(),
-    }
 }

@@ -244,17 +244,12 @@ impl Reader<'_> {
         items.append(&mut self.items);
         items.sort_by_key(|item| item.line);
         show(&mut items, &self.hidden, self.assembler, self.spec);
-        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, rest: Default::default() })
+        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, blocks: Default::default() })
     }
 }
 
 /// Adds matrix reads that words do not show where the next step reads their path: no other step can have filled it.
-fn show(
-    items: &mut [Item],
-    hidden: &HashMap<u32, crate::asm::PeInstruction>,
-    assembler: &Assembler,
-    spec: &Spec,
-) {
+fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, assembler: &Assembler, spec: &Spec) {
     let mut last: Option<usize> = None;
     for at in 0..items.len() {
         let ItemKind::Step(step) = &items[at].kind else { continue };

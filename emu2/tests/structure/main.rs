@@ -178,14 +178,50 @@ fn files_are_short() {
 fn circles_are_found() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("structure");
     let table: [(&str, &[(&str, &str)], usize); 8] = [
-        ("two files", &[("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", "pub type B = Option<super::a::A>;")], 1),
+        (
+            "two files",
+            &[("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", "pub type B = Option<super::a::A>;")],
+            1,
+        ),
         ("one way", &[("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", "pub struct B;")], 0),
         ("a call", &[("a.rs", "pub fn a() { crate::b::b() }"), ("b.rs", "use super::*;\npub fn b() { a::a() }")], 1),
-        ("in a macro", &[("a.rs", "pub fn a() { assert!(crate::b::b()) }"), ("b.rs", "pub fn b() -> bool { crate::a::a(); true }")], 1),
-        ("declared in a macro", &[("a.rs", "m! { pub fn a() { crate::b::b() } }"), ("b.rs", "pub fn b() { crate::a::a() }")], 1),
-        ("parent and child", &[("a.rs", "mod c;\npub struct A(c::C);"), ("a/c.rs", "pub struct C(Box<super::A>);"), ("b.rs", "")], 1),
-        ("a facade", &[("a.rs", "mod c;\nmod d;\npub use c::C;\npub use d::D;"), ("a/c.rs", "pub struct C;"), ("a/d.rs", "pub struct D(super::C);"), ("b.rs", "")], 0),
-        ("through a facade", &[("a.rs", "mod c;\npub use c::C;"), ("a/c.rs", "pub struct C(crate::b::B);"), ("b.rs", "pub struct B(Option<Box<crate::a::C>>);")], 1),
+        (
+            "in a macro",
+            &[
+                ("a.rs", "pub fn a() { assert!(crate::b::b()) }"),
+                ("b.rs", "pub fn b() -> bool { crate::a::a(); true }"),
+            ],
+            1,
+        ),
+        (
+            "declared in a macro",
+            &[("a.rs", "m! { pub fn a() { crate::b::b() } }"), ("b.rs", "pub fn b() { crate::a::a() }")],
+            1,
+        ),
+        (
+            "parent and child",
+            &[("a.rs", "mod c;\npub struct A(c::C);"), ("a/c.rs", "pub struct C(Box<super::A>);"), ("b.rs", "")],
+            1,
+        ),
+        (
+            "a facade",
+            &[
+                ("a.rs", "mod c;\nmod d;\npub use c::C;\npub use d::D;"),
+                ("a/c.rs", "pub struct C;"),
+                ("a/d.rs", "pub struct D(super::C);"),
+                ("b.rs", ""),
+            ],
+            0,
+        ),
+        (
+            "through a facade",
+            &[
+                ("a.rs", "mod c;\npub use c::C;"),
+                ("a/c.rs", "pub struct C(crate::b::B);"),
+                ("b.rs", "pub struct B(Option<Box<crate::a::C>>);"),
+            ],
+            1,
+        ),
     ];
     for (at, (what, files, count)) in table.into_iter().enumerate() {
         let root = folder.join(at.to_string());
