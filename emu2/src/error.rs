@@ -115,6 +115,7 @@ codes! {
     InferredWord = "W0102", "the machine word was never seen", "`--allow-inferred` writes it all the same";
     FieldConflict = "W0103", "one field of the word would need two values", "put the instructions on two lines";
     LineCount = "W0104", "the program is too long to be written out", "run the source itself";
+    AmbiguousWord = "W0105", "the machine word would be read as another step", "put the matrix read in the step before the one that reads its path, or use `assemble3`, which writes the statement instead";
 
     BadLine = "W0201", "no line of assembled text has this form", "write `i` and a word, `d` and a debug statement, or `s`, `j`, `m` and a statement; sources end in .vsm";
     WordLength = "W0202", "the word has another length than the machine's", "copy the line whole from the assembler's output";

@@ -1,6 +1,6 @@
 //! `emu2.Device` and `emu2.Kernel`.
 
-use crate::convert::{Addr, Unit};
+use crate::argument::{Addr, Unit};
 use crate::error;
 use crate::machine::PyReport;
 use crate::program::PyProgram;

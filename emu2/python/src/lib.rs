@@ -4,6 +4,7 @@
 // `make lint` allows these in tests, benches and their helpers; here they hold all the same.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod argument;
 mod bench;
 mod convert;
 mod device;

@@ -1,6 +1,6 @@
 //! `emu2.Machine` and `emu2.Report`.
 
-use crate::convert::{Addr, Unit};
+use crate::argument::{Addr, Unit};
 use crate::program::PyProgram;
 use crate::sink::Dump;
 use crate::spec::PySpec;

@@ -1,10 +1,10 @@
 //! Addresses of operands: plain, with a stride, a list, what is added per PE; and what `@` selects above the PEs.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::lexicon::Token;
 use super::operand::Upper;
 use super::parser::Parser;
-use super::program::{Access, Address, Selected};
+use super::statement::{Access, Address, Selected};
+use super::token::Token;
 use crate::error::{Code, Span};
 use crate::spec::{Addressing, LevelName, Unit, HALVES, WORDS_PER_LONG};
 

@@ -3,7 +3,7 @@
 use super::cursor::{fault, fault_help, shorten, Parse};
 use super::location::{location, Located};
 use super::parser::Parser;
-use super::program::{DebugGet, DebugSet, ItemKind};
+use super::statement::{DebugGet, DebugSet, ItemKind};
 use crate::error::{Code, Span};
 use crate::spec::{LaneKind, Unit};
 

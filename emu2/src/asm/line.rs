@@ -1,6 +1,6 @@
 //! One PE or MV line while it is read.
 
-use super::program::{Mv, PeInstruction, UpperTransfer};
+use super::statement::{Mv, PeInstruction, UpperTransfer};
 use crate::error::Span;
 
 /// An issue slot in use, and by what.

@@ -1,9 +1,9 @@
 //! Masks: after the `/` of a destination or mnemonic, and in the statement that sets them for the lines that follow.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::lexicon::SIGIL;
 use super::parser::{Head, Parser};
-use super::program::{Mask, MaskEntry};
+use super::statement::{Mask, MaskEntry};
+use super::token::SIGIL;
 use crate::error::{Code, Span};
 
 /// What may stand behind a mask: assertions about its length that change nothing.

@@ -4,7 +4,7 @@ use super::cursor::{fault, fault_help, Parse};
 use super::line::Line;
 use super::operand::Kind;
 use super::parser::{Head, Parser};
-use super::program::{FormRef, Mv, Selected};
+use super::statement::{FormRef, Mv, Selected};
 use crate::error::{Code, Span};
 use crate::spec::{End, LevelName, ResolvedForm};
 

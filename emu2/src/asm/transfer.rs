@@ -1,12 +1,12 @@
 //! L1BM and L2BM instructions: the form that the operands select.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::ends::{Port, Writes};
-use super::instruction::missing;
+use super::source_destination::{missing, Port, Writes};
+
 use super::line::Line;
 use super::operand::{Kind, Operand, Upper};
 use super::parser::{Head, Parser};
-use super::program::{Convert, FormRef, PeInstruction, PeKind, Selected, UpperTransfer};
+use super::statement::{Convert, FormRef, PeInstruction, PeKind, Selected, UpperTransfer};
 use crate::error::{Code, Span};
 use crate::spec::{End, Form, LevelName, ResolvedForm, Transfer, Widen, WORDS_PER_LONG};
 

@@ -5,10 +5,22 @@ mod picture;
 mod syntax;
 mod words;
 
-pub use page::{pages, Page};
+pub use page::pages;
 
 use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec, Widen};
 use std::fmt::Write;
+
+/// The first line of every page.
+const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";
+
+/// A page of the manual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// File name.
+    pub name: String,
+    /// Markdown.
+    pub text: String,
+}
 
 /// One line per instruction entry: its family, name, evidence and the first sentence of its text.
 pub fn list(spec: &Spec) -> String {

@@ -2,7 +2,7 @@
 
 mod operand;
 
-use crate::asm::{Address, DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
+use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
 use crate::asm::{FormRef, Selected, UpperTransfer};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
@@ -32,11 +32,11 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
     }
 }
 
-/// A PE line: instructions in their order, `noforward` and `wait` behind them.
+/// A PE line: instructions in their order, then `noforward` and `wait`.
 fn line(spec: &Spec, step: &Step) -> String {
     let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
     parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
-    if parts.is_empty() {
+    if parts.is_empty() && step.forward {
         return nop(spec, 1, step.wait);
     }
     if !step.forward {
@@ -101,7 +101,7 @@ pub(super) fn head(spec: &Spec, i: &PeInstruction) -> String {
 }
 
 /// One instruction of the PEs.
-fn instruction(spec: &Spec, i: &PeInstruction) -> String {
+pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
     let mut out = head(spec, i);
     if let Some(flush) = i.zero_flush {
         out.push_str(&mask(spec, flush));
@@ -280,15 +280,4 @@ fn debug_set(spec: &Spec, set: &DebugSet) -> String {
         let _ = write!(out, "{word:016X}");
     }
     out
-}
-
-/// The addresses of an access as they are written behind its letter.
-pub(super) fn address(address: &Address, words: u32) -> String {
-    match address {
-        Address::Stride { base, stride: 0 } => base.to_string(),
-        Address::Stride { base, stride } if *stride == words => format!("{base}v"),
-        Address::Stride { base, stride } => format!("{base}v{stride}"),
-        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
-        Address::Cycle => String::new(),
-    }
 }

@@ -5,12 +5,13 @@
 
 use super::bits::Word;
 use super::decode::{decode_word, Decoded};
+use super::hidden::{reads_path, with_hidden};
 use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
 use crate::asm::record::{host_command, HOST, RECORD};
-use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, SourceKind, Step};
+use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
-use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS};
+use crate::spec::{ControlKernel, Mnemonic, Spec, LONG_BITS};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -242,25 +243,23 @@ impl Reader<'_> {
         }
         items.append(&mut self.items);
         items.sort_by_key(|item| item.line);
-        show(&mut items, &self.hidden, self.spec);
-        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, rest: Default::default() })
+        show(&mut items, &self.hidden, self.assembler, self.spec);
+        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, blocks: Default::default() })
     }
 }
 
-/// Adds what words do not show where the next step reads its result: no other step can have made that.
-fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, spec: &Spec) {
-    let reads = |step: &Step| {
-        let matrix = |kind: &SourceKind| matches!(kind, SourceKind::Forward(path) if spec.forwards[*path].unit == ForwardUnit::Matrix);
-        step.pe.iter().flat_map(|i| &i.sources).any(|s| matrix(&s.kind))
-    };
+/// Adds matrix reads that words do not show where the next step reads their path: no other step can have filled it.
+fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, assembler: &Assembler, spec: &Spec) {
     let mut last: Option<usize> = None;
     for at in 0..items.len() {
         let ItemKind::Step(step) = &items[at].kind else { continue };
-        let (wanted, forward) = (reads(step), step.forward);
+        let (wanted, forward) = (reads_path(spec, step), step.forward);
         if let Some(before) = last.filter(|_| wanted) {
-            let line = items[before].line;
-            if let (ItemKind::Step(earlier), Some(instruction)) = (&mut items[before].kind, hidden.get(&line)) {
-                earlier.pe.push(instruction.clone());
+            let Item { line, span, kind } = &mut items[before];
+            if let (ItemKind::Step(earlier), Some(instruction)) = (kind, hidden.get(line)) {
+                if let Some(whole) = with_hidden(assembler, spec, earlier, instruction) {
+                    **earlier = placed(whole, *span);
+                }
             }
         }
         if forward {

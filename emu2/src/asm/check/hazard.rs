@@ -10,10 +10,10 @@ use super::report::{report_gap, report_wait};
 use super::turnaround::Turnaround;
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{
+use crate::asm::sink::Sink;
+use crate::asm::statement::{
     Access, Address, Destination, Mask, MaskEntry, Mv, PeInstruction, PeKind, Selected, SourceKind, Target,
 };
-use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Evidence, HazardRule, LevelName, ResolvedForm, Spec, Unit, WORDS_PER_LONG};
 

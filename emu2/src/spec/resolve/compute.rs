@@ -1,11 +1,11 @@
 //! Checks of ALU and MAU operations against the engine's kernels.
 
-use super::{bad, unknown};
 use crate::error::Error;
 use crate::num::alu::alu_kernel;
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::num::MAB_PES;
+use crate::spec::fault::{bad, unknown};
 use crate::spec::model::*;
 use crate::spec::{Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT, WORD_BITS, ZERO};
 

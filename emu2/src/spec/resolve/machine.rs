@@ -1,9 +1,10 @@
 //! Checks of what a machine is made of: counts, formats, memories and operands.
 
-use super::{bad, constants, unknown};
 use crate::error::{Code, Error};
 use crate::num::format::FloatFormat;
 use crate::spec::expr::Expr;
+use crate::spec::fault::{bad, unknown};
+use crate::spec::loaded::constants;
 use crate::spec::model::*;
 use crate::spec::{Spec, BUFFER_STATE, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BITS};
 use indexmap::IndexMap;

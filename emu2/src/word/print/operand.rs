@@ -1,6 +1,6 @@
 //! Operands of PE instructions as text.
 
-use crate::asm::{Access, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
+use crate::asm::{Access, Address, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
 use crate::spec::{Spec, HALVES, WORDS_PER_LONG};
 
 /// The prefix of `words` among `widths`, or the first of them.
@@ -13,7 +13,7 @@ fn prefix<'s>(spec: &'s Spec, widths: &'s [String], words: u32) -> &'s str {
 fn access(spec: &Spec, access: &Access) -> String {
     let memory = &spec.memories[access.memory].name;
     let Some(operand) = spec.operands.iter().find(|o| o.memory == *memory) else { return format!("${memory}") };
-    let address = super::address(&access.address, access.words);
+    let address = address(&access.address, access.words);
     // What has no address has one width, however it is written.
     let words = if address.is_empty() { 0 } else { access.words };
     let mut out = format!("${}{}", prefix(spec, &operand.widths, words), operand.letter);
@@ -77,5 +77,16 @@ pub(in super::super) fn mask(spec: &Spec, mask: Mask) -> String {
             format!("/{wide}{digits}")
         }
         MaskEntry::Register(entry) => format!("/${wide}{}{entry}", spec.mask.source),
+    }
+}
+
+/// The addresses of an access as they are written behind its letter.
+pub(in super::super) fn address(address: &Address, words: u32) -> String {
+    match address {
+        Address::Stride { base, stride: 0 } => base.to_string(),
+        Address::Stride { base, stride } if *stride == words => format!("{base}v"),
+        Address::Stride { base, stride } => format!("{base}v{stride}"),
+        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        Address::Cycle => String::new(),
     }
 }

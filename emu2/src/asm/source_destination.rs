@@ -3,7 +3,7 @@
 use super::cursor::{fault, fault_help, Parse};
 use super::operand::{Kind, Operand};
 use super::parser::Parser;
-use super::program::{Convert, Destination, Source, SourceKind, Target};
+use super::statement::{Convert, Destination, Source, SourceKind, Target};
 use crate::error::{Code, Diagnostic, Span};
 
 /// What a source may be besides a plain PE memory or forwarding path.
@@ -140,4 +140,11 @@ impl Parser<'_> {
         };
         fault_help(Code::WrongOperand, span, message, help)
     }
+}
+
+/// Too few operands.
+pub(super) fn missing(mnemonic: &str, sources: usize, written: usize, span: Span) -> Box<Diagnostic> {
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let (needed, have) = (plural(sources, "source"), plural(written, "operand"));
+    fault(Code::MissingOperand, span, format!("`{mnemonic}` needs {needed} and a destination; {have} written"))
 }

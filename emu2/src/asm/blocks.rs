@@ -1,9 +1,7 @@
-//! Statements of long programs, which are not kept but read again from the text when they are needed: a statement takes ten
-//! times the room of its line.
+//! Blocks of the source of a long program. Their statements are not kept but read again when they are needed: a statement
+//! takes ten times the memory of its line.
 
-use super::program::{Item, Mask, Program};
-use super::reader::Reader;
-use super::Assembler;
+use super::statement::Mask;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,15 +29,15 @@ pub(super) struct Block {
     pub(super) masks: Vec<Option<Mask>>,
 }
 
-/// The statements behind those that are kept.
+/// The blocks of a source that hold the statements behind those that are kept.
 #[derive(Clone, Debug, Default)]
-pub struct Rest {
+pub struct SourceBlocks {
     blocks: Arc<[Block]>,
     statements: usize,
 }
 
 /// Notes where blocks begin while a source is read.
-pub(super) struct Writer {
+pub(super) struct BlockWriter {
     room: Room,
     blocks: Vec<Block>,
     /// Statements of all blocks, and of the last one.
@@ -47,9 +45,9 @@ pub(super) struct Writer {
     last: usize,
 }
 
-impl Writer {
+impl BlockWriter {
     pub(super) fn new(room: Room) -> Self {
-        Writer { room, blocks: Vec::new(), statements: 0, last: 0 }
+        BlockWriter { room, blocks: Vec::new(), statements: 0, last: 0 }
     }
 
     /// A line begins at `at`, after `line` others and `kept` statements that are kept.
@@ -77,43 +75,22 @@ impl Writer {
         }
     }
 
-    pub(super) fn finish(self) -> Rest {
-        Rest { blocks: self.blocks.into(), statements: self.statements }
+    pub(super) fn finish(self) -> SourceBlocks {
+        SourceBlocks { blocks: self.blocks.into(), statements: self.statements }
     }
 }
 
-impl Program {
-    /// Statements, whether they are kept or not.
-    pub fn statements(&self) -> usize {
-        self.items.len() + self.rest.statements
+impl SourceBlocks {
+    /// Statements in all blocks.
+    pub(super) fn statements(&self) -> usize {
+        self.statements
     }
 
-    /// Calls `visit` on every statement in source order, up to the first that fails.
-    ///
-    /// # Errors
-    /// What `visit` returns.
-    pub fn for_each<E>(&self, mut visit: impl FnMut(&Item) -> Result<(), E>) -> Result<(), E> {
-        self.for_each_block(|items| items.iter().try_for_each(&mut visit))
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
     }
 
-    /// As [`Program::for_each`], with many statements at a time.
-    ///
-    /// # Errors
-    /// What `visit` returns.
-    pub fn for_each_block<E>(&self, mut visit: impl FnMut(&[Item]) -> Result<(), E>) -> Result<(), E> {
-        visit(&self.items)?;
-        if self.rest.blocks.is_empty() {
-            return Ok(());
-        }
-        let assembler = Assembler::new(&self.spec);
-        let mut items = Vec::new();
-        for block in &*self.rest.blocks {
-            items.clear();
-            let mut reader = Reader::again(&assembler, &self.text, items);
-            reader.block(block);
-            items = reader.items();
-            visit(&items)?;
-        }
-        Ok(())
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter()
     }
 }
