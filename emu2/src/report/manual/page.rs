@@ -1,19 +1,11 @@
 //! The manual as Markdown: one page per family, and an index that counts entries by evidence.
 
+use super::markdown::{Page, NOTE};
 use super::{example_text, facts, first_sentence, syntax, words};
 use crate::spec::{Entry, Evidence, Spec};
 use std::fmt::Write;
 
-/// A page of the manual.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// File name.
-    pub name: String,
-    /// Markdown.
-    pub text: String,
-}
-
-/// Family of entries, file, title, and what stands above the entries.
+/// Family of entries, file, title, and the text above the entries.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "alu",
@@ -41,8 +33,6 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
     ),
     ("control", "control.md", "Control statements", "What a line may hold besides instructions."),
 ];
-
-pub(super) const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";
 
 const EVIDENCE: [Evidence; 4] = [Evidence::VendorOutput, Evidence::Manual, Evidence::Derived, Evidence::Guess];
 
