@@ -6,6 +6,7 @@ use crate::program::PyProgram;
 use emu2::error::{Code, Error};
 use emu2::machine::Machine;
 use emu2::measure::{self, Limit};
+use emu2::num::clone_choice;
 use emu2::num::level::Level;
 use pyo3::prelude::*;
 use std::time::Duration;
@@ -62,6 +63,12 @@ pub(crate) fn level() -> &'static str {
 #[pyfunction]
 pub(crate) fn levels() -> Vec<&'static str> {
     Level::supported().into_iter().map(Level::name).collect()
+}
+
+/// The arithmetic kernels that have chosen a clone so far, each with the level of it; empty where `EMU2_LEVEL` forces one.
+#[pyfunction]
+pub(crate) fn choices() -> Vec<(&'static str, &'static str)> {
+    clone_choice::choices().into_iter().map(|(kernel, level)| (kernel, level.name())).collect()
 }
 
 /// Threads that a machine runs on, `race` apart.

@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::bench::{level, levels, limit, race, threads};
+    use super::bench::{choices, level, levels, limit, race, threads};
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]

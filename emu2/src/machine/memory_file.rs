@@ -54,7 +54,7 @@ struct Piece {
     /// Bytes from the region's offset to its end.
     room: u64,
     path: PathBuf,
-    /// It follows the piece before in the same data file.
+    /// It follows the previous piece in the same data file.
     follows: bool,
 }
 
@@ -82,7 +82,7 @@ fn config(path: &Path) -> Result<Config, Error> {
     }
 }
 
-/// What a list of regions is for.
+/// The direction of a list of regions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Load,
@@ -208,7 +208,7 @@ fn pieces(
         all.push(piece(spec, entry, place, path, shared && bare)?);
         bare |= shared;
     }
-    // Pieces of one file follow each other, whatever stands between them in the list.
+    // Pieces of one file are contiguous in it, whatever stands between them in the list.
     all.sort_by_key(|piece| piece.follows || data.is_some_and(|data| piece.path == data));
     Ok(all)
 }
@@ -253,7 +253,7 @@ impl Piece {
         Ok(())
     }
 
-    /// What of a file's bytes belongs to the piece, and what is left.
+    /// The bytes of a file that belong to the piece, and the rest.
     fn part(&self, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), Error> {
         let mut rest = Vec::new();
         if let Some(length) = self.length {

@@ -1,10 +1,11 @@
 //! The manual as Markdown: one page per family, and an index that counts entries by evidence.
 
-use super::{example_text, facts, first_sentence, syntax, words, Page, NOTE};
+use super::markdown::{Page, NOTE};
+use super::{example_text, facts, first_sentence, syntax, words};
 use crate::spec::{Entry, Evidence, Spec};
 use std::fmt::Write;
 
-/// Family of entries, file, title, and what stands above the entries.
+/// Family of entries, file, title, and the text above the entries.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "alu",

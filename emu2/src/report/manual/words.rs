@@ -1,6 +1,6 @@
 //! The page of the machine words: fields, operations, and how well the words of each mnemonic are known.
 
-use super::{Page, NOTE};
+use super::markdown::{Page, NOTE};
 use crate::spec::{Encoding, EncodingField, Spec, Status};
 use crate::word::coverage;
 use std::fmt::Write;

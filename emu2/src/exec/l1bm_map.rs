@@ -1,7 +1,8 @@
-//! Index maps turned into block copies, once per form and parameter.
+//! Index maps of L1BM instructions turned into block copies between L1BM and the PEs, once per form and parameter.
 
-use super::operand::Path;
+use super::wrap::wrapped;
 use crate::error::{Code, Error};
+use crate::machine::Path;
 use crate::num::level::kernel;
 use crate::num::reduce::ReduceKernel;
 use crate::num::MAB_PES;
@@ -21,9 +22,9 @@ pub(super) struct PeRun {
     pub(super) period: usize,
 }
 
-/// How the words of a PE path buffer meet in a reduction.
+/// How the words of a PE path are lined up for a reduction.
 #[derive(Clone, Debug)]
-pub(super) struct Meeting {
+pub(super) struct ReductionLayout {
     /// Inputs of each stage.
     pub(super) tree: Vec<usize>,
     /// First word of the path buffer and length of each copy that lines up the elements: element e of result r comes to
@@ -49,8 +50,8 @@ fn path_word(spec: &Spec, pe: &Place) -> usize {
     (pe.half * spec.counts.cycle + pe.cycle) as usize * spec.lanes() + lane as usize
 }
 
-/// The meeting of a reducing form. Results lie in a row from the written address on, as the loader has checked.
-pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool) -> Meeting {
+/// The layout of a reducing form. Results lie in a row from the written address on, as the loader has checked.
+pub(super) fn reduction_layout(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool) -> ReductionLayout {
     let plane = spec.counts.cycle as usize * spec.lanes();
     let mut results: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
     for (from, to) in moves {
@@ -65,13 +66,13 @@ pub(super) fn meeting(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool)
             _ => copies.push((word, 1)),
         }
     }
-    Meeting { tree: tree.to_vec(), copies, results: results.len(), narrow }
+    ReductionLayout { tree: tree.to_vec(), copies, results: results.len(), narrow }
 }
 
-impl Meeting {
+impl ReductionLayout {
     /// The long words that the planes of a path become, in `buffers.out`.
-    pub(super) fn reduce(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut Reduce) {
-        let Reduce { inputs, stages, out } = buffers;
+    pub(super) fn reduce(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut ReduceBuffers) {
+        let ReduceBuffers { inputs, stages, out } = buffers;
         inputs.clear();
         for (first, length) in &self.copies {
             inputs.extend_from_slice(part(path, *first, *length));
@@ -91,7 +92,7 @@ impl Meeting {
 
 /// Buffers of a reduction.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reduce {
+pub(super) struct ReduceBuffers {
     inputs: Vec<u64>,
     stages: Vec<u64>,
     pub(super) out: Vec<u64>,
@@ -128,7 +129,7 @@ pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
     })
 }
 
-/// Makes one run of neighbours on the path that `joins` puts together.
+/// Merges neighbours on the path for which `joins` says so.
 fn join(runs: impl IntoIterator<Item = PeRun>, joins: impl Fn(&mut PeRun, &PeRun) -> bool) -> Vec<PeRun> {
     let mut all: Vec<PeRun> = Vec::new();
     for next in runs {
@@ -156,7 +157,7 @@ pub(super) struct RepeatedRows {
 }
 
 impl RepeatedRows {
-    /// What `runs` are, if they are rows of one length, one behind the other on the path and in the memory.
+    /// `runs` as equal rows, if they are contiguous on the path and in the memory.
     pub(super) fn of(runs: &[PeRun]) -> Option<RepeatedRows> {
         let first = runs.first().filter(|run| run.path == 0 && run.period < run.length)?;
         let alike = |(k, run): (usize, &PeRun)| {
@@ -221,29 +222,6 @@ pub(super) fn moves(form: &crate::spec::ResolvedForm, parameters: &[(&str, i64)]
     form.evaluate(parameters).map_err(|e| Error::new(Code::SpecExpression, format!("form `{}`: {e}", form.name)))
 }
 
-/// Writes `words` from `addr` on, wrapping.
-pub(super) fn write_wrapped(memory: &mut [u64], addr: u64, words: &[u64]) {
-    wrapped(addr, words.len(), memory.len(), |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
-}
-
-/// An address in a memory of `words` long words. Mostly nothing wraps, and a division takes as long as a row.
-#[inline(always)]
-pub(super) fn inside(addr: u64, words: usize) -> usize {
-    (if addr < words as u64 { addr } else { addr % words as u64 }) as usize
-}
-
-/// Calls `piece(memory offset, buffer offset, length)` for `length` long words from `addr` on in a memory of `words`
-/// long words, cut where the address wraps.
-pub(super) fn wrapped(addr: u64, length: usize, words: usize, mut piece: impl FnMut(usize, usize, usize)) {
-    let mut done = 0;
-    while done < length {
-        let at = inside(addr + done as u64, words);
-        let n = (length - done).min(words - at);
-        piece(at, done, n);
-        done += n;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,12 +260,5 @@ mod tests {
         let mut target = [0; 6];
         PeRun { path: 0, offset: 2, length: 6, period: 4 }.bring(&memory, 4, &mut target);
         assert_eq!(target, [6, 7, 0, 1, 6, 7]);
-    }
-
-    #[test]
-    fn wrapping_cuts_the_copy() {
-        let mut pieces = Vec::new();
-        wrapped(14, 5, 8, |at, from, n| pieces.push((at, from, n)));
-        assert_eq!(pieces, [(6, 0, 2), (0, 2, 3)]);
     }
 }

@@ -1,38 +1,39 @@
-//! The quickest way of the multiply-adds of singles and doubles: whole blocks whose rounding is certain.
+//! The fastest form of the multiply-adds of singles and doubles, for blocks whose rounding is certain.
 //!
-//! The host's fused multiply-add rounds once, as the machine does. What is left of the sum, less what it has rounded to, is found
-//! without error; what the multiplier may be off, and what the host may be, is an error bound; where the result stays the same
-//! when both are taken from its magnitude, it is certain. (Numbers below the result lie as close as those above it, or closer.)
+//! The host's fused multiply-add rounds once, as the machine does. The remainder, which is the exact sum less the rounded
+//! one, is computed without error. An error bound covers the machine's approximate multiplier and the host's own errors. The
+//! result is certain if it stays the same when remainder and bound are taken from its magnitude. (The next number below the
+//! result is at most as far away as the next one above.)
 //!
-//! One bound covers everything that is rare, so that few operations are left for what is common:
+//! One bound covers all rare cases, so that the common case needs few operations:
 //!
-//! * exponent field 0 counts as zero, which the host does not do. As an addend that is less than the least bound; as a factor it
-//!   makes the product wrong by less than the smallest normal number times the other factor, and `a*a + b*b` is more than
-//!   that factor or less than 1;
-//! * what is left of a tiny product is not exact, by less than the least bound;
-//! * where result and product are less than such a bound, the bound is taken as their sum. Then nothing but zero is certain;
-//! * infinities and sums past the largest number make NaN of what is left.
+//! * The machine reads exponent field 0 as zero; the host does not. An addend of that kind is below the least bound. A factor
+//!   of that kind makes the product wrong by less than the smallest normal number times the other factor, and `a*a + b*b` is
+//!   more than that factor or less than 1.
+//! * The remainder of a tiny product is not exact, but the error is below the least bound.
+//! * If result and product are below the bound, the bound is taken as their sum. Only zero is certain then.
+//! * Infinities and sums past the largest number make the remainder NaN.
 
 use crate::num::MAB_PES;
 
 /// Long words of a block.
 const BLOCK: usize = 32;
 
-/// Long words that are worked on side by side: two vectors of 32 bytes, since each operation waits for the one before.
+/// Long words that are computed side by side: two vectors of 32 bytes, since each operation waits for the previous one.
 const GROUP: usize = 8;
 
 /// Bytes of a group.
 const BYTES: usize = GROUP * size_of::<u64>();
 
-/// Groups of a block beyond which all of it is done again.
+/// If more groups of a block are not certain, the whole block is computed again.
 const FEW: usize = BLOCK / GROUP / 2;
 
-macro_rules! sure {
+macro_rules! certain {
     ($name:ident, $block:ident, $lanes:ident, $float:ty, $bits:ty, $least:literal) => {
         /// `out = x * y + z`, rounded once. `signs` are flipped in x and z, `kept` are the bits of x that take part, for lanes
-        /// that follow each other. `bound` is more than what the multiplier can be off, relative to the product. `careful`
-        /// and `exact` get what is not certain: rows that begin at a multiple of [`GROUP`], the latter a few. Calls the host's
-        /// fused multiply-add.
+        /// that follow each other. `bound` is above the relative error of the machine's multiplier. Rows that are not certain go
+        /// to `careful`, or to `exact` if they are few; they begin at a multiple of [`GROUP`]. Calls the host's fused
+        /// multiply-add.
         #[inline(always)]
         pub(super) fn $name(
             [x, y, z]: [&[u64]; 3],
@@ -134,8 +135,8 @@ macro_rules! sure {
     };
 }
 
-sure!(singles, block_of_singles, group_of_singles, f32, u32, 16.0);
-sure!(doubles, block_of_doubles, group_of_doubles, f64, u64, 1024.0);
+certain!(singles, block_of_singles, group_of_singles, f32, u32, 16.0);
+certain!(doubles, block_of_doubles, group_of_doubles, f64, u64, 1024.0);
 
 /// As [`doubles`], for PEs `FIRST` and `FIRST + 1` of each MAB; the others have the product 0. What is multiplied is brought
 /// together, so that no lane of the host is idle.

@@ -1,9 +1,9 @@
 //! L2BM instructions: between the memory of every L2B and those of its L1Bs, and among those.
 
+use super::dram_address_register;
 use super::lower::memory_slot;
-use super::maps::wrapped;
-use super::piece::{pieces, Piece, Reducer, Rows};
-use super::table;
+use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
+use super::wrap::wrapped;
 use crate::asm::{FormRef, UpperTransfer};
 use crate::error::Error;
 use crate::machine::{L1b, Machine, Slot, State, Words};
@@ -15,19 +15,19 @@ use std::sync::Arc;
 
 /// A form with its parameter, as the engine runs it.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pieces: Vec<Piece>,
+pub(super) struct TransferPlan {
+    runs: Vec<TransferRun>,
     words: usize,
     reducer: Option<Reducer>,
     source: Slot,
     destination: Slot,
     /// Where the last long words end on both sides, from the written addresses.
     ends: (u64, u64),
-    /// Of a copy between an L2B and its L1Bs.
+    /// The copies of a transfer between an L2B and its L1Bs.
     copies: Vec<Copies>,
 }
 
-/// What an L1B gets or gives.
+/// The copies between an L2B and one of its L1Bs.
 #[derive(Debug)]
 struct Copies {
     l1b: usize,
@@ -37,43 +37,43 @@ struct Copies {
     length: usize,
 }
 
-/// An instruction that is alone in its step and waits for the others that follow on it.
+/// An instruction that is alone in its step. It waits so that consecutive ones run together.
 #[derive(Debug)]
-struct Waiting {
-    plan: Arc<Plan>,
+struct DeferredTransfer {
+    plan: Arc<TransferPlan>,
     /// Address in the memory of the L2Bs, and in that of the L1Bs.
-    upper: usize,
-    lower: usize,
+    l2bm_address: usize,
+    l1bm_address: usize,
 }
 
-/// The plans of one program, and the buffers they share.
+/// The plans of all L2BM instructions of a program, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Uppers {
-    plans: HashMap<FormRef, Arc<Plan>>,
-    rows: Rows,
-    waiting: Vec<Waiting>,
-    last: Option<(FormRef, Arc<Plan>)>,
+pub(super) struct L2bmTransfers {
+    plans: HashMap<FormRef, Arc<TransferPlan>>,
+    rows: RunBuffers,
+    deferred: Vec<DeferredTransfer>,
+    last: Option<(FormRef, Arc<TransferPlan>)>,
 }
 
-/// So many instructions wait at most.
-const WAITING: usize = 256;
+/// At most this many instructions wait.
+const MOST_DEFERRED: usize = 256;
 
-/// With so many, they are handed to other threads.
+/// From this many waiting copies on, other threads help.
 const PARALLEL: usize = 32;
 
 /// Long words that an L1B and its L2B exchange in a cycle of most forms: their copies are worth a loop of their own.
 const LANE: usize = 8;
 
-/// What an L2BM instruction has read and still has to write.
+/// Words that an L2BM instruction has read and still has to write.
 pub(super) enum Moved {
-    /// The words of every L2B, piece after piece, and the address that they go to.
-    Words { plan: Arc<Plan>, destination: u64, words: Vec<Vec<u64>> },
+    /// The words of every L2B, run after run, and the address that they go to.
+    Words { plan: Arc<TransferPlan>, destination: u64, words: Vec<Vec<u64>> },
     /// What goes to the table of every group.
-    Table(Vec<table::Change>),
+    Dar(Vec<dram_address_register::GroupWrite>),
 }
 
-impl Uppers {
-    fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<Plan>, Error> {
+impl L2bmTransfers {
+    fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<TransferPlan>, Error> {
         if let Some((_, plan)) = self.last.as_ref().filter(|(last, _)| *last == form) {
             return Ok(plan.clone());
         }
@@ -85,18 +85,18 @@ impl Uppers {
         let resolved = &spec.forms[form.transfer][form.form];
         let named = spec.form_values(form.transfer, form.parameter);
         let parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        let pieces = pieces(resolved, &parameters)?;
-        let ends_from = pieces.iter().flat_map(|p| p.from.iter().flatten().map(|from| from.addr + p.length));
-        let ends_to = pieces.iter().map(|p| p.to.addr + p.length);
+        let runs = transfer_runs(resolved, &parameters)?;
+        let ends_from = runs.iter().flat_map(|p| p.from.iter().flatten().map(|from| from.addr + p.length));
+        let ends_to = runs.iter().map(|p| p.to.addr + p.length);
         let source = memory_slot(spec, machine.layout(), &resolved.source)?;
         let destination = memory_slot(spec, machine.layout(), &resolved.destination)?;
         let reducer = Reducer::of(spec, form.transfer, resolved)?;
         let between = source.level != destination.level && reducer.is_none();
-        let plan = Arc::new(Plan {
-            copies: if between { copies(&pieces, source.level == LevelName::L2b) } else { Vec::new() },
+        let plan = Arc::new(TransferPlan {
+            copies: if between { copies(&runs, source.level == LevelName::L2b) } else { Vec::new() },
             ends: (ends_from.max().unwrap_or(0), ends_to.max().unwrap_or(0)),
-            words: pieces.iter().map(|p| p.length as usize).sum(),
-            pieces,
+            words: runs.iter().map(|p| p.length as usize).sum(),
+            runs,
             reducer,
             source,
             destination,
@@ -105,8 +105,12 @@ impl Uppers {
         Ok(plan)
     }
 
-    /// Takes the only instruction of a step that has nothing else: it runs with those that follow on it, see [`Uppers::run`].
-    /// False: it must be read and written one after the other, since it wraps or its sides are one kind of memory.
+    /// Takes an instruction that is alone in its step. It runs later, together with those that follow: see
+    /// [`L2bmTransfers::run`]. False: it must be read and written as any other, since it wraps or both sides are the same kind
+    /// of memory.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
     pub(super) fn take(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
         if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
             return Ok(false);
@@ -122,53 +126,67 @@ impl Uppers {
         {
             return Ok(false);
         }
-        let (upper, lower) = if down { (from, to) } else { (to, from) };
-        self.waiting.push(Waiting { plan, upper: upper as usize, lower: lower as usize });
-        if self.waiting.len() >= WAITING {
+        let (l2bm_address, l1bm_address) = if down { (from, to) } else { (to, from) };
+        self.deferred.push(DeferredTransfer {
+            plan,
+            l2bm_address: l2bm_address as usize,
+            l1bm_address: l1bm_address as usize,
+        });
+        if self.deferred.len() >= MOST_DEFERRED {
             self.run(machine);
         }
         Ok(true)
     }
 
-    /// Drops what waits.
+    /// Drops the waiting instructions.
     pub(super) fn forget(&mut self) {
-        self.waiting.clear();
+        self.deferred.clear();
     }
 
-    /// Runs what waits, memory to memory. No L2B has to do with another one.
+    /// Runs the waiting instructions, memory to memory. L2Bs are independent of each other.
     pub(super) fn run(&mut self, machine: &mut Machine) {
-        if self.waiting.is_empty() {
+        if self.deferred.is_empty() {
             return;
         }
         let per_l2b = l1bs_of_l2b(machine.spec());
         let State { l1b, l2b, .. } = &mut machine.state;
-        let (waiting, rows) = (&self.waiting, &mut self.rows);
-        let copied = waiting.iter().all(|one| one.plan.reducer.is_none());
-        if copied && waiting.len() >= PARALLEL && rayon::current_num_threads() > 1 {
+        let (deferred, rows) = (&self.deferred, &mut self.rows);
+        let copied = deferred.iter().all(|one| one.plan.reducer.is_none());
+        if copied && deferred.len() >= PARALLEL && rayon::current_num_threads() > 1 {
             let l2bs = l2b.par_iter_mut().zip(l1b.par_chunks_exact_mut(per_l2b));
-            l2bs.for_each(|(l2b, l1bs)| copy_all(waiting, l2b, l1bs));
+            l2bs.for_each(|(l2b, l1bs)| copy_all(deferred, l2b, l1bs));
         } else {
             for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
-                for alike in waiting.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
+                for alike in deferred.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
                     match alike {
-                        [Waiting { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
+                        [DeferredTransfer { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
                         _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
                     }
                 }
             }
         }
-        self.waiting.clear();
+        self.deferred.clear();
     }
 
-    /// Reads the sources of all L2BM instructions of a step.
-    pub(super) fn read(&mut self, machine: &Machine, instructions: &[UpperTransfer]) -> Result<Vec<Moved>, Error> {
-        instructions.iter().map(|instruction| self.read_one(machine, instruction)).collect()
+    /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR table is filled at once: only `l2bmdarw`
+    /// reads it, which sees what `l2bmdars` on its line puts there.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
+    pub(super) fn read(&mut self, machine: &mut Machine, instructions: &[UpperTransfer]) -> Result<Vec<Moved>, Error> {
+        let fills = |spec: &Spec, instruction: &&UpperTransfer| dram_address_register::fills_buffer(spec, instruction);
+        let spec = machine.spec().clone();
+        for instruction in instructions.iter().filter(|instruction| fills(&spec, instruction)) {
+            dram_address_register::fill_buffer(machine, instruction)?;
+        }
+        let others = instructions.iter().filter(|instruction| !fills(&spec, instruction));
+        others.map(|instruction| self.read_one(machine, instruction)).collect()
     }
 
     fn read_one(&mut self, machine: &Machine, instruction: &UpperTransfer) -> Result<Moved, Error> {
         let spec = machine.spec();
         if spec.transfers[instruction.form.transfer].level == LevelName::Group {
-            return table::read(machine, instruction).map(Moved::Table);
+            return dram_address_register::empty_buffer(machine, instruction).map(Moved::Dar);
         }
         let plan = self.plan(machine, instruction.form)?;
         let l2bs = machine.state.l2b.iter().zip(machine.state.l1b.chunks_exact(l1bs_of_l2b(spec)));
@@ -176,9 +194,9 @@ impl Uppers {
         for (l2b, l1bs) in l2bs {
             let mut buffer = vec![0; plan.words];
             let mut rest = &mut buffer[..];
-            for piece in &plan.pieces {
-                let (target, tail) = std::mem::take(&mut rest).split_at_mut(piece.length as usize);
-                self.rows.fetch(piece, plan.reducer.as_ref(), target, |from, out| {
+            for run in &plan.runs {
+                let (target, tail) = std::mem::take(&mut rest).split_at_mut(run.length as usize);
+                self.rows.fetch(run, plan.reducer.as_ref(), target, |from, out| {
                     let memory = memory(plan.source, l2b, l1bs, from.l1b);
                     wrapped(instruction.source + from.addr, out.len(), memory.len(), |at, to, n| {
                         out[to..to + n].copy_from_slice(&memory[at..at + n]);
@@ -194,23 +212,23 @@ impl Uppers {
 
 kernel! {
     /// All copies between an L2B and its L1Bs.
-    fn copy_all(waiting: &[Waiting], l2b: &mut [Words], l1bs: &mut [L1b]) {
-        for one in waiting {
+    fn copy_all(deferred: &[DeferredTransfer], l2b: &mut [Words], l1bs: &mut [L1b]) {
+        for one in deferred {
             one.copy(l2b, l1bs);
         }
     }
 }
 
-impl Waiting {
+impl DeferredTransfer {
     /// Copies between an L2B and its L1Bs.
     #[inline(always)]
     fn copy(&self, l2b: &mut [Words], l1bs: &mut [L1b]) {
-        let Waiting { plan, upper, lower } = self;
+        let DeferredTransfer { plan, l2bm_address, l1bm_address } = self;
         let down = plan.source.level == LevelName::L2b;
         let slots = if down { (plan.source, plan.destination) } else { (plan.destination, plan.source) };
-        let above = &mut l2b[slots.0.index][*upper..];
+        let above = &mut l2b[slots.0.index][*l2bm_address..];
         for Copies { l1b, places, length } in &plan.copies {
-            let below = &mut l1bs[*l1b].own[slots.1.index][*lower..];
+            let below = &mut l1bs[*l1b].own[slots.1.index][*l1bm_address..];
             if down {
                 copy(places, *length, above, below, |(above, below)| (above, below));
             } else {
@@ -220,13 +238,13 @@ impl Waiting {
     }
 
     /// Reduces what the L1Bs hold into the memory of their L2B.
-    fn reduce(&self, rows: &mut Rows, l2b: &mut [Words], l1bs: &[L1b]) {
+    fn reduce(&self, rows: &mut RunBuffers, l2b: &mut [Words], l1bs: &[L1b]) {
         let plan = &self.plan;
-        for piece in &plan.pieces {
-            let target = self.upper + piece.to.addr as usize;
-            let memory = &mut l2b[plan.destination.index][target..target + piece.length as usize];
-            rows.fetch(piece, plan.reducer.as_ref(), memory, |place, out| {
-                let at = self.lower + place.addr as usize;
+        for run in &plan.runs {
+            let target = self.l2bm_address + run.to.addr as usize;
+            let memory = &mut l2b[plan.destination.index][target..target + run.length as usize];
+            rows.fetch(run, plan.reducer.as_ref(), memory, |place, out| {
+                let at = self.l1bm_address + place.addr as usize;
                 out.copy_from_slice(&l1bs[place.l1b as usize].own[plan.source.index][at..at + out.len()]);
             });
         }
@@ -252,13 +270,13 @@ fn copy(
     }
 }
 
-/// The pieces of a copy by L1B. `down`: the L2B is the source.
-fn copies(pieces: &[Piece], down: bool) -> Vec<Copies> {
+/// The runs of a copy by L1B. `down`: the L2B is the source.
+fn copies(runs: &[TransferRun], down: bool) -> Vec<Copies> {
     let mut all: Vec<Copies> = Vec::new();
-    for piece in pieces {
-        let Some(from) = piece.from.first().and_then(Option::as_ref) else { continue };
-        let (above, below) = if down { (from, &piece.to) } else { (&piece.to, from) };
-        let (l1b, length) = (below.l1b as usize, piece.length as usize);
+    for run in runs {
+        let Some(from) = run.from.first().and_then(Option::as_ref) else { continue };
+        let (above, below) = if down { (from, &run.to) } else { (&run.to, from) };
+        let (l1b, length) = (below.l1b as usize, run.length as usize);
         let place = (above.addr as usize, below.addr as usize);
         match all.iter_mut().find(|copies| (copies.l1b, copies.length) == (l1b, length)) {
             Some(copies) => copies.places.push(place),
@@ -280,13 +298,13 @@ fn l1bs_of_l2b(spec: &Spec) -> usize {
     spec.count(LevelName::L1b) as usize
 }
 
-/// Writes what [`Uppers::read`] has read.
+/// Writes what [`L2bmTransfers::read`] has read.
 pub(super) fn write(machine: &mut Machine, all: Vec<Moved>) {
     let per_l2b = l1bs_of_l2b(machine.spec());
     for moved in all {
         let (plan, destination, words) = match moved {
             Moved::Words { plan, destination, words } => (plan, destination, words),
-            Moved::Table(changes) => {
+            Moved::Dar(changes) => {
                 changes.into_iter().for_each(|change| change.write(machine));
                 continue;
             }
@@ -295,15 +313,15 @@ pub(super) fn write(machine: &mut Machine, all: Vec<Moved>) {
         let l2bs = machine.state.l2b.iter_mut().zip(machine.state.l1b.chunks_exact_mut(per_l2b));
         for ((l2b, l1bs), buffer) in l2bs.zip(words) {
             let mut rest = &buffer[..];
-            for piece in &plan.pieces {
-                let (source, tail) = rest.split_at(piece.length as usize);
+            for run in &plan.runs {
+                let (source, tail) = rest.split_at(run.length as usize);
                 let memory = if slot.level == LevelName::L1b {
-                    &mut l1bs[piece.to.l1b as usize].own[slot.index]
+                    &mut l1bs[run.to.l1b as usize].own[slot.index]
                 } else {
                     &mut l2b[slot.index]
                 };
                 let size = memory.len();
-                wrapped(destination + piece.to.addr, source.len(), size, |at, from, n| {
+                wrapped(destination + run.to.addr, source.len(), size, |at, from, n| {
                     memory[at..at + n].copy_from_slice(&source[from..from + n]);
                 });
                 rest = tail;

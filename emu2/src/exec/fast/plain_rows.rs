@@ -1,91 +1,72 @@
 //! Ops whose operands are plain rows: no address that differs between PEs, no mask, no conversion, no flags, no flush.
 //!
-//! Such an op is one call of its kernel on the rows of all cycles where those follow each other, else one call per cycle.
-//! It reads memories and forwarding paths where they lie. Where nobody reads its forwarding path before the next update,
-//! and no other op of the step can see its destination, it also writes there at once.
+//! Such an op reads memories and forwarding paths in place, without copying rows. If the rows of all cycles are contiguous,
+//! it is one call of its kernel, else one call per cycle. It also writes its destination in place, if nobody reads its
+//! forwarding path before the next update and no other op of the step can see the destination.
 //!
-//! Everything else, and every op as soon as a base address register that it depends on is not zero, takes the general
-//! path of `step.rs`, which gives the same bits.
+//! All other ops take the general form in `fallback_step.rs`, which gives the same bits. So does every op while a base
+//! address register that it depends on is not zero.
 
-use super::compute::{Compute, Rows};
-use super::maps::Reduce;
-use super::mask::Masked;
-use super::matrix::Cycles;
-use super::operand::{Access, Origin, Path, Source, Write};
-use super::step::{Op, Step, MAX_SOURCES};
-use crate::machine::{L1b, Out, PathRows};
+use crate::exec::access::Access;
+use crate::exec::compute::Compute;
+use crate::exec::destination::Write;
+use crate::exec::l1bm_map::ReduceBuffers;
+use crate::exec::matrix::{Cycles, Rows};
+use crate::exec::op::{Op, PlainRows, MAX_SOURCES};
+use crate::exec::source::{Origin, Source};
+use crate::machine::{L1b, Out, Path, PathRows, Words};
 use crate::num::matvec::Cycle;
 use crate::spec::WORDS_PER_LONG;
 
-/// How an op runs on plain rows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Direct {
-    /// Calls of the kernel: 1 or one per cycle.
-    pieces: usize,
-    /// Slots of base address registers that must be zero, as bits.
-    bases: u64,
-    /// The one destination may be written at once, unless the forwarding path is needed.
-    straight: bool,
-    /// Rows that do not follow each other are brought together first.
-    gather: bool,
-}
-
-/// What a step has besides an op, for the question whether anyone sees its destination too early.
+/// What the ops of a step read: it decides whether a destination may be written before all ops have run.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct StepReads {
     /// PE memory slots that are read, as bits: operands, addresses, masks.
     read: u64,
     /// L1BM instructions.
     l1bm: usize,
 }
 
-impl Seen {
+impl StepReads {
     fn note(&mut self, op: &Op) {
-        let writes = op.writes.iter().chain(&op.late_writes);
-        let operands = op.sources.iter().filter_map(Source::access);
-        let addresses = operands.clone().chain(writes.clone().map(|w| &w.access));
-        let masks = writes.map(|w| &w.mask).chain(op.base_writes.iter().map(|w| &w.mask));
-        let masks = masks.chain(op.flag_writes.iter().map(|w| &w.mask)).chain(&op.zero_flush);
-        let slots = operands.map(|a| a.slot).chain(addresses.flat_map(|a| a.base.into_iter().chain(a.indirect_slot())));
-        let slots = slots.chain(masks.filter_map(Masked::slot)).chain(op.compute.matrix_slot());
-        self.read |= slots.fold(0, |bits, slot| bits | 1 << slot);
+        self.read |= op.slots_read();
         self.l1bm += usize::from(op.compute.in_l1bm());
     }
 }
 
-/// What a direct op works with.
-pub(super) struct Buffers<'a> {
-    pub(super) lanes: usize,
+/// Buffers of one op.
+pub(crate) struct Buffers<'a> {
+    pub(crate) lanes: usize,
     /// Zeros as long as a plane.
-    pub(super) zeros: &'a [u64],
-    /// [`super::compute::SPARE_PLANES`] planes.
-    pub(super) spare: &'a mut [u64],
-    /// The result of an op that does not write its destination at once.
-    pub(super) result: &'a mut PathRows,
-    pub(super) reduce: &'a mut Reduce,
+    pub(crate) zeros: &'a [u64],
+    /// [`crate::exec::mau_op::SPARE_PLANES`] planes.
+    pub(crate) spare: &'a mut [u64],
+    /// Takes the result of an op that does not write its destination in place.
+    pub(crate) result: &'a mut PathRows,
+    pub(crate) reduce: &'a mut ReduceBuffers,
     /// Two planes for each source.
-    pub(super) gathered: &'a mut [crate::machine::Words; MAX_SOURCES],
+    pub(crate) gathered: &'a mut [Words; MAX_SOURCES],
 }
 
-impl Direct {
-    /// Finds the direct ops of a step.
-    pub(super) fn plan(ops: &mut [Op], cycles: usize) {
-        let mut seen = Seen::default();
-        ops.iter().for_each(|op| seen.note(op));
-        let (mut once, mut again) = (0u64, 0u64);
-        for write in ops.iter().flat_map(|op| op.writes.iter().chain(&op.late_writes)) {
-            let slot = 1 << write.access.slot;
-            again |= once & slot;
-            once |= slot;
-        }
-        for op in ops {
-            op.direct = Direct::of(op, cycles, seen.l1bm, seen.read | again);
-        }
+/// Finds the ops of a step that have the plain form.
+pub(crate) fn plan_step(ops: &mut [Op], cycles: usize) {
+    let mut seen = StepReads::default();
+    ops.iter().for_each(|op| seen.note(op));
+    let (mut once, mut twice) = (0u64, 0u64);
+    for write in ops.iter().flat_map(Op::writes) {
+        let slot = 1 << write.access.slot;
+        twice |= once & slot;
+        once |= slot;
     }
+    for op in ops {
+        op.plain_rows = PlainRows::of(op, cycles, seen.l1bm, seen.read | twice);
+    }
+}
 
-    /// The direct form of `op`, if it has one. `l1bm`: instructions of the step that touch L1BM; `touched`: slots of PE
+impl PlainRows {
+    /// The plain form of `op`, if it has one. `l1bm`: instructions of the step that touch L1BM; `touched`: slots of PE
     /// memories that are read in the step or written twice.
-    fn of(op: &Op, cycles: usize, l1bm: usize, touched: u64) -> Option<Direct> {
+    fn of(op: &Op, cycles: usize, l1bm: usize, touched: u64) -> Option<PlainRows> {
         let plain = op.zero_flush.is_none() && op.flag_writes.is_empty() && op.sources.iter().all(Source::plain);
         // A column of a matrix register is gathered anyway.
         if !plain || matches!(op.compute, Compute::MatrixRead(_)) {
@@ -97,43 +78,38 @@ impl Direct {
             }
             _ => None,
         };
-        let accesses = op.sources.iter().filter_map(Source::access).chain(target.map(|w| &w.access));
+        let accesses = op.memory_sources().chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
         let whole = !fixed && accesses.clone().all(Access::contiguous);
         // One call on rows that have been copied costs less than a call for each cycle, if half of the path is zero.
         let narrow = op.sources.iter().all(|s| s.access().is_none_or(|a| a.words <= WORDS_PER_LONG));
         let product = op.compute.product().is_some();
         let gather = !whole && !op.sources.is_empty() && narrow && !op.compute.in_l1bm() && !product;
-        let pieces = if whole || gather { 1 } else { cycles };
+        let calls = if whole || gather { 1 } else { cycles };
         let bases = accesses.filter_map(|a| a.base).fold(0, |bits, slot| bits | 1 << slot);
-        let straight = match &op.compute {
-            Compute::Store(_) | Compute::Reduce { .. } => pieces == 1 && l1bm == 1,
-            Compute::Load(_) => pieces == 1 && target.is_some(),
+        let in_place = match &op.compute {
+            Compute::Store(_) | Compute::Reduce { .. } => calls == 1 && l1bm == 1,
+            Compute::Load(_) => calls == 1 && target.is_some(),
             Compute::MatrixWrite(_) => false,
             _ if gather => target.is_some_and(|w| w.access.contiguous()),
             _ if product => target.is_some_and(|w| w.access.ascending()),
             _ => target.is_some(),
         };
-        Some(Direct { pieces, bases, straight, gather })
-    }
-
-    /// Whether PEs do not differ in the addresses of the op.
-    pub(super) fn fits(&self, l1b: &L1b) -> bool {
-        l1b.live_bases & self.bases == 0
+        Some(PlainRows { calls, bases, in_place, gather })
     }
 
     /// Runs `op` on the L1B with chip-wide number `index`. True: its destination is written, false: its result is in the
     /// buffer.
-    pub(super) fn run(&self, op: &Op, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
+    pub(crate) fn run(&self, op: &Op, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
         let Buffers { lanes, zeros, spare, result, reduce, gathered } = buffers;
-        let straight = self.straight && !op.live;
-        if straight && op.compute.sends() {
+        let in_place = self.in_place && !op.live;
+        if in_place && op.compute.sends() {
             send(op, l1b, zeros, reduce);
             return true;
         }
         let narrow = op.narrow(l1b);
-        if op.compute.product().is_some() && self.pieces > 1 {
-            let Some(Write { access, .. }) = op.writes.first().filter(|_| straight) else {
+        if op.compute.product().is_some() && self.calls > 1 {
+            let Some(Write { access, .. }) = op.writes.first().filter(|_| in_place) else {
                 multiply(op, l1b, index, &zeros[..lanes], spare, result.start(narrow).rows(lanes));
                 return false;
             };
@@ -142,14 +118,14 @@ impl Direct {
             l1b.pe[access.slot] = memory;
             return true;
         }
-        let length = zeros.len() / self.pieces;
+        let length = zeros.len() / self.calls;
         if self.gather {
             for (source, planes) in op.sources.iter().zip(gathered.iter_mut()).filter(|(source, _)| !source.whole()) {
                 source.gather(l1b, index, lanes, true, planes);
             }
         }
         let gathered = &*gathered;
-        let piece = |l1b: &L1b, c: usize, spare: &mut [u64], out: Out<'_>| match &op.compute {
+        let call = |l1b: &L1b, c: usize, spare: &mut [u64], out: Out<'_>| match &op.compute {
             Compute::Load(load) => load.run(&l1b.own, out),
             compute => {
                 let zeros = &zeros[..length];
@@ -167,19 +143,19 @@ impl Direct {
                 compute.run(sources, Rows::of(l1b, zeros), c, spare, out);
             }
         };
-        let Some(write) = op.writes.first().filter(|_| straight) else {
+        let Some(write) = op.writes.first().filter(|_| in_place) else {
             let mut out = result.start(narrow);
             // What L1BM brings is brought for all cycles at once, wherever it goes then.
             if let Compute::Load(_) = &op.compute {
-                piece(l1b, 0, spare, out);
+                call(l1b, 0, spare, out);
             } else {
-                (0..self.pieces).for_each(|c| piece(l1b, c, spare, out.part(c * length, length)));
+                (0..self.calls).for_each(|c| call(l1b, c, spare, out.part(c * length, length)));
             }
             return false;
         };
         let access = &write.access;
         let mut memory = std::mem::take(&mut l1b.pe[access.slot]);
-        for c in 0..self.pieces {
+        for c in 0..self.calls {
             let rows = &mut memory[access.row(c) * lanes..];
             let out = if access.words == WORDS_PER_LONG {
                 Out { l0: &mut rows[..length], l1: None }
@@ -190,7 +166,7 @@ impl Direct {
                 }
                 Out { l0, l1: (!narrow).then_some(l1) }
             };
-            piece(l1b, c, spare, out);
+            call(l1b, c, spare, out);
         }
         l1b.pe[access.slot] = memory;
         true
@@ -225,7 +201,7 @@ fn multiply<'a>(
 }
 
 /// Sends rows of a memory or a path to L1BM and the turnaround register.
-fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
+fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut ReduceBuffers) {
     let L1b { pe, forward, own, .. } = l1b;
     let path = match op.sources.first().map(|s| &s.origin) {
         Some(Origin::Memory(access)) => {
@@ -235,33 +211,4 @@ fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut Reduce) {
         _ => (zeros, zeros),
     };
     op.compute.send(path, op.keep, own, reduce);
-}
-
-/// Marks the ops whose forwarding path is read before it is written again, or outlives the region, and those whose words in the
-/// turnaround register are.
-pub(super) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize) {
-    let mut live = vec![true; paths];
-    // So many words of the turnaround register are written again before they are read.
-    let mut written_again = 0;
-    for step in region.iter_mut().rev() {
-        for op in &mut step.ops {
-            let (end, first) = op.compute.kept();
-            op.keep = step.forward && end > written_again;
-            if op.keep {
-                written_again = first;
-            }
-        }
-        if step.ops.iter().any(|op| matches!(&op.compute, Compute::Load(load) if load.place.slot == turnaround)) {
-            written_again = 0;
-        }
-        // Of two ops with the same path the last one wins.
-        for op in step.ops.iter_mut().rev() {
-            op.live = step.forward && op.forward.is_some_and(|path| std::mem::replace(&mut live[path], false));
-        }
-        for source in step.ops.iter().flat_map(|op| &op.sources) {
-            if let Origin::Forward(path) = source.origin {
-                live[path] = true;
-            }
-        }
-    }
 }

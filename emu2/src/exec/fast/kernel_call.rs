@@ -1,18 +1,20 @@
-//! Ops of a plan: one call of the kernel on the rows of all cycles, with everything resolved that can be.
+//! Ops of a plan: one call of the kernel on the rows of all cycles, with all addresses resolved.
 //!
-//! All items of a region pass through the nearer caches once for every L1B, so that what an item needs is small and lies in
-//! one place.
+//! A region's calls pass through the host's near caches once for every L1B. A call is therefore small and lies in one place.
 
-use super::compute::{Compute, Rows, Second};
-use super::operand::{Access, Path, Source, Write};
-use super::step::{Scratch, MAX_SOURCES};
-use super::values::Read;
-use crate::machine::{L1b, Out, PathRows, Words};
+use super::value_numbering::ReadFrom;
+use crate::exec::access::Access;
+use crate::exec::compute::{Compute, SecondLongWord};
+use crate::exec::destination::Write;
+use crate::exec::matrix::Rows;
+use crate::exec::op::{Outcome, Scratch, MAX_SOURCES};
+use crate::exec::source::Source;
+use crate::machine::{L1b, Out, Path, PathRows, Words};
 use crate::spec::WORDS_PER_LONG;
 
-/// Rows of all cycles.
+/// Where the rows of a source lie, for all cycles.
 #[derive(Clone, Debug)]
-enum Place {
+enum SourceRows {
     Zeros,
     /// Long words of a PE memory from `first` on.
     Memory {
@@ -29,73 +31,73 @@ enum Place {
 
 /// Where the result goes.
 #[derive(Clone, Debug)]
-enum Target {
-    /// The op sends its source to L1BM, and to the turnaround register if `keep`.
+enum ResultPlace {
+    /// L1BM, and the turnaround register if `keep`.
     Sent { keep: bool },
-    /// Long words of a PE memory from `first` on, which no source shares: written at once.
+    /// Long words of a PE memory from `first` on, which no source shares: written in place.
     Memory { slot: u32, first: u32 },
     /// A buffer, and from there to memories and to a forwarding path.
-    Buffer { writes: Box<[Write]>, path: Option<Published> },
+    Buffer { writes: Box<[Write]>, path: Option<ForwardUpdate> },
 }
 
 /// A forwarding path that takes a result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Published {
-    pub(super) path: u32,
+pub(crate) struct ForwardUpdate {
+    pub(crate) path: u32,
     /// Other ops of the step still read its old value: the result stays in a buffer of this number until all have run.
-    pub(super) later: Option<u32>,
+    pub(crate) later: Option<u32>,
 }
 
-/// An op of a plan.
+/// One call of a kernel.
 #[derive(Clone, Debug)]
-pub(super) struct Quick {
+pub(crate) struct KernelCall {
     compute: Compute,
-    second: Second,
-    sources: [Place; MAX_SOURCES],
+    second: SecondLongWord,
+    sources: [SourceRows; MAX_SOURCES],
     gathers: bool,
-    target: Target,
+    target: ResultPlace,
 }
 
-/// An op as the plan wants it.
-pub(super) struct Wanted<'a> {
-    pub(super) compute: Compute,
+/// What a call is made of.
+pub(crate) struct CallParts<'a> {
+    pub(crate) compute: Compute,
     /// What is known of L1 of the result.
-    pub(super) second: Second,
-    pub(super) reads: &'a [Read<'a>],
-    pub(super) writes: &'a [&'a Write],
-    pub(super) path: Option<Published>,
-    pub(super) keep: bool,
-    pub(super) lanes: usize,
+    pub(crate) second: SecondLongWord,
+    pub(crate) reads: &'a [ReadFrom<'a>],
+    pub(crate) writes: &'a [&'a Write],
+    pub(crate) path: Option<ForwardUpdate>,
+    pub(crate) keep: bool,
+    pub(crate) lanes: usize,
 }
 
 /// Whether a source can be read by one call: where it lies, or brought together.
-pub(super) fn readable(compute: &Compute, read: Read<'_>) -> bool {
-    let Read::Given(source) = read else { return true };
+pub(crate) fn readable(compute: &Compute, read: ReadFrom<'_>) -> bool {
+    let ReadFrom::Given(source) = read else { return true };
     let wide = source.access().is_some_and(|access| access.words > WORDS_PER_LONG);
     source.plain() && (source.whole() || (!compute.in_l1bm() && (!wide || compute.reads_l0())))
 }
 
-impl Place {
-    fn of(read: Read<'_>, compute: &Compute, lanes: usize) -> Place {
+impl SourceRows {
+    fn of(read: ReadFrom<'_>, compute: &Compute, lanes: usize) -> SourceRows {
         match (read.access(), read.path(), read) {
-            (Some(access), ..) if access.contiguous() => Place::memory(access, lanes),
-            (_, Some(path), _) => Place::Forward(path as u32),
-            (access, _, Read::Given(source)) => {
+            (Some(access), ..) if access.contiguous() => SourceRows::memory(access, lanes),
+            (_, Some(path), _) => SourceRows::Forward(path as u32),
+            (access, _, ReadFrom::Given(source)) => {
                 let narrow = access.is_some_and(|access| access.words <= WORDS_PER_LONG);
-                Place::Gathered { source: Box::new(source.clone()), wide: !narrow && !compute.reads_l0() }
+                SourceRows::Gathered { source: Box::new(source.clone()), wide: !narrow && !compute.reads_l0() }
             }
-            // Nothing else is read but where it was given.
-            _ => Place::Zeros,
+            // No other read is moved.
+            _ => SourceRows::Zeros,
         }
     }
 
-    fn memory(access: &Access, lanes: usize) -> Place {
-        Place::Memory { slot: access.slot as u32, first: (access.row(0) * lanes) as u32 }
+    fn memory(access: &Access, lanes: usize) -> SourceRows {
+        SourceRows::Memory { slot: access.slot as u32, first: (access.row(0) * lanes) as u32 }
     }
 }
 
-/// The PE memories, one of them cut where a result is written.
-struct Cut<'a> {
+/// The PE memories, one of them split where a result is written.
+struct SplitMemories<'a> {
     slot: usize,
     first: usize,
     left: &'a [Words],
@@ -104,7 +106,7 @@ struct Cut<'a> {
     after: &'a [u64],
 }
 
-impl Cut<'_> {
+impl SplitMemories<'_> {
     /// `length` long words from `first` on, which the result does not share.
     #[inline(always)]
     fn rows(&self, slot: usize, first: usize, length: usize) -> &[u64] {
@@ -117,30 +119,30 @@ impl Cut<'_> {
     }
 }
 
-impl Quick {
-    pub(super) fn new(wanted: Wanted<'_>) -> Quick {
-        let Wanted { compute, second, reads, writes, path, keep, lanes } = wanted;
-        let mut sources = [const { Place::Zeros }; MAX_SOURCES];
+impl KernelCall {
+    pub(crate) fn new(parts: CallParts<'_>) -> KernelCall {
+        let CallParts { compute, second, reads, writes, path, keep, lanes } = parts;
+        let mut sources = [const { SourceRows::Zeros }; MAX_SOURCES];
         for (place, read) in sources.iter_mut().zip(reads) {
-            *place = Place::of(*read, &compute, lanes);
+            *place = SourceRows::of(*read, &compute, lanes);
         }
         let apart = |target: &Access| {
             reads.iter().filter_map(|read| read.access()).all(|read| !read.contiguous() || !read.meets(target))
         };
         let target = match writes {
-            _ if compute.sends() => Target::Sent { keep },
+            _ if compute.sends() => ResultPlace::Sent { keep },
             [write] if path.is_none() && write.block() && apart(&write.access) => {
-                Target::Memory { slot: write.access.slot as u32, first: (write.access.row(0) * lanes) as u32 }
+                ResultPlace::Memory { slot: write.access.slot as u32, first: (write.access.row(0) * lanes) as u32 }
             }
-            _ => Target::Buffer { writes: writes.iter().map(|write| (*write).clone()).collect(), path },
+            _ => ResultPlace::Buffer { writes: writes.iter().map(|write| (*write).clone()).collect(), path },
         };
-        let gathers = sources.iter().any(|place| matches!(place, Place::Gathered { .. }));
-        Quick { second, compute, sources, gathers, target }
+        let gathers = sources.iter().any(|place| matches!(place, SourceRows::Gathered { .. }));
+        KernelCall { second, compute, sources, gathers, target }
     }
 
     /// Runs the op on the L1B with chip-wide number `index`.
     #[inline]
-    pub(super) fn run(&self, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+    pub(crate) fn run(&self, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
         if self.gathers {
             self.gather(l1b, index, scratch);
         }
@@ -148,18 +150,20 @@ impl Quick {
             self.compute.prepare(l1b, scratch.lanes);
         }
         match &self.target {
-            Target::Memory { slot, first } => self.to_memory(l1b, (*slot as usize, *first as usize), scratch),
-            Target::Sent { keep } => {
+            ResultPlace::Memory { slot, first } => self.to_memory(l1b, (*slot as usize, *first as usize), scratch),
+            ResultPlace::Sent { keep } => {
                 let L1b { pe, forward, own, .. } = l1b;
                 let Scratch { zeros, reduce, .. } = scratch;
                 let path: Path<'_> = match &self.sources[0] {
-                    Place::Memory { slot, first } => (&pe[*slot as usize][*first as usize..][..zeros.len()], zeros),
-                    Place::Forward(path) => forward[*path as usize].planes(),
+                    SourceRows::Memory { slot, first } => {
+                        (&pe[*slot as usize][*first as usize..][..zeros.len()], zeros)
+                    }
+                    SourceRows::Forward(path) => forward[*path as usize].planes(),
                     _ => (zeros, zeros),
                 };
                 self.compute.send(path, *keep, own, reduce);
             }
-            Target::Buffer { writes, path } => self.to_buffer(l1b, writes, *path, scratch),
+            ResultPlace::Buffer { writes, path } => self.to_buffer(l1b, writes, *path, scratch),
         }
     }
 
@@ -171,31 +175,31 @@ impl Quick {
         let Some((memory, right)) = rest.split_first_mut() else { return };
         let (before, rest) = memory.split_at_mut(first);
         let (l0, after) = rest.split_at_mut(length);
-        let cut = Cut { slot, first, left, right, before, after };
+        let memories = SplitMemories { slot, first, left, right, before, after };
         let out = Out { l0, l1: None };
         if let Compute::Load(load) = &self.compute {
             return load.run(&l1b.own, out);
         }
         let rows = |k: usize| -> Path<'_> {
             match &self.sources[k] {
-                Place::Zeros => (zeros, zeros),
-                Place::Memory { slot, first } => (cut.rows(*slot as usize, *first as usize, length), zeros),
-                Place::Forward(path) => l1b.forward[*path as usize].planes(),
-                Place::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
-                Place::Gathered { wide: true, .. } => gathered[k].split_at(length),
+                SourceRows::Zeros => (zeros, zeros),
+                SourceRows::Memory { slot, first } => (memories.rows(*slot as usize, *first as usize, length), zeros),
+                SourceRows::Forward(path) => l1b.forward[*path as usize].planes(),
+                SourceRows::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
+                SourceRows::Gathered { wide: true, .. } => gathered[k].split_at(length),
             }
         };
         let state = Rows { pe: &[], decoded: &l1b.decoded, zeros };
         self.compute.run(&[rows(0), rows(1), rows(2)], state, 0, spare, out);
     }
 
-    fn to_buffer(&self, l1b: &mut L1b, writes: &[Write], path: Option<Published>, scratch: &mut Scratch) {
+    fn to_buffer(&self, l1b: &mut L1b, writes: &[Write], path: Option<ForwardUpdate>, scratch: &mut Scratch) {
         let narrow = self.narrow(l1b);
         let Scratch { zeros, spare, gathered, lanes, mask, fetch, results, .. } = scratch;
         let length = zeros.len();
         let at = path.and_then(|published| published.later).map_or(0, |later| later as usize + 1);
         while results.len() <= at {
-            results.push(super::step::Outcome::new(length));
+            results.push(Outcome::new(length));
         }
         let result = &mut results[at].path;
         let mut out = result.start(narrow);
@@ -204,11 +208,11 @@ impl Quick {
         } else {
             let rows = |k: usize| -> Path<'_> {
                 match &self.sources[k] {
-                    Place::Zeros => (zeros, zeros),
-                    Place::Memory { slot, first } => (&l1b.pe[*slot as usize][*first as usize..][..length], zeros),
-                    Place::Forward(path) => l1b.forward[*path as usize].planes(),
-                    Place::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
-                    Place::Gathered { wide: true, .. } => gathered[k].split_at(length),
+                    SourceRows::Zeros => (zeros, zeros),
+                    SourceRows::Memory { slot, first } => (&l1b.pe[*slot as usize][*first as usize..][..length], zeros),
+                    SourceRows::Forward(path) => l1b.forward[*path as usize].planes(),
+                    SourceRows::Gathered { wide: false, .. } => (&gathered[k][..length], zeros),
+                    SourceRows::Gathered { wide: true, .. } => gathered[k].split_at(length),
                 }
             };
             let out = out.part(0, length);
@@ -218,7 +222,7 @@ impl Quick {
         for write in writes {
             write.store(l1b, *lanes, (result.planes(), result.narrow()), tmp, mask);
         }
-        if let Some(Published { path, later: None }) = path {
+        if let Some(ForwardUpdate { path, later: None }) = path {
             // The old content of the path is not needed any more: it becomes the next result buffer.
             std::mem::swap(&mut l1b.forward[path as usize], result);
         }
@@ -227,7 +231,7 @@ impl Quick {
     /// Brings together what does not lie together.
     fn gather(&self, l1b: &L1b, index: usize, scratch: &mut Scratch) {
         for (place, planes) in self.sources.iter().zip(&mut scratch.gathered) {
-            if let Place::Gathered { source, wide } = place {
+            if let SourceRows::Gathered { source, wide } = place {
                 source.gather(l1b, index, scratch.lanes, *wide, planes);
             }
         }
@@ -236,17 +240,17 @@ impl Quick {
     /// Whether L1 of the result is zero.
     fn narrow(&self, l1b: &L1b) -> bool {
         match (self.second, &self.sources[0]) {
-            (Second::Zero, _) => true,
-            (Second::Any, _) => false,
-            (Second::Source, Place::Zeros | Place::Memory { .. }) => true,
-            (Second::Source, Place::Forward(path)) => l1b.forward[*path as usize].narrow(),
-            (Second::Source, Place::Gathered { wide, .. }) => !wide,
+            (SecondLongWord::Zero, _) => true,
+            (SecondLongWord::Any, _) => false,
+            (SecondLongWord::Source, SourceRows::Zeros | SourceRows::Memory { .. }) => true,
+            (SecondLongWord::Source, SourceRows::Forward(path)) => l1b.forward[*path as usize].narrow(),
+            (SecondLongWord::Source, SourceRows::Gathered { wide, .. }) => !wide,
         }
     }
 }
 
 /// Gives a forwarding path the result that has waited in a buffer.
-pub(super) fn publish(path: u32, later: u32, l1b: &mut L1b, scratch: &mut Scratch) {
+pub(crate) fn update_forward(path: u32, later: u32, l1b: &mut L1b, scratch: &mut Scratch) {
     let waiting: Option<&mut PathRows> = scratch.results.get_mut(later as usize + 1).map(|outcome| &mut outcome.path);
     if let Some(result) = waiting {
         std::mem::swap(&mut l1b.forward[path as usize], result);

@@ -1,10 +1,11 @@
-//! The DAR tables: filled from L2BM through a buffer, read by MVs.
+//! The DRAM address registers (DAR) of the groups: `l2bmdars` fills their buffer from L2BM, `l2bmdarw` moves it on, MVs with
+//! `$di` read them.
 //!
 //! guess: the most significant word of a long word comes first; filling starts the buffer anew; entries and words wrap.
 
 use super::lower::no_kernel;
-use super::piece::pieces;
-use crate::asm::{Selected, UpperTransfer};
+use super::transfer_runs::transfer_runs;
+use crate::asm::{FormRef, UpperTransfer};
 use crate::error::Error;
 use crate::machine::{Machine, Slot};
 use crate::spec::{selector_name, End, LevelName, Spec, BUFFER_STATE, WORDS_PER_LONG, WORD_BITS};
@@ -12,92 +13,103 @@ use crate::spec::{selector_name, End, LevelName, Spec, BUFFER_STATE, WORDS_PER_L
 /// The low word of a long word.
 const WORD_MASK: u64 = (1 << WORD_BITS) - 1;
 
-/// Long words that a group's memory takes.
+/// Long words to be written to a memory of a group.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct GroupWrite {
     group: usize,
     slot: Slot,
     addr: u64,
     words: Vec<u64>,
 }
 
-impl Change {
+impl GroupWrite {
     pub(super) fn write(self, machine: &mut Machine) {
         machine.state.group[self.group][self.slot.index].write(self.addr, &self.words);
     }
 }
 
-/// What an instruction of the groups makes of the state.
-pub(super) fn read(machine: &Machine, instruction: &UpperTransfer) -> Result<Vec<Change>, Error> {
+/// Whether an instruction fills the buffer (`l2bmdars`).
+pub(super) fn fills_buffer(spec: &Spec, instruction: &UpperTransfer) -> bool {
+    let FormRef { transfer, form, .. } = instruction.form;
+    let implied = matches!(spec.forms[transfer][form].source, End::Memory { implied: true, .. });
+    spec.transfers[transfer].level == LevelName::Group && !implied
+}
+
+/// The table entries that `l2bmdarw` writes, and how far the buffer is emptied after that.
+pub(super) fn empty_buffer(machine: &Machine, instruction: &UpperTransfer) -> Result<Vec<GroupWrite>, Error> {
+    let spec = machine.spec();
+    let form = &spec.forms[instruction.form.transfer][instruction.form.form];
+    let slots = slots(machine, spec, &form.destination)?;
+    let count = form.evaluate(&[]).map_or(0, |moves| moves.len() as u64);
+    Ok((0..machine.state.group.len()).flat_map(|group| empty(machine, group, slots, count)).collect())
+}
+
+/// Fills the buffer of every group from L2BM and sets the entry that its first word goes to (`l2bmdars`).
+pub(super) fn fill_buffer(machine: &mut Machine, instruction: &UpperTransfer) -> Result<(), Error> {
     let spec = machine.spec().clone();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
     let slots = slots(machine, &spec, &form.destination)?;
-    let implied = matches!(form.source, End::Memory { implied: true, .. });
-    let groups = 0..machine.state.group.len();
-    if implied {
-        let count = form.evaluate(&[]).map_or(0, |moves| moves.len() as u64);
-        return Ok(groups.flat_map(|group| empty(machine, group, slots, count)).collect());
-    }
     let l2b = instruction.source_unit.l2b.unwrap_or(0);
     let name = selector_name("src", LevelName::L2b);
-    let runs = pieces(form, &[(&name, i64::from(l2b))])?;
+    let runs = transfer_runs(form, &[(&name, i64::from(l2b))])?;
     let source = super::lower::memory_slot(&spec, machine.layout(), &form.source)?;
     let mut changes = Vec::new();
-    for group in groups {
+    for group in 0..machine.state.group.len() {
         let memory = &machine.state.l2b[group * spec.counts.l2b as usize + l2b as usize][source.index];
         for run in &runs {
             let Some(Some(from)) = run.from.first() else { continue };
             let at = |k: u64| memory[((instruction.source + from.addr + k) % memory.len() as u64) as usize];
             let words = (0..run.length).map(at).collect();
-            changes.push(Change { group, slot: slots.buffer, addr: run.to.addr, words });
+            changes.push(GroupWrite { group, slot: slots.buffer, addr: run.to.addr, words });
         }
         let words = vec![instruction.destination, 0];
-        changes.push(Change { group, slot: slots.buffer, addr: slots.buffer.words - BUFFER_STATE, words });
+        changes.push(GroupWrite { group, slot: slots.buffer, addr: slots.buffer.words - BUFFER_STATE, words });
     }
-    Ok(changes)
+    changes.into_iter().for_each(|change| change.write(machine));
+    Ok(())
 }
 
-/// The next `count` words of the buffer of a group to the table.
-fn empty(machine: &Machine, group: usize, slots: Slots, count: u64) -> Vec<Change> {
+/// Moves the next `count` words of a group's buffer to its DAR.
+fn empty(machine: &Machine, group: usize, slots: DarSlots, count: u64) -> Vec<GroupWrite> {
     let memories = &machine.state.group[group];
     let room = slots.buffer.words - BUFFER_STATE;
     let mut state = [0; BUFFER_STATE as usize];
     memories[slots.buffer.index].read(room, &mut state);
     let [entry, gone] = state;
     let per_long = u64::from(WORDS_PER_LONG);
-    let mut changes: Vec<Change> = (0..count)
+    let mut changes: Vec<GroupWrite> = (0..count)
         .map(|k| {
             let (at, mut long) = ((gone + k) % (room * per_long), [0]);
             memories[slots.buffer.index].read(at / per_long, &mut long);
             let shift = (per_long - 1 - at % per_long) as u32 * WORD_BITS;
             let words = vec![long[0] >> shift & WORD_MASK];
-            Change { group, slot: slots.table, addr: (entry + gone + k) % slots.table.words, words }
+            GroupWrite { group, slot: slots.dar, addr: (entry + gone + k) % slots.dar.words, words }
         })
         .collect();
-    changes.push(Change { group, slot: slots.buffer, addr: room + 1, words: vec![gone + count] });
+    changes.push(GroupWrite { group, slot: slots.buffer, addr: room + 1, words: vec![gone + count] });
     changes
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slots {
-    table: Slot,
+struct DarSlots {
+    dar: Slot,
     buffer: Slot,
 }
 
-fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<Slots, Error> {
+fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<DarSlots, Error> {
     let End::Memory { operand, .. } = end else { return Err(no_kernel("a table without a memory")) };
     let entry = &spec.operands[*operand];
     let slot = |name: &String| spec.memory(name).map(|m| machine.layout().slot(m));
     match (slot(&entry.memory), entry.buffer.as_ref().and_then(slot)) {
-        (Some(table), Some(buffer)) => Ok(Slots { table, buffer }),
+        (Some(dar), Some(buffer)) => Ok(DarSlots { dar, buffer }),
         _ => Err(no_kernel("a table without a buffer")),
     }
 }
 
-/// How an MV finds the blocks of one side through the tables of the groups.
+/// How an MV finds the blocks of its DRAM side through the DAR of the groups.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Indirect {
-    table: Slot,
+pub(super) struct DarLookup {
+    dar: Slot,
     /// Long words of a block.
     block: u64,
     /// First entry.
@@ -106,17 +118,20 @@ pub(super) struct Indirect {
     per_entry: u64,
 }
 
-impl Indirect {
-    /// The way to the memory of `end` from `entry` of the table on.
-    pub(super) fn new(machine: &Machine, end: &End, entry: u64, per_entry: u64) -> Result<Indirect, Error> {
+impl DarLookup {
+    /// The lookup for the memory of `end`, from `entry` of the DAR on.
+    ///
+    /// # Errors
+    /// `NoKernel` if no DAR leads to this memory.
+    pub(super) fn new(machine: &Machine, end: &End, entry: u64, per_entry: u64) -> Result<DarLookup, Error> {
         let spec = machine.spec();
         let End::Memory { operand, .. } = end else { return Err(no_kernel("a table that leads to the PEs")) };
         let name = &spec.operands[*operand].name;
         let table = spec.operands.iter().filter_map(|o| o.table.as_ref()).find(|t| t.operand == *name);
         let slot = table.and_then(|t| spec.memory(&t.memory)).map(|m| machine.layout().slot(m));
         match (table, slot) {
-            (Some(of), Some(table)) => {
-                Ok(Indirect { table, block: spec.table_block(of), entry, per_entry: per_entry.max(1) })
+            (Some(of), Some(dar)) => {
+                Ok(DarLookup { dar, block: spec.table_block(of), entry, per_entry: per_entry.max(1) })
             }
             _ => Err(no_kernel("an operand without a table")),
         }
@@ -135,9 +150,9 @@ impl Indirect {
         let mut done = 0;
         while done < length {
             let (block, inside) = ((offset + done as u64) / self.block, (offset + done as u64) % self.block);
-            let entry = (self.entry + block / self.per_entry) % self.table.words;
+            let entry = (self.entry + block / self.per_entry) % self.dar.words;
             let mut base = [0];
-            machine.state.group[group][self.table.index].read(entry, &mut base);
+            machine.state.group[group][self.dar.index].read(entry, &mut base);
             let address = self.block * ((base[0] & WORD_MASK) + block % self.per_entry) + inside;
             let n = (length - done).min((self.block - inside) as usize);
             piece(address, done, done + n);
@@ -145,6 +160,3 @@ impl Indirect {
         }
     }
 }
-
-/// The units of an MV's side as part of a key.
-pub(super) type Units = (Selected, Selected);

@@ -1,9 +1,9 @@
 //! MV instructions: between the memories of groups and L2Bs. Each one completes when it is issued.
 
+use super::dram_address_register::DarLookup;
 use super::lower::memory_slot;
-use super::maps::wrapped;
-use super::piece::{pieces, Piece, Reducer, Rows};
-use super::table::{Indirect, Units};
+use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
+use super::wrap::wrapped;
 use crate::asm::{FormRef, Mv, Selected};
 use crate::error::{Code, Error};
 use crate::machine::{Machine, Slot};
@@ -13,25 +13,28 @@ use std::sync::Arc;
 
 /// A form with its selectors, as the engine runs it.
 #[derive(Debug)]
-struct Plan {
-    /// Of one block.
-    pieces: Vec<Piece>,
-    /// How far the next block lies on either side.
+struct TransferPlan {
+    /// The runs of one block.
+    runs: Vec<TransferRun>,
+    /// Long words to the next block, on either side.
     strides: (u64, u64),
     /// Long words of a block, as the size counts them.
     unit: u64,
-    /// Blocks follow each other without a gap in every piece: an MV is one block of many times the length.
+    /// Blocks are contiguous in every run, so that an MV is one block of many times the length.
     dense: bool,
     reducer: Option<Reducer>,
     source: Slot,
     destination: Slot,
 }
 
-/// The plans of one program, and the buffers they share.
+/// The units that `@` selects on both sides.
+type Units = (Selected, Selected);
+
+/// The plans of all MVs of a program, and their buffers.
 #[derive(Debug, Default)]
-pub(super) struct Mvs {
-    plans: HashMap<(FormRef, Units), Arc<Plan>>,
-    rows: Rows,
+pub(super) struct MvTransfers {
+    plans: HashMap<(FormRef, Units), Arc<TransferPlan>>,
+    rows: RunBuffers,
     words: Vec<u64>,
 }
 
@@ -51,12 +54,12 @@ pub(crate) fn selectors(form: &ResolvedForm, mv: &Mv) -> Vec<(String, i64)> {
 struct Side {
     slot: Slot,
     address: u64,
-    indirect: Option<Indirect>,
+    indirect: Option<DarLookup>,
 }
 
 impl Side {
     fn new(machine: &Machine, slot: Slot, end: &End, address: u64, table: Option<u64>) -> Result<Side, Error> {
-        let indirect = table.map(|per_entry| Indirect::new(machine, end, address, per_entry)).transpose()?;
+        let indirect = table.map(|per_entry| DarLookup::new(machine, end, address, per_entry)).transpose()?;
         Ok(Side { slot, address, indirect })
     }
 
@@ -107,9 +110,9 @@ fn l2b_index(machine: &Machine, unit: &Place) -> usize {
     (unit.group * machine.spec().counts.l2b + unit.l2b) as usize
 }
 
-impl Mvs {
-    fn plan(&mut self, machine: &Machine, mv: &Mv) -> Result<Arc<Plan>, Error> {
-        let units: (Selected, Selected) = (mv.source_unit, mv.destination_unit);
+impl MvTransfers {
+    fn plan(&mut self, machine: &Machine, mv: &Mv) -> Result<Arc<TransferPlan>, Error> {
+        let units: Units = (mv.source_unit, mv.destination_unit);
         if let Some(plan) = self.plans.get(&(mv.form, units)) {
             return Ok(plan.clone());
         }
@@ -120,10 +123,10 @@ impl Mvs {
         let fail = |e: ExprError| Error::new(Code::SpecExpression, format!("form `{}`: {e}", form.name));
         let strides = form.block_strides(&parameters).map_err(fail)?;
         parameters.push(("i", 0));
-        let pieces = pieces(form, &parameters)?;
-        let plan = Arc::new(Plan {
-            dense: pieces.iter().all(|p| (p.length, p.length) == strides),
-            pieces,
+        let runs = transfer_runs(form, &parameters)?;
+        let plan = Arc::new(TransferPlan {
+            dense: runs.iter().all(|p| (p.length, p.length) == strides),
+            runs,
             strides,
             unit: form.unit.unwrap_or(1),
             reducer: Reducer::of(spec, mv.form.transfer, form)?,
@@ -148,26 +151,26 @@ impl Mvs {
         let hold = plan.source == plan.destination;
         let mut held = Vec::new();
         if !hold && plan.reducer.is_none() && blocks == 1 && plan.dense {
-            for piece in &plan.pieces {
-                let length = (piece.length * times) as usize;
-                if let Some(place) = piece.from.first().and_then(Option::as_ref) {
-                    copy(machine, (&source, place), (&destination, &piece.to), length, &mut self.words);
+            for run in &plan.runs {
+                let length = (run.length * times) as usize;
+                if let Some(place) = run.from.first().and_then(Option::as_ref) {
+                    copy(machine, (&source, place), (&destination, &run.to), length, &mut self.words);
                 }
             }
             return Ok(());
         }
         for block in 0..blocks {
             let (from, to) = (block * plan.strides.0, block * plan.strides.1);
-            for piece in &plan.pieces {
+            for run in &plan.runs {
                 let mut words = std::mem::take(&mut self.words);
-                words.resize((piece.length * times) as usize, 0);
-                self.rows.fetch(piece, plan.reducer.as_ref(), &mut words, |place, out| {
+                words.resize((run.length * times) as usize, 0);
+                self.rows.fetch(run, plan.reducer.as_ref(), &mut words, |place, out| {
                     source.read(machine, place, from + place.addr, out);
                 });
                 if hold {
-                    held.push((piece.to, to, words));
+                    held.push((run.to, to, words));
                 } else {
-                    destination.write(machine, &piece.to, to + piece.to.addr, &words);
+                    destination.write(machine, &run.to, to + run.to.addr, &words);
                     self.words = words;
                 }
             }
