@@ -26,9 +26,11 @@ mod values;
 
 use crate::asm::{self, DebugGet, DebugSet, Item, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
-use crate::machine::{Layout, Machine, Region};
+use crate::interrupt::Interrupt;
+use crate::machine::{L1b, Layout, Machine, Region};
 use crate::num::level::Level;
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
+use crate::threads;
 pub(crate) use mv::selectors as mv_selectors;
 pub use regions::Regions;
 use regions::Supply;
@@ -101,6 +103,7 @@ pub struct Engine {
     paths: usize,
     /// Slot of the turnaround register among the memories of an L1B.
     turnaround: usize,
+    interrupt: Interrupt,
 }
 
 impl Engine {
@@ -112,7 +115,13 @@ impl Engine {
         let (uppers, mvs, spare, spare_lowerings) = Default::default();
         let lowering = Lowering::new(spec);
         let supply = Supply::Once;
-        Engine { lowering, uppers, mvs, supply, scratch, spare, spare_lowerings, paths, turnaround }
+        let interrupt = Interrupt::default();
+        Engine { lowering, uppers, mvs, supply, scratch, spare, spare_lowerings, paths, turnaround, interrupt }
+    }
+
+    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
     }
 
     /// As [`run`], with what is known of completion tags; MVs add to it.
@@ -137,7 +146,9 @@ impl Engine {
         let ran = program.for_each_block(|items| {
             let mut collected = Vec::new();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
-            self.flush(machine, &mut collected)
+            self.flush(machine, &mut collected)?;
+            // A region that was left half done is the last thing that such a program has run.
+            self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
         });
         if ran.is_err() {
             self.uppers.forget();
@@ -177,6 +188,7 @@ impl Engine {
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {
         let at = |e: Error| at(item.line, e);
+        self.interrupt.check().map_err(at)?;
         match &item.kind {
             // Idle steps change no state; they count in the cycle model only.
             ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
@@ -259,7 +271,7 @@ impl Engine {
             direct::mark_live(&mut lowered, paths, turnaround);
             Ok(Stretch::new(lowered, paths, lanes))
         };
-        if steps.len() <= STRETCH || rayon::current_num_threads() == 1 {
+        if steps.len() <= STRETCH || threads::count() == 1 {
             return steps.chunks(STRETCH).map(|steps| stretch(&mut self.lowering, steps)).collect();
         }
         let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
@@ -271,7 +283,7 @@ impl Engine {
             stretch
         });
         // The first error of the program is the one that counts.
-        stretches.collect::<Vec<_>>().into_iter().collect()
+        threads::share(|| stretches.collect::<Vec<_>>()).into_iter().collect()
     }
 
     fn run_region(&mut self, region: &[Stretch], machine: &mut Machine) {
@@ -280,23 +292,28 @@ impl Engine {
         }
         let steps: usize = region.iter().map(|stretch| stretch.steps.len()).sum();
         let l1bs = &mut machine.state.l1b[..];
-        let threads = rayon::current_num_threads();
+        let threads = threads::count();
         if steps < PARALLEL_STEPS || threads == 1 {
             for (index, l1b) in l1bs.iter_mut().enumerate() {
+                if self.interrupt.requested() {
+                    return;
+                }
                 step::run_region(region, l1b, index, &mut self.scratch);
             }
             return;
         }
         let (scratch, spare) = (&self.scratch, &self.spare);
         let each = l1bs.len().div_ceil(threads * PIECES);
-        l1bs.par_chunks_mut(each).enumerate().for_each(|(piece, l1bs)| {
+        let interrupt = &self.interrupt;
+        let run = |(piece, l1bs): (usize, &mut [L1b])| {
             let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut scratch = free.unwrap_or_else(|| scratch.clone());
-            for (k, l1b) in l1bs.iter_mut().enumerate() {
+            for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !interrupt.requested()) {
                 step::run_region(region, l1b, piece * each + k, &mut scratch);
             }
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        });
+        };
+        threads::share(|| l1bs.par_chunks_mut(each).enumerate().for_each(run));
     }
 }
 
