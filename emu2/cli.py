@@ -39,7 +39,7 @@ strict_option = click.option("--strict", is_flag=True, help="Make every hazard a
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="emu2")
+@click.version_option(emu2.__version__)
 def cli() -> None:
     """Bit-exact emulator and assembler of the MN-Core 2 accelerator."""
 

@@ -6,10 +6,11 @@ Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagno
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, TextIO
@@ -17,6 +18,7 @@ from typing import Literal, NoReturn, TextIO
 import click
 
 import emu2
+from emu2._core import read_source, stream_limit
 
 EXIT_FILE = 1
 EXIT_USAGE = 2
@@ -75,12 +77,21 @@ def reporting(form: Form) -> Iterator[None]:
 
 
 def read_bytes(path: str | None) -> bytes:
-    """Return what the file at `path` holds, stdin for none or `-`; or fail with a diagnostic."""
+    """Return what the file at `path` holds, or what stdin holds for none or `-`.
+
+    Fails with a diagnostic, also for more bytes than a source may have.
+    """
+    if path is not None and path != "-":
+        return read_source(path)
+    limit = stream_limit()
     try:
-        return sys.stdin.buffer.read() if path in (None, "-") else Path(path).read_bytes()
+        data = sys.stdin.buffer.read(limit + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        fail(diagnostic("F0001", f"{path}: {reason}", "check the path and its permissions"))
+        fail(diagnostic("F0001", f"<stdin>: {reason}", "check what stdin is connected to"))
+    if len(data) > limit:
+        fail(diagnostic("F0007", f"<stdin>: more than {limit} bytes", "write it to a file first"))
+    return data
 
 
 def cannot_write(path: str, error: OSError) -> NoReturn:
@@ -107,8 +118,15 @@ class Output:
         return self.file
 
     def _create(self) -> TextIO:
+        path = self.path or ""
         try:
-            return open(self.path or "", "w", encoding="utf-8")
+            if Path(path).is_fifo():
+                # Fails at once if nobody reads, where opening it for good would wait.
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            return open(path, "w", encoding="utf-8")
+        except ValueError as error:
+            # No file can have such a name.
+            self._fail(OSError(str(error)))
         except OSError as error:
             self._fail(error)
 
@@ -145,21 +163,46 @@ class Output:
             self._fail(failure)
 
 
+def close_output() -> None:
+    """Write what stdout still holds; fail with a diagnostic if it cannot be written.
+
+    Python would report that itself when it ends, with a traceback.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        leave_output(error)
+
+
+def leave_output(error: OSError) -> NoReturn:
+    """Leave after stdout could not be written, and keep Python from trying again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Nobody reads any more: that is the reader's choice.
+    if isinstance(error, BrokenPipeError):
+        sys.exit(EXIT_FILE)
+    cannot_write("the output", error)
+
+
 def guarded(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `command` under `name` and leave with the exit code that its outcome means."""
     try:
         command.main(args=arguments, prog_name=name, standalone_mode=False)
+        close_output()
     except click.exceptions.Exit as leave:
+        close_output()
         sys.exit(leave.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except emu2.Emu2Error as error:
         fail(str(error))
-    except BrokenPipeError:
-        sys.exit(EXIT_FILE)
+    except OSError as error:
+        # The files of a command have diagnostics of their own: this is stdout.
+        leave_output(error)
     except Exception as error:  # the last line of defence: a fault of ours is said, not traced
         text = f"{type(error).__name__}: {error}"
         found = diagnostic("B0001", f"a fault of emu2: {text}", "please report it")

@@ -74,7 +74,7 @@ pub(crate) fn choices() -> Vec<(&'static str, &'static str)> {
 /// Threads that a machine runs on, `race` apart.
 #[pyfunction]
 pub(crate) fn threads() -> usize {
-    rayon::current_num_threads()
+    emu2::threads::count()
 }
 
 fn duration(seconds: f64) -> Result<Duration, Error> {

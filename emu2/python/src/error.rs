@@ -29,7 +29,7 @@ fn fields<'py>(py: Python<'py>, diagnostic: &Diagnostic) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// `emu2.EmulatorError`
+/// `emu2.EmulatorError`.
 pub(crate) fn core(py: Python<'_>, error: &Error) -> PyErr {
     match fields(py, &error.0) {
         Ok(dict) => raise(py, "EmulatorError", &dict),

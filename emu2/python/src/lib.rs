@@ -5,10 +5,12 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod argument;
+mod attended;
 mod bench;
 mod convert;
 mod device;
 mod error;
+mod files;
 mod machine;
 mod packing;
 mod program;
@@ -21,12 +23,21 @@ use pyo3::prelude::*;
 /// The compiled part of the Python package `emu2`.
 #[pymodule]
 mod _core {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use super::bench::{choices, level, levels, limit, race, threads};
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]
     use super::error::codes;
+    #[pymodule_export]
+    use super::files::{read_source, stream_limit};
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles, PyReport};
     #[pymodule_export]

@@ -7,6 +7,7 @@ use super::program::{AssembleError, Program};
 use super::reader::Reader;
 use super::text::decoded;
 use crate::error::{Code, Diagnostic, Span};
+use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use std::sync::Arc;
 
@@ -32,12 +33,20 @@ pub struct Assembler {
     spec: Arc<Spec>,
     lexicon: Lexicon,
     room: Room,
+    interrupt: Interrupt,
 }
 
 impl Assembler {
     /// Lays out the tables of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Self {
-        Assembler { spec: Arc::clone(spec), lexicon: Lexicon::new(spec), room: KEPT }
+        let (lexicon, interrupt) = (Lexicon::new(spec), Interrupt::default());
+        Assembler { spec: Arc::clone(spec), lexicon, room: KEPT, interrupt }
+    }
+
+    /// Refuses a source with [`Code::Interrupted`] soon after `interrupt` is requested.
+    #[must_use]
+    pub fn interrupted_by(self, interrupt: &Interrupt) -> Self {
+        Assembler { interrupt: interrupt.clone(), ..self }
     }
 
     /// Keeps all statements of a program, however long it is.
@@ -82,7 +91,10 @@ impl Assembler {
             return Err(refuse("", name, Diagnostic::error(Code::TooLarge, None, message)));
         }
         let mut reader = Reader::new(&self.spec, &self.lexicon, self.room, text, policy);
-        reader.read();
+        reader.read(&self.interrupt);
+        if let Err(stopped) = self.interrupt.check() {
+            return Err(refuse("", name, *stopped.0));
+        }
         let (items, blocks, (diagnostics, refused)) = reader.finish();
         let (name, text) = (name.to_string(), Arc::from(text));
         if refused {

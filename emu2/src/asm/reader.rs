@@ -12,6 +12,7 @@ use super::statement::{Item, ItemKind, Step};
 use super::text::{BYTE_ORDER_MARK, COMMENT};
 use super::{debug, record};
 use crate::error::{Code, Diagnostic, Span};
+use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use std::ops::Range;
 
@@ -61,17 +62,17 @@ impl<'a> Reader<'a> {
         Reader { text, parser, line: Line::default(), number: 0, items, blocks, checks: None, quit: false }
     }
 
-    /// Reads the source to its end.
-    pub(super) fn read(&mut self) {
+    /// Reads the source to its end, unless `interrupt` is requested before.
+    pub(super) fn read(&mut self, interrupt: &Interrupt) {
         let mark = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        self.lines(mark..self.text.len());
+        self.lines(mark..self.text.len(), || interrupt.requested());
     }
 
     /// Reads a block again.
     pub(super) fn block(&mut self, block: &Block) {
         self.number = block.line;
         self.parser.masks.clone_from(&block.masks);
-        self.lines(block.text.clone());
+        self.lines(block.text.clone(), || false);
     }
 
     /// Statements, where more of them lie, and findings with whether they refuse the program.
@@ -83,10 +84,10 @@ impl<'a> Reader<'a> {
         self.items
     }
 
-    fn lines(&mut self, text: Range<usize>) {
+    fn lines(&mut self, text: Range<usize>, stop: impl Fn() -> bool) {
         let bytes = &self.text.as_bytes()[..text.end];
         let mut at = text.start;
-        while at < bytes.len() && !self.quit {
+        while at < bytes.len() && !self.quit && !stop() {
             self.blocks.line(at, self.number, self.items.len(), &self.parser.masks);
             self.number += 1;
             let line = &bytes[at..];

@@ -10,9 +10,11 @@ use super::tags::{AssumedHost, Tags};
 use super::{region, transfer_l2bm, transfer_mv};
 use crate::asm::{self, DebugGet, Item, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
-use crate::machine::{Layout, Machine};
+use crate::interrupt::Interrupt;
+use crate::machine::{L1b, Layout, Machine};
 use crate::num::level::Level;
 use crate::spec::Spec;
+use crate::threads;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -79,6 +81,7 @@ pub struct Engine {
     paths: usize,
     /// Slot of the turnaround register among the memories of an L1B.
     turnaround: usize,
+    interrupt: Interrupt,
 }
 
 impl Engine {
@@ -100,7 +103,13 @@ impl Engine {
             spare_lowerings,
             paths,
             turnaround,
+            interrupt: Interrupt::default(),
         }
+    }
+
+    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
     }
 
     /// As [`run`], with the caller's completion tags. MVs signal theirs.
@@ -125,7 +134,9 @@ impl Engine {
         let ran = program.for_each_block(|items| {
             let mut collected = Vec::new();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
-            self.flush(machine, &mut collected)
+            self.flush(machine, &mut collected)?;
+            // A region that an interrupt left half done may be the last thing that such a program has run.
+            self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
         });
         if ran.is_err() {
             self.l2bm_transfers.forget();
@@ -165,6 +176,7 @@ impl Engine {
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {
         let at = |e: Error| at(item.line, e);
+        self.interrupt.check().map_err(at)?;
         match &item.kind {
             // Idle steps change no state; they count in the cycle model only.
             ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
@@ -247,7 +259,7 @@ impl Engine {
             mark_live(&mut lowered, paths, turnaround);
             Ok(Segment::new(lowered, paths, lanes))
         };
-        if steps.len() <= SEGMENT_STEPS || rayon::current_num_threads() == 1 {
+        if steps.len() <= SEGMENT_STEPS || threads::count() == 1 {
             return steps.chunks(SEGMENT_STEPS).map(|steps| segment(&mut self.lowering, steps)).collect();
         }
         let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
@@ -259,7 +271,7 @@ impl Engine {
             segment
         });
         // The first error of the program is the one that counts.
-        segments.collect::<Vec<_>>().into_iter().collect()
+        threads::share(|| segments.collect::<Vec<_>>()).into_iter().collect()
     }
 
     fn run_region(&mut self, region: &[Segment], machine: &mut Machine) {
@@ -268,23 +280,28 @@ impl Engine {
         }
         let steps: usize = region.iter().map(|segment| segment.steps.len()).sum();
         let l1bs = &mut machine.state.l1b[..];
-        let threads = rayon::current_num_threads();
+        let threads = threads::count();
         if steps < PARALLEL_STEPS || threads == 1 {
             for (index, l1b) in l1bs.iter_mut().enumerate() {
+                if self.interrupt.requested() {
+                    return;
+                }
                 region::run_region(region, l1b, index, &mut self.scratch);
             }
             return;
         }
         let (scratch, spare) = (&self.scratch, &self.spare);
         let each = l1bs.len().div_ceil(threads * PIECES);
-        l1bs.par_chunks_mut(each).enumerate().for_each(|(piece, l1bs)| {
+        let interrupt = &self.interrupt;
+        let run = |(piece, l1bs): (usize, &mut [L1b])| {
             let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut scratch = free.unwrap_or_else(|| scratch.clone());
-            for (k, l1b) in l1bs.iter_mut().enumerate() {
+            for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !interrupt.requested()) {
                 region::run_region(region, l1b, piece * each + k, &mut scratch);
             }
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        });
+        };
+        threads::share(|| l1bs.par_chunks_mut(each).enumerate().for_each(run));
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::machine::{L1b, Machine, Slot, State, Words};
 use crate::num::level::kernel;
 use crate::spec::{LevelName, Spec};
+use crate::threads;
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -152,9 +153,9 @@ impl L2bmTransfers {
         let State { l1b, l2b, .. } = &mut machine.state;
         let (deferred, rows) = (&self.deferred, &mut self.rows);
         let copied = deferred.iter().all(|one| one.plan.reducer.is_none());
-        if copied && deferred.len() >= PARALLEL && rayon::current_num_threads() > 1 {
+        if copied && deferred.len() >= PARALLEL && threads::count() > 1 {
             let l2bs = l2b.par_iter_mut().zip(l1b.par_chunks_exact_mut(per_l2b));
-            l2bs.for_each(|(l2b, l1bs)| copy_all(deferred, l2b, l1bs));
+            threads::share(|| l2bs.for_each(|(l2b, l1bs)| copy_all(deferred, l2b, l1bs)));
         } else {
             for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
                 for alike in deferred.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {

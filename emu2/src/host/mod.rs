@@ -29,6 +29,7 @@ pub use kernel::Kernel;
 use crate::asm::{AssembleError, Assembler};
 use crate::error::{Code, Error};
 use crate::exec::{Engine, RunError};
+use crate::interrupt::Interrupt;
 use crate::machine::{Machine, Region};
 use crate::report::{dump_lines, Report};
 use crate::spec::{LevelName, Spec};
@@ -98,6 +99,11 @@ impl Device {
         Ok(vec![0; bytes])
     }
 
+    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.engine.set_interrupt(interrupt);
+    }
+
     /// The mode in which transfers turn bytes around.
     pub fn endian(&self) -> Endian {
         self.endian
@@ -153,7 +159,17 @@ impl Device {
     /// # Errors
     /// [`AssembleError`] with every finding.
     pub fn load_kernel(&self, data: &[u8], name: &str) -> Result<Kernel, AssembleError> {
-        Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name)?))
+        Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name, &Interrupt::default())?))
+    }
+
+    /// As [`Device::load_kernel`], unless `interrupt` is requested before the end.
+    ///
+    /// # Errors
+    /// As [`Device::load_kernel`], and [`Code::Interrupted`].
+    pub fn load_kernel_until(&self, data: &[u8], name: &str, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
+        let assembler = Assembler::new(self.spec()).interrupted_by(interrupt);
+        let program = kernel::load(&assembler, self.spec(), data, name, interrupt)?;
+        Kernel::until(program, interrupt)
     }
 
     /// Runs `kernel` to its end. `sink` takes the dump lines.

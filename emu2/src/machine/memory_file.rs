@@ -11,16 +11,19 @@
 
 use super::{Machine, Region};
 use crate::error::{Code, Error};
+use crate::files;
+use crate::interrupt::Interrupt;
 use crate::spec::{LevelName, Spec};
 use serde::Deserialize;
 use serde_json::Value;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 const BYTES: u64 = 8;
 /// Long words handed on at a time.
 const CHUNK: u64 = 1 << 16;
+/// Bytes of the longest JSON file that is read.
+const CONFIG_LIMIT: u64 = 1 << 24;
 
 /// One region of a memory file.
 #[derive(Clone, Debug, Deserialize)]
@@ -70,7 +73,7 @@ fn io(code: Code, path: &Path, error: &std::io::Error) -> Error {
 }
 
 fn config(path: &Path) -> Result<Config, Error> {
-    let text = std::fs::read(path).map_err(|e| io(Code::Unreadable, path, &e))?;
+    let text = files::read(path, CONFIG_LIMIT, &Interrupt::default())?;
     let bad = |what: String| Error::new(Code::MemoryFile, format!("{}: {what}", path.display()));
     let config = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
     // Arrays would pass for objects with their keys left out.
@@ -135,12 +138,23 @@ impl MemoryFiles {
     /// # Errors
     /// [`Code::Unreadable`], [`Code::MemoryFile`] and [`Code::MemoryRange`].
     pub fn load(&self, machine: &mut Machine) -> Result<(), Error> {
+        self.load_until(machine, &Interrupt::default())
+    }
+
+    /// As [`MemoryFiles::load`], unless `interrupt` is requested before the end. A machine that has some of the data
+    /// must be reset.
+    ///
+    /// # Errors
+    /// As [`MemoryFiles::load`], and [`Code::Interrupted`].
+    pub fn load_until(&self, machine: &mut Machine, interrupt: &Interrupt) -> Result<(), Error> {
+        // A file holds at most what all regions take; one byte more is found out without reading the rest.
+        let limit = self.load.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.room));
         let mut ready: Vec<(&Piece, Vec<u8>)> = Vec::new();
         let mut rest = Vec::new();
         for piece in &self.load {
             let bytes = match piece.follows {
                 true => std::mem::take(&mut rest),
-                false => std::fs::read(&piece.path).map_err(|e| io(Code::Unreadable, &piece.path, &e))?,
+                false => files::read(&piece.path, limit, interrupt)?,
             };
             let (bytes, left) = piece.part(bytes)?;
             rest = left;
@@ -150,6 +164,7 @@ impl MemoryFiles {
             let (words, _) = bytes.as_chunks::<{ BYTES as usize }>();
             for (at, chunk) in words.chunks(CHUNK as usize).enumerate() {
                 let words: Vec<u64> = chunk.iter().map(|w| u64::from_be_bytes(*w)).collect();
+                interrupt.check().inspect_err(|_| machine.poison())?;
                 machine.write(&piece.region(at as u64 * CHUNK, words.len() as u64), &words)?;
             }
         }
@@ -161,16 +176,22 @@ impl MemoryFiles {
     /// # Errors
     /// [`Code::Unwritable`].
     pub fn save(&self, machine: &Machine) -> Result<(), Error> {
+        self.save_until(machine, &Interrupt::default())
+    }
+
+    /// As [`MemoryFiles::save`], unless `interrupt` is requested before the end.
+    ///
+    /// # Errors
+    /// [`Code::Unwritable`] and [`Code::Interrupted`].
+    pub fn save_until(&self, machine: &Machine, interrupt: &Interrupt) -> Result<(), Error> {
         for piece in &self.save {
             let fail = |e: &std::io::Error| io(Code::Unwritable, &piece.path, e);
-            let file = match piece.follows {
-                true => File::options().append(true).open(&piece.path),
-                false => File::create(&piece.path),
-            };
+            let file = files::create(&piece.path, piece.follows);
             let mut file = BufWriter::new(file.map_err(|e| fail(&e))?);
             let words = piece.length.unwrap_or(piece.room) / BYTES;
             let mut done = 0;
             while done < words {
+                interrupt.check()?;
                 let chunk = machine.read(&piece.region(done, CHUNK.min(words - done)))?;
                 let bytes: Vec<u8> = chunk.iter().flat_map(|w| w.to_be_bytes()).collect();
                 file.write_all(&bytes).map_err(|e| fail(&e))?;

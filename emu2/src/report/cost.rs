@@ -3,11 +3,12 @@
 use super::timeline::{Event, Flight, Timeline, Wait};
 use super::traffic::{MemoryWords, Port, Traffic};
 use crate::asm::{ItemKind, PeKind, Program, Step};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 /// Steps, cycles and moved words of a program. Cycles follow the spec's timing model (docs/cycle_model.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,9 +49,17 @@ const DRAM: &str = "dram";
 impl Report {
     /// Counts for `program`.
     pub fn of(program: &Program) -> Report {
+        Report::of_until(program, &Interrupt::default()).unwrap_or_default()
+    }
+
+    /// As [`Report::of`], unless `interrupt` is requested before the end.
+    ///
+    /// # Errors
+    /// [`Code::Interrupted`](crate::error::Code::Interrupted).
+    pub fn of_until(program: &Program, interrupt: &Interrupt) -> Result<Report, Error> {
         let mut timeline = Timeline::new(program);
         let mut counts = Counts::new(&program.spec);
-        let Ok(()) = program.for_each(|item| {
+        program.for_each(|item| {
             match timeline.item(item) {
                 Event::Steps { wait, count, .. } => {
                     counts.report.steps = counts.report.steps.saturating_add(count);
@@ -64,9 +73,9 @@ impl Report {
                 Event::Mv(flight) => counts.mv(&flight),
                 Event::Nothing => {}
             }
-            Ok::<(), Infallible>(())
-        });
-        Report { cycles: timeline.now(), ..counts.finish() }
+            interrupt.check()
+        })?;
+        Ok(Report { cycles: timeline.now(), ..counts.finish() })
     }
 }
 

@@ -20,7 +20,7 @@ pub use coverage::coverage;
 pub use decode::{decode_word, Decoded, WordFault};
 pub use encode::{encode_step, StepWord};
 pub use print::{print, statement};
-pub use read::read;
+pub use read::{read, read_until};
 
 use crate::asm::record::{records, RECORD};
 use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
