@@ -18,6 +18,7 @@ from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
 from ..machine import Target
 from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
+from ..pfvm.opsets import opset_of, understood
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
@@ -80,10 +81,11 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     )
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
+    opset = opset_of(model)
     mn_nodes = tuple(
         MNNode(
             name,
-            _op(proto),
+            _op(proto, opset),
             _reads(proto, data),
             tuple(proto.output),
             (
@@ -114,9 +116,11 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
 
 
-def _op(proto: onnx.NodeProto) -> str:
-    default = proto.domain in ("", "ai.onnx")
-    return str(proto.op_type) if default else f"{proto.domain}.{proto.op_type}"
+def _op(proto: onnx.NodeProto, opset: int) -> str:
+    """Return the operator's name, with its opset where it means something else than layers do."""
+    if proto.domain not in ("", "ai.onnx"):
+        return f"{proto.domain}.{proto.op_type}"
+    return str(proto.op_type) if understood(proto, opset) else f"{proto.op_type} of opset {opset}"
 
 
 def _attribute(attribute: onnx.AttributeProto) -> Attribute:

@@ -13,16 +13,18 @@ from ..errors import error
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .names import separate_body_outputs
+from .opsets import converted
 
 _LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Check the model, inline its functions and infer all types. P0103, P0108."""
+    """Check the model, inline its functions, convert old opsets, infer all types. P0103, P0108."""
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
+        model = converted(model)
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
