@@ -126,6 +126,29 @@ TABLE: dict[str, Kind] = {
         "pass large tensors as inputs instead of closing over them, or compile the model in parts",
         {"reason": "3 GiB exceed the maximum of 2 GiB"},
     ),
+    "P0111": Kind(
+        ExportError,
+        "{op} `{node}` reads index {index} of axis {axis}, which has {size} elements",
+        "use indices from -{size} to {last}",
+        {"op": "Gather", "node": "node_embedding", "index": 99, "axis": 0, "size": 16, "last": 15},
+    ),
+    "P0112": Kind(
+        ExportError,
+        "{op} `{node}` cannot make `{name}`: {reason}",
+        "correct the shapes in the model; a reshape keeps the number of elements",
+        {
+            "op": "Reshape",
+            "node": "node_view",
+            "name": "y",
+            "reason": "(2, 3) has 6 elements, (4, 2) has 8",
+        },
+    ),
+    "P0113": Kind(
+        ExportError,
+        "`{name}` has a negative dimension: {shape}",
+        "correct the shapes in the model",
+        {"name": "x", "shape": "(2, -3)"},
+    ),
     # P02: graphs and layouts
     "P0201": Kind(
         GraphError,

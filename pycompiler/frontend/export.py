@@ -31,7 +31,7 @@ from ..pfvm.names import all_names, fresh, rename, set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.random import hidden as hidden_random
 from ..pfvm.registered import mark
-from .import_onnx import NOT_THE_MODEL, own_line, source_of
+from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .taken_apart import taken_apart
 from .tensor_names import Memory, memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind

@@ -14,12 +14,16 @@ from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .names import separate_body_outputs
 from .opsets import converted
+from .shapes import check_shapes
 
 _LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Check the model, inline its functions, convert old opsets, infer all types. P0103, P0108."""
+    """Return the checked model with functions inlined, at a known opset, with inferred types.
+
+    P0108, P0111 to P0113.
+    """
     try:
         onnx.checker.check_model(model)
         if model.functions:
@@ -29,6 +33,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+    check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
 

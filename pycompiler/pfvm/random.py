@@ -78,12 +78,13 @@ def write_out_bernoulli(model: ir.Model) -> None:
         if node.op_type != "Bernoulli" or node.domain not in _STANDARD or node.inputs[0] is None:
             continue
         chance, old = node.inputs[0], node.outputs[0]
+        called = node.name or old.name
         kept = [a for name, a in node.attributes.items() if name == "seed"]
-        drawn = ir.Node("", "RandomUniformLike", [chance], kept, name=f"{node.name}.draw")
-        below = ir.Node("", "Less", [drawn.outputs[0], chance], name=f"{node.name}.less")
+        drawn = ir.Node("", "RandomUniformLike", [chance], kept, name=f"{called}.draw")
+        below = ir.Node("", "Less", [drawn.outputs[0], chance], name=f"{called}.less")
         wanted = node.attributes.get("dtype") or ir.AttrInt64("to", int(chance.dtype or 1))
         to = ir.AttrInt64("to", wanted.as_int())
-        result = ir.Node("", "Cast", below.outputs, [to], name=f"{node.name}.cast")
+        result = ir.Node("", "Cast", below.outputs, [to], name=f"{called}.cast")
         final = result.outputs[0]
         drawn.outputs[0].name, below.outputs[0].name = f"{old.name}.drawn", f"{old.name}.below"
         final.name, final.shape, final.type = old.name, old.shape, old.type
