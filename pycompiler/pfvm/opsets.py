@@ -9,11 +9,15 @@ from __future__ import annotations
 import onnx
 import onnx.version_converter
 
+from .names import graphs
+
 #: The opsets that the passes and the layers are written for. Between them operators get more
 #: element types and new attributes, which layers refuse; no operator changes what it computes.
-OLDEST, NEWEST = 18, 27
+OLDEST, NEWEST = 18, 28
 _IR_VERSION = 8  # the first that has opset 18
 _STANDARD = ("", "ai.onnx")
+#: Operators that onnx converts without a word, though they mean another thing from an opset on.
+_CONVERTED_WRONGLY = {"Hardmax": 13}
 
 
 def opset_of(model: onnx.ModelProto) -> int:
@@ -23,7 +27,11 @@ def opset_of(model: onnx.ModelProto) -> int:
 
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return ``model`` at opset ``OLDEST`` at least; as it is if onnx cannot convert it."""
-    if not 0 < opset_of(model) < OLDEST:
+    version = opset_of(model)
+    if not 0 < version < OLDEST:
+        return model
+    used = {node.op_type for part in graphs(model.graph) for node in part.node}
+    if any(version < first for op, first in _CONVERTED_WRONGLY.items() if op in used):
         return model
     try:
         made = onnx.version_converter.convert_version(model, OLDEST)

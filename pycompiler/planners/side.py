@@ -50,7 +50,8 @@ def _decide(node: MNNode, graph: MNGraph) -> MNNode:
 
 def _reason(node: MNNode, graph: MNGraph) -> str | None:
     layer = LAYERS.get(node.op)
-    if node.op in (*RANDOM, "Dropout"):  # Dropout that drops nothing has become an Identity
+    # Dropout makes random numbers only where it has the input that says whether it trains.
+    if node.op in RANDOM or (node.op == "Dropout" and len(node.inputs) > 2):
         return "the device makes no random numbers"
     if layer is None:
         return f"no layer for {node.op}"

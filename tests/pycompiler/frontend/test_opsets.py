@@ -41,10 +41,13 @@ def on_device(model: onnx.ModelProto, given: Arrays) -> tuple[Arrays, list[dict[
 
 
 def compare(model: onnx.ModelProto, given: Arrays) -> list[dict[str, Any]]:
-    """Compare with onnxruntime on the model as it is; return what ran on the host."""
+    """Compare with onnxruntime on the model as it is; return what ran on the host.
+
+    The last model is the optimised one.
+    """
     wanted = HostSession(model.SerializeToString(), "the model").run(given)
     rows: list[dict[str, Any]] = []
-    for one in (optimise(model), model):
+    for one in (model, optimise(model)):
         found, rows = on_device(one, given)
         for name, values in wanted.items():
             assert found[name].shape == values.shape
@@ -133,6 +136,9 @@ OLD: list[_Old] = [
 ]
 
 
+WITHOUT_A_LAYER = {"Hardmax", "Upsample", "Resize", "DepthToSpace"}
+
+
 def old_model(row: _Old) -> onnx.ModelProto:
     version, op, operands, attributes, shape = row
     kinds = {"Cast": TensorProto.INT32, "ArgMax": TensorProto.INT64}
@@ -149,7 +155,7 @@ def old_model(row: _Old) -> onnx.ModelProto:
 @pytest.mark.parametrize("row", OLD, ids=lambda row: f"{row[1]}-{row[0]}-{OLD.index(row)}")
 def test_forms_of_older_opsets(row: _Old) -> None:
     rows = compare(old_model(row), {"x": row[2]["x"]})
-    assert all(row[1] in found["reason"] or "no layer" in found["reason"] for found in rows)
+    assert bool(rows) == (row[1] in WITHOUT_A_LAYER), rows
 
 
 GATHERS = [
