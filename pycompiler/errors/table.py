@@ -130,6 +130,29 @@ TABLE: dict[str, Kind] = {
     ),
     "P0111": Kind(
         ExportError,
+        "{op} `{node}` reads index {index} of axis {axis}, which has {size} elements",
+        "use indices from -{size} to {last}",
+        {"op": "Gather", "node": "node_embedding", "index": 99, "axis": 0, "size": 16, "last": 15},
+    ),
+    "P0112": Kind(
+        ExportError,
+        "{op} `{node}` cannot make `{name}`: {reason}",
+        "correct the shapes in the model; a reshape keeps the number of elements",
+        {
+            "op": "Reshape",
+            "node": "node_view",
+            "name": "y",
+            "reason": "(2, 3) has 6 elements, (4, 2) has 8",
+        },
+    ),
+    "P0113": Kind(
+        ExportError,
+        "`{name}` has a negative dimension: {shape}",
+        "correct the shapes in the model",
+        {"name": "x", "shape": "(2, -3)"},
+    ),
+    "P0114": Kind(
+        ExportError,
         "the module {module} cannot be called with the inputs {names}: {reason}",
         "name the inputs like the parameters of its forward, or compile {call}",
         {

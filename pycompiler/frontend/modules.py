@@ -18,7 +18,7 @@ def as_function(function: Any, names: Collection[str]) -> Any:
     """Return a module as a function over the dict of the inputs ``names``, others as they are.
 
     ``forward`` gets the tensors by the names of its parameters if they are ``names``. It gets the
-    one tensor if it is known to take one. Otherwise it gets the dict. P0111 if it takes neither.
+    one tensor if it is known to take one. Otherwise it gets the dict. P0114 if it takes neither.
     """
     if not isinstance(function, torch.nn.Module):
         return function
@@ -71,7 +71,7 @@ def _parameters(signature: inspect.Signature) -> str:
 def _wrap(module: torch.nn.Module, names: Collection[str], reason: str) -> PycompilerError:
     given = ", ".join(f'd["{name}"]' for name in names)
     return error(
-        "P0111",
+        "P0114",
         module=type(module).__name__,
         names=", ".join(f"`{name}`" for name in names) or "none",
         reason=" ".join(reason.split())[:200],

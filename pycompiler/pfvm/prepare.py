@@ -13,20 +13,27 @@ from ..errors import error
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .names import separate_body_outputs
+from .opsets import converted
+from .shapes import check_shapes
 
 _LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Check the model, inline its functions and infer all types. P0103, P0108."""
+    """Return the checked model with functions inlined, at a known opset, with inferred types.
+
+    P0108, P0111 to P0113.
+    """
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
+        model = converted(model)
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+    check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
 
