@@ -16,8 +16,8 @@ from .report.report import Report
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
-#: Bounds of the warning about the host: kinds of operators, characters of a reason and of a place.
-_KINDS, _REASON, _PLACE = 8, 160, 120
+#: Bounds of the warning about the host: kinds of operators, characters of a kind, reason and place.
+_KINDS, _OPERATOR, _REASON, _PLACE = 8, 60, 160, 120
 
 
 def warn_of_options(report: Report, ineffective: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def _kind(op: str, rows: Sequence[Mapping[str, Any]]) -> str:
         place = str(rows[0]["source"])
         place = place if len(place) <= _PLACE else f"...{place[-_PLACE:]}"
         facts += f", {'first at ' if count else ''}{place}"
-    return f"{count}{op} ({facts})"
+    return f"{count}{op[:_OPERATOR]} ({facts})"
 
 
 def _callers_level() -> int:
