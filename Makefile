@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/packing isa_specs -name '*.rs' -o -
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual bench guard install clean
+.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
 
 install: $(STAMP)
 
@@ -79,11 +79,18 @@ lint-python: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest emu2._core
 
-# docs/isa from the spec, docs/operators.md and docs/options.md from their tables; `make test` fails when they are stale.
+# docs/isa from the spec, docs/operators.md, docs/options.md and docs/errors.md from their tables; `make test` fails when they are stale.
 manual: $(STAMP)
 	EMU2_BLESS=1 cargo test --release $(PACKAGES) --test manual
 	$(BIN)/python -m pycompiler.layers.document
 	$(BIN)/python -m pycompiler.document_options
+	$(BIN)/python -m pycompiler.errors.document
+
+# The pages as a site, in build/site. Every warning is an error, so all links and anchors must exist.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'sphinx>=8.2' 'myst-parser>=4'
+	$(BIN)/python -m sphinx -b html -c docs -n -W --keep-going -q . build/site
+	@echo build/site/docs/index.html
 
 # The table of targets, then what criterion and pytest-benchmark make of the same kernels.
 bench: $(STAMP)

@@ -61,8 +61,8 @@ class Entry:
 
     code: str
     title: str
-    cause: str
-    remedy: str
+    cause: str = ""
+    remedy: str = ""
     example: str = ""
     language: Language = "asm"
     none: str = ""
@@ -102,7 +102,7 @@ def entries() -> dict[str, Entry]:
     for name in _TABLES:
         causes |= read_causes(__name__, name)
     for code, title, remedy in codes():
-        causes[code] |= {"title": title, "remedy": remedy}
+        causes.setdefault(code, {}).update(title=title, remedy=remedy)
     return {code: Entry(code=code, **fields) for code, fields in sorted(causes.items())}
 
 

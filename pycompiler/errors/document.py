@@ -1,4 +1,4 @@
-"""docs/errors.md from the tables of diagnostics: ``python -m pycompiler.errors.document [FILE]``."""
+"""docs/errors.md from the tables of errors: ``python -m pycompiler.errors.document [FILE]``."""
 
 from __future__ import annotations
 

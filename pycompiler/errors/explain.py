@@ -25,6 +25,6 @@ def entries() -> dict[str, Entry]:
     """Return the entry of every code, in the order of the table."""
     causes = read_causes("pycompiler.errors", CAUSES)
     return {
-        code: Entry(code=code, title=kind.message, remedy=kind.help, **causes[code])
+        code: Entry(code=code, title=kind.message, remedy=kind.help, **causes.get(code, {}))
         for code, kind in TABLE.items()
     }

@@ -239,7 +239,7 @@ TABLE: dict[str, Kind] = {
     "P0310": Kind(
         FileError,
         "`{path}` is no list of forced layouts: {reason}",
-        "see `docs/compiler.md`, section Forced layouts, for the form of entries",
+        "see docs/compiler/overrides.md, section Files of forced layouts, for the form of entries",
         {"path": "spec.json", "reason": "it is no list of entries"},
     ),
     "P0311": Kind(

@@ -77,7 +77,7 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
                 }
                 facts.push(("Works on", data));
                 if !alu.excludes.is_empty() {
-                    facts.push(("Keeps off its line", alu.excludes.join(", ")));
+                    facts.push(("Excludes on its line", alu.excludes.join(", ")));
                 }
             }
         }

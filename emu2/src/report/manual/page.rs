@@ -11,13 +11,13 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
         "alu",
         "alu.md",
         "ALU operations",
-        "x and y are the sources, in this order; every destination takes the same result.",
+        "x and y are the sources, in this order. Every destination takes the same result.",
     ),
     (
         "mau",
         "mau.md",
         "MAU operations",
-        "Sources stand in the order of the ports named; results are rounded once and normalised.",
+        "Sources stand in the order of the ports. A result is rounded once and normalised.",
     ),
     (
         "matrix_op",
@@ -31,7 +31,7 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
         "Transfers",
         "Index maps name counts and ports of the machine; `k`, `c`, `m`, `p`, ... are counters.",
     ),
-    ("control", "control.md", "Control statements", "What a line may hold besides instructions."),
+    ("control", "control.md", "Control statements", "Statements that are not instructions."),
 ];
 
 const EVIDENCE: [Evidence; 4] = [Evidence::VendorOutput, Evidence::Manual, Evidence::Derived, Evidence::Guess];
@@ -97,7 +97,7 @@ fn index(spec: &Spec) -> Page {
         }
         text.push('\n');
     }
-    text.push_str("\nGuessed pieces inside better known entries are marked in their texts.\n");
+    text.push_str("\nIf a part of an entry is a guess, its text says so.\n");
     Page { name: "README.md".into(), text }
 }
 
@@ -138,7 +138,7 @@ fn timing(spec: &Spec) -> Page {
     let _ = writeln!(text, "- one step: {} cycles at {} MHz", spec.counts.cycle, spec.machine.clock_mhz);
     let _ = writeln!(
         text,
-        "- an MV: {} cycles, then {} long words a cycle where no rate is published",
+        "- an MV: a latency of {} cycles, and {} long words per cycle where no rate is published",
         t.mv_latency, t.mv_throughput
     );
     let _ = writeln!(text, "- tags: {} to {}", t.tag_minimum, t.tag_maximum);
@@ -146,7 +146,7 @@ fn timing(spec: &Spec) -> Page {
     for s in &spec.slots {
         let _ = writeln!(text, "| {} | {} |", s.name, s.doc.trim().replace('\n', " "));
     }
-    text.push_str("\n## What must lie between a write and a read\n\n| rule | evidence | |\n|---|---|---|\n");
+    text.push_str("\n## Steps between a write and a read\n\n| rule | evidence | |\n|---|---|---|\n");
     for h in &spec.hazards {
         let _ = writeln!(text, "| {} | {} | {} |", h.name, h.evidence.name(), h.doc.trim().replace('\n', " "));
     }
