@@ -1,6 +1,6 @@
 //! Lowering of programs, and the engine.
 //!
-//! PE lines are lowered in source order into [`op::Step`]s. A **region** is a run of steps that stay inside an L1B. Every L1B
+//! PE lines are lowered in source order into steps. A **region** is a run of steps that stay inside an L1B. Every L1B
 //! runs a whole region on its own, so threads share regions out by L1B. L2BM instructions, MVs and debug statements end a
 //! region.
 //!
