@@ -59,7 +59,7 @@ pub(super) fn nop(spec: &Spec, count: u64, tag: Option<u32>) -> String {
 }
 
 pub(super) fn wait(spec: &Spec, tag: u32) -> String {
-    format!("{} i{tag:02x}", control(spec, ControlKernel::Wait))
+    format!("{} {}", control(spec, ControlKernel::Wait), spec.syntax.tag(tag))
 }
 
 pub(super) fn control(spec: &Spec, kernel: ControlKernel) -> &str {
@@ -209,15 +209,16 @@ fn upper(spec: &Spec, t: &UpperTransfer) -> String {
 }
 
 fn mv(spec: &Spec, m: &Mv) -> String {
-    let mut out = format!("{}/n{}", spec.transfers[m.form.transfer].name, m.size);
+    let syntax = &spec.syntax;
+    let mut out = format!("{}/{}{}", spec.transfers[m.form.transfer].name, syntax.mv_size, m.size);
     if let Some(tag) = m.tag {
-        let _ = write!(out, "i{tag:02x}");
+        out.push_str(&syntax.tag(tag));
     }
     if let Some(blocks) = m.source_table.or(m.destination_table).filter(|n| *n != 1) {
-        let _ = write!(out, "nd{blocks}");
+        let _ = write!(out, "{}{blocks}", syntax.mv_table);
     }
     if m.priority != 0 {
-        let _ = write!(out, "p{}", m.priority);
+        let _ = write!(out, "{}{}", syntax.mv_priority, m.priority);
     }
     if let Some(form) = resolved(spec, m.form) {
         let side = |end, address, table: Option<u64>, unit| {
