@@ -68,7 +68,7 @@ impl Parser<'_> {
             return Err(fault_help(Code::BadMvParameter, span, message, "remove it, or use `$di` instead of `$d`"));
         }
         let per_entry = parameters.per_entry.map_or(1, |(n, _)| n);
-        let [source_table, destination_table] = tables.map(|table| table.then_some(per_entry));
+        let [source_dar, destination_dar] = tables.map(|table| table.then_some(per_entry));
         let source = self.upper_end(first, from, covered(reach.source_stride, reach.source))?;
         let destination = self.upper_end(second, to, covered(reach.destination_stride, reach.destination))?;
         self.operands = operands;
@@ -78,10 +78,10 @@ impl Parser<'_> {
             tag: parameters.tag.flatten(),
             priority: parameters.priority.unwrap_or(0),
             source: source.address,
-            source_table,
+            source_dar,
             source_unit: self.assume(&resolved.source, source.selected),
             destination: destination.address,
-            destination_table,
+            destination_dar,
             destination_unit: self.assume(&resolved.destination, destination.selected),
         }));
         Ok(span)

@@ -4,7 +4,7 @@
 
 use super::lower::no_kernel;
 use super::piece::pieces;
-use crate::asm::{Selected, UpperTransfer};
+use crate::asm::{L2bmTransfer, Selected};
 use crate::error::Error;
 use crate::machine::{Machine, Slot};
 use crate::spec::{selector_name, End, LevelName, Spec, BUFFER_STATE, WORDS_PER_LONG, WORD_BITS};
@@ -28,7 +28,7 @@ impl Change {
 }
 
 /// What an instruction of the groups makes of the state.
-pub(super) fn read(machine: &Machine, instruction: &UpperTransfer) -> Result<Vec<Change>, Error> {
+pub(super) fn read(machine: &Machine, instruction: &L2bmTransfer) -> Result<Vec<Change>, Error> {
     let spec = machine.spec().clone();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
     let slots = slots(machine, &spec, &form.destination)?;

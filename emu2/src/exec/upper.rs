@@ -4,7 +4,7 @@ use super::lower::memory_slot;
 use super::maps::wrapped;
 use super::piece::{pieces, Piece, Reducer, Rows};
 use super::table;
-use crate::asm::{FormRef, UpperTransfer};
+use crate::asm::{FormRef, L2bmTransfer};
 use crate::error::Error;
 use crate::machine::{L1b, Machine, Slot, State, Words};
 use crate::num::level::kernel;
@@ -107,7 +107,7 @@ impl Uppers {
 
     /// Takes the only instruction of a step that has nothing else: it runs with those that follow on it, see [`Uppers::run`].
     /// False: it must be read and written one after the other, since it wraps or its sides are one kind of memory.
-    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
+    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &L2bmTransfer) -> Result<bool, Error> {
         if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
             return Ok(false);
         }
@@ -161,11 +161,11 @@ impl Uppers {
     }
 
     /// Reads the sources of all L2BM instructions of a step.
-    pub(super) fn read(&mut self, machine: &Machine, instructions: &[UpperTransfer]) -> Result<Vec<Moved>, Error> {
+    pub(super) fn read(&mut self, machine: &Machine, instructions: &[L2bmTransfer]) -> Result<Vec<Moved>, Error> {
         instructions.iter().map(|instruction| self.read_one(machine, instruction)).collect()
     }
 
-    fn read_one(&mut self, machine: &Machine, instruction: &UpperTransfer) -> Result<Moved, Error> {
+    fn read_one(&mut self, machine: &Machine, instruction: &L2bmTransfer) -> Result<Moved, Error> {
         let spec = machine.spec();
         if spec.transfers[instruction.form.transfer].level == LevelName::Group {
             return table::read(machine, instruction).map(Moved::Table);

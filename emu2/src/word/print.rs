@@ -3,7 +3,7 @@
 mod operand;
 
 use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
-use crate::asm::{FormRef, Selected, UpperTransfer};
+use crate::asm::{FormRef, L2bmTransfer, Selected};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
 pub(super) use operand::{bank, destination, mask, source};
@@ -199,7 +199,7 @@ fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
     }
 }
 
-fn upper(spec: &Spec, t: &UpperTransfer) -> String {
+fn upper(spec: &Spec, t: &L2bmTransfer) -> String {
     let mut out = format!("{}{}", spec.transfers[t.form.transfer].name, parameter(spec, t.form));
     if let Some(form) = resolved(spec, t.form).filter(|f| !matches!(f.source, End::Memory { implied: true, .. })) {
         let (from, to) = (memory(spec, &form.source, t.source), memory(spec, &form.destination, t.destination));
@@ -214,7 +214,7 @@ fn mv(spec: &Spec, m: &Mv) -> String {
     if let Some(tag) = m.tag {
         out.push_str(&syntax.tag(tag));
     }
-    if let Some(blocks) = m.source_table.or(m.destination_table).filter(|n| *n != 1) {
+    if let Some(blocks) = m.source_dar.or(m.destination_dar).filter(|n| *n != 1) {
         let _ = write!(out, "{}{blocks}", syntax.mv_table);
     }
     if m.priority != 0 {
@@ -225,8 +225,8 @@ fn mv(spec: &Spec, m: &Mv) -> String {
             let place = if table.is_some() { entry(spec, end, address) } else { memory(spec, end, address) };
             place + &selected(spec, end, unit)
         };
-        let source = side(&form.source, m.source, m.source_table, m.source_unit);
-        let destination = side(&form.destination, m.destination, m.destination_table, m.destination_unit);
+        let source = side(&form.source, m.source, m.source_dar, m.source_unit);
+        let destination = side(&form.destination, m.destination, m.destination_dar, m.destination_unit);
         let _ = write!(out, " {source} {destination}");
     }
     out
