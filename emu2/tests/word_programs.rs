@@ -245,7 +245,7 @@ fn ambiguous_words() {
         ("lpassa $lm0v $ls0v\nlpassa $mreadf $ls8v\n", 1),
         ("fvadd $lr64v $ls64v $ln0v\nnop/2\nlpassa $mreadf $ls8v\n", 1),
         // A read whose result is used after other steps.
-        ("lpassa $lm0v $ls0v; dmread $ly0 $nowrite\ngmread $ly4 $ls0v\nlpassa $mreadf $ls8v\n", 0),
+        ("lpassa $lm0v $ls0v; dmread $ly0 $nowrite\ngmread $ly4 $nowrite\nlpassa $mreadf $ls8v\n", 0),
         ("lpassa $lm0v $ls0v; dmread $ly0 $nowrite\nimm i\"1\" $lr0\nlpassa $mreadf $ls8v\n", 1),
         // `noforward` keeps the path.
         ("dmread $lx0 $nowrite\nnoforward; dmwrite $lm0v $ly0\ndbfn $mreadf $ls8v\n", 0),

@@ -9,8 +9,6 @@ use super::token::{Token, SIGIL};
 use crate::error::{Code, Span};
 use crate::spec::Unit;
 
-/// What stands between letter and address where the T register is added.
-const INDIRECT: char = 't';
 /// No instruction takes half as many operands.
 const MOST_OPERANDS: usize = 64;
 
@@ -64,9 +62,9 @@ impl Parser<'_> {
     }
 
     fn conversion(&mut self) -> Option<Convert> {
-        if self.cursor.eat(b'e') {
+        if self.cursor.eat_letter(self.spec.syntax.extend) {
             Some(Convert::Extend)
-        } else if self.cursor.eat(b'r') {
+        } else if self.cursor.eat_letter(self.spec.syntax.reduce) {
             Some(Convert::Reduce)
         } else {
             None
@@ -80,7 +78,7 @@ impl Parser<'_> {
             let message = format!("a blank is missing before `{}`", self.cursor.word());
             return fault(Code::UnexpectedText, self.cursor.word_span(), message);
         }
-        if self.cursor.peek() == Some(b'v') {
+        if self.cursor.at_letter(self.spec.syntax.stride) {
             let message = format!("`{}` takes no stride", shorten(read));
             return fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, "remove it");
         }
@@ -123,8 +121,8 @@ impl Parser<'_> {
     fn composed(&mut self, start: usize) -> Parse<Kind> {
         let (at, lexicon) = (self.cursor.at(), self.lexicon);
         let letters = self.cursor.letters();
-        for stem in [letters, unconverted(letters)] {
-            let token = stem.strip_suffix(INDIRECT).and_then(|t| lexicon.token(t));
+        for stem in [letters, self.unconverted(letters)] {
+            let token = stem.strip_suffix(self.spec.syntax.indirect).and_then(|t| lexicon.token(t));
             if let Some(token) = token.filter(|t| t.pe && t.unit == Unit::Word) {
                 self.cursor.move_to(at + stem.len());
                 return Ok(Kind::Pe(self.access(token, true, start)?));
@@ -132,13 +130,13 @@ impl Parser<'_> {
         }
         self.cursor.move_to(at);
         let word = self.cursor.take(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        for stem in [word, unconverted(word)] {
+        for stem in [word, self.unconverted(word)] {
             if let Some(name @ (Name::Nowrite | Name::Forward(_) | Name::Fixed(_))) = lexicon.name(stem) {
                 self.cursor.move_to(at + stem.len());
                 return self.named(name, start);
             }
         }
-        let stem = unconverted(word);
+        let stem = self.unconverted(word);
         if let Some(token) = lexicon.token(stem).filter(|t| t.unit == Unit::Cycle) {
             self.cursor.move_to(at + stem.len());
             return Ok(Kind::Pe(self.access(token, false, start)?));
@@ -161,9 +159,10 @@ impl Parser<'_> {
         };
         fault_help(Code::UnknownOperand, span, message, help)
     }
-}
 
-/// The word without a conversion's letter.
-fn unconverted(word: &str) -> &str {
-    word.strip_suffix(['e', 'r']).unwrap_or("")
+    /// The word without a conversion's letter.
+    fn unconverted<'w>(&self, word: &'w str) -> &'w str {
+        let syntax = &self.spec.syntax;
+        word.strip_suffix([syntax.extend, syntax.reduce]).unwrap_or("")
+    }
 }

@@ -42,7 +42,7 @@ pub struct Step {
     /// ALU, MAU and L1BM instructions.
     pub pe: Vec<PeInstruction>,
     /// L2BM instructions.
-    pub l2bm: Vec<UpperTransfer>,
+    pub l2bm: Vec<L2bmTransfer>,
     /// Tag that must be done before the step.
     pub wait: Option<u32>,
     /// False with `noforward`: forwarding paths keep their values.
@@ -265,7 +265,7 @@ impl Address {
 
 /// An L2BM instruction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UpperTransfer {
+pub struct L2bmTransfer {
     /// Bytes of the instruction.
     pub span: Span,
     /// Which transfer and form.
@@ -289,16 +289,16 @@ pub struct Mv {
     pub tag: Option<u32>,
     /// Priority.
     pub priority: u32,
-    /// Source address in long words, or the first entry of the table.
+    /// Source address in long words, or the first DAR entry.
     pub source: u64,
-    /// The source is found through a table, an entry for so many consecutive blocks.
-    pub source_table: Option<u64>,
+    /// The source is found through the DRAM address register (DAR): consecutive blocks that an entry serves.
+    pub source_dar: Option<u64>,
     /// Units that `@` selects on the source side.
     pub source_unit: Selected,
-    /// Destination address in long words, or the first entry of the table.
+    /// Destination address in long words, or the first DAR entry.
     pub destination: u64,
     /// The same for the destination.
-    pub destination_table: Option<u64>,
+    pub destination_dar: Option<u64>,
     /// Units that `@` selects on the destination side.
     pub destination_unit: Selected,
 }

@@ -5,7 +5,7 @@
 
 use super::lower::no_kernel;
 use super::transfer_runs::transfer_runs;
-use crate::asm::{FormRef, UpperTransfer};
+use crate::asm::{FormRef, L2bmTransfer};
 use crate::error::Error;
 use crate::machine::{Machine, Slot};
 use crate::spec::{selector_name, End, LevelName, Spec, BUFFER_STATE, WORDS_PER_LONG, WORD_BITS};
@@ -29,14 +29,14 @@ impl GroupWrite {
 }
 
 /// Whether an instruction fills the buffer (`l2bmdars`).
-pub(super) fn fills_buffer(spec: &Spec, instruction: &UpperTransfer) -> bool {
+pub(super) fn fills_buffer(spec: &Spec, instruction: &L2bmTransfer) -> bool {
     let FormRef { transfer, form, .. } = instruction.form;
     let implied = matches!(spec.forms[transfer][form].source, End::Memory { implied: true, .. });
     spec.transfers[transfer].level == LevelName::Group && !implied
 }
 
 /// The table entries that `l2bmdarw` writes, and how far the buffer is emptied after that.
-pub(super) fn empty_buffer(machine: &Machine, instruction: &UpperTransfer) -> Result<Vec<GroupWrite>, Error> {
+pub(super) fn empty_buffer(machine: &Machine, instruction: &L2bmTransfer) -> Result<Vec<GroupWrite>, Error> {
     let spec = machine.spec();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
     let slots = slots(machine, spec, &form.destination)?;
@@ -45,7 +45,7 @@ pub(super) fn empty_buffer(machine: &Machine, instruction: &UpperTransfer) -> Re
 }
 
 /// Fills the buffer of every group from L2BM and sets the entry that its first word goes to (`l2bmdars`).
-pub(super) fn fill_buffer(machine: &mut Machine, instruction: &UpperTransfer) -> Result<(), Error> {
+pub(super) fn fill_buffer(machine: &mut Machine, instruction: &L2bmTransfer) -> Result<(), Error> {
     let spec = machine.spec().clone();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
     let slots = slots(machine, &spec, &form.destination)?;

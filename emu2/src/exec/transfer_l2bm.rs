@@ -4,7 +4,7 @@ use super::dram_address_register;
 use super::lower::memory_slot;
 use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
 use super::wrap::wrapped;
-use crate::asm::{FormRef, UpperTransfer};
+use crate::asm::{FormRef, L2bmTransfer};
 use crate::error::Error;
 use crate::machine::{L1b, Machine, Slot, State, Words};
 use crate::num::level::kernel;
@@ -112,7 +112,7 @@ impl L2bmTransfers {
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
-    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &UpperTransfer) -> Result<bool, Error> {
+    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &L2bmTransfer) -> Result<bool, Error> {
         if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
             return Ok(false);
         }
@@ -174,8 +174,8 @@ impl L2bmTransfers {
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
-    pub(super) fn read(&mut self, machine: &mut Machine, instructions: &[UpperTransfer]) -> Result<Vec<Moved>, Error> {
-        let fills = |spec: &Spec, instruction: &&UpperTransfer| dram_address_register::fills_buffer(spec, instruction);
+    pub(super) fn read(&mut self, machine: &mut Machine, instructions: &[L2bmTransfer]) -> Result<Vec<Moved>, Error> {
+        let fills = |spec: &Spec, instruction: &&L2bmTransfer| dram_address_register::fills_buffer(spec, instruction);
         let spec = machine.spec().clone();
         for instruction in instructions.iter().filter(|instruction| fills(&spec, instruction)) {
             dram_address_register::fill_buffer(machine, instruction)?;
@@ -184,7 +184,7 @@ impl L2bmTransfers {
         others.map(|instruction| self.read_one(machine, instruction)).collect()
     }
 
-    fn read_one(&mut self, machine: &Machine, instruction: &UpperTransfer) -> Result<Moved, Error> {
+    fn read_one(&mut self, machine: &Machine, instruction: &L2bmTransfer) -> Result<Moved, Error> {
         let spec = machine.spec();
         if spec.transfers[instruction.form.transfer].level == LevelName::Group {
             return dram_address_register::empty_buffer(machine, instruction).map(Moved::Dar);

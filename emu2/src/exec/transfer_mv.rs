@@ -142,9 +142,8 @@ impl MvTransfers {
         let plan = self.plan(machine, mv)?;
         let spec = machine.spec().clone();
         let form = &spec.forms[mv.form.transfer][mv.form.form];
-        let source = Side::new(machine, plan.source, &form.source, mv.source, mv.source_table)?;
-        let destination =
-            Side::new(machine, plan.destination, &form.destination, mv.destination, mv.destination_table)?;
+        let source = Side::new(machine, plan.source, &form.source, mv.source, mv.source_dar)?;
+        let destination = Side::new(machine, plan.destination, &form.destination, mv.destination, mv.destination_dar)?;
         let total = mv.size / plan.unit;
         let (blocks, times) = if plan.dense { (total.min(1), total) } else { (total, 1) };
         // Inside one memory everything is read before anything is written, so that overlapping ranges copy as a whole.

@@ -8,13 +8,15 @@ use super::format::FloatFormat;
 use super::lane::{select, Word};
 use super::MAB_PES;
 
-/// Exponent distance of an extended half element from its block.
+/// Exponent distance of an extended half element from its block that the kernels are for. A spec with another `amount` of
+/// its extended block float is refused.
 pub(crate) const EXTENSION: u32 = 6;
 
-/// Fraction bits that a `g` block keeps.
+/// Fraction bits of a pseudo-single block that the kernels are for. A spec whose format and `ignored_bits` leave another
+/// number is refused.
 ///
 /// guess: `gbfn` rounds to these bits (and tests them for the carry) instead of leaving the cut to the multiplier.
-const G_KEPT: u32 = 18;
+pub(crate) const G_KEPT: u32 = 18;
 
 /// How the mantissas of a block are shortened.
 #[derive(Clone, Copy)]

@@ -72,6 +72,8 @@ pub struct Spec {
     pub banks: Vec<Bank>,
     /// The register that returns what the PEs send.
     pub turnaround: Turnaround,
+    /// Letters that belong to no entry.
+    pub syntax: Syntax,
     /// Write masks and mask registers.
     pub mask: MaskRegisters,
     /// Immediate literals.

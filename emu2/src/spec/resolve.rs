@@ -10,7 +10,7 @@ use super::typed::{list, single};
 use super::{control, encoding, mnemonics, Spec};
 use crate::error::{Code, Error};
 use compute::check_alu_mau;
-use machine::{check_counts, check_formats, check_memories, check_operands};
+use machine::{check_counts, check_formats, check_memories, check_operands, check_syntax};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -35,6 +35,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         bases: list(&mut document, "base")?,
         banks: list(&mut document, "bank")?,
         turnaround: single(&mut document, "turnaround")?,
+        syntax: single(&mut document, "syntax")?,
         mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
@@ -64,6 +65,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_formats(&spec)?;
     check_memories(&spec)?;
     check_operands(&spec)?;
+    check_syntax(&spec)?;
     check_alu_mau(&spec)?;
     control::check(&spec)?;
     check_examples(&spec)?;

@@ -6,25 +6,25 @@ use syn::{Item, UseTree, Visibility};
 
 /// A name that `use` brings into a module; without a name, everything that the path leads to.
 #[derive(Debug)]
-pub struct Import {
-    pub path: Vec<String>,
-    pub name: Option<String>,
+pub(crate) struct Import {
+    pub(crate) path: Vec<String>,
+    pub(crate) name: Option<String>,
     /// `pub use` of any kind: a name is handed on, which is no use of it.
-    pub handed_on: bool,
+    pub(crate) handed_on: bool,
 }
 
 #[derive(Debug, Default)]
-pub struct Module {
-    pub file: usize,
+pub(crate) struct Module {
+    pub(crate) file: usize,
     parent: Option<usize>,
     children: HashMap<String, usize>,
     items: HashSet<String>,
-    pub imports: Vec<Import>,
+    pub(crate) imports: Vec<Import>,
 }
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     Module(usize),
     /// An item, in this file.
     File(usize),
@@ -32,16 +32,16 @@ pub enum Target {
 
 /// A crate: its files and modules, the root first.
 #[derive(Default)]
-pub struct Crate {
-    pub files: Vec<PathBuf>,
-    pub modules: Vec<Module>,
+pub(crate) struct Crate {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) modules: Vec<Module>,
     /// Items by the module that they stand in, without modules and imports.
-    pub bodies: Vec<(usize, Item)>,
+    pub(crate) bodies: Vec<(usize, Item)>,
 }
 
 impl Crate {
     /// Reads the crate whose root is `root`.
-    pub fn read(root: &Path) -> Crate {
+    pub(crate) fn read(root: &Path) -> Crate {
         let mut all = Crate::default();
         all.file(root, None, root.parent().unwrap().to_path_buf());
         all
@@ -83,7 +83,7 @@ impl Crate {
     }
 
     /// What a path in a module leads to; None: something of another crate, or a local name.
-    pub fn resolve(&self, module: usize, path: &[String]) -> Option<Target> {
+    pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<Target> {
         self.walk(module, path, &mut HashSet::new())
     }
 
@@ -129,7 +129,7 @@ impl Crate {
 }
 
 /// Calls `leaf` with the path and the name of everything that a `use` names.
-pub fn leaves(tree: &UseTree, mut path: Vec<String>, leaf: &mut dyn FnMut(Vec<String>, Option<String>)) {
+pub(crate) fn leaves(tree: &UseTree, mut path: Vec<String>, leaf: &mut dyn FnMut(Vec<String>, Option<String>)) {
     match tree {
         UseTree::Path(part) => {
             path.push(part.ident.to_string());

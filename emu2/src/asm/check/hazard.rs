@@ -270,7 +270,7 @@ impl Hazards {
             Some(_) => Extent::Run { start: 0, length: size(place, memory), units: Selected::default() },
             None => extent,
         };
-        let (read, written) = (widen(read, from, mv.source_table), widen(written, to, mv.destination_table));
+        let (read, written) = (widen(read, from, mv.source_dar), widen(written, to, mv.destination_dar));
         let (read, written) = (select(read, mv.source_unit), select(written, mv.destination_unit));
         self.read(place, from, slot, &read, span, sink);
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });

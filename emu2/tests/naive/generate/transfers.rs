@@ -4,7 +4,7 @@ use super::line::Line;
 use super::Generator;
 use crate::naive::data::long_word;
 use crate::naive::print;
-use emu2::asm::{DebugGet, DebugSet, FormRef, ItemKind, Location, Mv, Selected, UpperTransfer};
+use emu2::asm::{DebugGet, DebugSet, FormRef, ItemKind, L2bmTransfer, Location, Mv, Selected};
 use emu2::error::Span;
 use emu2::spec::{End, LaneKind, LevelName, ParameterStyle, Unit, UnitSet, WORDS_PER_LONG};
 
@@ -69,7 +69,7 @@ impl Generator<'_> {
         if line.l2bm.iter().any(|t| self.table.spec.transfers[t.form.transfer].slot == *slot) {
             return;
         }
-        line.l2bm.push(UpperTransfer { span: Span::default(), form, source, destination, source_unit });
+        line.l2bm.push(L2bmTransfer { span: Span::default(), form, source, destination, source_unit });
     }
 
     /// An MV.
@@ -87,22 +87,22 @@ impl Generator<'_> {
         let tag = self.choices.chance(50).then(|| spec.timing.tag_minimum + self.choices.below(tags) as u32);
         let blocks = self.choices.chance(30).then(|| 1 + self.choices.below(3));
         let is_dram = |end: &End| self.table.end(end).is_some_and(|m| spec.memories[m].name == "dram");
-        let source_table = blocks.filter(|_| is_dram(&resolved.source));
-        let destination_table = blocks.filter(|_| is_dram(&resolved.destination));
+        let source_dar = blocks.filter(|_| is_dram(&resolved.source));
+        let destination_dar = blocks.filter(|_| is_dram(&resolved.destination));
         let mut mv = Mv {
             form: FormRef { transfer, form, parameter: 0 },
             size: resolved.unit.unwrap_or(1) * (1 + self.choices.below(MOST_BLOCKS)),
             tag,
             priority: self.choices.below(u64::from(priorities.max(1))) as u32,
             source: self.upper_address(&resolved.source),
-            source_table,
+            source_dar,
             source_unit: self.selected(&resolved.source),
             destination: self.upper_address(&resolved.destination),
-            destination_table,
+            destination_dar,
             destination_unit: self.selected(&resolved.destination),
         };
         let entries = spec.memories[spec.memory("dar").expect("a table")].words;
-        for (address, table) in [(&mut mv.source, source_table), (&mut mv.destination, destination_table)] {
+        for (address, table) in [(&mut mv.source, source_dar), (&mut mv.destination, destination_dar)] {
             if table.is_some() {
                 *address = match self.choices.below(4) {
                     0 => entries - 1 - self.choices.below(4),
