@@ -183,7 +183,7 @@ proptest! {
         edits in changes(),
     ) {
         let manner = Manner { letters: b" $#;/0v\"-", overwrite: false, repeated: 20 };
-        let bytes = changed(which.get(&CORPUS[..]), edits, &manner);
+        let bytes = changed(which.get(&CORPUS[..]).as_slice(), edits, &manner);
         survive(&bytes)?;
     }
 

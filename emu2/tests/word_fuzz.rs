@@ -110,7 +110,7 @@ proptest! {
         edits in changes(),
     ) {
         let manner = Manner { letters: b"01 isjmdr\n#", overwrite: true, repeated: 400 };
-        let bytes = changed(which.get(&CORPUS[..]), edits, &manner);
+        let bytes = changed(which.get(&CORPUS[..]).as_slice(), edits, &manner);
         survive(&bytes)?;
     }
 }

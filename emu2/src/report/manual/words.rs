@@ -72,7 +72,9 @@ fn operations(text: &mut String, spec: &Spec, encoding: &Encoding) {
         let _ = writeln!(text, "| {} | {unit} | {} | {seen} |", op.name, sets.join(", "));
     }
     if !encoding.shared.is_empty() {
-        text.push_str("\nMnemonics that have the same words as another one. The reader gives the other one for both:\n\n");
+        text.push_str(
+            "\nMnemonics that have the same words as another one. The reader gives the other one for both:\n\n",
+        );
         for shared in &encoding.shared {
             let _ = writeln!(text, "- `{}`: `{}`", shared.name, shared.canonical);
         }
