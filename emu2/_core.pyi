@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "assemble",
     "built_in_specs",
+    "choices",
     "codes",
     "level",
     "levels",
