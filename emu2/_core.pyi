@@ -9,6 +9,35 @@ from numpy.typing import NDArray
 
 from emu2.errors import Diagnostic
 
+__all__ = [
+    "Device",
+    "IndexMap",
+    "Kernel",
+    "Machine",
+    "MemoryFiles",
+    "Program",
+    "Report",
+    "Spec",
+    "__version__",
+    "assemble",
+    "built_in_specs",
+    "choices",
+    "codes",
+    "level",
+    "levels",
+    "limit",
+    "pack",
+    "race",
+    "read_asm",
+    "read_source",
+    "search_offsets",
+    "stream_limit",
+    "threads",
+    "to_text",
+    "unpack",
+    "write_asm",
+]
+
 _Array = TypeVar("_Array", bound=NDArray[Any])
 _Location = Sequence[int] | Mapping[str, int]
 

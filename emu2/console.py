@@ -101,9 +101,9 @@ def cannot_write(path: str, error: OSError) -> NoReturn:
 
 
 class Output:
-    """A text file that is opened when the first text for it comes, or when all is done.
+    """A text file that is opened when the first text for it comes, or at the end.
 
-    What fails before that leaves an older file as it was. Without a path, `stream` takes the text.
+    An error before that leaves an older file as it was. Without a path, `stream` takes the text.
     """
 
     def __init__(self, path: str | None, stream: TextIO) -> None:
@@ -203,7 +203,7 @@ def guarded(command: click.Command, name: str, arguments: Sequence[str] | None =
     except OSError as error:
         # The files of a command have diagnostics of their own: this is stdout.
         leave_output(error)
-    except Exception as error:  # the last line of defence: a fault of ours is said, not traced
+    except Exception as error:  # a fault of emu2 is a diagnostic, never a traceback
         text = f"{type(error).__name__}: {error}"
         found = diagnostic("B0001", f"a fault of emu2: {text}", "please report it")
         click.echo(explained(found), err=True)

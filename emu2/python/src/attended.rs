@@ -1,6 +1,6 @@
 //! Long work in another thread, while the calling one hears signals and writes what the work says.
 
-use crate::sink::Dump;
+use crate::sink::{Dump, Line};
 use emu2::asm::{ItemKind, Program};
 use emu2::interrupt::Interrupt;
 use emu2::threads;
@@ -58,19 +58,6 @@ impl Where {
     }
 }
 
-/// A way from the working thread to the waiting one: pieces of text there, and back whether to go on.
-pub(crate) struct Line {
-    pieces: SyncSender<String>,
-    go_on: Receiver<bool>,
-}
-
-impl Line {
-    /// Has `text` written to the sink. False: it cannot be, or the work shall stop.
-    pub(crate) fn write(&self, text: String) -> bool {
-        self.pieces.send(text).is_ok() && self.go_on.recv().unwrap_or(false)
-    }
-}
-
 /// What `work` returns, and the lines that it dumped if there is no sink. To be called without the interpreter.
 ///
 /// Signals are heard while it works; what a handler or the sink raises stops it and is returned instead.
@@ -87,7 +74,7 @@ pub(crate) fn attended<T: Send>(
     }
     let (pieces, to_write) = sync_channel(1);
     let (answer, go_on) = sync_channel(1);
-    let line = Line { pieces, go_on };
+    let line = Line::new(pieces, go_on);
     let stop = &interrupt;
     // Dropping the line, with the dump, tells the other thread that the work is done.
     let away = move || {

@@ -11,7 +11,7 @@ use emu2::num::level::Level;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Threads of their own for one measurement.
+/// A pool of threads for one measurement.
 fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
     let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     built.map_err(|e| Error::new(Code::BadOption, format!("{threads} threads cannot be started: {e}")))
@@ -71,7 +71,7 @@ pub(crate) fn choices() -> Vec<(&'static str, &'static str)> {
     clone_choice::choices().into_iter().map(|(kernel, level)| (kernel, level.name())).collect()
 }
 
-/// Threads that a machine runs on, `race` apart.
+/// Threads that a machine runs on. `race` has threads of its own.
 #[pyfunction]
 pub(crate) fn threads() -> usize {
     emu2::threads::count()

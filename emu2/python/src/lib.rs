@@ -1,5 +1,5 @@
-//! Python bindings of emu2 and of the compiler's address search: converts arguments, results and errors; everything
-//! else is in the crates `emu2` and `packing`.
+//! Python bindings of emu2 and of the compiler's address search. They convert arguments, results and errors, and listen
+//! to signals during long calls. The work is done by the crates `emu2` and `packing`.
 
 // `make lint` allows these in tests, benches and their helpers; here they hold all the same.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]

@@ -1,11 +1,28 @@
 //! Dump lines on their way to Python: collected, or written to an object in batches.
 
-use crate::attended::Line;
 use emu2::error::{Code, Error};
 use pyo3::prelude::*;
+use std::sync::mpsc::{Receiver, SyncSender};
 
 /// Dump lines handed to a Python sink at a time.
 const BATCH_BYTES: usize = 1 << 16;
+
+/// A way from the working thread to the waiting one: pieces of text there, and back whether to go on.
+pub(crate) struct Line {
+    pieces: SyncSender<String>,
+    go_on: Receiver<bool>,
+}
+
+impl Line {
+    pub(crate) fn new(pieces: SyncSender<String>, go_on: Receiver<bool>) -> Line {
+        Line { pieces, go_on }
+    }
+
+    /// Has `text` written to the sink. False: it cannot be, or the work shall stop.
+    pub(crate) fn write(&self, text: String) -> bool {
+        self.pieces.send(text).is_ok() && self.go_on.recv().unwrap_or(false)
+    }
+}
 
 /// Where lines go.
 enum Way<'a> {

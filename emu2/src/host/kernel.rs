@@ -1,4 +1,4 @@
-//! Kernels: programs in any of the forms that they are handed over in.
+//! Kernels: programs from a source, from assembled text or from a container.
 
 use crate::asm::{AssembleError, Assembler, Policy, Program};
 use crate::error::{Diagnostic, Error};
@@ -44,7 +44,7 @@ impl Kernel {
         &self.program
     }
 
-    /// It as devices run it.
+    /// The program as the engine runs it.
     pub(super) fn regions(&self) -> &Regions {
         &self.regions
     }

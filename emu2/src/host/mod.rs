@@ -1,8 +1,8 @@
 //! A device as a host program sees it: transfers to and from its memory, kernels, tags, and a debugger's access.
 //!
-//! The host reaches one memory of one group (PDM of group 0 on MN-Core 2); all else travels by MV. Offsets and lengths
-//! count bytes, tags are those of MVs and `wait`, and everything completes before a call returns. State stays from kernel
-//! to kernel.
+//! The host reaches one memory of one group (PDM of group 0 on MN-Core 2). MVs bring data to and from the other memories.
+//! Offsets and lengths count bytes. Tags are those of MVs and `wait`. Every call returns when its work is done. Memories keep
+//! their contents from kernel to kernel.
 //!
 //! ```
 //! use emu2::host::{Device, NO_TAG};
@@ -40,7 +40,7 @@ use tags::DeviceTags;
 /// The tag of transfers that neither signal nor are waited for.
 pub const NO_TAG: u32 = 0;
 
-/// A unit by its numbers: group, L2B, L1B, MAB, PE. Levels below a memory's own do not count.
+/// The numbers of a unit: group, L2B, L1B, MAB, PE. Levels below the level of a memory are ignored.
 pub type Place = [u32; 5];
 
 /// A machine behind a host interface. Dropping it closes it.

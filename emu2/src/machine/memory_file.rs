@@ -147,8 +147,8 @@ impl MemoryFiles {
     /// # Errors
     /// As [`MemoryFiles::load`], and [`Code::Interrupted`].
     pub fn load_until(&self, machine: &mut Machine, interrupt: &Interrupt) -> Result<(), Error> {
-        // A file holds at most what all regions take; one byte more is found out without reading the rest.
-        let limit = self.load.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.room));
+        // No file needs more bytes than all the regions have together.
+        let limit = self.load.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.offset + piece.room));
         let mut ready: Vec<(&Piece, Vec<u8>)> = Vec::new();
         let mut rest = Vec::new();
         for piece in &self.load {
