@@ -25,10 +25,10 @@ from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
 from .files import temporary_file
-from .frontend.import_onnx import source_of
 from .machine import Target
 from .options import Options, decisive
 from .pfvm.names import graphs
+from .pfvm.source import source_of
 from .report.report import Report
 
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"

@@ -97,8 +97,8 @@ def write_out_bernoulli(model: ir.Model) -> None:
 
 
 def _all_nodes(model: ir.Model) -> list[ir.Node]:
-    graphs = (model.graph, *model.functions.values())
-    return [node for graph in graphs for node in ir.traversal.RecursiveGraphIterator(graph)]
+    parts: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    return [node for part in parts for node in ir.traversal.RecursiveGraphIterator(part)]
 
 
 def _random_nodes(model: ir.Model) -> list[ir.Node]:
