@@ -62,6 +62,7 @@ def run(
     config: str | None,
     load: str | None,
     save: str | None,
+    save_outside: bool,
     strict: bool,
     form: Form,
 ) -> None:
@@ -74,7 +75,7 @@ def run(
         shown = ", ".join(f"{tag:02x}" for tag in tags)
         remedy = "tag the MV, or run without --strict"
         fail(diagnostic("R0008", f"{file}: waits for tags that no MV carries: {shown}", remedy))
-    files = emu2.MemoryFiles(spec, config=config, load=load, save=save)
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=save_outside)
     machine = emu2.Machine(spec)
     files.load(machine)
     with Output(dump_path, sys.stdout) as sink:

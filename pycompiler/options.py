@@ -142,7 +142,7 @@ class Options:
     gemm_precision: str = option(
         "auto",
         _one_of("auto", *PRECISIONS),
-        "precision of matrix products; `auto` follows `float_dtype`",
+        "one precision for all matrix products; `auto` follows `float_dtype`",
     )
     strict: bool = option(
         False, _FLAG, "make it an error (P0303) if an operator must run on the host"
@@ -177,7 +177,7 @@ class Options:
     out_onnx: Path | None = option(
         None,
         _PATH,
-        "write the model that the graph is made of to this file",
+        "write the model, with its composites written out, to this file",
         Effect.OTHER,
         read=Path,
     )

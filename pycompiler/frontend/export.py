@@ -62,7 +62,7 @@ class _Wrapper(torch.nn.Module):
 def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tensor]:
     """``value`` if it maps names to dense tensors of known dtypes; ``one`` names an entry.
 
-    P0104 if it is another thing, P0109 for other tensors.
+    P0104 if it is anything else, P0109 if a tensor is of another kind.
     """
     if not isinstance(value, Mapping):
         got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
@@ -334,7 +334,7 @@ def _translated(problem: BaseException) -> Place | None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the random state, and keeps the exporter's chatter off stdout, stderr and logs."""
+    """Keep the random state, and keep the exporter's messages off stdout, stderr and logs."""
     level = logging.root.manager.disable
     state = torch.get_rng_state()
     logging.disable(logging.CRITICAL)

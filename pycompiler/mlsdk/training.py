@@ -1,11 +1,10 @@
-"""Names of the training path, which is not there yet: each says so when it is used."""
+"""Names of the training path. It is not implemented: each name says so when it is used (P0703)."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
 from ..errors import PycompilerError, error
-
 
 _WRITE_IT = "write the update into the function and return the new parameters as outputs"
 

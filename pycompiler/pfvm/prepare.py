@@ -41,7 +41,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the static tensor type of every value of the main graph.
 
-    P0103 where there is none, P0109 for what is no tensor of numbers.
+    P0103 if a shape is not static, P0109 if a value is not a tensor of numbers.
     """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}

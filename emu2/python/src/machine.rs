@@ -219,13 +219,13 @@ impl PyMachine {
 
     /// Loads the `load` regions of a memory file (JSON).
     fn load_memory_file(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
-        let files = MemoryFiles::new(&self.spec, None, Some(&path.0), None).map_err(|e| error::core(py, &e))?;
+        let files = MemoryFiles::new(&self.spec, None, Some(&path.0), None, false).map_err(|e| error::core(py, &e))?;
         self.attended(py, |machine, interrupt| files.load_until(machine, interrupt))
     }
 
     /// Saves the `save` regions of a memory file (JSON).
     fn save_memory_file(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
-        let files = MemoryFiles::new(&self.spec, None, None, Some(&path.0)).map_err(|e| error::core(py, &e))?;
+        let files = MemoryFiles::new(&self.spec, None, None, Some(&path.0), false).map_err(|e| error::core(py, &e))?;
         self.attended(py, |machine, interrupt| files.save_until(machine, interrupt))
     }
 
@@ -252,18 +252,20 @@ impl PyMachine {
 impl PyMemoryFiles {
     /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions; `load` and `save`
     /// are memory files for one direction, or, where `config` has regions without `file` there, the data of those, one
-    /// after the other. Raises EmulatorError F0001, F0004, F0006.
+    /// after the other. `outside` allows a memory file to save to files outside its own folder. Raises EmulatorError F0001,
+    /// F0004, F0006.
     #[new]
-    #[pyo3(signature = (spec, *, config = None, load = None, save = None))]
+    #[pyo3(signature = (spec, *, config = None, load = None, save = None, outside = false))]
     fn new(
         py: Python<'_>,
         spec: &PySpec,
         config: Option<FilePath>,
         load: Option<FilePath>,
         save: Option<FilePath>,
+        outside: bool,
     ) -> PyResult<PyMemoryFiles> {
         let [config, load, save] = [&config, &load, &save].map(|path| path.as_ref().map(|path| &*path.0));
-        let inner = MemoryFiles::new(&spec.inner, config, load, save);
+        let inner = MemoryFiles::new(&spec.inner, config, load, save, outside);
         Ok(PyMemoryFiles { inner: inner.map_err(|e| error::core(py, &e))? })
     }
 
