@@ -23,7 +23,7 @@ $(VENV)/bin/python:
 
 $(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint,docs]'
 	rm -f $(VENV)/.emu2-*
 	touch $@
 
@@ -88,7 +88,6 @@ manual: $(STAMP)
 
 # The pages as a site, in build/site. Every warning is an error, so all links and anchors must exist.
 docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'sphinx>=8.2' 'myst-parser>=4'
 	$(BIN)/python -m sphinx -b html -c docs -n -W --keep-going -q . build/site
 	@echo build/site/docs/index.html
 

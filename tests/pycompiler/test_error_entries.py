@@ -45,7 +45,7 @@ def run_main(main: Callable[[], object], argv: list[str]) -> None:
 @pytest.mark.parametrize("code", TABLE)
 def test_entry(code: str) -> None:
     entry = ENTRIES[code]
-    assert entry.cause.endswith(".")
+    assert entry.cause.endswith("."), "causes.toml has no entry for it"
     assert bool(entry.example) != bool(entry.none)
     internal = TABLE[code].raises.__name__ == "InternalError"
     assert internal == ("show a bug" in entry.none)
@@ -104,7 +104,8 @@ def test_the_command() -> None:
     assert "P0901" in unknown
 
 
-def test_a_diagnostic_names_it_once() -> None:
+def test_a_diagnostic_names_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     said = command("compile", "missing.onnx", "-o", "out")
     assert said.splitlines()[-1] == "more: pycompiler explain P0001"
 

@@ -74,6 +74,6 @@ def test_others_are_told_how_to_wrap_them(
 ) -> None:
     with pytest.raises(PycompilerError, match=reason) as caught:
         context("pfvm:cpu").compile(module, inputs, tmp_path / "out")
-    assert caught.value.code == "P0111"
+    assert caught.value.code == "P0114"
     given = ", ".join(f'd["{name}"]' for name in inputs)
     assert f'lambda d: {{"out": module({given})}}' in caught.value.help
