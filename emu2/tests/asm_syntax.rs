@@ -30,8 +30,8 @@ const LINES: [(&str, &str); 9] = [
     ("lpassa $lm0j1 $lr0v", "lpassa $lm0k1 $lr0w"),
     ("dvadd $m0ve $ln0v $ls0v", "dvadd $m0wx $ln0w $ls0w"),
     ("hpassa $llm0vr $lr0v", "hpassa $llm0wy $lr0w"),
-    ("mvp/n64i01p1 $p0 $d0@0", "mvp/a64b001c1 $p0 $d0@0"),
-    ("mvp/n64nd2 $di0@0 $p0", "mvp/a64ef2 $di0@0 $p0"),
+    ("mvp/n64i01p1 $p0@0 $d0@0", "mvp/a64b001c1 $p0@0 $d0@0"),
+    ("mvp/n64nd2 $di0@0 $p0@0", "mvp/a64ef2 $di0@0 $p0@0"),
     ("nop; wait i01", "nop; wait b001"),
     ("d getbh $lm0n0c0b0m0p0 1", "d getvh $lm0n0c0b0m0p0 1"),
 ];
