@@ -273,14 +273,13 @@ fn piece(
     Ok(piece)
 }
 
-/// `path` without links and `..`; the last part need not exist.
-fn real(path: &Path) -> PathBuf {
-    let whole = || path.canonicalize().ok();
-    let parent = || {
-        let folder = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
-        Some(folder.canonicalize().ok()?.join(path.file_name()?))
-    };
-    whole().or_else(parent).unwrap_or_else(|| path.to_path_buf())
+/// `path` without links and `..`; the last part need not exist. None if its folder does not exist.
+fn real(path: &Path) -> Option<PathBuf> {
+    if let Ok(whole) = path.canonicalize() {
+        return Some(whole);
+    }
+    let folder = path.parent().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p })?;
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Whether two names are links to one file.
@@ -292,9 +291,11 @@ fn same_file(one: &Path, other: &Path) -> bool {
 impl Piece {
     /// Whether the piece may be saved to its path: no memory file, and within the folder unless `outside` is allowed.
     fn check_target<'a>(&self, described: impl Iterator<Item = &'a Path>, outside: bool) -> Result<(), Error> {
-        let (place, path, target) = (&self.place, self.path.display(), real(&self.path));
+        let (place, path) = (&self.place, self.path.display());
+        // Without a folder for it, the file cannot be written at all.
+        let Some(target) = real(&self.path) else { return Ok(()) };
         for json in described {
-            if real(json) == target || same_file(json, &target) {
+            if real(json).as_ref() == Some(&target) || same_file(json, &target) {
                 let message = format!("{place}: saving to {path} would overwrite the memory file itself");
                 return Err(Error::new(Code::MemoryFile, message).help("give the data a file of its own"));
             }
@@ -302,7 +303,7 @@ impl Piece {
         let Some(folder) = self.folder.as_ref().filter(|_| !outside) else { return Ok(()) };
         // A folder without a name is the current one.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        if !target.starts_with(real(folder)) {
+        if !real(folder).is_some_and(|folder| target.starts_with(folder)) {
             let message = format!("{place}: {path} lies outside the folder of the memory file");
             let help = "save to a file within the folder, or allow others with --save-outside";
             return Err(Error::new(Code::MemoryFile, message).help(help));
