@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/packing isa_specs -name '*.rs' -o -
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual bench guard install clean
+.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
 
 install: $(STAMP)
 
@@ -23,7 +23,7 @@ $(VENV)/bin/python:
 
 $(STAMP): $(VENV)/bin/python pyproject.toml $(RUST_SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[test,lint,docs]'
 	rm -f $(VENV)/.emu2-*
 	touch $@
 
@@ -32,11 +32,14 @@ demo: $(STAMP)
 
 test: lint test-rust test-python
 
-# The bindings have no tests of their own: with them named, what is built here is what pip builds from.
+# The bindings have no tests of their own. They are named so that cargo picks the features of emu2 that pip picks: what is
+# built here is built once.
+PACKAGES := --package emu2 --package packing --package emu2-python
+
 # The seed of proptest's cases is fixed, as that of all tests here.
 test-rust: export PROPTEST_RNG_SEED := 1
 test-rust:
-	cargo test --release --package emu2 --package packing --package emu2-python
+	cargo test --release $(PACKAGES)
 
 # One process per core; each takes tests that stand together.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
@@ -46,7 +49,7 @@ test-python: $(STAMP)
 
 # Millions of cases for the arithmetic, random programs for minutes, and ten times as many graphs, from SEED.
 test-long: $(STAMP)
-	EMU2_LONG=1 cargo test --release --package emu2 --test 'num_*' --test '*fuzz*' -- --nocapture
+	EMU2_LONG=1 cargo test --release $(PACKAGES) --test 'num_*' --test '*fuzz*' -- --nocapture
 	@echo 'hypothesis: SEED=$(SEED)'
 	EMU2_LONG=1 $(PYTEST) --hypothesis-seed=$(SEED) tests/pycompiler
 
@@ -61,7 +64,7 @@ fuzz:
 			(cd emu2 && cargo fuzz run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -len_control=0) || exit 1; \
 		done; \
 	else \
-		EMU2_LONG=1 EMU2_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release --package emu2 --test '*fuzz*' -- --nocapture; \
+		EMU2_LONG=1 EMU2_FUZZ_SECONDS=$(FUZZ_SECONDS) cargo test --release $(PACKAGES) --test '*fuzz*' -- --nocapture; \
 	fi
 
 lint: lint-rust lint-python
@@ -74,17 +77,26 @@ lint-python: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest emu2._core
 
-# docs/isa from the spec, docs/operators.md from the registry; `make test` fails when they are stale.
+# docs/isa from the spec, docs/operators.md, docs/options.md and docs/errors.md from their tables; `make test` fails when they are stale.
 manual: $(STAMP)
-	EMU2_BLESS=1 cargo test --release --package emu2 --test manual
+	EMU2_BLESS=1 cargo test --release $(PACKAGES) --test manual
 	$(BIN)/python -m pycompiler.layers.document
+	$(BIN)/python -m pycompiler.document_options
+	$(BIN)/python -m pycompiler.errors.document
+
+# The pages as a site, in build/site. Every warning is an error, so all links and anchors must exist.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -b html -c docs -n -W --keep-going -q . build/site
+	@echo build/site/docs/index.html
 
 # The table of targets, then what criterion and pytest-benchmark make of the same kernels.
 bench: $(STAMP)
 	$(BIN)/emu2 bench
 	cargo bench --package emu2-benches
 	$(BIN)/python -m pytest benches --benchmark-only --override-ini addopts=-q
+	$(BIN)/python benches/wheel.py
 	$(BIN)/python benches/targets.py $(if $(INSTANCES),--instances $(INSTANCES))
 
 # Instructions of five kernels under valgrind, compared with benches/guard.toml; BLESS=1 writes that file.

@@ -8,6 +8,14 @@
 '0x3fc000003fc00000'
 """
 
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)
+
+from emu2 import _built
+
+_built.load()
+
 from emu2._core import (
     Device,
     IndexMap,
@@ -17,6 +25,7 @@ from emu2._core import (
     Program,
     Report,
     Spec,
+    __version__,
     assemble,
     built_in_specs,
     pack,
@@ -41,6 +50,7 @@ __all__ = [
     "Report",
     "RunError",
     "Spec",
+    "__version__",
     "assemble",
     "built_in_specs",
     "pack",

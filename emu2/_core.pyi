@@ -9,13 +9,47 @@ from numpy.typing import NDArray
 
 from emu2.errors import Diagnostic
 
+__all__ = [
+    "Device",
+    "IndexMap",
+    "Kernel",
+    "Machine",
+    "MemoryFiles",
+    "Program",
+    "Report",
+    "Spec",
+    "__version__",
+    "assemble",
+    "built_in_specs",
+    "choices",
+    "codes",
+    "level",
+    "levels",
+    "limit",
+    "pack",
+    "race",
+    "read_asm",
+    "read_source",
+    "search_offsets",
+    "stream_limit",
+    "threads",
+    "to_text",
+    "unpack",
+    "write_asm",
+]
+
 _Array = TypeVar("_Array", bound=NDArray[Any])
 _Location = Sequence[int] | Mapping[str, int]
 
 class _Sink(Protocol):
     def write(self, text: str, /) -> Any: ...
 
+__version__: str
+
 def built_in_specs() -> list[str]: ...
+def codes() -> list[tuple[str, str, str]]: ...
+def read_source(path: str | PathLike[str]) -> bytes: ...
+def stream_limit() -> int: ...
 def search_offsets(
     buffers: Sequence[tuple[int, int, int, int]],
     capacity: int,
@@ -149,6 +183,7 @@ class MemoryFiles:
         config: str | PathLike[str] | None = None,
         load: str | PathLike[str] | None = None,
         save: str | PathLike[str] | None = None,
+        outside: bool = False,
     ) -> MemoryFiles: ...
     def load(self, machine: Machine) -> None: ...
     def save(self, machine: Machine) -> None: ...
@@ -220,4 +255,5 @@ def race(
 def limit(name: str, *, seconds: float, words: int = 0, units: int = 1) -> float: ...
 def level() -> str: ...
 def levels() -> list[str]: ...
+def choices() -> list[tuple[str, str]]: ...
 def threads() -> int: ...

@@ -15,6 +15,7 @@ import emu2
 from emu2.bench.command import bench
 from emu2.console import (
     EXIT_FILE,
+    EXIT_USAGE,
     Form,
     Output,
     diagnostic,
@@ -24,6 +25,7 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.explain import entries, explain, listing
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
 spec_option = click.option(
@@ -37,7 +39,7 @@ strict_option = click.option("--strict", is_flag=True, help="Make every hazard a
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="emu2")
+@click.version_option(emu2.__version__)
 def cli() -> None:
     """Bit-exact emulator and assembler of the MN-Core 2 accelerator."""
 
@@ -60,6 +62,7 @@ def run(
     config: str | None,
     load: str | None,
     save: str | None,
+    save_outside: bool,
     strict: bool,
     form: Form,
 ) -> None:
@@ -72,7 +75,7 @@ def run(
         shown = ", ".join(f"{tag:02x}" for tag in tags)
         remedy = "tag the MV, or run without --strict"
         fail(diagnostic("R0008", f"{file}: waits for tags that no MV carries: {shown}", remedy))
-    files = emu2.MemoryFiles(spec, config=config, load=load, save=save)
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=save_outside)
     machine = emu2.Machine(spec)
     files.load(machine)
     with Output(dump_path, sys.stdout) as sink:
@@ -122,6 +125,17 @@ def spec_page(name: str | None, spec_name: str) -> None:
         remedy = "`emu2 spec` lists the instructions"
         fail(diagnostic("S0005", f"`{spec.name}` has no instruction `{name}`", remedy))
     click.echo(page.rstrip())
+
+
+@cli.command("explain")
+@click.argument("code", required=False)
+def explain_code(code: str | None) -> None:
+    """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
+    known = entries()
+    text, found = (listing(known), True) if code is None else explain(known, code, "emu2")
+    click.echo(text, err=not found)
+    if not found:
+        sys.exit(EXIT_USAGE)
 
 
 cli.add_command(asm)

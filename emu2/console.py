@@ -6,9 +6,11 @@ Exit codes: 0 done, 1 the user's file, 2 usage, 3 a fault of emu2 itself. Diagno
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, TextIO
@@ -16,8 +18,10 @@ from typing import Literal, NoReturn, TextIO
 import click
 
 import emu2
+from emu2._core import read_source, stream_limit
 
 EXIT_FILE = 1
+EXIT_USAGE = 2
 EXIT_OURS = 3
 EXIT_INTERRUPTED = 130
 
@@ -36,8 +40,15 @@ form_option = click.option(
 
 def fail(text: str) -> NoReturn:
     """Print one diagnostic and leave with the exit code of a faulty file."""
-    click.echo(text.rstrip(), err=True)
+    click.echo(explained(text), err=True)
     sys.exit(EXIT_FILE)
+
+
+def explained(text: str) -> str:
+    """Return diagnostics with a last line that says how to read more about the first of them."""
+    first = re.search(r"^(?:error|warning)\[([A-Z]\d{4})\]", text, re.MULTILINE)
+    more = f"\nmore: emu2 explain {first[1]}" if first else ""
+    return text.rstrip() + more
 
 
 def diagnostic(code: str, message: str, remedy: str) -> str:
@@ -49,7 +60,7 @@ def warned(program: emu2.Program, form: Form = "text") -> emu2.Program:
     """Print the program's warnings to stderr and return it."""
     if program.warnings:
         as_json = json.dumps(program.warnings, indent=2)
-        click.echo(as_json if form == "json" else program.render_warnings().rstrip(), err=True)
+        click.echo(as_json if form == "json" else explained(program.render_warnings()), err=True)
     return program
 
 
@@ -66,12 +77,21 @@ def reporting(form: Form) -> Iterator[None]:
 
 
 def read_bytes(path: str | None) -> bytes:
-    """Return what the file at `path` holds, stdin for none or `-`; or fail with a diagnostic."""
+    """Return what the file at `path` holds, or what stdin holds for none or `-`.
+
+    Fails with a diagnostic, also for more bytes than a source may have.
+    """
+    if path is not None and path != "-":
+        return read_source(path)
+    limit = stream_limit()
     try:
-        return sys.stdin.buffer.read() if path in (None, "-") else Path(path).read_bytes()
+        data = sys.stdin.buffer.read(limit + 1)
     except OSError as error:
         reason = error.strerror or str(error)
-        fail(diagnostic("F0001", f"{path}: {reason}", "check the path and its permissions"))
+        fail(diagnostic("F0001", f"<stdin>: {reason}", "check what stdin is connected to"))
+    if len(data) > limit:
+        fail(diagnostic("F0007", f"<stdin>: more than {limit} bytes", "write it to a file first"))
+    return data
 
 
 def cannot_write(path: str, error: OSError) -> NoReturn:
@@ -81,9 +101,9 @@ def cannot_write(path: str, error: OSError) -> NoReturn:
 
 
 class Output:
-    """A text file that is opened when the first text for it comes, or when all is done.
+    """A text file that is opened when the first text for it comes, or at the end.
 
-    What fails before that leaves an older file as it was. Without a path, `stream` takes the text.
+    An error before that leaves an older file as it was. Without a path, `stream` takes the text.
     """
 
     def __init__(self, path: str | None, stream: TextIO) -> None:
@@ -98,8 +118,15 @@ class Output:
         return self.file
 
     def _create(self) -> TextIO:
+        path = self.path or ""
         try:
-            return open(self.path or "", "w", encoding="utf-8")
+            if Path(path).is_fifo():
+                # Fails at once if nobody reads, where opening it for good would wait.
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            return open(path, "w", encoding="utf-8")
+        except ValueError as error:
+            # No file can have such a name.
+            self._fail(OSError(str(error)))
         except OSError as error:
             self._fail(error)
 
@@ -136,23 +163,49 @@ class Output:
             self._fail(failure)
 
 
+def close_output() -> None:
+    """Write what stdout still holds; fail with a diagnostic if it cannot be written.
+
+    Python would report that itself when it ends, with a traceback.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        leave_output(error)
+
+
+def leave_output(error: OSError) -> NoReturn:
+    """Leave after stdout could not be written, and keep Python from trying again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # Nobody reads any more: that is the reader's choice.
+    if isinstance(error, BrokenPipeError):
+        sys.exit(EXIT_FILE)
+    cannot_write("the output", error)
+
+
 def guarded(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `command` under `name` and leave with the exit code that its outcome means."""
     try:
         command.main(args=arguments, prog_name=name, standalone_mode=False)
+        close_output()
     except click.exceptions.Exit as leave:
+        close_output()
         sys.exit(leave.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)
     except emu2.Emu2Error as error:
         fail(str(error))
-    except BrokenPipeError:
-        sys.exit(EXIT_FILE)
-    except Exception as error:  # the last line of defence: a fault of ours is said, not traced
+    except OSError as error:
+        # The files of a command have diagnostics of their own: this is stdout.
+        leave_output(error)
+    except Exception as error:  # a fault of emu2 is a diagnostic, never a traceback
         text = f"{type(error).__name__}: {error}"
-        click.echo(diagnostic("B0001", f"a fault of emu2: {text}", "please report it"), err=True)
+        found = diagnostic("B0001", f"a fault of emu2: {text}", "please report it")
+        click.echo(explained(found), err=True)
         sys.exit(EXIT_OURS)
     sys.exit(0)

@@ -60,6 +60,11 @@ def memory_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="JSON of regions to save afterwards; or where those in -c without `file` go.",
         ),
         click.option(
+            "--save-outside",
+            is_flag=True,
+            help="Let a JSON save to files outside its own folder.",
+        ),
+        click.option(
             "--offchip-memory-init",
             type=click.Choice(["zero"]),
             expose_value=False,
@@ -177,6 +182,7 @@ def gpfn3_package_main(
     config: str | None,
     load: str | None,
     save: str | None,
+    save_outside: bool,
     dirty: bool,
     spec_name: str,
 ) -> None:
@@ -185,7 +191,7 @@ def gpfn3_package_main(
     program = warned(assembled(read_bytes(source), source or "<stdin>", spec))
     if dirty:
         click.echo("note: --dirty changes nothing here: all memories begin with zeros", err=True)
-    files = emu2.MemoryFiles(spec, config=config, load=load, save=save)
+    files = emu2.MemoryFiles(spec, config=config, load=load, save=save, outside=save_outside)
     machine = emu2.Machine(spec)
     files.load(machine)
     with Output(dump, sys.stderr) as sink:

@@ -1,9 +1,9 @@
-"""What the examples share: the machine's counts, moves over the whole chip, runs on PDM.
+"""Shared by the examples: the machine's counts, moves over the whole chip, runs on PDM.
 
 All moves use the same staging: PDM 0 <-> L2BM <-> L1BM <-> PEs. `l1bmd` deals 64 long words out
-to the 64 PEs of an L1B in each cycle, `l2bmd` deals L2BM out to its L1Bs 8 long words at a time;
-the way back collects in the same order. So a vector comes back as it went down, and where each
-word lies in between matters only where PEs talk to each other.
+to the 64 PEs of an L1B in each cycle. `l2bmd` deals L2BM out to its L1Bs, 8 long words at a time.
+The way back collects in the same order, so a vector comes back as it went down. The place of a word
+in between matters only where PEs talk to each other.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def up(chip: Chip, count: int, l1bm: int, l2bm: int) -> list[str]:
 
 @dataclass
 class Outcome:
-    """What a run left: the words of PDM 0 and what they cost."""
+    """The result of a run: the words of PDM 0 and their cost."""
 
     words: Words
     report: emu2.Report

@@ -3,15 +3,14 @@
 a_i = sum over j of m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^(3/2)
 
 Every PE has four bodies i (one per cycle) for each row; bodies j are broadcast to all PEs, one
-after the other. The inner loop has 41 steps for one j and one row: the MAU works in every one of
-them, the few ALU, L1BM and L2BM instructions ride along. On the whole chip that is 16384 pairs in
-41 steps.
+after the other. The inner loop has 41 steps for one j and one row. The MAU works in each of them;
+the few ALU, L1BM and L2BM instructions share its lines. On the whole chip that is 16384 pairs in 41
+steps.
 
-A product of doubles takes two steps, `u` for PEs 0 and 1 of a MAB, `d` for PEs 2 and 3; the `d`
-step takes what the `u` step left (`$mauf`) as its addend. Everything hangs on one chain of such
-pairs, and the schedule is made so that the next pair always finds its input: the `u` step in
-`$mauf`, the `d` step in a memory that was written two steps before, which is what register files
-and T need.
+A product of doubles takes two steps, `u` for PEs 0 and 1 of a MAB and `d` for PEs 2 and 3. The `d`
+step takes the result of the `u` step (`$mauf`) as its addend. The loop is one chain of such pairs.
+The schedule lets the next pair always find its input: the `u` step in `$mauf`, the `d` step in a
+memory that was written two steps before. Register files and T need these two steps.
 
 Inverse square root: `drsqrt` gives y with |y sqrt(r2) - 1| < 0.028. Two Newton steps y (c - r2
 y^2 / 2) leave |d| < 2^-19.6 in d = 1 - r2 y^2; the first one has c = 1.5 + 2^-11, which centres

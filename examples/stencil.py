@@ -2,8 +2,8 @@
 
     x_i <- x_i + k (x_(i-1) - 2 x_i + x_(i+1))
 
-PE n of the chip holds points n D .. n D + D - 1. What lies at the borders of a PE comes from its
-neighbours:
+PE n of the chip holds points n D .. n D + D - 1. The points beside the borders of a PE come from
+its neighbours:
 
     inside a MAB      `msl` and `msr` turn the four PEs of a MAB
     MAB to MAB        `l1bmd+1` and `l1bmd-1` turn the MABs of an L1B

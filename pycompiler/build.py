@@ -41,7 +41,7 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
-from .warn import warn_of_fallback, warn_of_specs
+from .warn import warn_of_fallback, warn_of_options, warn_of_specs
 
 
 def build(
@@ -50,30 +50,40 @@ def build(
     board: Board | None,
     options: Mapping[str, Any] | None,
     folder: Path,
-    notes: Sequence[str] = (),
+    ineffective: Sequence[str] = (),
     cache: CompileCache | None = None,
     registry: Registry | None = None,
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
 ) -> Function:
-    """Compiles what ``make_model`` gives and writes ``folder``; ``board`` None is the host.
+    """Compile what ``make_model`` gives and write ``folder``; ``board`` None is the host.
 
-    ``registry`` holds the registered values that the function shares; ``io_specs`` are constraints
-    of its inputs and outputs. ``progress`` shows the passes of a long compile on a terminal.
-    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
+    ``ineffective`` names arguments of the caller that change nothing. ``registry`` holds the
+    registered values that the function shares; ``io_specs`` are constraints of its inputs and
+    outputs. ``progress`` shows the passes of a long compile on a terminal.
+    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``;
+    an interrupt (KeyboardInterrupt) leaves no report.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
     report = Report(device, options or {})
     report.data["cache"] = cache_states("off")
-    for note in notes:
-        report.note(note)
     report.expect(2 + (cache is not None))
     try:
         with progress_bar(report, shown=progress):
             function = _build(
-                make_model, board, options, folder, report, cache, registry, io_specs or {}
+                make_model,
+                board,
+                options,
+                folder,
+                report,
+                cache,
+                registry,
+                io_specs or {},
+                ineffective,
             )
+    except KeyboardInterrupt:
+        raise
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json())
@@ -91,10 +101,10 @@ def _build(
     cache: CompileCache | None,
     registry: Registry | None,
     wanted: Mapping[str, IOSpec],
+    ineffective: Sequence[str],
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-    for note in checked.notes:
-        report.note(note)
+    warn_of_options(report, (*checked.ineffective, *ineffective))
     with report.running("export"):
         model = make_model()
     _serialized(model)  # what is too large for ONNX no pass can read either

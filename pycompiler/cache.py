@@ -25,10 +25,10 @@ from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
 from .files import temporary_file
-from .frontend.import_onnx import source_of
 from .machine import Target
-from .options import Options
+from .options import Options, decisive
 from .pfvm.names import graphs
+from .pfvm.source import source_of
 from .report.report import Report
 
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
@@ -112,24 +112,13 @@ class CompileCache:
 
 
 def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
-    """Return what decides the result: model, machine, options with an effect, and this software."""
+    """Return a digest of all that decides the result: model, machine, options, this software."""
     facts = {
         "software": _software(),
         "machine": [target.name, target.digest],
-        "options": [
-            options.float_dtype,
-            options.gemm_precision,
-            options.strict,
-            options.scheduler,
-            options.sram_budget,
-            options.time_slice,
-            options.overrides,
-            options.io_layouts,
-            options.layout_planner,
-            [repr(spec) for spec in options.layout_specs],
-        ],
+        "options": decisive(options),
     }
-    digest = hashlib.sha256(json.dumps(facts).encode())
+    digest = hashlib.sha256(json.dumps(facts, default=repr).encode())
     digest.update(_canonical(model))
     return digest.hexdigest()
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import zipfile
+import zlib
+from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,34 @@ import click
 import numpy as np
 import onnx
 
+from emu2.explain import explain, listing
+
 from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, parse_model
-from .console import report_problem, show_warnings_plainly, table_console
-from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error, internal
+from .console import (
+    interrupted,
+    report_lost_output,
+    report_problem,
+    show_any_text,
+    show_warnings_plainly,
+    table_console,
+)
+from .errors import (
+    USAGE_EXIT,
+    ExportError,
+    GraphError,
+    Place,
+    PlanError,
+    PycompilerError,
+    error,
+    internal,
+)
+from .errors.explain import entries
+from .files import TEXT_BYTES, read_input, write_file
 from .graph.dtypes import numpy_dtype
+from .graph.graph import TensorType
+from .options import OPTIONS, effect_note
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import summary_table, totals
@@ -30,16 +56,9 @@ def commands() -> None:
     """PyTorch and ONNX models to MN-Core 2 assembly, run on the emulator."""
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise error("P0001", path=path, reason=problem.strerror or str(problem)) from problem
-
-
 def _load_model(path: Path) -> onnx.ModelProto:
     """Return the model of a file; its external data lies beside it."""
-    model = parse_model(_read(path), path)
+    model = parse_model(read_input(path), path)
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
     except Exception as problem:
@@ -56,7 +75,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, Any]:
             raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
         try:
             options[key] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             options[key] = value
     return options
 
@@ -66,11 +85,22 @@ def _board(device: str) -> Board | None:
     return None if found.machine is None else Board(found.target)
 
 
-@commands.command("compile")
+def _option_help() -> str:
+    """Return the options for `compile --help`, a paragraph each."""
+    shown = ["Options for -O:"]
+    for key, known in OPTIONS.items():
+        default = "" if known.optional else f", default {known.default!r}"
+        shown.append(f"{key} ({known.legal}{default}): {known.doc}{effect_note(known)}.")
+    return "\n\n".join(shown)
+
+
+@commands.command("compile", epilog=_option_help())
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="codegen_dir")
 @click.option("--device", default="emu2", show_default=True, help="what to compile for")
-@click.option("-O", "--option", "settings", multiple=True, metavar="KEY=VALUE")
+@click.option(
+    "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
+)
 def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ...]) -> None:
     """Compile an ONNX MODEL with static shapes into a codegen_dir."""
     try:
@@ -100,39 +130,76 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
 def run(folder: Path, inputs: Path | None, outputs: Path | None, device: str) -> None:
     """Run the model of a codegen_dir FOLDER on inputs from an .npz file."""
     function = load_function(folder, _board(device))
-    given = {} if inputs is None else _arrays(inputs)
-    signature = ", ".join(f"{name}: {type}" for name, type in function.inputs.items()) or "none"
-    for name, type in function.inputs.items():
+    given = {} if inputs is None else _arrays(inputs, function.inputs)
+    for name in function.inputs:
         if name not in given:
-            raise error("P0603", problem=f"`{name}` is missing", signature=signature)
-        if (numpy_dtype(type.elem), type.shape) != (given[name].dtype, given[name].shape):
-            problem = f"`{name}` is {given[name].dtype} {given[name].shape}"
-            raise error("P0603", problem=problem, signature=signature)
-    for name in given:
-        if name not in function.inputs:
-            raise error("P0603", problem=f"`{name}` is no input", signature=signature)
+            raise _wrong_inputs(f"`{name}` is missing", function.inputs)
     results = {name: output.values() for name, output in function.run(given).items()}
     if outputs is not None:
-        try:
-            with outputs.open("wb") as file:
-                np.savez(file, **results)  # type: ignore[arg-type]
-        except OSError as problem:
-            reason = problem.strerror or str(problem)
-            raise error("P0003", path=outputs, reason=reason) from problem
+        if not outputs.absolute().parent.is_dir():
+            raise error("P0003", path=outputs, reason="there is no such folder")
+        written = io.BytesIO()
+        np.savez(written, **results)  # type: ignore[arg-type]
+        write_file(outputs, written.getvalue())
         return
     for name, array in results.items():
         click.echo(f"{name}: {array.dtype} {array.shape}\n{array}")
 
 
-def _arrays(path: Path) -> dict[str, Array]:
-    _read(path)
+def _wrong_inputs(problem: str, wanted: Mapping[str, TensorType]) -> PycompilerError:
+    signature = ", ".join(f"{name}: {type}" for name, type in wanted.items()) or "none"
+    return error("P0603", problem=problem, signature=signature)
+
+
+#: What numpy, zipfile and zlib raise for a file that is no set of arrays, or a damaged one.
+_NO_ARRAYS = (
+    *(ValueError, TypeError, EOFError, OSError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
+def _arrays(path: Path, wanted: Mapping[str, TensorType]) -> dict[str, Array]:
+    """Return the arrays of an .npz file. P0001, P0006, and P0603 unless all of them are wanted.
+
+    The header of an array is compared before its data is read: a header may promise any size.
+    """
+    size = sum(prod(type.shape) * 16 for type in wanted.values()) + TEXT_BYTES
+    data = io.BytesIO(read_input(path, size))
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds one array, not named ones")
-            return {name: _native(file[name]) for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, TypeError) as problem:
+        found: dict[str, Array] = {}
+        with zipfile.ZipFile(data) as file:
+            for member in file.namelist():
+                name = member.removesuffix(".npy")
+                if name not in wanted:
+                    raise _wrong_inputs(f"`{name}` is no input", wanted)
+                _check_header(file, member, name, wanted)
+                with file.open(member) as stream:
+                    array = np.lib.format.read_array(stream, allow_pickle=False)
+                found[name] = _native(array)
+        return found
+    except (
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+        TypeError,
+        OSError,
+        NotImplementedError,
+    ) as problem:
         raise error("P0006", path=path, reason=str(problem)) from problem
+
+
+def _check_header(
+    file: zipfile.ZipFile, member: str, name: str, wanted: Mapping[str, TensorType]
+) -> None:
+    with file.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    type = wanted[name]
+    if (numpy_dtype(type.elem), type.shape) != (dtype.newbyteorder("="), shape):
+        raise _wrong_inputs(f"`{name}` is {dtype} {shape}", wanted)
 
 
 def _native(array: Array) -> Array:
@@ -145,27 +212,46 @@ def _native(array: Array) -> Array:
 @click.option("--code", is_flag=True, help="print the assembly text too")
 def dump(path: Path, code: bool) -> None:
     """Print an app: a model.app, or the one of a codegen_dir."""
-    data = read_file(path, MODEL_APP) if path.is_dir() else _read(path)
+    data = read_file(path, MODEL_APP) if path.is_dir() else read_input(path)
     click.echo(dump_app(read_app(data, str(path)), code=code), nl=False)
 
 
+@commands.command("explain")
+@click.argument("code", required=False)
+def explain_code(code: str | None) -> None:
+    """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
+    known = entries()
+    text, found = (listing(known), True) if code is None else explain(known, code, "pycompiler")
+    click.echo(text, err=not found)
+    if not found:
+        sys.exit(USAGE_EXIT)
+
+
 def main() -> None:
-    """Entry point; exit codes 1 (the user's file), 2 (usage), 3 (our bug)."""
+    """Entry point; exit codes 1 (the user's file), 2 (usage), 3 (our bug), 130 (interrupted)."""
     show_warnings_plainly()
+    show_any_text()
     try:
-        code = commands(standalone_mode=False)
+        # Not commands(): click prints a line of its own when it is interrupted.
+        with commands.make_context("pycompiler", sys.argv[1:]) as context:
+            commands.invoke(context)
+        sys.stdout.flush()
     except PycompilerError as problem:
         sys.exit(report_problem(problem))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.Abort:
-        sys.exit(130)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(interrupted())
     except click.ClickException as problem:
         problem.show()
         sys.exit(problem.exit_code)
+    except OSError as problem:
+        if problem.filename is not None:
+            sys.exit(report_problem(internal(problem)))
+        sys.exit(report_lost_output(problem))
     except Exception as problem:
         sys.exit(report_problem(internal(problem)))
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -9,10 +10,13 @@ import warnings
 
 from rich.console import Console
 
-from .errors import HostFallbackWarning, PycompilerError
+from .errors import USER_EXIT, PycompilerError, PycompilerWarning, error
 
 #: If set, diagnostics come with Python's traceback.
 TRACEBACK_VARIABLE = "PYCOMPILER_TRACEBACK"
+
+#: Exit code of a command that the user stopped: 128 and the number of SIGINT.
+INTERRUPTED_EXIT = 130
 
 _WIDTH = 160  # characters of a table in a file or a pipe
 
@@ -28,18 +32,40 @@ def report_problem(problem: PycompilerError) -> int:
     sys.stdout.flush()
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(problem)
-    print(problem.render(), file=sys.stderr)
+    print(f"{problem.render()}\nmore: pycompiler explain {problem.code}", file=sys.stderr)
     return problem.exit_code
 
 
+def interrupted() -> int:
+    """Say that the user stopped the command; its exit code."""
+    print("interrupted", file=sys.stderr)
+    return INTERRUPTED_EXIT
+
+
+def report_lost_output(problem: OSError) -> int:
+    """Report that stdout takes no more; the exit code. A closed pipe needs no words."""
+    # Python would try to write the rest when it ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(problem, BrokenPipeError):
+        return USER_EXIT
+    return report_problem(error("P0003", path="standard output", reason=problem.strerror))
+
+
+def show_any_text() -> None:
+    """From now on, print names that are no UTF-8 with escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def show_warnings_plainly() -> None:
-    """From now on host fallback is shown as one line without the place in our source."""
+    """From now on, show our own warnings as one line each, without a place in the source."""
     before = warnings.showwarning
 
     def show(
         message: Warning | str, category: type[Warning], *args: object, **kwargs: object
     ) -> None:
-        if issubclass(category, HostFallbackWarning):
+        if issubclass(category, PycompilerWarning):
             print(f"warning: {message}", file=sys.stderr)
         else:
             before(message, category, *args, **kwargs)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import PycompilerError, error
+from .files import TEXT_BYTES, read_input
 from .graph.layout import Layout
 from .graph.layout_text import parse_pad_layout
 
@@ -76,10 +77,8 @@ def read_gemm_layout_spec(path: Any) -> tuple[ProductSpec, ...]:
 
 def _entries(path: Any, keys: set[str]) -> list[tuple[str, Mapping[str, Any]]]:
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise error("P0001", path=path, reason=problem.strerror or str(problem)) from problem
-    except ValueError as problem:
+        found = json.loads(read_input(Path(path), TEXT_BYTES))
+    except (ValueError, RecursionError) as problem:
         raise error("P0310", path=path, reason=f"it is no JSON: {problem}") from problem
     if not isinstance(found, list):
         raise error("P0310", path=path, reason="it is no list of entries")

@@ -1,28 +1,90 @@
-"""The option dictionary of ``Context.compile`` and the command line."""
+"""The options of ``Context.compile`` and of the command line.
+
+A field of :class:`Options` is the one declaration of an option. The checks, the cache key, the help
+of ``pycompiler compile`` and ``docs/options.md`` are made from these fields. To add an option, add
+a field, and read it where it acts.
+"""
+
+# The fields of a dataclass are made by a function: `option`.
+# ruff: noqa: RUF009
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from .errors import error
 from .layers.products.roles import PRECISIONS
-from .layout_spec import LayoutSpec, read_gemm_layout_spec, read_layout_spec
+from .layout_spec import (
+    LayoutSpec,
+    OperandSpec,
+    ProductSpec,
+    read_gemm_layout_spec,
+    read_layout_spec,
+)
+from .planners.layout import PLANNERS
+from .scheduler.schedulers import SCHEDULERS
+
+
+class Effect(Enum):
+    """What an option can change."""
+
+    #: what a compile makes: the option is part of the cache key
+    RESULT = "the result"
+    #: something else: the option is not part of the cache key
+    OTHER = "something else"
+    #: nothing: the option is accepted for scripts that give it, with a warning
+    NONE = "nothing"
+    #: nothing, and a result without it would be wrong: values other than the default are refused
+    REFUSED = "nothing; other values are refused"
 
 
 @dataclass(frozen=True)
 class Option:
-    """One key: how its value is checked, what is legal, whether it has an effect yet."""
+    """What is known of an option. ``reason`` says why it changes nothing, if it does not."""
 
+    default: Any
     legal: str
     accepts: Callable[[Any], bool]
-    default: Any
-    effective: bool = False
+    doc: str
+    effect: Effect
+    reason: str
+    read: Callable[[Any], Any]
+    instead: Mapping[Any, Any]
+
+    @property
+    def optional(self) -> bool:
+        """Whether None stands for the default."""
+        return self.default in (None, (), {})
 
 
-def _one_of(*names: str) -> tuple[str, Callable[[Any], bool]]:
+_Values = tuple[str, Callable[[Any], bool]]
+_OPTION = "option"
+
+
+def option(
+    default: Any,
+    values: _Values,
+    doc: str,
+    effect: Effect = Effect.RESULT,
+    *,
+    reason: str = "",
+    read: Callable[[Any], Any] = lambda value: value,
+    instead: Mapping[Any, Any] | None = None,
+) -> Any:
+    """Declare an option as a field of :class:`Options`.
+
+    ``values`` names the legal values and checks one. ``read`` makes of a legal value what the
+    passes read. ``instead`` maps legal values that are not implemented to those that stand in.
+    """
+    facts = Option(default, *values, doc, effect, reason, read, instead or {})
+    return field(default_factory=lambda: default, metadata={_OPTION: facts})
+
+
+def _one_of(*names: str) -> _Values:
     shown = " or ".join((", ".join(map(repr, names[:-1])), repr(names[-1])))
     return shown, lambda value: isinstance(value, str) and value in names
 
@@ -56,91 +118,176 @@ def _is_overrides(value: Any) -> bool:
     )
 
 
-OPTIONS: dict[str, Option] = {
-    "float_dtype": Option(*_one_of("float", "mixed"), "float", True),
-    "gemm_precision": Option(*_one_of("auto", *PRECISIONS), "auto", True),
-    "strict": Option("True or False", _is_bool, False, True),
-    "option_json": Option("a path", _is_path, None),
-    "backprop": Option("True or False", _is_bool, False),
-    "envs": Option("a dict of environment variables", _is_environment, None),
-    "scheduler": Option(
-        *_one_of("always_from_dram", "reuse_consecutive", "spill_opt", "auto_recompute_sa"),
-        "reuse_consecutive",
-        True,
-    ),
-    "simulation_mode": Option(*_one_of("fake", "default", "fast", "best", "full"), "default"),
-    "time_slice": Option(*_one_of("auto", "fit", "off"), "auto", True),
-    "layout_planner": Option(*_one_of("lpz", "first_arrival"), "lpz", True),
-    "layout_spec": Option("a path", _is_path, None, True),
-    "gemm_layout_spec": Option("a path", _is_path, None, True),
-    "sram_budget": Option("a number from 0 to 1", _is_share, 1.0, True),
-    "overrides": Option("a dict of value name to decisions", _is_overrides, None, True),
-    "sa_expected_run_iters": Option("a count of at least 1", _is_count, None),
-    "out_onnx": Option("a path", _is_path, None, True),
-    "num_threads": Option("a count of at least 1", _is_count, None),
-}
+def _copied(value: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    return {name: dict(facts) for name, facts in value.items()}
+
+
+_FLAG: _Values = "True or False", _is_bool
+_PATH: _Values = "a path", _is_path
+_COUNT: _Values = "a count of at least 1", _is_count
+_SHARE: _Values = "a number from 0 to 1", _is_share
+_ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
+_OVERRIDES: _Values = "a dict of value name to decisions", _is_overrides
 
 
 @dataclass(frozen=True)
 class Options:
-    """Checked options. ``given`` is what the caller wrote; ``notes`` says what has no effect."""
+    """Checked options, as the passes read them. Every field but those at the end is an option."""
 
-    float_dtype: str = "float"
-    gemm_precision: str = "auto"
-    strict: bool = False
-    scheduler: str = "reuse_consecutive"
-    sram_budget: float = 1.0
-    time_slice: str = "auto"
-    layout_planner: str = "lpz"
-    layout_specs: tuple[LayoutSpec, ...] = ()
-    overrides: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    float_dtype: str = option(
+        "float",
+        _one_of("float", "mixed"),
+        "dtype of float32 values on the device: `mixed` keeps those around matrix products in Half",
+    )
+    gemm_precision: str = option(
+        "auto",
+        _one_of("auto", *PRECISIONS),
+        "one precision for all matrix products; `auto` follows `float_dtype`",
+    )
+    strict: bool = option(
+        False, _FLAG, "make it an error (P0303) if an operator must run on the host"
+    )
+    scheduler: str = option(
+        "reuse_consecutive",
+        _one_of(*SCHEDULERS, "auto_recompute_sa"),
+        "which values stay in LM between operators",
+        instead={"auto_recompute_sa": "spill_opt"},
+    )
+    time_slice: str = option(
+        "auto",
+        _one_of("auto", "fit", "off"),
+        "cut values that are too large into time slices: where that is faster too, only where they "
+        "do not fit, or never",
+    )
+    layout_planner: str = option(
+        "lpz",
+        _one_of(*PLANNERS),
+        "how layouts are chosen: by estimated steps, or the first that fits",
+    )
+    layout_spec: tuple[OperandSpec, ...] = option(
+        (), _PATH, "file (JSON) of forced layouts by operator and shape", read=read_layout_spec
+    )
+    gemm_layout_spec: tuple[ProductSpec, ...] = option(
+        (), _PATH, "file (JSON) of forced layouts of matrix products", read=read_gemm_layout_spec
+    )
+    sram_budget: float = option(1.0, _SHARE, "share of LM that a compile may use", read=float)
+    overrides: Mapping[str, Mapping[str, str]] = option(
+        {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
+    )
+    out_onnx: Path | None = option(
+        None,
+        _PATH,
+        "write the model, with its composites written out, to this file",
+        Effect.OTHER,
+        read=Path,
+    )
+    option_json: Any = option(
+        None,
+        _PATH,
+        "preset file of the vendor's SDK",
+        Effect.NONE,
+        reason="preset files are not read",
+    )
+    envs: Mapping[str, Any] | None = option(
+        None,
+        _ENVIRONMENT,
+        "environment of a compile in the vendor's SDK",
+        Effect.NONE,
+        reason="no pass reads environment variables",
+    )
+    simulation_mode: str = option(
+        "default",
+        _one_of("fake", "default", "fast", "best", "full"),
+        "how the vendor's compiler finds the costs of nodes",
+        Effect.NONE,
+        reason="all costs come from one cycle model",
+    )
+    sa_expected_run_iters: int | None = option(
+        None,
+        _COUNT,
+        "iterations of the vendor's simulated annealing",
+        Effect.NONE,
+        reason="no scheduler anneals",
+    )
+    num_threads: int | None = option(
+        None, _COUNT, "threads of a compile", Effect.NONE, reason="a compile runs in one thread"
+    )
+    backprop: bool = option(
+        False,
+        _FLAG,
+        "let the compiler add the backward pass",
+        Effect.REFUSED,
+        reason="there is no training path yet",
+    )
+
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for
     io_layouts: Mapping[str, str] = field(default_factory=dict)
-    out_onnx: Path | None = None
-    given: tuple[tuple[str, Any], ...] = ()
-    notes: tuple[str, ...] = ()
+    #: what was given and changes nothing, each with the reason
+    ineffective: tuple[str, ...] = field(default=(), metadata={"effect": Effect.OTHER})
+
+    @property
+    def layout_specs(self) -> tuple[LayoutSpec, ...]:
+        """The entries of both files of forced layouts."""
+        return (*self.layout_spec, *self.gemm_layout_spec)
+
+
+#: The options by name, in the order of their declaration.
+OPTIONS: dict[str, Option] = {
+    one.name: one.metadata[_OPTION] for one in fields(Options) if _OPTION in one.metadata
+}
 
 
 def parse_options(options: Mapping[str, Any] | None) -> Options:
-    """Check ``options``. P0701 for an unknown key, P0702 for a value that is not legal.
+    """Check ``options``.
 
-    P0310 for a file of forced layouts that is none.
+    P0701 for an unknown key, P0702 for a value that is not legal, P0703 for one whose effect is
+    missing; P0001 and P0310 for a file of forced layouts that cannot be read.
     """
     given = dict(options or {})
-    notes: list[str] = []
+    values: dict[str, Any] = {}
+    ineffective: list[str] = []
     for key, value in given.items():
         if key not in OPTIONS:
             raise error("P0701", key=key, legal=", ".join(OPTIONS))
-        option = OPTIONS[key]
-        unset = value is None and option.default is None
-        if not unset and not option.accepts(value):
-            raise error("P0702", key=key, value=repr(value), legal=option.legal)
-        if not option.effective and value != option.default:
-            notes.append(f"option `{key}` has no effect yet")
+        known = OPTIONS[key]
+        if value is None and known.optional:
+            continue
+        if not known.accepts(value):
+            raise error("P0702", key=key, value=repr(value), legal=known.legal)
+        if known.effect is Effect.REFUSED and value != known.default:
+            remedy = f"leave the option `{key}` out"
+            raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
+        if known.effect is Effect.NONE and value != known.default:
+            ineffective.append(f"`{key}` ({known.reason})")
+        if known.instead and value in known.instead:
+            stand_in = known.instead[value]
+            ineffective.append(f"`{key}={value}` (not implemented: `{stand_in}` takes its place)")
+            value = stand_in
+        values[key] = known.read(value)
+    return Options(**values, ineffective=tuple(ineffective))
 
-    def chosen(key: str) -> Any:
-        return given.get(key, OPTIONS[key].default)
 
-    scheduler = chosen("scheduler")
-    if scheduler == "auto_recompute_sa":
-        notes.append("scheduler `auto_recompute_sa` is not there yet: `spill_opt` takes its place")
-        scheduler = "spill_opt"
-    specs: list[LayoutSpec] = []
-    if chosen("layout_spec") is not None:
-        specs += read_layout_spec(chosen("layout_spec"))
-    if chosen("gemm_layout_spec") is not None:
-        specs += read_gemm_layout_spec(chosen("gemm_layout_spec"))
-    return Options(
-        chosen("float_dtype"),
-        chosen("gemm_precision"),
-        chosen("strict"),
-        scheduler,
-        float(chosen("sram_budget")),
-        chosen("time_slice"),
-        chosen("layout_planner"),
-        tuple(specs),
-        {name: dict(facts) for name, facts in (chosen("overrides") or {}).items()},
-        out_onnx=None if chosen("out_onnx") is None else Path(chosen("out_onnx")),
-        given=tuple(given.items()),
-        notes=tuple(notes),
+def effect_note(known: Option) -> str:
+    """Return what a list of the options adds about one that changes nothing; else nothing."""
+    if known.effect is Effect.NONE:
+        return f"; changes nothing: {known.reason}"
+    if known.effect is Effect.REFUSED:
+        return f"; other values are refused: {known.reason}"
+    return "".join(
+        f"; `{given}` is not implemented, `{stand_in}` takes its place"
+        for given, stand_in in known.instead.items()
     )
+
+
+def decisive(options: Options) -> dict[str, Any]:
+    """Return every field that may change what a compile makes: what the cache key must cover.
+
+    A field is one of them unless its declaration says that it is not.
+    """
+    found: dict[str, Any] = {}
+    for one in fields(options):
+        declared = one.metadata.get(_OPTION)
+        effect = one.metadata.get("effect", Effect.RESULT) if declared is None else declared.effect
+        if effect is Effect.RESULT:
+            found[one.name] = getattr(options, one.name)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import onnx
@@ -137,4 +137,5 @@ def _record_layouts(facts: LayoutFacts | None, report: Report) -> None:
     report.data["layout_spec_unused"] = facts.unused
     warn_of_specs(report)
     if facts.estimates:
-        report.data["passes"][-1]["estimated_steps"] = facts.estimates
+        estimates = {name: asdict(found) for name, found in facts.estimates.items()}
+        report.data["passes"][-1]["estimated_steps"] = estimates

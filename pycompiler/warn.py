@@ -1,30 +1,45 @@
-"""What a compilation warns of: operators on the host, layouts that fit nothing."""
+"""The warnings of a compile: operators on the host, options and layouts without effect."""
 
 from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from .errors import HostFallbackWarning, LayoutSpecWarning
+from .errors import HostFallbackWarning, LayoutSpecWarning, OptionWarning
 from .graph.graph import MNGraph, Side
 from .report.report import Report
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
+
+#: Bounds of the warning about the host: kinds of operators, characters of a kind, reason and place.
+_KINDS, _OPERATOR, _REASON, _PLACE = 8, 60, 160, 120
+
+
+def warn_of_options(report: Report, ineffective: Sequence[str]) -> None:
+    """Give one warning about options and arguments that change nothing, if there are any."""
+    if ineffective:
+        message = f"options that change nothing: {', '.join(ineffective)}"
+        report.note(message)
+        warnings.warn(message, OptionWarning, stacklevel=_callers_level())
 
 
 def warn_of_specs(report: Report) -> None:
     """Give one warning about forced layouts that fit no operator, if there are any."""
     unused = report.data["layout_spec_unused"]
     if unused:
-        message = f"forced layouts that fit no operator on the device: {', '.join(unused)}"
+        shown = ", ".join(unused[:_KINDS]) + (", ..." if len(unused) > _KINDS else "")
+        message = f"forced layouts that fit no operator on the device: {shown}"
         report.note(message)
         warnings.warn(message, LayoutSpecWarning, stacklevel=_callers_level())
 
 
 def report_fallback(graph: MNGraph, report: Report) -> None:
-    """Name the operators that run on the host in the report."""
+    """Write into the report which operators run on the host, and why."""
     report.data["operators"] = len(graph.nodes)
     report.data["host_fallback"] = [
         {"node": node.name, "op": node.op, "reason": node.reason, "source": node.source}
@@ -34,16 +49,42 @@ def report_fallback(graph: MNGraph, report: Report) -> None:
 
 
 def warn_of_fallback(report: Report) -> None:
-    """Give the one warning about operators that run on the host, if there are any."""
+    """Give the one warning about operators that run on the host, if there are any.
+
+    It has one entry for each kind of operator; ``report.json`` has every operator.
+    """
     rows = report.data["host_fallback"]
     if rows:
-        shown = "; ".join(
-            f"{row['op']} ({row['reason']}{', ' + row['source'] if row['source'] else ''})"
-            for row in rows
-        )
         total = report.data["operators"]
-        message = f"{len(rows)} of {total} operators run on the host: {shown}"
+        message = f"{len(rows)} of {total} operators run on the host: {_by_operator(rows)}"
         warnings.warn(message, HostFallbackWarning, stacklevel=_callers_level())
+
+
+def _by_operator(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return kinds of operators, the most frequent first: count, first reason, first place."""
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(row["op"], []).append(row)
+    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    shown = [_kind(op, found) for op, found in ordered[:_KINDS]]
+    if len(ordered) > _KINDS:
+        rest = sum(len(found) for _, found in ordered[_KINDS:])
+        shown.append(
+            f"{rest} of {len(ordered) - _KINDS} other kinds (see host_fallback in report.json)"
+        )
+    return "; ".join(shown)
+
+
+def _kind(op: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    count = f"{len(rows)} " if len(rows) > 1 else ""
+    facts = textwrap.shorten(rows[0]["reason"], _REASON, placeholder="...")
+    if any(row["reason"] != rows[0]["reason"] for row in rows):
+        facts += ", and other reasons"
+    if rows[0]["source"]:
+        place = str(rows[0]["source"])
+        place = place if len(place) <= _PLACE else f"...{place[-_PLACE:]}"
+        facts += f", {'first at ' if count else ''}{place}"
+    return f"{count}{op[:_OPERATOR]} ({facts})"
 
 
 def _callers_level() -> int:

@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--levels", nargs="+", help="only these (default: all that the host has)")
     parser.add_argument("--threads", nargs="+", type=int, default=THREADS)
-    parser.add_argument("--rust", nargs="*", help="arguments of cargo test, after --package emu2")
+    parser.add_argument("--rust", nargs="*", help="further arguments of cargo test")
     parser.add_argument("--python", nargs="*", help="arguments of pytest (default: tests/emu2)")
     given = parser.parse_args()
     there = printed("from emu2 import _core; print(*_core.levels())", dict(os.environ)).split()
@@ -41,7 +41,8 @@ def main() -> int:
     if missing:
         print(f"this host has no {', '.join(missing)}; it has {', '.join(there)}", file=sys.stderr)
         return 1
-    cargo = ["cargo", "test", "--release", "--package", "emu2", *(given.rust or [])]
+    packages = ["--package", "emu2", "--package", "packing", "--package", "emu2-python"]
+    cargo = ["cargo", "test", "--release", *packages, *(given.rust or [])]
     pytest = [sys.executable, "-m", "pytest", *(given.python or ["tests/emu2"])]
     failed = []
     for level in levels:

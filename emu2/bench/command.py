@@ -23,7 +23,7 @@ from emu2.bench.measure import (
     scaling_rows,
     settle_allocator,
 )
-from emu2.bench.table import Table, cells, short
+from emu2.bench.table import Table, cells, clone_lines, short
 from emu2.console import EXIT_OURS, diagnostic, fail
 
 Section = tuple[str, Callable[[Pace, list[int]], Iterator[Row]]]
@@ -104,6 +104,8 @@ def bench(spec_name: str, as_json: bool, threads: list[int], only: str | None, q
     if as_json:
         click.echo(json.dumps([row.record() for row in rows], indent=2))
         return
+    if lines := clone_lines(_core.choices()):
+        click.echo("\n" + "\n".join(lines))
     asked = [row.met for row in rows if row.met is not None]
     took = time.monotonic() - start
     click.echo(f"\n{sum(asked)} of {len(asked)} targets met; {took:.0f} s")

@@ -55,6 +55,20 @@ def cells(row: Row) -> list[str]:
     ]
 
 
+def clone_lines(choices: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for every level, with the kernels that chose their clone of it.
+
+    ``choices`` are pairs of a kernel and a level. None were made where ``EMU2_LEVEL`` forces one.
+    """
+    by_level: dict[str, list[str]] = {}
+    for kernel, level in choices:
+        by_level.setdefault(level, []).append(kernel)
+    if not by_level:
+        return []
+    lines = [f"  {level}: {', '.join(names)}" for level, names in sorted(by_level.items())]
+    return ["fastest clone of each kernel, timed at its first calls:", *lines]
+
+
 class Table:
     """Lines of a table that is printed while it is made."""
 

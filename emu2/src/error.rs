@@ -115,6 +115,7 @@ codes! {
     InferredWord = "W0102", "the machine word was never seen", "`--allow-inferred` writes it all the same";
     FieldConflict = "W0103", "one field of the word would need two values", "put the instructions on two lines";
     LineCount = "W0104", "the program is too long to be written out", "run the source itself";
+    AmbiguousWord = "W0105", "the machine word would be read as another step", "put the matrix read in the step before the one that reads its path, or use `assemble3`, which writes the statement instead";
 
     BadLine = "W0201", "no line of assembled text has this form", "write `i` and a word, `d` and a debug statement, or `s`, `j`, `m` and a statement; sources end in .vsm";
     WordLength = "W0202", "the word has another length than the machine's", "copy the line whole from the assembler's output";
@@ -133,6 +134,7 @@ codes! {
     MemoryFile = "F0004", "the memory file is not usable", "give {\"load\":[{\"region\":\"pdm0\",\"file\":\"data.bin\",\"offset\":0}]}";
     Unwritable = "F0005", "the file cannot be written", "check the folder and its permissions";
     MemoryRange = "F0006", "the memory file reaches past the end of its region", "lower the offset or the length";
+    FileSize = "F0007", "the file is larger than what is read", "use a smaller file; pipes and devices are read up to a lower limit than files";
 
     AddressRange = "R0001", "the address is past the end of the memory", "use a smaller address or count";
     UnknownMemory = "R0002", "no memory has this name", "use a memory of the spec";
@@ -142,6 +144,7 @@ codes! {
     NoKernel = "R0006", "the engine has no kernel for this entry of the spec", "use a precision and kernel that the engine has";
     BadShape = "R0007", "the array has the wrong shape", "give one axis per level that is not selected, then the addresses";
     BadOption = "R0009", "the option has no such value", "use one of the values named";
+    Interrupted = "R0010", "the call was interrupted", "reset the machine, then call again";
     UnsignalledTag = "R0008", "the wait is for a tag that nothing signals", "tag the MV, or correct the tag";
 
     TransferRange = "H0001", "the transfer reaches past the memory that the host reaches", "use a smaller offset or fewer bytes; an MV reaches the rest";

@@ -10,11 +10,16 @@
 pub mod asm;
 pub mod error;
 pub mod exec;
+pub mod files;
 pub mod host;
+pub mod interrupt;
+#[cfg(feature = "measure")]
 pub mod limits;
 pub mod machine;
+#[cfg(feature = "measure")]
 pub mod measure;
 pub mod num;
 pub mod report;
 pub mod spec;
+pub mod threads;
 pub mod word;

@@ -1,10 +1,10 @@
-//! What the host can do, to measure the engine against: loops with as little around them as possible, compiled for the
-//! same [level](crate::num::level) as the kernels. Rows are those of the engine, `&[u64]`.
+//! Plain loops that show what the host can do. The engine is measured against them. They are compiled for the same
+//! [level](crate::num::level) as the kernels and work on the same rows, `&[u64]`.
 
 use crate::num::level::{fusing_kernel, kernel};
 
 kernel! {
-    /// `out = x + y` on 64-bit words: what a long integer ALU operation reads, computes and writes.
+    /// `out = x + y` on 64-bit words. A long integer ALU operation reads, computes and writes as much.
     pub fn add(x: &[u64], y: &[u64], out: &mut [u64]) {
         for ((o, x), y) in out.iter_mut().zip(x).zip(y) {
             *o = x.wrapping_add(*y);
@@ -17,7 +17,7 @@ kernel! {
         for x in x.chunks_exact(2 * PAIRS) {
             for (k, sum) in all.iter_mut().enumerate() {
                 let (a, b) = (i32::from(x[2 * k]), i32::from(x[2 * k + 1]));
-                // Not added: the three sums would be ordered anew, and the pair would be none.
+                // With `+` the compiler would reorder the three terms, and the two products would be no pair.
                 *sum ^= (a * a).wrapping_add(b * b);
             }
         }
@@ -29,18 +29,18 @@ fusing_kernel! {
     /// `out = x * y + z` on doubles.
     pub fn fma_f64(x: &[f64], y: &[f64], z: &[f64], out: &mut [f64]) = fma::<FUSED>;
 
-    /// `times` multiply-adds on each of `sums`, which stay in registers: no load, no store.
+    /// `times` multiply-adds on each of `sums`. They stay in registers, without a load or a store.
     pub fn registers_f64(times: usize, factor: f64, sums: &mut [f64; F64S]) = in_registers::<f64, F64S, FUSED>;
 
     /// As [`registers_f64`], in singles.
     pub fn registers_f32(times: usize, factor: f32, sums: &mut [f32; F32S]) = in_registers::<f32, F32S, FUSED>;
 }
 
-/// Chains side by side of [`registers_f64`] and [`registers_f32`]: two multiply-adds of a latency of four cycles are begun
-/// in every cycle, so eight registers of v4 or ten of v3 are busy and leave some for the factor.
+/// Independent sums of [`registers_f64`] and [`registers_f32`]. A host starts two multiply-adds per cycle and each takes four
+/// cycles, so eight registers are busy. 40 doubles fill five registers of v4 or ten of v3; the factor needs one more.
 const F64S: usize = 40;
 const F32S: usize = 2 * F64S;
-/// Sums side by side of [`multiply_add_16`].
+/// Independent sums of [`multiply_add_16`].
 const PAIRS: usize = 32;
 
 #[inline(always)]
@@ -85,11 +85,12 @@ fn in_registers<T: Float, const N: usize, const FUSED: bool>(times: usize, facto
 
 /// Long words of a cache line.
 pub const LINE: usize = 8;
-/// Long words from one memory of [`lines`] to the next: far, and such that they do not meet in the sets of a cache.
+/// Long words from one memory of [`lines`] to the next. The memories lie far apart and use different sets of a cache.
 pub const APART: usize = (1 << 13) + LINE;
 
 kernel! {
-    /// Deals cache lines out: memory `u` of `units`, each [`APART`] from the one before, takes lines `u`, `u + units`, ... of `x`.
+    /// Distributes the cache lines of `x`: memory `u` of `units` takes lines `u`, `u + units`, ... The memories are [`APART`]
+    /// long words apart.
     pub fn lines(x: &[u64], units: usize, out: &mut [u64]) {
         let lines = x.as_chunks::<LINE>().0;
         for (unit, out) in out.chunks_mut(APART).take(units).enumerate() {

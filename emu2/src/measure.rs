@@ -1,5 +1,5 @@
-//! Times programs beside what bounds them: loops of [`crate::limits`], in turns with the program, so that both see the
-//! host in the same state. The best of several short runs counts, since whatever else the host does only ever adds time.
+//! Times programs beside the plain loops of [`crate::limits`]. Program and loop take turns, so that both see the host in the
+//! same state. The best of several short runs counts, because other work of the host only ever adds time.
 
 use crate::asm::Program;
 use crate::error::{Code, Error};
@@ -9,15 +9,15 @@ use crate::machine::Machine;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Runs of each that there are at least, whatever the time.
+/// The fewest runs of each, however long they take.
 const LEAST_RUNS: u32 = 3;
-/// How often a pass goes over the rows of a unit.
+/// Times that a pass works on the rows of a unit.
 const ROUNDS: usize = 64;
-/// Words of the row of a pass that depends on no row of the machine.
+/// Words of the row of a pass whose row has nothing to do with the machine.
 const LENGTH: usize = 8192;
-/// How often such a pass goes over it: some hundred microseconds, as the other passes take.
+/// Times that such a pass works on it: some hundred microseconds, as the other passes take.
 const REPEATS: usize = 1024;
-/// Multiply-adds of a chain, for as long.
+/// Multiply-adds of a chain, which take as long.
 const CHAIN: usize = 1 << 16;
 
 /// A limit: a loop on rows of the size that the program's instructions have.
@@ -31,7 +31,7 @@ pub struct Limit {
     doubles_out: Vec<f64>,
 }
 
-/// What a pass of a limit counts.
+/// A pass of a limit. It returns the number of elements that it has worked on.
 type Pass = fn(&mut Limit) -> usize;
 
 const LIMITS: [(&str, Pass); 7] = [
@@ -45,7 +45,7 @@ const LIMITS: [(&str, Pass); 7] = [
 ];
 
 impl Limit {
-    /// The limit `name` on `units` separate rows of `words` elements; those that use no memory take no notice.
+    /// The limit `name` on `units` separate rows of `words` elements. Limits that use no memory ignore both numbers.
     ///
     /// # Errors
     /// [`Code::BadOption`] if there is none of this name.
@@ -152,7 +152,7 @@ fn multiply_add_16(_: &mut Limit) -> usize {
     LENGTH * REPEATS
 }
 
-/// What was measured side by side.
+/// The results of a program and a limit that took turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Race {
     /// Seconds of the program's best run; assembled and lowered before.
@@ -175,7 +175,7 @@ pub fn race(
     let regions = Regions::default();
     let mut once =
         |machine: &mut Machine| engine.run_again(machine, program, &regions, &mut AssumedHost, &mut |_, _| Ok(()));
-    // Kept from the second run on, as a program is.
+    // From the second run on the engine keeps the lowered program; that is what is timed.
     once(machine)?;
     once(machine)?;
     let mut best = Race { seconds: f64::INFINITY, limit: 0.0 };

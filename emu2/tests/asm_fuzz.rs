@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod support;
+
 use emu2::asm::{parse_location, records, render, Assembler, Policy};
 use emu2::spec::Spec;
 use proptest::prelude::*;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use support::changes::{changed, changes, Manner};
 
 static SPECS: LazyLock<Vec<Arc<Spec>>> =
     LazyLock::new(|| ["mncore2", "mini"].iter().map(|n| Arc::new(Spec::load(n).unwrap())).collect());
@@ -15,11 +17,8 @@ static ASSEMBLERS: LazyLock<Vec<Assembler>> = LazyLock::new(|| SPECS.iter().map(
 
 /// Every program of the tests: a seed for mutations.
 static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data"].iter().collect();
-    let files = ["asm/must_fail", "asm/must_pass", "vectors"].map(|f| std::fs::read_dir(root.join(f)).unwrap());
-    let mut all: Vec<_> = files.into_iter().flatten().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    all.iter().map(|p| std::fs::read(p).unwrap()).filter(|text| text.len() < 4000).collect()
+    let texts = ["asm/must_fail", "asm/must_pass", "vectors"].into_iter().flat_map(support::files);
+    texts.map(|(_, text)| text).filter(|text| text.len() < 4000).collect()
 });
 
 /// Assembles under every policy on every machine, and renders what is found.
@@ -181,22 +180,10 @@ proptest! {
     #[test]
     fn mutated_programs(
         which in any::<prop::sample::Index>(),
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..5, any::<u8>()), 1..6),
+        edits in changes(),
     ) {
-        let mut bytes = which.get(&CORPUS[..]).clone();
-        for (at, kind, byte) in edits {
-            if bytes.is_empty() {
-                break;
-            }
-            let at = at.index(bytes.len());
-            match kind {
-                0 => bytes[at] = byte,
-                1 => bytes.insert(at, byte),
-                2 => { bytes.remove(at); }
-                3 => bytes.insert(at, b" $#;/0v\"-"[byte as usize % 9]),
-                _ => { let tail = bytes.split_off(at); bytes.extend(tail.iter().take(20).copied().collect::<Vec<_>>().repeat(2)); }
-            }
-        }
+        let manner = Manner { letters: b" $#;/0v\"-", overwrite: false, repeated: 20 };
+        let bytes = changed(which.get(&CORPUS[..]).as_slice(), edits, &manner);
         survive(&bytes)?;
     }
 

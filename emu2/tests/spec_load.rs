@@ -1,17 +1,11 @@
 //! Loading of specs: the built-in ones, and every file under `tests/data/spec`.
 
+mod support;
+
 use emu2::error::Code;
 use emu2::spec::Spec;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-
-fn files(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/spec").join(folder);
-    let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    assert!(!all.is_empty());
-    all
-}
+use support::expect::expected;
 
 #[test]
 fn built_in_specs_load() {
@@ -25,7 +19,7 @@ fn built_in_specs_load() {
 
 #[test]
 fn must_pass_files_load() {
-    for path in files("must_pass") {
+    for path in support::paths("spec/must_pass") {
         if let Err(e) = Spec::load(path.to_str().unwrap()) {
             panic!("{}: {e}", path.display());
         }
@@ -36,9 +30,8 @@ fn must_pass_files_load() {
 #[test]
 fn must_fail_files_are_refused_for_their_reason() {
     let mut seen = HashSet::new();
-    for path in files("must_fail") {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let expected = text.lines().next().and_then(|l| l.strip_prefix("# expect: ")).expect("first line");
+    for path in support::paths("spec/must_fail") {
+        let expected = expected(&std::fs::read(&path).unwrap()).unwrap();
         let (code, message) = expected.split_once(' ').unwrap();
         let error = match Spec::load(path.to_str().unwrap()) {
             Ok(_) => panic!("{} loads", path.display()),

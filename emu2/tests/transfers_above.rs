@@ -288,3 +288,32 @@ fn l2bm_modes() {
 fn seed_of(text: &str) -> usize {
     text.bytes().fold(7, |hash, b| (hash * 31 + usize::from(b)) % 997)
 }
+
+/// `l2bmdars` and the `l2bmdarw` of its line, then 127 more: the whole buffer of 512 words, in order and into 512 entries.
+#[test]
+fn one_line_of_fill_and_write_then_127_writes_move_the_whole_buffer() {
+    const FIRST: u64 = 100;
+    for (spec, c) in machines() {
+        let words = spec.ports["dar_lane"] as u64 * c.cycles * 2;
+        let lines = words / c.cycles - 1;
+        let l2b = c.l2bs as u32 - 1;
+        let text = format!("l2bmdars $lc0@.{l2b} $dar{FIRST}; l2bmdarw\n{}", "l2bmdarw\n".repeat(lines as usize));
+        let program = assemble(&text, "dar.vsm", &spec, Policy::Check).unwrap_or_else(|e| panic!("{e}"));
+        let mut machine = Machine::new(spec.clone());
+        let of = |name: &str, units, addr, count| Region { memory: spec.memory(name).unwrap(), units, addr, count };
+        for group in 0..c.groups as u32 {
+            let entry = |k: u64| u64::from(group) << 16 | (k + 1);
+            let pairs: Vec<u64> = (0..words / 2).map(|k| entry(2 * k) << 32 | entry(2 * k + 1)).collect();
+            let units = [Some(group), Some(l2b), None, None, None];
+            machine.write(&of("l2bm", units, 0, words / 2), &pairs).unwrap();
+        }
+        emu2::exec::run(&mut machine, &program, &mut |_, _| Ok(())).unwrap();
+        for group in 0..c.groups as u32 {
+            let units = [Some(group), None, None, None, None];
+            let got = machine.read(&of("dar", units, FIRST - 1, words + 2)).unwrap();
+            let inner = (0..words).map(|k| u64::from(group) << 16 | (k + 1));
+            let expected: Vec<u64> = [0].into_iter().chain(inner).chain([0]).collect();
+            assert_eq!(got, expected, "group {group} of {}", spec.machine.name);
+        }
+    }
+}

@@ -3,24 +3,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod support;
+
 use emu2::asm::{assemble_bytes, records, Policy, Record};
 use emu2::error::Code;
 use emu2::spec::Spec;
 use emu2::word::{encode, pack, read, unpack, Form, Options, MAGIC};
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
+use support::expect::check;
 
 fn files() -> Vec<(String, Vec<u8>)> {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data", "word", "must_fail"].iter().collect();
-    let mut all: Vec<_> = std::fs::read_dir(&root)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap()))
-        .collect();
-    all.sort();
-    assert!(!all.is_empty(), "{}", root.display());
-    all
+    support::files("word/must_fail")
 }
 
 fn findings(name: &str, bytes: &[u8], spec: &Arc<Spec>) -> Vec<Record> {
@@ -35,30 +29,6 @@ fn findings(name: &str, bytes: &[u8], spec: &Arc<Spec>) -> Vec<Record> {
         Ok(_) => Vec::new(),
         Err(error) => records(name, &error.text, &error.diagnostics),
     }
-}
-
-/// `# expect: [warning] <code> line <n> column <n> [among others]`
-fn check(name: &str, bytes: &[u8], found: &[Record]) -> Result<(), String> {
-    let first = String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_string();
-    let expected = first.strip_prefix("# expect: ").ok_or("no `# expect:` line")?;
-    let (expected, among) = match expected.strip_suffix(" among others") {
-        Some(rest) => (rest, true),
-        None => (expected, false),
-    };
-    let (expected, severity) = match expected.strip_prefix("warning ") {
-        Some(rest) => (rest, "warning"),
-        None => (expected, "error"),
-    };
-    if !name.starts_with(expected.split(' ').next().unwrap()) {
-        return Err("the file is named after another code".to_string());
-    }
-    let text = |r: &Record| format!("{} line {} column {}", r.code, r.line, r.column);
-    let right = |r: &Record| text(r) == expected && r.severity == severity && !r.help.is_empty();
-    if if among { found.iter().any(right) } else { found.len() == 1 && found.iter().all(right) } {
-        return Ok(());
-    }
-    let got: Vec<String> = found.iter().map(|r| format!("{} {}: {}", r.severity, text(r), r.message)).collect();
-    Err(format!("expected {severity} {expected}, found {got:#?}"))
 }
 
 #[test]

@@ -2,26 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod support;
 mod word_support;
 
 use emu2::asm::{records, render};
 use emu2::spec::Spec;
 use emu2::word::{encode, print, read, unpack, Form, Options};
 use proptest::prelude::*;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use support::changes::{changed, changes, Manner};
 use word_support::spec;
 
 static SPECS: LazyLock<Vec<Arc<Spec>>> = LazyLock::new(|| vec![spec("mncore2"), spec("mini")]);
 
 /// Texts to change at random.
-static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
-    let root: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "tests", "data", "word", "must_fail"].iter().collect();
-    let mut all: Vec<_> = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    all.iter().map(|p| std::fs::read(p).unwrap()).collect()
-});
+static CORPUS: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| support::files("word/must_fail").into_iter().map(|(_, text)| text).collect());
 
 /// Reads the text on every machine, renders what is found, and takes what is accepted back to text.
 fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
@@ -110,22 +107,10 @@ proptest! {
     #[test]
     fn changed_texts(
         which in any::<prop::sample::Index>(),
-        edits in proptest::collection::vec((any::<prop::sample::Index>(), 0u8..5, any::<u8>()), 1..6),
+        edits in changes(),
     ) {
-        let mut bytes = which.get(&CORPUS[..]).clone();
-        for (at, kind, byte) in edits {
-            if bytes.is_empty() {
-                break;
-            }
-            let at = at.index(bytes.len());
-            match kind {
-                0 => bytes[at] = byte,
-                1 => bytes.insert(at, byte),
-                2 => { bytes.remove(at); }
-                3 => bytes[at] = b"01 isjmdr\n#"[byte as usize % 11],
-                _ => { let tail = bytes.split_off(at); bytes.extend(tail.iter().take(400).copied().collect::<Vec<_>>().repeat(2)); }
-            }
-        }
+        let manner = Manner { letters: b"01 isjmdr\n#", overwrite: true, repeated: 400 };
+        let bytes = changed(which.get(&CORPUS[..]).as_slice(), edits, &manner);
         survive(&bytes)?;
     }
 }

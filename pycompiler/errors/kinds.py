@@ -103,9 +103,17 @@ class Kind:
     example: dict[str, Any] = field(default_factory=dict)
 
 
-class LayoutSpecWarning(UserWarning):
+class PycompilerWarning(UserWarning):
+    """A compile does something else than its caller may expect."""
+
+
+class LayoutSpecWarning(PycompilerWarning):
     """An entry of a file of forced layouts fits no operator."""
 
 
-class HostFallbackWarning(UserWarning):
-    """An operator without a layer runs on the host between device segments."""
+class HostFallbackWarning(PycompilerWarning):
+    """Operators that the device cannot run run on the host between device segments."""
+
+
+class OptionWarning(PycompilerWarning):
+    """Options or arguments of a compile change nothing."""

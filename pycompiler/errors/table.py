@@ -128,6 +128,40 @@ TABLE: dict[str, Kind] = {
         "pass large tensors as inputs instead of closing over them, or compile the model in parts",
         {"reason": "3 GiB exceed the maximum of 2 GiB"},
     ),
+    "P0111": Kind(
+        ExportError,
+        "{op} `{node}` reads index {index} of axis {axis}, which has {size} elements",
+        "use indices from -{size} to {last}",
+        {"op": "Gather", "node": "node_embedding", "index": 99, "axis": 0, "size": 16, "last": 15},
+    ),
+    "P0112": Kind(
+        ExportError,
+        "{op} `{node}` cannot make `{name}`: {reason}",
+        "correct the shapes in the model; a reshape keeps the number of elements",
+        {
+            "op": "Reshape",
+            "node": "node_view",
+            "name": "y",
+            "reason": "(2, 3) has 6 elements, (4, 2) has 8",
+        },
+    ),
+    "P0113": Kind(
+        ExportError,
+        "`{name}` has a negative dimension: {shape}",
+        "correct the shapes in the model",
+        {"name": "x", "shape": "(2, -3)"},
+    ),
+    "P0114": Kind(
+        ExportError,
+        "the module {module} cannot be called with the inputs {names}: {reason}",
+        "name the inputs like the parameters of its forward, or compile {call}",
+        {
+            "module": "Net",
+            "names": "`a`",
+            "reason": "its forward takes `x`, `y`",
+            "call": 'lambda d: {"out": module(d["a"])}',
+        },
+    ),
     # P02: graphs and layouts
     "P0201": Kind(
         GraphError,
@@ -205,7 +239,7 @@ TABLE: dict[str, Kind] = {
     "P0310": Kind(
         FileError,
         "`{path}` is no list of forced layouts: {reason}",
-        "see `docs/compiler.md`, section Forced layouts, for the form of entries",
+        "see docs/compiler/overrides.md, section Files of forced layouts, for the form of entries",
         {"path": "spec.json", "reason": "it is no list of entries"},
     ),
     "P0311": Kind(

@@ -20,6 +20,7 @@ from typing import Any
 
 import onnx
 import onnx.numpy_helper
+import onnx.shape_inference
 import torch
 import torch.fx.traceback
 from torch._subclasses.fake_tensor import FakeTensor
@@ -28,8 +29,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..errors import Place, PycompilerError, error, place_of
 from ..pfvm.names import all_names, fresh, rename, set_keys
 from ..pfvm.prepare import static_types
+from ..pfvm.random import hidden as hidden_random
 from ..pfvm.registered import mark
-from .import_onnx import NOT_THE_MODEL, own_line, source_of
+from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .taken_apart import taken_apart
 from .tensor_names import Memory, memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
@@ -60,7 +62,7 @@ class _Wrapper(torch.nn.Module):
 def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tensor]:
     """``value`` if it maps names to dense tensors of known dtypes; ``one`` names an entry.
 
-    P0104 if it is another thing, P0109 for other tensors.
+    P0104 if it is anything else, P0109 if a tensor is of another kind.
     """
     if not isinstance(value, Mapping):
         got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
@@ -265,14 +267,11 @@ def _convert(
     The constants in ``state`` are hidden from torch's optimiser, which would compute with them.
     """
     optimise = extra.get("optimize", True)
-    if state:
-        extra = {**extra, "optimize": False}
+    extra = {**extra, "optimize": False}
     try:
         converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
         if converted is None:
             raise error("P0106", reason="torch.onnx.export returned nothing")
-        if not state:
-            return converted.model_proto, {}
         return _optimised_around(converted, state, optimise)
     except PycompilerError:
         raise
@@ -290,11 +289,14 @@ def _optimised_around(
     data = [value.const_value for value in hidden]
     for value in hidden:
         value.const_value = None
-    given = len(graph.inputs)
+    given, random_nodes = len(graph.inputs), 0
     graph.inputs.extend(hidden)
     if optimise:
-        converted.optimize()
+        with hidden_random(converted.model) as random_nodes:
+            converted.optimize()
     model = converted.model_proto
+    if random_nodes:
+        model = onnx.shape_inference.infer_shapes(model)
     del model.graph.input[given:]
     names: dict[str, str] = {}
     for name, value, tensor in zip(present, hidden, data, strict=True):
@@ -332,7 +334,7 @@ def _translated(problem: BaseException) -> Place | None:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the random state, and keeps the exporter's chatter off stdout, stderr and logs."""
+    """Keep the random state, and keep the exporter's messages off stdout, stderr and logs."""
     level = logging.root.manager.disable
     state = torch.get_rng_state()
     logging.disable(logging.CRITICAL)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -18,22 +15,11 @@ from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
 from ..machine import Target
 from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
+from ..pfvm.opsets import opset_of, understood
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-
-
-def _package(name: str) -> str:
-    """Return the folder of a package, without importing it; ends in a separator."""
-    spec = importlib.util.find_spec(name)
-    folders = spec.submodule_search_locations if spec is not None else None
-    return (folders[0] if folders else name) + os.sep
-
-
-#: Folders whose frames are not the model's own code.
-NOT_THE_MODEL = (_package("torch"), _package("pycompiler"))
+from ..pfvm.source import source_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +66,11 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     )
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
+    opset = opset_of(model)
     mn_nodes = tuple(
         MNNode(
             name,
-            _op(proto),
+            _op(proto, opset),
             _reads(proto, data),
             tuple(proto.output),
             (
@@ -114,9 +101,11 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
 
 
-def _op(proto: onnx.NodeProto) -> str:
-    default = proto.domain in ("", "ai.onnx")
-    return str(proto.op_type) if default else f"{proto.domain}.{proto.op_type}"
+def _op(proto: onnx.NodeProto, opset: int) -> str:
+    """Return the operator's name, with its opset where it means something else than layers do."""
+    if proto.domain not in ("", "ai.onnx"):
+        return f"{proto.domain}.{proto.op_type}"
+    return str(proto.op_type) if understood(proto, opset) else f"{proto.op_type} of opset {opset}"
 
 
 def _attribute(attribute: onnx.AttributeProto) -> Attribute:
@@ -240,19 +229,6 @@ def _named(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
         node.name = name
         named[name] = node
     return named
-
-
-def source_of(node: onnx.NodeProto) -> str | None:
-    """Return ``file:line`` of the innermost frame of the model's own code, as torch recorded it."""
-    trace = {item.key: item.value for item in node.metadata_props}
-    return own_line(trace.get("pkg.torch.onnx.stack_trace", ""))
-
-
-def own_line(trace: str) -> str | None:
-    """Return ``file:line`` of the innermost frame of a printed stack that is the model's code."""
-    frames = _FRAME.findall(trace)
-    own = [f"{file}:{line}" for file, line in frames if not file.startswith(NOT_THE_MODEL)]
-    return own[-1] if own else None
 
 
 def _digest(array: Array) -> str:

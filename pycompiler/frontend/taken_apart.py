@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from ..errors import error
+
 _ATEN = torch.ops.aten
 #: How torch numbers reductions; the third one is the sum.
 _NONE, _MEAN = 0, 1
@@ -86,10 +88,21 @@ def _joined(each: torch.Tensor, reduction: int, count: torch.Tensor | int) -> to
     return each.sum() / count if reduction == _MEAN else each.sum()
 
 
+def _drawn_once(node: torch.fx.Node) -> bool:
+    """Tell draws without replacement: the exporter makes them draws with replacement."""
+    several = node.args[1] != 1
+    return bool(several and not _argument(node, 2, "replacement", False))
+
+
+def _refused(*_: object, **__: object) -> torch.Tensor:
+    raise error("P0102", op="aten.multinomial.default without replacement")
+
+
 _RULES: dict[object, _Rule] = {
     _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),
+    _ATEN.multinomial.default: _Rule(_drawn_once, _refused),
 }
 
 

@@ -21,26 +21,31 @@ _HEAD = """<!-- Generated from the registry of layers by `make manual`; do not e
 
 # Operators on the device
 
-An operator that is not listed, or is used in a way the table does not give, runs on the host; the
-report names it under `host_fallback` with the reason (`strict` makes it an error).
+An operator that is not listed, or is used in a form that the table does not give, runs on the
+host. The report names it under `host_fallback` with the reason. Option `strict` makes it an error.
 
-`T` stands for the same dtype in every place; inputs broadcast, shapes are static. Bounds are of
-|result - reference| / |reference|, with the reference in double precision; `exact` means every bit.
-16-bit floats are singles on the device, and rounded when a `Cast` or an output makes them short.
-Truth values are masks of 32 bits. Results below 2^-126 are flushed to 0, and denormals count as 0.
-The machine has no NaN: where PyTorch gives one (0 / 0, the logarithm or root of a negative number),
-any number may come. Infinities that are multiplied are outside the contract (exp, max, comparisons
-and choices know them). What torch writes as two operators (rsqrt, silu) has the bounds of both.
+* `T` stands for the same dtype in every place. Inputs broadcast. Shapes are static.
+* A bound limits |result - reference| / |reference|, with the reference in double precision.
+  `exact` means that every bit is right. An operator that torch writes as two operators (rsqrt,
+  silu) has the bounds of both.
+* 16-bit floats are singles on the device. They are rounded when a `Cast` or an output makes them
+  short.
+* Truth values are masks of 32 bits.
+* Results below 2^-126 become 0, and denormals count as 0.
+* The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
+  number), the result is some number.
+* Products of infinities are outside the contract. exp, max, comparisons and choices handle
+  infinities.
 
 | operator | dtypes | error bound | restrictions |
 |---|---|---|---|
 """
 
 _WRITTEN_OUT = """
-## Written out as others
+## Written as other operators
 
-The dtypes are those of the first input; forms that are not given run on the host. K counts the
-terms of the longest sum and 8 more, and a largest term may be a difference or quotient on the way.
+The dtypes are those of the first input. Forms that are not given run on the host. K is the number
+of terms of the longest sum plus 8. The largest term may be a difference or a quotient on the way.
 
 | operator | dtypes | error bound | restrictions |
 |---|---|---|---|

@@ -8,7 +8,7 @@
 Scripts that say ``import mlsdk`` run unchanged through ``python -m pycompiler.mlsdk SCRIPT``.
 """
 
-from ..errors import HostFallbackWarning, PycompilerError
+from ..errors import HostFallbackWarning, OptionWarning, PycompilerError
 from ..frontend.tensor_names import get_tensor_name, set_tensor_name, set_tensor_name_in_module
 from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
@@ -42,6 +42,7 @@ __all__ = [
     "MNCoreOptimizer",
     "MNCoreSGD",
     "MNDevice",
+    "OptionWarning",
     "PycompilerError",
     "TensorLike",
     "TensorProxy",

@@ -1,7 +1,8 @@
 """Functions over nested tuples, lists, dicts, named tuples and dataclasses.
 
-Nested arguments become a flat dict of tensors named by their paths, and back. What is no tensor
-(numbers, texts, None) is part of the function: a call must give what was given at compile time.
+Nested arguments become a flat dict of tensors named by their paths, and back. Arguments that are
+no tensors (numbers, texts, None) are part of the function: a call must repeat those of compile
+time.
 """
 
 from __future__ import annotations

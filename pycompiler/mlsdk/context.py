@@ -14,6 +14,8 @@ from ..build import build, load_function
 from ..errors import error
 from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
+from ..frontend.modules import as_function
+from ..options import OPTIONS
 from ..pfvm.registered import set_defaults
 from ..runtime.device import Board
 from ..runtime.io_spec import IOSpec
@@ -24,6 +26,9 @@ from .device import MNDevice
 from .function import CompiledFunction, TensorLike
 from .registry import ContextRegistry
 from .training import missing
+
+#: ``num_compiler_threads``, and why it changes nothing.
+THREADS = f"`num_compiler_threads` ({OPTIONS['num_threads'].reason})"
 
 
 class Context:
@@ -55,7 +60,7 @@ class Context:
 
     def compile(
         self,
-        function: TorchFunction,
+        function: TorchFunction | torch.nn.Module,
         inputs: Mapping[str, TensorLike],
         codegen_dir: str | os.PathLike[str],
         *,
@@ -68,40 +73,46 @@ class Context:
         export_kwargs: Mapping[str, Any] | None = None,
         io_spec_constraints: Mapping[str, IOSpec] | None = None,
     ) -> CompiledFunction:
-        """Traces ``function`` with tensors like ``inputs``, compiles it, writes ``codegen_dir``.
+        """Trace ``function`` with tensors like ``inputs``, compile it, write ``codegen_dir``.
 
         ``function`` maps a dict of tensors to a dict of tensors; shapes are those of ``inputs``.
+        It may also be a ``torch.nn.Module``: its ``forward`` gets the tensors by the names of its
+        parameters, or the dict if those names do not fit, and a result that is one tensor is the
+        output ``out``, those of a tuple or list are ``out0``, ``out1`` and so on.
         Registered tensors that it closes over stay on the device, others become constants.
         ``cache_options`` takes compilations from a folder and keeps them there.
         ``io_spec_constraints`` gives inputs and outputs the layouts of those of another function,
         so that one can read the other's in place (P0705 where it cannot). On a terminal, a long
-        compile shows its passes unless ``quiet``.
+        compile shows its passes unless ``quiet``. ``optimizers`` and ``training=True`` are refused
+        (P0703): there is no training path yet.
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
-        untouched and the report is in ``<codegen_dir>.failed``. Warns (HostFallbackWarning) if
-        operators must run on the host.
+        untouched and the report is in ``<codegen_dir>.failed``. Warns if operators must run on the
+        host (HostFallbackWarning) and of what changes nothing (OptionWarning).
         """
         self._check_valid()
         folder = _folder(codegen_dir)
         for name, value, kind, legal in (
             ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
             ("num_compiler_threads", num_compiler_threads, int, "a count, -1 or None"),
+            ("training", training, bool, "True, False or None"),
             ("io_spec_constraints", io_spec_constraints, Mapping, "a dict or None"),
         ):
             if not isinstance(value, kind | None):
                 raise error("P0704", name=name, value=repr(value), legal=legal)
-        without_effect = {
-            "num_compiler_threads": num_compiler_threads not in (-1, None),
-            "training": training is not None,
-        }
-        notes = [f"`{name}` has no effect yet" for name, given in without_effect.items() if given]
+        # -1, 0 and 1 ask for no more than there is: one thread.
+        threads = num_compiler_threads not in (-1, 0, 1, None)
+        ineffective = [THREADS] if threads else []
 
         def make_model() -> onnx.ModelProto:
             if optimizers:
                 raise missing("optimizers")
+            if training:
+                raise missing("training=True", "leave it out")
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
-            model = export(function, sample, export_kwargs, self.registry.tensors)
+            called = as_function(function, sample)
+            model = export(called, sample, export_kwargs, self.registry.tensors)
             set_defaults(model, lambda name: self.registry.values[name].values())
             return model
 
@@ -111,7 +122,7 @@ class Context:
             self._board,
             options,
             folder,
-            notes,
+            ineffective,
             None if cache_options is None else cache_options.cache,
             self.registry.values,
             io_spec_constraints,

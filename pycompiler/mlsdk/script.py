@@ -7,6 +7,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import os
 import sys
 import tokenize
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from ..console import report_problem, show_warnings_plainly
 from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
+from ..files import TEXT_BYTES, read_input
 from ..frontend.export import model_place
 from ..runtime import proxy
 
@@ -60,13 +62,9 @@ def install_alias() -> None:
 
 
 def _compiled(script: Path) -> types.CodeType:
+    data = read_input(script, TEXT_BYTES)
     try:
-        data = script.read_bytes()
-    except OSError as problem:
-        raise error("P0001", path=script, reason=problem.strerror or str(problem)) from problem
-    try:
-        with tokenize.open(script):  # a declared encoding that does not exist
-            pass
+        tokenize.detect_encoding(io.BytesIO(data).readline)  # a declared one may not exist
         return compile(data, str(script), "exec", dont_inherit=True)
     except SyntaxError as problem:
         if "codec" in str(problem) or "encoding" in str(problem) or "null bytes" in str(problem):

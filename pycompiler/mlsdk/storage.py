@@ -12,7 +12,7 @@ def path(location: str | os.PathLike[str], target: object = None) -> Path:
     """``location`` as a path of the local file system; ``file://`` is understood.
 
     ``target`` is accepted for scripts that name where the path is used. P0605 for other schemes,
-    P0704 for what is no path.
+    P0704 if ``location`` is not a path.
     """
     if not isinstance(location, str | os.PathLike):
         raise error("P0704", name="path", value=repr(location), legal="a str or a path")

@@ -1,4 +1,4 @@
-"""Names of the training path, which is not there yet: each says so when it is used."""
+"""Names of the training path. It is not implemented: each name says so when it is used (P0703)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any, NoReturn
 
 from ..errors import PycompilerError, error
 
+_WRITE_IT = "write the update into the function and return the new parameters as outputs"
 
-def missing(name: str) -> PycompilerError:
+
+def missing(name: str, remedy: str = _WRITE_IT) -> PycompilerError:
     """Return the diagnostic for a name of the training path."""
     reason = "there is no training path yet"
-    remedy = "write the update into the function and return the new parameters as outputs"
     return error("P0703", name=name, reason=reason, remedy=remedy)
 
 

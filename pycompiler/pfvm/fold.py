@@ -10,11 +10,11 @@ from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
 from ..graph.graph import TensorType
+from .random import is_random
 from .session import Array, HostSession
 
 #: Results larger than this many elements stay operators: a constant takes room in the app.
 _MOST = 1 << 22
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "Multinomial", "Bernoulli"})
 
 
 def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
@@ -51,7 +51,7 @@ def _results(
     model: onnx.ModelProto,
 ) -> list[onnx.TensorProto] | None:
     """Return what a node makes, or None if it cannot or should not be known."""
-    if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM:
+    if node.domain not in ("", "ai.onnx") or is_random(node, _false(node, data)):
         return None
     if any(a.HasField("g") or a.graphs for a in node.attribute):
         return None
@@ -71,6 +71,13 @@ def _results(
         return _run(node, data, types, model)
     except PycompilerError:
         return None  # what the host runtime lacks stays a node
+
+
+def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]:
+    """Return the booleans that ``node`` reads and that are known to be false."""
+    kind = onnx.TensorProto.BOOL
+    known = [name for name in node.input if name in data and data[name].data_type == kind]
+    return [name for name in known if not numpy_helper.to_array(data[name]).any()]
 
 
 def _run(

@@ -23,7 +23,9 @@ from ..errors import PycompilerError, error
 from .decompose import decompose
 from .empty import settle_empty
 from .names import separate_body_outputs
+from .opsets import OLDEST, opset_of
 from .prepare import prepare
+from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
 
 # Larger results of constant nodes stay nodes: a model must not grow by what it can compute.
@@ -38,14 +40,17 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     logging.disable(logging.CRITICAL)
     try:
         made = ir.from_proto(prepared)
-        fold_constants(made, input_size_limit=_MOST_FOLDED, output_size_limit=_MOST_FOLDED)
-        decompose(made)
-        _drop_identities(made)
-        Sequential(
-            DeduplicateInitializersPass(),
-            CommonSubexpressionEliminationPass(),
-            RemoveUnusedNodesPass(),
-        )(made)
+        write_out_bernoulli(made)
+        with hidden(made):
+            fold_constants(made, input_size_limit=_MOST_FOLDED, output_size_limit=_MOST_FOLDED)
+            if opset_of(prepared) >= OLDEST:
+                decompose(made)
+            _drop_identities(made)
+            Sequential(
+                DeduplicateInitializersPass(),
+                CommonSubexpressionEliminationPass(),
+                RemoveUnusedNodesPass(),
+            )(made)
         result: onnx.ModelProto = ir.to_proto(made)
     except PycompilerError:
         raise

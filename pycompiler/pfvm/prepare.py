@@ -13,20 +13,27 @@ from ..errors import error
 from ..graph.dtypes import onnx_name
 from ..graph.graph import TensorType
 from .names import separate_body_outputs
+from .opsets import converted
+from .shapes import check_shapes
 
 _LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Check the model, inline its functions and infer all types. P0103, P0108."""
+    """Return the checked model with functions inlined, at a known opset, with inferred types.
+
+    P0108, P0111 to P0113.
+    """
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
+        model = converted(model)
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+    check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
 
@@ -34,7 +41,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the static tensor type of every value of the main graph.
 
-    P0103 where there is none, P0109 for what is no tensor of numbers.
+    P0103 if a shape is not static, P0109 if a value is not a tensor of numbers.
     """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}

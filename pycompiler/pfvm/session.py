@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from ..errors import error
 from .names import keys
+from .random import taken_for_functions
 
 Array = NDArray[Any]
+
+#: Optimisers of onnxruntime that make two random results one, or drop Dropout though it trains.
+_WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
 
 class HostSession:
@@ -22,12 +26,14 @@ class HostSession:
     def __init__(self, model: bytes, what: str):
         """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
         self.what = what
-        self.input_keys, self.output_keys = keys(onnx.load_from_string(model))
+        proto = onnx.load_from_string(model)
+        self.input_keys, self.output_keys = keys(proto)
+        off = _WRONG_FOR_RANDOM if taken_for_functions(proto.graph) else []
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         try:
             self._session = onnxruntime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"]
+                model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
             )
         except Exception as problem:  # the runtime has no common base class for its refusals
             raise error("P0602", what=what, reason=_first_line(problem)) from problem

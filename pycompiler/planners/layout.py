@@ -14,7 +14,7 @@ from ..machine import Target
 from .first_arrival import FirstArrival
 from .forced_layouts import force, match
 from .lpz.genes import genes
-from .lpz.planner import LayoutPlannerZ
+from .lpz.planner import Estimate, LayoutPlannerZ
 from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts
 from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
 
@@ -23,10 +23,10 @@ from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_swit
 class LayoutFacts:
     """What a run of the planner has to tell.
 
-    ``estimates`` are steps by planner, ``unused`` the places of entries that fit no operator.
+    ``estimates`` are by planner, ``unused`` the places of entries that fit no operator.
     """
 
-    estimates: dict[str, int] = field(default_factory=dict)
+    estimates: dict[str, Estimate] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
 
 

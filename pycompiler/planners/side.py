@@ -13,6 +13,7 @@ from ..errors import error
 from ..graph.dtypes import device_dtype
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.operators import LAYERS
+from ..pfvm.random import RANDOM
 
 
 def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
@@ -49,6 +50,9 @@ def _decide(node: MNNode, graph: MNGraph) -> MNNode:
 
 def _reason(node: MNNode, graph: MNGraph) -> str | None:
     layer = LAYERS.get(node.op)
+    # Dropout makes random numbers only where it has the input that says whether it trains.
+    if node.op in RANDOM or (node.op == "Dropout" and len(node.inputs) > 2):
+        return "the device makes no random numbers"
     if layer is None:
         return f"no layer for {node.op}"
     names = [name for name in (*node.inputs, *node.outputs) if name]

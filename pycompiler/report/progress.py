@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from .report import Report
 
-_DELAY = 1.0  # seconds; what is done by then needs no bar
+_DELAY = 1.0  # seconds; a shorter compile shows no bar
 
 
 @contextmanager

@@ -77,7 +77,9 @@ class Report:
 
     def json(self) -> str:
         """Return the text of ``report.json``."""
-        return json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
+        # A lone surrogate, of a path that is not UTF-8, is escaped as JSON does it.
+        return text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

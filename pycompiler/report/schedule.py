@@ -1,4 +1,4 @@
-"""What a scheduler's plan came to: DRAM words moved, how full LM gets, steps."""
+"""The cost of a scheduler's plan: DRAM words moved, LM in use, steps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ def schedule_facts(
 ) -> dict[str, Any]:
     """Return the entry ``schedule`` of the report; ``rows`` are its entry ``nodes``.
 
-    DRAM words are long words over all groups, those of ``parameters`` (constants too) apart from
-    what else is ``read`` and ``written``. ``lm_peak`` are the long words of LM0 and LM1 in use.
+    DRAM words are long words over all groups. ``parameters`` counts downloads of parameters and
+    constants, ``read`` the other downloads, ``written`` the uploads. ``lm_peak`` is the largest
+    number of long words in use, for LM0 and for LM1.
     """
     constant = {
         node.name

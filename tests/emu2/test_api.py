@@ -218,7 +218,7 @@ def test_sizes_come_from_the_spec(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("d get $lm0n0c0b0m0p0 1;", "`;` after the count"),
-        ("noforward", "`nop` will do beside `wait`"),
+        ("wait i01", "`nop` will do beside `wait`"),
         ("nop; noforward", "only `wait` may share a line"),
     ],
 )

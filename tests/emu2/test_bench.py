@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emu2
+from emu2 import _core
 from emu2.bench import arithmetic, programs
 from emu2.bench.baselines import Baseline, long_add
 from emu2.bench.command import SCALED, sections
 from emu2.bench.kernels import Chip, Kernel, chosen, kernels
 from emu2.bench.measure import QUICK, Row, WrongBitsError, verified
+from emu2.bench.table import clone_lines
 
 MINI = Chip(emu2.Spec.load("mini"))
 
@@ -54,6 +57,22 @@ def test_the_table_says_what_is_met() -> None:
     assert len(lines) == 2
     assert all(line.endswith("met") for line in lines)
     assert done.stdout.splitlines()[-1].split()[1:5] == ["of", "2", "targets", "met;"]
+
+
+def test_the_bench_says_which_clone_each_kernel_runs() -> None:
+    done = bench("--only", "long integer*")
+    lines = [line for line in done.stdout.splitlines() if "alu add 64" in line]
+    clones = len(_core.levels()) > 1 and "EMU2_LEVEL" not in os.environ
+    levels = {line.split(":")[0].strip() for line in lines}
+    assert (len(lines) == 1 and levels <= set(_core.levels())) if clones else lines == []
+
+
+def test_clones_are_listed_by_level() -> None:
+    choices = [("f_fma", "v4"), ("g_mfma", "v4"), ("h_mfma", "v3")]
+    assert clone_lines([]) == []
+    head, *lines = clone_lines(choices)
+    assert head.endswith(":")
+    assert lines == ["  v3: h_mfma", "  v4: f_fma, g_mfma"]
 
 
 def test_products_count_rows_times_columns() -> None:

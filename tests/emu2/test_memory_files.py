@@ -183,6 +183,46 @@ def test_faults_are_one_diagnostic(
     assert (folder / "dump.txt").exists() == (code == "F0005")
 
 
+@pytest.mark.parametrize("file", ["memory.json", "sub/../memory.json", "link.json", "hard.json"])
+def test_a_save_never_overwrites_its_description(folder: Path, run: Run, file: str) -> None:
+    (folder / "sub").mkdir()
+    config = write(folder / "memory.json", save=[{"region": "pdm0", "file": file, "length": 8}])
+    before = (folder / config).read_bytes()
+    (folder / "link.json").symlink_to("memory.json")
+    (folder / "hard.json").hardlink_to(folder / "memory.json")
+    for arguments in (["-c", config], ["--save-memory-file", config]):
+        done = run(*arguments, "--save-outside", cwd=folder)
+        assert done.returncode == 1
+        assert "error[F0004]" in done.stderr
+        assert "overwrite the memory file itself" in done.stderr
+        assert (folder / config).read_bytes() == before
+    bare = write(folder / "bare.json", save=[{"region": "pdm0", "length": 8}])
+    done = run("-c", bare, "--save-memory-file", bare, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "pdm0.bin").read_bytes() == bytes(8)
+
+
+def test_a_save_outside_the_folder_must_be_asked_for(folder: Path, run: Run) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    (inner / "away").symlink_to(folder)
+    for file in ("../out.bin", str(folder / "out.bin"), "away/out.bin"):
+        write(inner / "memory.json", save=[{"region": "pdm0", "file": file, "length": 8}])
+        done = run("-c", "inner/memory.json", cwd=folder)
+        assert done.returncode == 1
+        assert "error[F0004]" in done.stderr
+        assert "--save-outside" in done.stderr
+        assert not (folder / "out.bin").exists()
+        assert run("-c", "inner/memory.json", "--save-outside", cwd=folder).returncode == 0
+        assert (folder / "out.bin").read_bytes() == bytes(8)
+        (folder / "out.bin").unlink()
+    # A file that the command line names is asked for.
+    write(inner / "memory.json", save=[{"region": "pdm0", "length": 8}])
+    done = run("-c", "inner/memory.json", "--save-memory-file", "out.bin", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.bin").read_bytes() == bytes(8)
+
+
 def test_a_missing_memory_file(folder: Path, run: Run) -> None:
     for option in ("-c", "--load-memory-file", "--save-memory-file"):
         done = run(option, "missing.json", cwd=folder)

@@ -213,6 +213,9 @@ def built_tests() -> list[Path]:
         "--release",
         "--package",
         "emu2",
+        # Named so that cargo picks the features of emu2 that `make test` picks.
+        "--package",
+        "emu2-python",
         "--no-run",
         "--message-format=json",
     ]

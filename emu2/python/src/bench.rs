@@ -6,11 +6,12 @@ use crate::program::PyProgram;
 use emu2::error::{Code, Error};
 use emu2::machine::Machine;
 use emu2::measure::{self, Limit};
+use emu2::num::clone_choice;
 use emu2::num::level::Level;
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Threads of their own for one measurement.
+/// A pool of threads for one measurement.
 fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
     let built = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     built.map_err(|e| Error::new(Code::BadOption, format!("{threads} threads cannot be started: {e}")))
@@ -64,10 +65,16 @@ pub(crate) fn levels() -> Vec<&'static str> {
     Level::supported().into_iter().map(Level::name).collect()
 }
 
-/// Threads that a machine runs on, `race` apart.
+/// The arithmetic kernels that have chosen a clone so far, each with the level of it; empty where `EMU2_LEVEL` forces one.
+#[pyfunction]
+pub(crate) fn choices() -> Vec<(&'static str, &'static str)> {
+    clone_choice::choices().into_iter().map(|(kernel, level)| (kernel, level.name())).collect()
+}
+
+/// Threads that a machine runs on. `race` has threads of its own.
 #[pyfunction]
 pub(crate) fn threads() -> usize {
-    rayon::current_num_threads()
+    emu2::threads::count()
 }
 
 fn duration(seconds: f64) -> Result<Duration, Error> {

@@ -1,18 +1,19 @@
 //! `emu2.Device` and `emu2.Kernel`.
 
-use crate::convert::{Addr, Unit};
+use crate::argument::{integer, Addr, Name, Text, Unit};
+use crate::attended::{attended, Where};
 use crate::error;
+use crate::files::{path, read};
 use crate::machine::PyReport;
 use crate::program::PyProgram;
-use crate::sink::Dump;
 use crate::spec::PySpec;
 use emu2::error::{Code, Error};
+use emu2::files::SOURCE_LIMIT;
 use emu2::host::{Device, Endian, Kernel, Place, NO_TAG};
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The spec of a device that names none.
@@ -57,9 +58,37 @@ fn shape_error(py: Python<'_>, message: &str, help: &str) -> PyErr {
     error::core(py, &Error::new(Code::BadShape, message).help(help))
 }
 
-/// `value` as the unsigned number that it has to be; `what` and `code` say of what, and how it is refused.
-fn unsigned<T: TryFrom<i64>>(py: Python<'_>, value: i64, what: &str, code: Code) -> PyResult<T> {
-    T::try_from(value).map_err(|_| error::core(py, &Error::new(code, format!("{what} {value} does not exist"))))
+/// Argument: a byte of the memory that the host reaches. H0001 for an integer that none can be.
+struct Offset(u64);
+
+/// Argument: a tag of a transfer. H0003 for an integer that none can be.
+struct Tag(u32);
+
+/// Argument: an endian mode. R0009 for an integer that none can be.
+struct Mode(u8);
+
+impl FromPyObject<'_, '_> for Offset {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        integer(object, "offset ", Code::TransferRange).map(Offset)
+    }
+}
+
+impl FromPyObject<'_, '_> for Tag {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        integer(object, "tag ", Code::TagRange).map(Tag)
+    }
+}
+
+impl FromPyObject<'_, '_> for Mode {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        integer(object, "endian mode ", Code::BadOption).map(Mode)
+    }
 }
 
 /// The bytes of a C-contiguous array as a flat view of it.
@@ -86,7 +115,7 @@ fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place>
     };
     if let Ok(named) = location.cast::<PyDict>() {
         for (key, value) in named.iter() {
-            let key: String = key.extract()?;
+            let key = key.extract::<Name>()?.0;
             let at = LOCATION.iter().position(|name| *name == key);
             let at = at.ok_or_else(|| bad(format!("a location has no `{key}`")))?;
             place[at] = value.extract::<Unit>()?.0;
@@ -106,13 +135,16 @@ impl PyDevice {
     /// Opens a device of `spec` (an `emu2.Spec`, or what `Spec.load` takes) whose memories are zero. `endian` as the
     /// attribute.
     #[new]
-    #[pyo3(signature = (spec = None, *, endian = 4))]
-    fn new(py: Python<'_>, spec: Option<&Bound<'_, PyAny>>, endian: i64) -> PyResult<PyDevice> {
+    #[pyo3(
+        signature = (spec = None, *, endian = Mode(4)),
+        text_signature = "(spec=None, *, endian=4)"
+    )]
+    fn new(py: Python<'_>, spec: Option<&Bound<'_, PyAny>>, endian: Mode) -> PyResult<PyDevice> {
         let spec = match spec {
-            None => PySpec::load(py, DEFAULT_SPEC)?.inner,
+            None => PySpec::load(py, Name::of(DEFAULT_SPEC))?.inner,
             Some(spec) => match spec.cast::<PySpec>() {
                 Ok(spec) => spec.get().inner.clone(),
-                Err(_) => PySpec::load(py, &spec.extract::<String>()?)?.inner,
+                Err(_) => PySpec::load(py, spec.extract()?)?.inner,
             },
         };
         let device = Device::open(spec.clone()).map_err(|e| error::core(py, &e))?;
@@ -141,28 +173,37 @@ impl PyDevice {
     }
 
     #[setter]
-    fn set_endian(&self, py: Python<'_>, mode: i64) -> PyResult<()> {
-        let mode = unsigned(py, mode, "endian mode", Code::BadOption)?;
-        self.with(py, |device| Endian::new(mode).map(|endian| device.set_endian(endian)))
+    fn set_endian(&self, py: Python<'_>, mode: Mode) -> PyResult<()> {
+        self.with(py, |device| Endian::new(mode.0).map(|endian| device.set_endian(endian)))
     }
 
     /// Copies `data` (an array of any numeric dtype in C order, or bytes) to byte `offset`, then signals `tag`.
     ///
     /// Raises EmulatorError: H0001 past the end, H0002 no multiple of 8 bytes (64 in endian mode 0), H0003 a tag above 63,
     /// H0005 a tag whose MV nobody has received, H0006 closed.
-    #[pyo3(signature = (data, offset = 0, tag = i64::from(NO_TAG)))]
-    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: i64, tag: i64) -> PyResult<()> {
-        let offset = unsigned(py, offset, "offset", Code::TransferRange)?;
-        let tag = unsigned(py, tag, "tag", Code::TagRange)?;
+    #[pyo3(
+        signature = (data, offset = Offset(0), tag = Tag(NO_TAG)),
+        text_signature = "($self, data, offset=0, tag=0)"
+    )]
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>, offset: Offset, tag: Tag) -> PyResult<()> {
         let bytes: Vec<u8> = match data.cast::<PyBytes>() {
             Ok(bytes) => bytes.as_bytes().to_vec(),
             Err(_) => {
-                let array = py.import("numpy")?.call_method1("ascontiguousarray", (data,))?;
+                let numpy = py.import("numpy")?;
+                let array = numpy.call_method1("asarray", (data,))?;
+                // A broadcast array may name more bytes than any host has: it is checked before it is copied.
+                let bytes: u128 = array.getattr("nbytes")?.extract()?;
+                let size = self.with(py, |device| Ok(device.size()))?;
+                if bytes > u128::from(size) {
+                    let message = format!("{bytes} bytes are more than the {size} bytes that the host reaches");
+                    return Err(error::core(py, &Error::new(Code::TransferRange, message)));
+                }
+                let array = numpy.call_method1("ascontiguousarray", (array,))?;
                 let bytes: PyReadonlyArray1<'_, u8> = flat(&array)?.extract()?;
                 bytes.as_slice()?.to_vec()
             }
         };
-        self.with(py, |device| device.send(&bytes, offset, tag))
+        self.with(py, |device| device.send(&bytes, offset.0, tag.0))
     }
 
     /// Fills the array `out` (any numeric dtype, writable, C order) from byte `offset` on and returns it, once an MV has
@@ -170,10 +211,17 @@ impl PyDevice {
     ///
     /// Raises EmulatorError: H0004 if no MV has signalled the tag since something was received under it, R0007 for an array
     /// that cannot be filled, and as `send`.
-    #[pyo3(signature = (out, offset = 0, tag = i64::from(NO_TAG)))]
-    fn recv<'py>(&self, py: Python<'py>, out: Bound<'py, PyAny>, offset: i64, tag: i64) -> PyResult<Bound<'py, PyAny>> {
-        let offset = unsigned(py, offset, "offset", Code::TransferRange)?;
-        let tag = unsigned(py, tag, "tag", Code::TagRange)?;
+    #[pyo3(
+        signature = (out, offset = Offset(0), tag = Tag(NO_TAG)),
+        text_signature = "($self, out, offset=0, tag=0)"
+    )]
+    fn recv<'py>(
+        &self,
+        py: Python<'py>,
+        out: Bound<'py, PyAny>,
+        offset: Offset,
+        tag: Tag,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let array = out.is_instance(&py.import("numpy")?.getattr("ndarray")?)?;
         let flag = |name: &str| out.getattr("flags")?.getattr(name)?.is_truthy();
         if !array || !flag("c_contiguous")? || !flag("writeable")? {
@@ -181,8 +229,12 @@ impl PyDevice {
         }
         let view = flat(&out)?;
         let view = view.cast::<PyArray1<u8>>()?;
-        let mut bytes = vec![0; view.len()?];
-        self.with(py, |device| device.recv(&mut bytes, offset, tag))?;
+        let length = view.len()?;
+        let bytes = self.with(py, |device| {
+            let mut bytes = device.alloc(length)?;
+            device.recv(&mut bytes, offset.0, tag.0)?;
+            Ok(bytes)
+        })?;
         view.readwrite().as_slice_mut()?.copy_from_slice(&bytes);
         Ok(out)
     }
@@ -192,28 +244,30 @@ impl PyDevice {
     ///
     /// Raises AssembleError with every finding, EmulatorError F0001 for a file that cannot be read.
     #[pyo3(signature = (source, *, filename = None))]
-    fn load_kernel(&self, py: Python<'_>, source: &Bound<'_, PyAny>, filename: Option<&str>) -> PyResult<PyKernel> {
+    fn load_kernel(&self, py: Python<'_>, source: &Bound<'_, PyAny>, filename: Option<Name>) -> PyResult<PyKernel> {
         if let Ok(program) = source.cast::<PyProgram>() {
             return Ok(PyKernel { inner: Kernel::new(program.get().inner.clone()) });
         }
-        let text = source.cast::<PyString>().ok().map(|s| s.extract::<String>()).transpose()?;
-        let (data, name) = match (source.cast::<PyBytes>(), text) {
-            (Ok(bytes), _) => (bytes.as_bytes().to_vec(), "<bytes>".to_string()),
-            (_, Some(text)) if text.contains('\n') => (text.into_bytes(), "<string>".to_string()),
+        let text = source.is_instance_of::<PyString>() && source.contains("\n")?;
+        let (data, name) = match (source.is_instance_of::<PyBytes>(), text) {
+            (true, _) => (Text::new(source)?, "<bytes>".to_string()),
+            (_, true) => (Text::new(source)?, "<string>".to_string()),
             _ => {
-                let path: PathBuf = source.extract()?;
-                let name = path.display().to_string();
-                let data = std::fs::read(&path)
-                    .map_err(|e| error::core(py, &Error::new(Code::Unreadable, format!("{name}: {e}"))))?;
-                (data, name)
+                let path = path(source)?;
+                (Text::Read(read(py, &path, SOURCE_LIMIT)?), path.display().to_string())
             }
         };
-        let name = filename.map_or(name, str::to_string);
-        let loaded = py.detach(|| match self.lock().as_ref() {
-            Some(device) => Ok(device.load_kernel(&data, &name)),
-            None => Err(closed()),
+        let name = filename.map_or(name, |name| name.0);
+        let loaded = py.detach(|| {
+            let device = self.lock();
+            let device = device.as_ref().ok_or_else(closed)?;
+            Ok(attended(Where::of_text(data.len()), None, |interrupt, _| match Where::of_text(data.len()) {
+                // With the tables that the device has laid out.
+                Where::Here => device.load_kernel(&data, &name),
+                _ => device.load_kernel_until(&data, &name, interrupt),
+            }))
         });
-        match loaded.map_err(|e| error::core(py, &e))? {
+        match loaded.map_err(|e| error::core(py, &e))??.0 {
             Ok(inner) => Ok(PyKernel { inner }),
             Err(e) => Err(error::assemble(py, &e)),
         }
@@ -225,14 +279,16 @@ impl PyDevice {
     /// Raises RunError with the line: R0008 for a `wait` whose tag neither the host nor an MV has signalled.
     #[pyo3(signature = (kernel, *, dump = None))]
     fn exec(&self, py: Python<'_>, kernel: &PyKernel, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
-        let mut dump = Dump::new(dump);
+        let place = Where::of_program(kernel.inner.program(), dump.is_some());
         let result = py.detach(|| {
             let mut device = self.lock();
             let device = device.as_mut().ok_or_else(closed)?;
-            Ok(device.exec(&kernel.inner, &mut |line| dump.line(line)))
+            Ok(attended(place, dump.as_ref(), |interrupt, dump| {
+                device.set_interrupt(interrupt.clone());
+                device.exec(&kernel.inner, &mut |line| interrupt.check().and_then(|()| dump.line(line)))
+            }))
         });
-        let result = result.map_err(|e| error::core(py, &e))?;
-        let lines = dump.finish()?;
+        let (result, lines) = result.map_err(|e| error::core(py, &e))??;
         match result {
             Ok(report) => Ok(PyReport::new(report, lines)),
             Err(e) => Err(error::run(py, &kernel.inner.program().name, &e)),
@@ -244,17 +300,20 @@ impl PyDevice {
     /// (group, l2b, l1b, mab, pe), missing ones 0, or a dict with the keys chip, l2b, l1b, mab, pe.
     ///
     /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
-    #[pyo3(signature = (region, location = None, addr = Addr(0), count = Addr(1)))]
+    #[pyo3(
+        signature = (region, location = None, addr = Addr(0), count = Addr(1)),
+        text_signature = "($self, region, location=None, addr=0, count=1)"
+    )]
     fn debug_read<'py>(
         &self,
         py: Python<'py>,
-        region: &str,
+        region: Name,
         location: Option<&Bound<'py, PyAny>>,
         addr: Addr,
         count: Addr,
     ) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let place = place(py, location)?;
-        Ok(self.with(py, |device| device.debug_read(region, place, addr.0, count.0))?.into_pyarray(py))
+        Ok(self.with(py, |device| device.debug_read(&region, place, addr.0, count.0))?.into_pyarray(py))
     }
 
     /// Sets long words of a memory of one unit from long word `addr` on; arguments and errors as `debug_read`.
@@ -262,14 +321,20 @@ impl PyDevice {
     fn debug_write(
         &self,
         py: Python<'_>,
-        region: &str,
+        region: Name,
         location: Option<&Bound<'_, PyAny>>,
         addr: Addr,
         words: PyReadonlyArray1<'_, u64>,
     ) -> PyResult<()> {
         let place = place(py, location)?;
+        let longest = self.spec.memories.iter().map(|memory| memory.words).max().unwrap_or(0);
+        let given = words.as_array().len();
+        if given as u64 > longest {
+            let message = format!("{given} long words are more than any memory has");
+            return Err(error::core(py, &Error::new(Code::AddressRange, message)));
+        }
         let words: Vec<u64> = words.as_array().iter().copied().collect();
-        self.with(py, |device| device.debug_write(region, place, addr.0, &words))
+        self.with(py, |device| device.debug_write(&region, place, addr.0, &words))
     }
 
     /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.

@@ -2,10 +2,16 @@
 
 use crate::convert;
 use emu2::asm::AssembleError;
-use emu2::error::{Diagnostic, Error};
+use emu2::error::{Code, Diagnostic, Error};
 use emu2::exec::RunError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// Every code of a diagnostic, with its title and its remedy: `(code, title, remedy)`.
+#[pyfunction]
+pub(crate) fn codes() -> Vec<(&'static str, &'static str, &'static str)> {
+    Code::ALL.iter().map(|code| (code.id(), code.title(), code.remedy())).collect()
+}
 
 fn raise(py: Python<'_>, class: &str, fields: &Bound<'_, PyDict>) -> PyErr {
     let make = || py.import("emu2.errors")?.getattr(class)?.call((), Some(fields));
@@ -23,7 +29,7 @@ fn fields<'py>(py: Python<'py>, diagnostic: &Diagnostic) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-/// `emu2.EmulatorError`
+/// `emu2.EmulatorError`.
 pub(crate) fn core(py: Python<'_>, error: &Error) -> PyErr {
     match fields(py, &error.0) {
         Ok(dict) => raise(py, "EmulatorError", &dict),

@@ -1,13 +1,16 @@
-//! Python bindings of emu2 and of the compiler's address search: converts arguments, results and errors; everything
-//! else is in the crates `emu2` and `packing`.
+//! Python bindings of emu2 and of the compiler's address search. They convert arguments, results and errors, and listen
+//! to signals during long calls. The work is done by the crates `emu2` and `packing`.
 
 // `make lint` allows these in tests, benches and their helpers; here they hold all the same.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod argument;
+mod attended;
 mod bench;
 mod convert;
 mod device;
 mod error;
+mod files;
 mod machine;
 mod packing;
 mod program;
@@ -20,10 +23,21 @@ use pyo3::prelude::*;
 /// The compiled part of the Python package `emu2`.
 #[pymodule]
 mod _core {
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
-    use super::bench::{level, levels, limit, race, threads};
+    use super::bench::{choices, level, levels, limit, race, threads};
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
+    #[pymodule_export]
+    use super::error::codes;
+    #[pymodule_export]
+    use super::files::{read_source, stream_limit};
     #[pymodule_export]
     use super::machine::{PyMachine, PyMemoryFiles, PyReport};
     #[pymodule_export]

@@ -1,22 +1,20 @@
 //! `emu2.Machine` and `emu2.Report`.
 
-use crate::convert::{Addr, Unit};
+use crate::argument::{Addr, Name, Unit};
+use crate::attended::{attended, Where};
+use crate::files::FilePath;
 use crate::program::PyProgram;
-use crate::sink::Dump;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
 use emu2::exec::{AssumedHost, Engine};
+use emu2::interrupt::Interrupt;
 use emu2::machine::{Machine, MemoryFiles, Region, Units};
 use emu2::report::{dump_lines, Report};
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// From so many statements on a program is run by a thread of the pool, which shares regions out at less cost.
-const LONG: usize = 1024;
 
 /// A machine with all its memories.
 #[pyclass(frozen, name = "Machine", module = "emu2")]
@@ -57,6 +55,20 @@ impl PyMachine {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> Result<T, Error> + Send) -> PyResult<T> {
         py.detach(|| work(&mut self.lock())).map_err(|e| error::core(py, &e))
     }
+
+    /// As [`PyMachine::with`], for work that may be long.
+    fn attended(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Machine, &Interrupt) -> Result<(), Error> + Send,
+    ) -> PyResult<()> {
+        let done = py.detach(|| {
+            let machine: &mut Machine = &mut self.lock();
+            attended(Where::Thread, None, |interrupt, _| work(machine, interrupt))
+        });
+        let (done, _) = done?;
+        done.map_err(|e| error::core(py, &e))
+    }
 }
 
 fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) -> Result<Region, Error> {
@@ -90,41 +102,67 @@ impl PyMachine {
         PySpec { inner: self.spec.clone() }
     }
 
-    /// Runs `program`. Dump lines are collected in the report, or written to `dump`, an object with a `write(str)` method.
+    /// Runs `program` to its end on the memories as they are. They keep their contents afterwards.
+    ///
+    /// Dump lines (`d get`) are collected in the report, or written to `dump`, an object with a `write(str)` method, in
+    /// pieces of many lines.
+    ///
+    /// Returns a Report: steps, cycles of the timing model, dump lines, counters.
+    ///
+    /// Raises RunError with the line at fault; R0004 if an earlier run stopped half way, R0005 for a program of another spec;
+    /// and what `dump.write` raises. KeyboardInterrupt is heard while it runs. After any of these in the middle of a program the
+    /// machine refuses to run until `reset`.
+    ///
+    /// Source: results are bit for bit those of the vendor's emulator where it is known, see docs.
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
-        // A sink is called in the thread that it comes from.
-        let at_home = dump.is_some() || program.inner.statements() < LONG;
-        let mut dump = Dump::new(dump);
+        let place = Where::of_program(&program.inner, dump.is_some());
         let result = py.detach(|| {
             // Not in a thread of the pool, which may take up another run while it waits for its own.
             let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
             let (machine, engine) = (&mut *machine, &mut *engine);
-            let mut run = || {
-                let sink = &mut |line: &str| dump.line(line);
-                let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
-                engine.run_again(machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
-            };
-            if at_home || rayon::current_num_threads() == 1 {
-                run()
-            } else {
-                // What it costs is counted meanwhile.
-                rayon::join(run, || program.cost()).0
-            }
+            attended(place, dump.as_ref(), |interrupt, dump| {
+                engine.set_interrupt(interrupt.clone());
+                let mut run = || {
+                    let sink = &mut |line: &str| interrupt.check().and_then(|()| dump.line(line));
+                    let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
+                    engine.run_again(machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
+                };
+                let (ran, cost) = match place {
+                    // What it costs is counted meanwhile.
+                    Where::Pool => rayon::join(run, || program.cost_until(interrupt)),
+                    _ => (run(), program.cost_until(interrupt)),
+                };
+                ran.map(|()| cost.cloned())
+            })
         });
-        let lines = dump.finish()?;
+        let (result, lines) = result?;
         match result {
-            Ok(()) => Ok(PyReport::new(py.detach(|| program.cost().clone()), lines)),
+            Ok(cost) => Ok(PyReport::new(cost.map_err(|e| error::core(py, &e))?, lines)),
             Err(e) => Err(error::run(py, &program.inner.name, &e)),
         }
     }
 
-    /// Long words of `memory` as uint64: one axis per level of the memory that is not selected, then the addresses.
-    #[pyo3(signature = (memory, *, addr = Addr(0), count = Addr(1), group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    /// Long words of a memory.
+    ///
+    /// `memory` is a name of `Spec.memories`. `addr` and `count` are in long words (8 bytes); a local memory's address in the
+    /// assembly counts words of 32 bits, so it is `2 * addr`. `group`, `l2b`, `l1b`, `mab` and `pe` select one unit of each
+    /// level; a level left out stands for all of its units.
+    ///
+    /// Returns uint64 with one axis for each level of the memory that is not selected, outermost first, and then `count`
+    /// addresses: `read("lm0", count=4, group=0, l2b=0)` has the shape (l1b, mab, pe, 4).
+    ///
+    /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
+    ///
+    /// Source: sizes and levels of memories are those of the spec (`Spec.memories`, `Spec.counts`).
+    #[pyo3(
+        signature = (memory, *, addr = Addr(0), count = Addr(1), group = None, l2b = None, l1b = None, mab = None, pe = None),
+        text_signature = "($self, memory, *, addr=0, count=1, group=None, l2b=None, l1b=None, mab=None, pe=None)"
+    )]
     fn read<'py>(
         &self,
         py: Python<'py>,
-        memory: &str,
+        memory: Name,
         addr: Addr,
         count: Addr,
         group: Option<Unit>,
@@ -135,19 +173,25 @@ impl PyMachine {
     ) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
         let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
         let read = self.with(py, |machine| {
-            let region = region(machine, memory, addr.0, count.0, units)?;
+            let region = region(machine, &memory, addr.0, count.0, units)?;
             Ok((machine.read(&region)?, shape(machine, &region)))
         });
         let (words, shape) = read?;
         words.into_pyarray(py).reshape(shape)
     }
 
-    /// Writes uint64 `words`, shaped as `read` returns them; or one list of addresses for all selected units.
-    #[pyo3(signature = (memory, words, *, addr = Addr(0), group = None, l2b = None, l1b = None, mab = None, pe = None))]
+    /// Writes long words to a memory.
+    ///
+    /// `words` is a uint64 array of the shape that `read` returns, or of shape (count,), which goes to every selected unit.
+    /// The other arguments, units and errors are those of `read`; R0007 for an array of another shape.
+    #[pyo3(
+        signature = (memory, words, *, addr = Addr(0), group = None, l2b = None, l1b = None, mab = None, pe = None),
+        text_signature = "($self, memory, words, *, addr=0, group=None, l2b=None, l1b=None, mab=None, pe=None)"
+    )]
     fn write(
         &self,
         py: Python<'_>,
-        memory: &str,
+        memory: Name,
         words: PyReadonlyArrayDyn<'_, u64>,
         addr: Addr,
         group: Option<Unit>,
@@ -157,28 +201,32 @@ impl PyMachine {
         pe: Option<Unit>,
     ) -> PyResult<()> {
         let count = words.shape().last().copied().unwrap_or(1) as u64;
-        let axes = words.shape().to_vec();
+        let axes = words.shape();
         let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
-        let flat = words.as_array().iter().copied().collect::<Vec<u64>>();
-        self.with(py, |machine| {
-            let region = region(machine, memory, addr.0, count, units)?;
+        // A broadcast array may name more words than any host has: it is checked before it is copied.
+        let region = self.with(py, |machine| {
+            let region = region(machine, &memory, addr.0, count, units)?;
             let shape = shape(machine, &region);
             if axes.len() > 1 && axes != shape {
                 let message = format!("the array's shape is {axes:?}; the units and addresses are {shape:?}");
                 return Err(Error::new(Code::BadShape, message));
             }
-            machine.write(&region, &flat)
-        })
+            Ok(region)
+        })?;
+        let flat = words.as_array().iter().copied().collect::<Vec<u64>>();
+        self.with(py, |machine| machine.write(&region, &flat))
     }
 
     /// Loads the `load` regions of a memory file (JSON).
-    fn load_memory_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.with(py, |machine| machine.load_memory_file(&path))
+    fn load_memory_file(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        let files = MemoryFiles::new(&self.spec, None, Some(&path.0), None, false).map_err(|e| error::core(py, &e))?;
+        self.attended(py, |machine, interrupt| files.load_until(machine, interrupt))
     }
 
     /// Saves the `save` regions of a memory file (JSON).
-    fn save_memory_file(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.with(py, |machine| machine.save_memory_file(&path))
+    fn save_memory_file(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        let files = MemoryFiles::new(&self.spec, None, None, Some(&path.0), false).map_err(|e| error::core(py, &e))?;
+        self.attended(py, |machine, interrupt| files.save_until(machine, interrupt))
     }
 
     /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.
@@ -204,28 +252,31 @@ impl PyMachine {
 impl PyMemoryFiles {
     /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions; `load` and `save`
     /// are memory files for one direction, or, where `config` has regions without `file` there, the data of those, one
-    /// after the other. Raises EmulatorError F0001, F0004, F0006.
+    /// after the other. `outside` allows a memory file to save to files outside its own folder. Raises EmulatorError F0001,
+    /// F0004, F0006.
     #[new]
-    #[pyo3(signature = (spec, *, config = None, load = None, save = None))]
+    #[pyo3(signature = (spec, *, config = None, load = None, save = None, outside = false))]
     fn new(
         py: Python<'_>,
         spec: &PySpec,
-        config: Option<PathBuf>,
-        load: Option<PathBuf>,
-        save: Option<PathBuf>,
+        config: Option<FilePath>,
+        load: Option<FilePath>,
+        save: Option<FilePath>,
+        outside: bool,
     ) -> PyResult<PyMemoryFiles> {
-        let inner = MemoryFiles::new(&spec.inner, config.as_deref(), load.as_deref(), save.as_deref());
+        let [config, load, save] = [&config, &load, &save].map(|path| path.as_ref().map(|path| &*path.0));
+        let inner = MemoryFiles::new(&spec.inner, config, load, save, outside);
         Ok(PyMemoryFiles { inner: inner.map_err(|e| error::core(py, &e))? })
     }
 
     /// Writes the regions to load to `machine`.
     fn load(&self, py: Python<'_>, machine: &PyMachine) -> PyResult<()> {
-        machine.with(py, |machine| self.inner.load(machine))
+        machine.attended(py, |machine, interrupt| self.inner.load_until(machine, interrupt))
     }
 
     /// Writes the regions to save from `machine` to their files.
     fn save(&self, py: Python<'_>, machine: &PyMachine) -> PyResult<()> {
-        machine.with(py, |machine| self.inner.save(machine))
+        machine.attended(py, |machine, interrupt| self.inner.save_until(machine, interrupt))
     }
 }
 

@@ -1,13 +1,15 @@
 //! `emu2.Program` and `emu2.assemble`.
 
+use crate::argument::{Name, Text};
+use crate::attended::{attended, Where};
 use crate::spec::PySpec;
 use crate::{convert, error};
-use emu2::asm::{self, Policy, Program};
+use emu2::asm::{self, Assembler, Policy, Program};
 use emu2::error::{Code, Error};
 use emu2::exec::Regions;
+use emu2::interrupt::Interrupt;
 use emu2::report::{self, Report};
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use std::sync::OnceLock;
 
 /// A program that assembled without errors.
@@ -19,18 +21,31 @@ pub(crate) struct PyProgram {
     pub(crate) regions: Regions,
 }
 
-/// Assembles `text` (str or UTF-8 bytes) for `spec`. `policy` "run" makes hazards warnings, "check" makes those with
-/// evidence errors, "strict" makes every warning about timing an error.
+/// Assembles a source and checks it.
+///
+/// `text` is str or UTF-8 bytes, at most 4 GiB; comments may be in any encoding. `filename` is what messages call it.
+/// `policy` decides what becomes of hazards (reads that the hardware would serve too early): "run" makes all of them warnings,
+/// "check" makes those that the manual or a vendor's program proves errors, "strict" makes every warning an error.
+///
+/// Returns a Program, whose `warnings` are the findings that did not refuse it.
+///
+/// Raises AssembleError with every finding (codes A0001 to A0706, F0002, F0003) and EmulatorError R0009 for an unknown policy.
+/// KeyboardInterrupt is heard while it works.
+///
+/// Source: the grammar is the assembly language of the vendor's developer manual, as `isa_specs` holds it.
 #[pyfunction]
-#[pyo3(signature = (text, spec, *, filename = "<string>", policy = "run"))]
+#[pyo3(
+    signature = (text, spec, *, filename = Name::of("<string>"), policy = Name::of("run")),
+    text_signature = "(text, spec, *, filename='<string>', policy='run')"
+)]
 pub(crate) fn assemble(
     py: Python<'_>,
     text: &Bound<'_, PyAny>,
     spec: &PySpec,
-    filename: &str,
-    policy: &str,
+    filename: Name,
+    policy: Name,
 ) -> PyResult<PyProgram> {
-    let policy = match policy {
+    let policy = match &*policy {
         "run" => Policy::Run,
         "check" => Policy::Check,
         "strict" => Policy::Strict,
@@ -42,13 +57,13 @@ pub(crate) fn assemble(
     };
     let spec = spec.inner.clone();
     // Neither is copied: a source may have a hundred megabytes.
-    let program = if let Ok(bytes) = text.extract::<PyBackedBytes>() {
-        py.detach(|| asm::assemble_bytes(&bytes, filename, &spec, policy))
-    } else {
-        let text = text.extract::<PyBackedStr>()?;
-        py.detach(|| asm::assemble(&text, filename, &spec, policy))
-    };
-    match program {
+    let text = Text::new(text)?;
+    let program = py.detach(|| {
+        attended(Where::of_text(text.len()), None, |interrupt, _| {
+            Assembler::new(&spec).interrupted_by(interrupt).assemble_bytes(&text, &filename, policy)
+        })
+    });
+    match program?.0 {
         Ok(inner) => Ok(PyProgram::new(inner)),
         Err(e) => Err(error::assemble(py, &e)),
     }
@@ -60,8 +75,12 @@ impl PyProgram {
     }
 
     /// What it costs; counted once.
-    pub(crate) fn cost(&self) -> &Report {
-        self.report.get_or_init(|| Report::of(&self.inner))
+    pub(crate) fn cost_until(&self, interrupt: &Interrupt) -> Result<&Report, Error> {
+        if let Some(report) = self.report.get() {
+            return Ok(report);
+        }
+        let report = Report::of_until(&self.inner, interrupt)?;
+        Ok(self.report.get_or_init(|| report))
     }
 }
 
@@ -94,7 +113,9 @@ impl PyProgram {
     /// What the program costs, as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
     /// mv_busy_cycles, mv_end, port_cycles, busy_steps, dram_words, words, host_tags.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::serialize(py, py.detach(|| self.cost()))
+        let place = Where::of_program(&self.inner, true);
+        let cost = py.detach(|| attended(place, None, |interrupt, _| self.cost_until(interrupt)))?.0;
+        convert::serialize(py, cost.map_err(|e| error::core(py, &e))?)
     }
 
     /// Writes the program's time line to `sink`, an object with a `write(str)` method: trace events as JSON, which Perfetto
@@ -102,7 +123,7 @@ impl PyProgram {
     fn trace(&self, py: Python<'_>, sink: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut failure = None;
         let written = report::trace(&self.inner, &mut |piece| {
-            sink.call_method1("write", (piece,)).map(|_| ()).map_err(|e| {
+            py.check_signals().and_then(|()| sink.call_method1("write", (piece,)).map(drop)).map_err(|e| {
                 failure = Some(e);
                 Error::new(Code::Unwritable, "the trace cannot be written")
             })

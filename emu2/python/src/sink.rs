@@ -2,26 +2,65 @@
 
 use emu2::error::{Code, Error};
 use pyo3::prelude::*;
+use std::sync::mpsc::{Receiver, SyncSender};
 
 /// Dump lines handed to a Python sink at a time.
 const BATCH_BYTES: usize = 1 << 16;
 
+/// A way from the working thread to the waiting one: pieces of text there, and back whether to go on.
+pub(crate) struct Line {
+    pieces: SyncSender<String>,
+    go_on: Receiver<bool>,
+}
+
+impl Line {
+    pub(crate) fn new(pieces: SyncSender<String>, go_on: Receiver<bool>) -> Line {
+        Line { pieces, go_on }
+    }
+
+    /// Has `text` written to the sink. False: it cannot be, or the work shall stop.
+    pub(crate) fn write(&self, text: String) -> bool {
+        self.pieces.send(text).is_ok() && self.go_on.recv().unwrap_or(false)
+    }
+}
+
+/// Where lines go.
+enum Way<'a> {
+    /// To a list.
+    Collected,
+    /// To an object with a `write(str)` method, from this thread.
+    Here(&'a Py<PyAny>),
+    /// To such an object, from the thread at the other end.
+    There,
+}
+
 /// Takes dump lines without the interpreter.
-pub(crate) struct Dump {
-    sink: Option<Py<PyAny>>,
+pub(crate) struct Dump<'a> {
+    way: Way<'a>,
+    /// To the thread that waits for this one.
+    line: Option<Line>,
     lines: Vec<String>,
     batch: String,
     failure: Option<PyErr>,
 }
 
-impl Dump {
+impl<'a> Dump<'a> {
     /// Lines go to `sink`, an object with a `write(str)` method, or are collected.
-    pub(crate) fn new(sink: Option<Py<PyAny>>) -> Dump {
-        Dump { sink, lines: Vec::new(), batch: String::new(), failure: None }
+    pub(crate) fn here(sink: Option<&'a Py<PyAny>>) -> Dump<'a> {
+        Dump::new(sink.map_or(Way::Collected, Way::Here))
+    }
+
+    /// The same, from the thread at the other end of `line`.
+    pub(crate) fn there(line: Line, sink: bool) -> Dump<'a> {
+        Dump { line: Some(line), ..Dump::new(if sink { Way::There } else { Way::Collected }) }
+    }
+
+    fn new(way: Way<'a>) -> Dump<'a> {
+        Dump { way, line: None, lines: Vec::new(), batch: String::new(), failure: None }
     }
 
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Error> {
-        if self.sink.is_none() {
+        if matches!(self.way, Way::Collected) {
             self.lines.push(line.to_string());
             return Ok(());
         }
@@ -35,13 +74,22 @@ impl Dump {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let Some(sink) = self.sink.as_ref().filter(|_| !self.batch.is_empty()) else { return Ok(()) };
-        let sent = Python::attach(|py| sink.call_method1(py, "write", (self.batch.as_str(),)).map(|_| ()));
-        self.batch.clear();
-        sent.map_err(|e| {
-            self.failure = Some(e);
-            Error::new(Code::Unwritable, "the dump cannot be written")
-        })
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let sent = match self.way {
+            Way::Collected => true,
+            Way::There => self.line.as_ref().is_some_and(|line| line.write(batch)),
+            Way::Here(sink) => {
+                let sent = Python::attach(|py| sink.call_method1(py, "write", (batch,)).map(drop));
+                sent.map_err(|e| self.failure = Some(e)).is_ok()
+            }
+        };
+        if sent {
+            return Ok(());
+        }
+        Err(Error::new(Code::Unwritable, "the dump cannot be written"))
     }
 
     /// The collected lines, or what the sink raised. Lines before a run-time error belong to the dump too.

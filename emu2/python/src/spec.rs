@@ -1,5 +1,6 @@
 //! `emu2.Spec` and `emu2.IndexMap`.
 
+use crate::argument::{integer, Name};
 use crate::error;
 use emu2::error::{Code, Error};
 use emu2::report::manual;
@@ -38,8 +39,8 @@ pub(crate) fn built_in_specs() -> Vec<String> {
 impl PySpec {
     /// A built-in spec by name, or a folder of TOML files, or one TOML file.
     #[staticmethod]
-    pub(crate) fn load(py: Python<'_>, name: &str) -> PyResult<PySpec> {
-        let inner = Spec::load(name).map_err(|e| error::core(py, &e))?;
+    pub(crate) fn load(py: Python<'_>, name: Name) -> PyResult<PySpec> {
+        let inner = Spec::load(&name).map_err(|e| error::core(py, &e))?;
         Ok(PySpec { inner: Arc::new(inner) })
     }
 
@@ -214,8 +215,8 @@ impl PySpec {
     }
 
     /// The manual page of an instruction, or None.
-    fn page(&self, name: &str) -> Option<String> {
-        manual::page(&self.inner, name)
+    fn page(&self, name: Name) -> Option<String> {
+        manual::page(&self.inner, &name)
     }
 
     /// One line per instruction.
@@ -223,36 +224,47 @@ impl PySpec {
         manual::list(&self.inner)
     }
 
-    /// The index map of a transfer's form. Parameters are what the mnemonic and the selectors carry, by the names of the
-    /// spec (`shift`, `mab_number`, `l1bs_first`, `src_group`, ...); an MV's map is that of its block `i`, 0 unless given.
+    /// Which long words a transfer moves, and where each of them goes.
+    ///
+    /// `mnemonic` is the transfer's name in the spec, without parameters (`l2bmb`, `mvp`); `form` is one of its forms, such as
+    /// `down`. `parameters` are the numbers that the mnemonic and the selectors carry, by the spec's names (`shift`,
+    /// `mab_number`, `l1bs_first`, `src_group`, ...). The map of an MV is that of its block `i`, 0 unless given.
+    ///
+    /// Returns an IndexMap. Its arrays are int64 of shape (n,), one entry per moved long word; addresses count long words from
+    /// the address that the instruction names.
+    ///
+    /// Raises EmulatorError: S0005 for an unknown transfer or form, S0007 for parameters with which the map has no value.
+    ///
+    /// Source: the index maps of `isa_specs`, which cite the manual's sections; `emu2 spec MNEMONIC` prints the page.
     #[pyo3(signature = (mnemonic, form, **parameters))]
     fn index_map(
         &self,
         py: Python<'_>,
-        mnemonic: &str,
-        form: &str,
+        mnemonic: Name,
+        form: Name,
         parameters: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyIndexMap> {
         let fail = |message: String| error::core(py, &Error::new(Code::SpecUnknownName, message));
         let spec = &self.inner;
-        let transfer = spec.transfers.iter().position(|t| t.name == mnemonic);
-        let transfer = transfer.ok_or_else(|| fail(format!("no transfer is called `{mnemonic}`")))?;
-        let form = spec.forms[transfer].iter().find(|f| f.name == form).ok_or_else(|| {
+        let transfer = spec.transfers.iter().position(|t| t.name == *mnemonic);
+        let transfer = transfer.ok_or_else(|| fail(format!("no transfer is called `{}`", &*mnemonic)))?;
+        let form = spec.forms[transfer].iter().find(|f| f.name == *form).ok_or_else(|| {
             let known: Vec<_> = spec.forms[transfer].iter().map(|f| f.name.as_str()).collect();
-            fail(format!("`{mnemonic}` has no form `{form}`; its forms are {}", known.join(", ")))
+            fail(format!("`{}` has no form `{}`; its forms are {}", &*mnemonic, &*form, known.join(", ")))
         })?;
         let mut named: Vec<(String, i64)> = Vec::new();
         if let Some(default) = spec.parameters[transfer].as_ref().and_then(|p| p.default) {
             named = spec.form_values(transfer, default);
         }
         for (key, value) in parameters.iter().flat_map(|d| d.iter()) {
-            let key: String = key.extract()?;
+            let key = key.extract::<Name>()?.0;
+            let value = integer(value.as_borrowed(), &format!("parameter {key} = "), Code::SpecExpression)?;
             named.retain(|(n, _)| *n != key);
-            named.push((key, value.extract()?));
+            named.push((key, value));
         }
         let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let evaluation = |e: emu2::spec::ExprError| {
-            error::core(py, &Error::new(Code::SpecExpression, format!("`{mnemonic}` form `{}`: {e}", form.name)))
+            error::core(py, &Error::new(Code::SpecExpression, format!("`{}` form `{}`: {e}", &*mnemonic, form.name)))
         };
         let strides = form.unit.map(|_| form.block_strides(&values)).transpose().map_err(evaluation)?;
         if form.unit.is_some() && !values.iter().any(|(n, _)| *n == "i") {

@@ -1,5 +1,7 @@
 //! Machine words: assembled text, canonical assembly and the container of our own.
 
+use crate::argument::{Name, Text};
+use crate::attended::{attended, Where};
 use crate::error;
 use crate::program::PyProgram;
 use crate::spec::PySpec;
@@ -10,30 +12,34 @@ use pyo3::types::PyBytes;
 
 /// The program of assembled text (`.asm`), given as str or bytes.
 #[pyfunction]
-#[pyo3(signature = (text, spec, *, filename = "<string>"))]
-pub(crate) fn read_asm(py: Python<'_>, text: &Bound<'_, PyAny>, spec: &PySpec, filename: &str) -> PyResult<PyProgram> {
-    let bytes: Vec<u8> = match text.cast::<PyBytes>() {
-        Ok(bytes) => bytes.as_bytes().to_vec(),
-        Err(_) => text.extract::<String>()?.into_bytes(),
-    };
-    let spec = spec.inner.clone();
-    let program = py.detach(|| word::read(&bytes, filename, &spec));
-    Ok(PyProgram::new(program.map_err(|e| error::assemble(py, &e))?))
+#[pyo3(
+    signature = (text, spec, *, filename = Name::of("<string>")),
+    text_signature = "(text, spec, *, filename='<string>')"
+)]
+pub(crate) fn read_asm(py: Python<'_>, text: &Bound<'_, PyAny>, spec: &PySpec, filename: Name) -> PyResult<PyProgram> {
+    let (text, spec) = (Text::new(text)?, spec.inner.clone());
+    let program = py.detach(|| {
+        attended(Where::of_text(text.len()), None, |interrupt, _| word::read_until(&text, &filename, &spec, interrupt))
+    });
+    Ok(PyProgram::new(program?.0.map_err(|e| error::assemble(py, &e))?))
 }
 
 /// Writes the assembled text (`.asm`) of a program to `sink`, an object with a `write(str)` method. `form` "words" refuses
 /// statements of which no machine word is known, "mixed" writes them as `s` lines, "flat" writes a `j` line for every step
 /// and an `m` line for every MV. `allow_inferred` writes words that rest on inferred positions too.
 #[pyfunction]
-#[pyo3(signature = (program, sink, *, form = "words", allow_inferred = false))]
+#[pyo3(
+    signature = (program, sink, *, form = Name::of("words"), allow_inferred = false),
+    text_signature = "(program, sink, *, form='words', allow_inferred=False)"
+)]
 pub(crate) fn write_asm(
     py: Python<'_>,
     program: &PyProgram,
     sink: &Bound<'_, PyAny>,
-    form: &str,
+    form: Name,
     allow_inferred: bool,
 ) -> PyResult<()> {
-    let form = match form {
+    let form = match &*form {
         "words" => Form::Words,
         "mixed" => Form::Mixed,
         "flat" => Form::Flat,
@@ -47,7 +53,7 @@ pub(crate) fn write_asm(
     let lines = py.detach(|| word::encode(&program.inner, options)).map_err(|e| error::assemble(py, &e))?;
     let mut failure = None;
     let written = word::write(&program.inner.spec, &lines, &mut |piece| {
-        sink.call_method1("write", (piece,)).map(|_| ()).map_err(|e| {
+        py.check_signals().and_then(|()| sink.call_method1("write", (piece,)).map(drop)).map_err(|e| {
             failure = Some(e);
             Error::new(Code::Unwritable, "the assembled text cannot be written")
         })

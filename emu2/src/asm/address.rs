@@ -1,15 +1,12 @@
 //! Addresses of operands: plain, with a stride, a list, what is added per PE; and what `@` selects above the PEs.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::lexicon::Token;
 use super::operand::Upper;
 use super::parser::Parser;
-use super::program::{Access, Address, Selected};
+use super::statement::{Access, Address, Selected};
+use super::token::Token;
 use crate::error::{Code, Span};
 use crate::spec::{Addressing, LevelName, Unit, HALVES, WORDS_PER_LONG};
-
-/// What stands before the PE whose address, and those before it, is one access width higher.
-const MODIFY: u8 = b'j';
 
 impl<'a> Parser<'a> {
     /// The address of a PE operand, whose token (and, with `indirect`, the letter behind it) has been read.
@@ -44,7 +41,8 @@ impl<'a> Parser<'a> {
                 return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), message));
             }
         };
-        let modify = if self.cursor.peek() == Some(MODIFY) { Some(self.modify(token, indirect)?) } else { None };
+        let modify =
+            if self.cursor.at_letter(self.spec.syntax.modify) { Some(self.modify(token, indirect)?) } else { None };
         if !indirect {
             self.check_wrap(token, &address, modify, start);
         }
@@ -60,10 +58,10 @@ impl<'a> Parser<'a> {
         let from = self.cursor.at();
         if indirect || !self.takes(token, Addressing::Modify) {
             let why = if indirect { "an indirect address" } else { "this memory's address" };
-            let message = format!("{why} takes no `j`");
+            let message = format!("{why} takes no `{}`", self.spec.syntax.modify);
             return Err(fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, "remove it"));
         }
-        self.cursor.eat(MODIFY);
+        self.cursor.eat_letter(self.spec.syntax.modify);
         let last = self.cursor.number32("the number of the PE")?;
         let pes = self.spec.counts.pe;
         if last >= pes {
@@ -94,7 +92,7 @@ impl<'a> Parser<'a> {
     fn plain_or_stride(&mut self, token: &Token, start: usize) -> Parse<Address> {
         let base = self.cursor.number32("the address")?;
         self.check_base(token, base, start)?;
-        if self.cursor.peek() != Some(b'v') {
+        if !self.cursor.at_letter(self.spec.syntax.stride) {
             return Ok(Address::Stride { base, stride: 0 });
         }
         if !self.takes(token, Addressing::Stride) {
@@ -104,7 +102,7 @@ impl<'a> Parser<'a> {
                 format!("`${}` takes no stride", token.text),
             ));
         }
-        self.cursor.eat(b'v');
+        self.cursor.eat_letter(self.spec.syntax.stride);
         let at = self.cursor.at();
         let stride = match self.cursor.peek() {
             Some(b'0'..=b'9') => self.cursor.number32("the stride")?,

@@ -64,6 +64,20 @@ impl<'a> Cursor<'a> {
         found
     }
 
+    /// Whether `letter` of the language comes next.
+    #[inline]
+    pub(super) fn at_letter(&self, letter: char) -> bool {
+        self.peek().map(char::from) == Some(letter)
+    }
+
+    /// Steps over `letter` if it comes next.
+    #[inline]
+    pub(super) fn eat_letter(&mut self, letter: char) -> bool {
+        let found = self.at_letter(letter);
+        self.at += usize::from(found);
+        found
+    }
+
     /// Steps over `word` if it comes next.
     pub(super) fn eat_str(&mut self, word: &str) -> bool {
         let found = self.rest().starts_with(word);

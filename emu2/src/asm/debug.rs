@@ -3,14 +3,12 @@
 use super::cursor::{fault, fault_help, shorten, Parse};
 use super::location::{location, Located};
 use super::parser::Parser;
-use super::program::{DebugGet, DebugSet, ItemKind};
+use super::statement::{DebugGet, DebugSet, ItemKind};
 use crate::error::{Code, Span};
 use crate::spec::{LaneKind, Unit};
 
 /// The word that a debug statement begins with.
 pub(super) const DEBUG: char = 'd';
-/// What stands before the letter of a block float type.
-const BLOCK: char = 'b';
 const SET: &str = "set";
 const GET: &str = "get";
 
@@ -60,11 +58,12 @@ impl Parser<'_> {
         let floats = || self.spec.precisions.iter().enumerate().filter(|(_, p)| p.kind == LaneKind::Float);
         let plain = || floats().filter(|(_, p)| !p.pseudo);
         let named = |letter: &str| floats().find(|(_, p)| p.name == letter);
-        let block = letters.strip_prefix(BLOCK).and_then(named);
+        let block = letters.strip_prefix(self.spec.syntax.block_float).and_then(named);
         let precision = block.or_else(|| plain().find(|(_, p)| p.name == letters)).map(|(at, _)| at);
         if precision.is_none() && !letters.is_empty() {
             let names = plain().map(|(_, p)| p.name.clone());
-            let names: Vec<String> = names.chain(floats().map(|(_, p)| format!("{BLOCK}{}", p.name))).collect();
+            let names: Vec<String> =
+                names.chain(floats().map(|(_, p)| format!("{}{}", self.spec.syntax.block_float, p.name))).collect();
             let message = format!("`{}` is not a type of `d get`", shorten(letters));
             let help = format!("types are {}, or none", names.join(", "));
             return Err(fault_help(Code::UnknownDebug, verb, message, help));

@@ -1,12 +1,12 @@
 //! PE lines: ALU and MAU instructions, and the control statements that share their lines.
 
-use super::cursor::{fault, fault_help, Parse};
-use super::ends::{Port, Writes};
+use super::cursor::{fault_help, Parse};
 use super::lexicon::{alu_reduces, mau_conversions, slot_of};
 use super::line::{Line, Use};
 use super::matrix::MatrixForm;
 use super::parser::{Head, Parser};
-use super::program::{PeInstruction, PeKind};
+use super::source_destination::{missing, Port, Writes};
+use super::statement::{PeInstruction, PeKind};
 use crate::error::{Code, Span};
 use crate::spec::{ControlKernel, Lengths, Mnemonic};
 
@@ -148,11 +148,4 @@ impl Parser<'_> {
         }
         Ok(span)
     }
-}
-
-/// Too few operands.
-pub(super) fn missing(mnemonic: &str, sources: usize, written: usize, span: Span) -> Box<crate::error::Diagnostic> {
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let (needed, have) = (plural(sources, "source"), plural(written, "operand"));
-    fault(Code::MissingOperand, span, format!("`{mnemonic}` needs {needed} and a destination; {have} written"))
 }

@@ -1,7 +1,8 @@
 //! What the parser looks up often, laid out once per spec.
 
 use super::location::{self, Named};
-use super::program::{PeKind, Target};
+use super::statement::{PeKind, Target};
+use super::token::{tokens, Token};
 use crate::spec::{selector_name, DataWidth, HALVES};
 use crate::spec::{
     ControlKernel, End, LaneKind, LevelName, MauPort, Mnemonic, Operand, ResolvedForm, Spec, Unit, ALU_SLOT, LONG_BITS,
@@ -9,29 +10,8 @@ use crate::spec::{
 };
 use std::sync::OnceLock;
 
-/// The first letter of every operand.
-pub(super) const SIGIL: u8 = b'$';
 /// The destination that writes nothing.
 pub(super) const NOWRITE: &str = "nowrite";
-
-/// Width prefix and letter of an operand class.
-#[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) text: String,
-    /// Entry of `operands`.
-    pub(super) operand: usize,
-    /// Entry of `memories`.
-    pub(super) memory: usize,
-    /// Words of 32 bits per access.
-    pub(super) words: u32,
-    /// Words of 32 bits for a PE memory, long words for the others.
-    pub(super) size: u64,
-    pub(super) unit: Unit,
-    /// The memory of a PE.
-    pub(super) pe: bool,
-    /// Addresses are entries of a table, and `operand` is the one that this stands for.
-    pub(super) table: bool,
-}
 
 /// What a name after `$` stands for that is no memory with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,27 +179,6 @@ impl Lexicon {
             _ => none,
         }
     }
-}
-
-/// Every operand class with each of its widths, in spec order.
-pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
-    spec.operands.iter().enumerate().flat_map(move |(operand, o)| {
-        o.widths.iter().filter_map(move |prefix| {
-            let memory = spec.memory(&o.memory)?;
-            let m = &spec.memories[memory];
-            let words = spec.widths.iter().find(|w| w.prefix == *prefix)?.words;
-            let pe = m.level == LevelName::Pe;
-            let text = format!("{prefix}{}{}", o.letter, o.suffix);
-            let token =
-                Token { text, operand, memory, words, size: m.words, unit: m.unit, pe, table: o.table.is_some() };
-            if let Some(table) = &o.table {
-                let operand = spec.operands.iter().position(|of| of.name == table.operand)?;
-                let size = spec.memory(&table.memory).map(|t| spec.memories[t].words)?;
-                return Some(Token { operand, size, ..token });
-            }
-            Some(Token { size: if pe { m.words * u64::from(WORDS_PER_LONG) } else { m.words }, ..token })
-        })
-    })
 }
 
 fn names(spec: &Spec) -> Vec<(String, Name)> {

@@ -1,6 +1,6 @@
 //! One PE or MV line while it is read.
 
-use super::program::{Mv, PeInstruction, UpperTransfer};
+use super::statement::{L2bmTransfer, Mv, PeInstruction};
 use crate::error::Span;
 
 /// An issue slot in use, and by what.
@@ -15,7 +15,7 @@ pub(super) struct Use {
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub(super) pe: Vec<PeInstruction>,
-    pub(super) l2bm: Vec<UpperTransfer>,
+    pub(super) l2bm: Vec<L2bmTransfer>,
     pub(super) mv: Option<Box<Mv>>,
     pub(super) nop: Option<u64>,
     pub(super) wait: Option<u32>,

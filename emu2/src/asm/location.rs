@@ -1,8 +1,8 @@
 //! Locations of debug statements: `$lm0n0c0b0m0p0`.
 
 use super::cursor::{fault, fault_help, Cursor, Parse};
-use super::lexicon::{tokens, Token, SIGIL};
-use super::program::Location;
+use super::statement::Location;
+use super::token::{tokens, Token, SIGIL};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 

@@ -1,13 +1,10 @@
 //! Masks: after the `/` of a destination or mnemonic, and in the statement that sets them for the lines that follow.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::lexicon::SIGIL;
 use super::parser::{Head, Parser};
-use super::program::{Mask, MaskEntry};
+use super::statement::{Mask, MaskEntry};
+use super::token::SIGIL;
 use crate::error::{Code, Span};
-
-/// What may stand behind a mask: assertions about its length that change nothing.
-const ASSERTIONS: [u8; 2] = [b't', b'p'];
 
 impl Parser<'_> {
     /// `/1000`, `/ll1000`: one digit per cycle, cycle 0 first; `/$imr1`, `/$llimr1`: a mask register.
@@ -17,7 +14,7 @@ impl Parser<'_> {
         let register = self.cursor.eat(SIGIL);
         let wide = self.mask_length();
         let entry = if register { self.mask_register(start)? } else { self.mask_cycles() };
-        let _ = ASSERTIONS.iter().any(|letter| self.cursor.eat(*letter));
+        let _ = self.spec.syntax.mask_assertions.iter().any(|letter| self.cursor.eat_letter(*letter));
         match entry.filter(|_| self.cursor.at_break()) {
             Some(entry) => Ok(Mask { wide, entry }),
             None => {

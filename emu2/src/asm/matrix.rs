@@ -1,13 +1,12 @@
 //! Matrix registers: as an operand of products, written by rows, read by columns.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::ends::{Port, Writes};
-use super::instruction::missing;
 use super::lexicon::mau_conversions;
 use super::line::Line;
 use super::operand::{Bank, Kind, Operand};
 use super::parser::{Head, Parser};
-use super::program::{Convert, PeInstruction, PeKind};
+use super::source_destination::{missing, Port, Writes};
+use super::statement::{Convert, PeInstruction, PeKind};
 use crate::error::{Code, Span};
 use crate::spec::{MatrixKernel, MauPort, HALVES};
 

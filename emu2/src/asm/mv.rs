@@ -4,12 +4,9 @@ use super::cursor::{fault, fault_help, Parse};
 use super::line::Line;
 use super::operand::Kind;
 use super::parser::{Head, Parser};
-use super::program::{FormRef, Mv, Selected};
+use super::statement::{FormRef, Mv, Selected};
 use crate::error::{Code, Span};
 use crate::spec::{End, LevelName, ResolvedForm};
-
-/// Hex digits of a tag.
-const TAG_DIGITS: usize = 2;
 
 #[derive(Debug, Default)]
 struct Parameters {
@@ -47,10 +44,10 @@ impl Parser<'_> {
         let unit = resolved.unit.unwrap_or(1).max(1);
         if size == 0 || size % unit != 0 {
             let message = format!("nw must be aligned to the multiple of {unit}");
-            let below = size - size % unit;
+            let (below, letter) = (size - size % unit, self.spec.syntax.mv_size);
             let help = match below {
-                0 => format!("use n{unit}"),
-                _ => format!("use n{below} or n{}", below.saturating_add(unit)),
+                0 => format!("use {letter}{unit}"),
+                _ => format!("use {letter}{below} or {letter}{}", below.saturating_add(unit)),
             };
             return Err(fault_help(Code::SizeUnit, size_span, message, help));
         }
@@ -71,7 +68,7 @@ impl Parser<'_> {
             return Err(fault_help(Code::BadMvParameter, span, message, "remove it, or use `$di` instead of `$d`"));
         }
         let per_entry = parameters.per_entry.map_or(1, |(n, _)| n);
-        let [source_table, destination_table] = tables.map(|table| table.then_some(per_entry));
+        let [source_dar, destination_dar] = tables.map(|table| table.then_some(per_entry));
         let source = self.upper_end(first, from, covered(reach.source_stride, reach.source))?;
         let destination = self.upper_end(second, to, covered(reach.destination_stride, reach.destination))?;
         self.operands = operands;
@@ -81,10 +78,10 @@ impl Parser<'_> {
             tag: parameters.tag.flatten(),
             priority: parameters.priority.unwrap_or(0),
             source: source.address,
-            source_table,
+            source_dar,
             source_unit: self.assume(&resolved.source, source.selected),
             destination: destination.address,
-            destination_table,
+            destination_dar,
             destination_unit: self.assume(&resolved.destination, destination.selected),
         }));
         Ok(span)
@@ -117,13 +114,13 @@ impl Parser<'_> {
 
     /// `/n64i02p1`, in any order.
     fn mv_parameters(&mut self, priorities: u32) -> Parse<Parameters> {
-        let mut all = Parameters::default();
+        let (mut all, syntax) = (Parameters::default(), &self.spec.syntax);
         self.cursor.eat(b'/');
         let first = self.cursor.at();
         loop {
             let start = self.cursor.at();
             let twice = match self.cursor.peek() {
-                Some(b'n') if self.cursor.eat_str("nd") => {
+                Some(_) if self.cursor.eat_str(&syntax.mv_table) => {
                     let blocks = self.cursor.number("the blocks of an entry")?;
                     let span = self.cursor.span_from(start);
                     if blocks == 0 {
@@ -131,22 +128,20 @@ impl Parser<'_> {
                     }
                     all.per_entry.replace((blocks, span)).is_some()
                 }
-                Some(b'n') => {
-                    self.cursor.eat(b'n');
+                Some(_) if self.cursor.eat_letter(syntax.mv_size) => {
                     let size = self.cursor.number("the size")?;
                     all.size.replace((size, self.cursor.span_from(start))).is_some()
                 }
-                Some(b'i') => {
+                Some(_) if self.cursor.at_letter(syntax.mv_tag) => {
                     let given = self.tag()?;
                     let named = self.mv_tag(given, self.cursor.span_from(start));
                     all.tag.replace(named).is_some()
                 }
-                Some(b'p') => {
-                    self.cursor.eat(b'p');
+                Some(_) if self.cursor.eat_letter(syntax.mv_priority) => {
                     let priority = self.cursor.number32("the priority")?;
                     if priority >= priorities {
                         let message = format!("there is no priority {priority}");
-                        let help = format!("use p0 to p{}", priorities.saturating_sub(1));
+                        let help = format!("use {0}0 to {0}{1}", syntax.mv_priority, priorities.saturating_sub(1));
                         return Err(fault_help(Code::BadMvParameter, self.cursor.span_from(start), message, help));
                     }
                     all.priority.replace(priority).is_some()
@@ -167,14 +162,15 @@ impl Parser<'_> {
         }
     }
 
-    /// `i` and exactly two hex digits.
+    /// The letter and exactly as many hex digits as a tag has.
     fn tag(&mut self) -> Parse<u32> {
         let start = self.cursor.at();
-        let letter = self.cursor.eat(b'i');
-        let digits = self.cursor.rest().get(..TAG_DIGITS).unwrap_or("");
+        let count = self.spec.syntax.tag_digits;
+        let letter = self.cursor.eat_letter(self.spec.syntax.mv_tag);
+        let digits = self.cursor.rest().get(..count).unwrap_or("");
         match u32::from_str_radix(digits, 16) {
             Ok(tag) if letter && digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
-                self.cursor.move_to(self.cursor.at() + TAG_DIGITS);
+                self.cursor.move_to(self.cursor.at() + count);
                 Ok(tag)
             }
             _ => {

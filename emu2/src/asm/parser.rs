@@ -3,8 +3,8 @@
 use super::cursor::{fault, fault_help, shorten, Cursor, Parse};
 use super::lexicon::Lexicon;
 use super::operand::Operand;
-use super::program::Mask;
 use super::sink::Sink;
+use super::statement::Mask;
 use super::suggest::closest;
 use crate::error::{Code, Span};
 use crate::spec::{Mnemonic, Spec};

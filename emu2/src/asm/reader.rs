@@ -1,13 +1,19 @@
 //! The source, line by line.
 
+use super::blocks::{Block, BlockWriter, Room, SourceBlocks};
 use super::check::{self, Hazards, Place, Ports};
 use super::cursor::{Cursor, Parse};
+use super::lexicon::Lexicon;
 use super::line::Line;
 use super::parser::Parser;
-use super::rest::{Block, Rest, Room, Writer};
+use super::policy::Policy;
 use super::sink::Sink;
-use super::{debug, record, Assembler, Item, ItemKind, Policy, Step, BYTE_ORDER_MARK, COMMENT};
+use super::statement::{Item, ItemKind, Step};
+use super::text::{BYTE_ORDER_MARK, COMMENT};
+use super::{debug, record};
 use crate::error::{Code, Diagnostic, Span};
+use crate::interrupt::Interrupt;
+use crate::spec::Spec;
 use std::ops::Range;
 
 /// The source while it is read, line by line.
@@ -19,7 +25,7 @@ pub(super) struct Reader<'a> {
     number: u32,
     items: Vec<Item>,
     /// Where the statements lie that are not kept.
-    rest: Writer,
+    blocks: BlockWriter,
     /// None for what has been checked before.
     checks: Option<Checks>,
     quit: bool,
@@ -33,19 +39,17 @@ struct Checks {
 
 impl<'a> Reader<'a> {
     /// For a source that is to be checked.
-    pub(super) fn new(assembler: &'a Assembler, text: &'a str, policy: Policy) -> Self {
-        let spec = &assembler.spec;
-        let mut reader = Reader::again(assembler, text, Vec::new());
+    pub(super) fn new(spec: &'a Spec, lexicon: &'a Lexicon, room: Room, text: &'a str, policy: Policy) -> Self {
+        let mut reader = Reader::again(spec, lexicon, text, Vec::new());
         reader.parser.masks = vec![None; spec.memories.len()];
         reader.parser.sink = Sink::new(policy);
         reader.checks = Some(Checks { ports: Ports::new(spec), hazards: Hazards::new(spec) });
-        reader.rest = Writer::new(assembler.room);
+        reader.blocks = BlockWriter::new(room);
         reader
     }
 
     /// For blocks of what has been checked: nothing is found, and all statements are kept.
-    pub(super) fn again(assembler: &'a Assembler, text: &'a str, items: Vec<Item>) -> Self {
-        let Assembler { spec, lexicon, .. } = assembler;
+    pub(super) fn again(spec: &'a Spec, lexicon: &'a Lexicon, text: &'a str, items: Vec<Item>) -> Self {
         let parser = Parser {
             spec,
             lexicon,
@@ -54,44 +58,44 @@ impl<'a> Reader<'a> {
             operands: Vec::new(),
             masks: Vec::new(),
         };
-        let rest = Writer::new(Room::ALL);
-        Reader { text, parser, line: Line::default(), number: 0, items, rest, checks: None, quit: false }
+        let blocks = BlockWriter::new(Room::ALL);
+        Reader { text, parser, line: Line::default(), number: 0, items, blocks, checks: None, quit: false }
     }
 
-    /// Reads the source to its end.
-    pub(super) fn read(&mut self) {
+    /// Reads the source to its end, unless `interrupt` is requested before.
+    pub(super) fn read(&mut self, interrupt: &Interrupt) {
         let mark = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        self.lines(mark..self.text.len());
+        self.lines(mark..self.text.len(), || interrupt.requested());
     }
 
     /// Reads a block again.
     pub(super) fn block(&mut self, block: &Block) {
         self.number = block.line;
         self.parser.masks.clone_from(&block.masks);
-        self.lines(block.text.clone());
+        self.lines(block.text.clone(), || false);
     }
 
     /// Statements, where more of them lie, and findings with whether they refuse the program.
-    pub(super) fn finish(self) -> (Vec<Item>, Rest, (Vec<Diagnostic>, bool)) {
-        (self.items, self.rest.finish(), self.parser.sink.finish())
+    pub(super) fn finish(self) -> (Vec<Item>, SourceBlocks, (Vec<Diagnostic>, bool)) {
+        (self.items, self.blocks.finish(), self.parser.sink.finish())
     }
 
     pub(super) fn items(self) -> Vec<Item> {
         self.items
     }
 
-    fn lines(&mut self, text: Range<usize>) {
+    fn lines(&mut self, text: Range<usize>, stop: impl Fn() -> bool) {
         let bytes = &self.text.as_bytes()[..text.end];
         let mut at = text.start;
-        while at < bytes.len() && !self.quit {
-            self.rest.line(at, self.number, self.items.len(), &self.parser.masks);
+        while at < bytes.len() && !self.quit && !stop() {
+            self.blocks.line(at, self.number, self.items.len(), &self.parser.masks);
             self.number += 1;
             let line = &bytes[at..];
             let length = line.iter().position(|b| *b == b'\n').unwrap_or(line.len());
             self.statement(at, &line[..length]);
             at += length + 1;
         }
-        self.rest.end(at.min(bytes.len()));
+        self.blocks.end(at.min(bytes.len()));
     }
 
     /// One line: `bytes` is what lies at `at` up to the line feed.
@@ -120,7 +124,7 @@ impl<'a> Reader<'a> {
             _ => self.instructions(),
         };
         let Some(kind) = kind else { return };
-        if !self.rest.takes() {
+        if !self.blocks.takes() {
             self.items.push(Item { line: self.number, span, kind });
         }
     }

@@ -3,7 +3,7 @@
 
 use super::cursor::{fault, Parse};
 use super::parser::Parser;
-use super::program::{DebugSet, ItemKind, Location};
+use super::statement::{DebugSet, ItemKind, Location};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{LONG_BITS, WORDS_PER_LONG};
 

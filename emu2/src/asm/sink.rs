@@ -1,6 +1,6 @@
 //! Where findings go: severities by policy, and a bound on how many are kept.
 
-use super::Policy;
+use super::policy::Policy;
 use crate::error::{Code, Diagnostic, Severity, Span};
 use crate::spec::Evidence;
 

@@ -1,12 +1,12 @@
 //! L1BM and L2BM instructions: the form that the operands select.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::ends::{Port, Writes};
-use super::instruction::missing;
+use super::source_destination::{missing, Port, Writes};
+
 use super::line::Line;
 use super::operand::{Kind, Operand, Upper};
 use super::parser::{Head, Parser};
-use super::program::{Convert, FormRef, PeInstruction, PeKind, Selected, UpperTransfer};
+use super::statement::{Convert, FormRef, L2bmTransfer, PeInstruction, PeKind, Selected};
 use crate::error::{Code, Span};
 use crate::spec::{End, Form, LevelName, ResolvedForm, Transfer, Widen, WORDS_PER_LONG};
 
@@ -30,7 +30,7 @@ impl Parser<'_> {
             }
             let form = FormRef { transfer, form, parameter: 0 };
             let source_unit = Selected::default();
-            line.l2bm.push(UpperTransfer { span, form, source: 0, destination: 0, source_unit });
+            line.l2bm.push(L2bmTransfer { span, form, source: 0, destination: 0, source_unit });
             return Ok(span);
         }
         let form = self.find_form(head, transfer, span)?;
@@ -73,7 +73,7 @@ impl Parser<'_> {
                 let length = if buffered { 1 } else { reach.destination };
                 let destination = self.upper_end(second, *to, length)?.address;
                 let (source, source_unit) = (source.address, source.selected);
-                line.l2bm.push(UpperTransfer { span, form, source, destination, source_unit });
+                line.l2bm.push(L2bmTransfer { span, form, source, destination, source_unit });
             }
             (End::Pe, End::Pe) => {}
         }

@@ -1,8 +1,7 @@
-//! Flags of a result and their way into mask registers.
+//! Flags of a result, and how they are written to mask registers.
 
-use super::mask::Masked;
-use super::operand::Path;
-use crate::machine::L1b;
+use super::mask::LoweredMask;
+use crate::machine::{L1b, Path};
 use crate::num::alu::AluParams;
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
@@ -24,7 +23,7 @@ pub(super) struct FlagWrite {
     /// Slot of the mask registers, and the entry.
     pub(super) slot: usize,
     pub(super) entry: usize,
-    pub(super) mask: Masked,
+    pub(super) mask: LoweredMask,
 }
 
 impl Flags {

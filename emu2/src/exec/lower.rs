@@ -1,16 +1,19 @@
-//! From resolved statements to what the engine runs: addresses wrapped, kernels bound, index maps compiled.
+//! Lowering of a PE line: wraps addresses, finds kernels, turns index maps into copies.
 
 mod l1bm;
 
-use super::compute::{BlockKernel, Compute, MauForm, MauOp, Second};
-use super::direct::Direct;
-use super::fixed;
+use super::access::{Access, Offset};
+use super::compute::{BlockKernel, Compute, SecondLongWord};
+use super::destination::{BaseWrite, Write};
+use super::fast::plain_rows::plan_step;
+use super::fixed_input;
 use super::flag::{FlagWrite, Flags};
-use super::maps::{moves, Meeting, PeRun};
-use super::mask::Masked;
+use super::l1bm_map::{moves, PeRun, ReductionLayout};
+use super::mask::LoweredMask;
 use super::matrix::MatrixAccess;
-use super::operand::{Access, Conversion, Offset, Origin, Source, Write};
-use super::step::{BaseWrite, Op, Step, MAX_SOURCES};
+use super::mau_op::{MauForm, MauOp};
+use super::op::{Op, Step, MAX_SOURCES};
+use super::source::{Conversion, Origin, Source};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::{Code, Error};
 use crate::machine::{Layout, Slot};
@@ -25,7 +28,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Lowers statements of one program; keeps what several of them share.
+/// Lowers PE lines. Keeps fixed inputs and index maps, which many lines share.
 #[derive(Clone)]
 pub(super) struct Lowering {
     spec: Arc<Spec>,
@@ -39,7 +42,7 @@ pub(super) struct Lowering {
     cycle_register: usize,
     fixed: HashMap<(usize, Lane), Arc<[u64]>>,
     pe_maps: HashMap<FormRef, Arc<[PeRun]>>,
-    meetings: HashMap<FormRef, Arc<Meeting>>,
+    meetings: HashMap<FormRef, Arc<ReductionLayout>>,
 }
 
 impl Lowering {
@@ -71,7 +74,7 @@ impl Lowering {
     /// The PE part of a step.
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
-        Direct::plan(&mut ops, self.spec.counts.cycle as usize);
+        plan_step(&mut ops, self.spec.counts.cycle as usize);
         let prepares = ops.iter().any(|op| op.compute.product().is_some());
         Ok(Step { ops, prepares, forward: step.forward })
     }
@@ -102,7 +105,7 @@ impl Lowering {
         let (compute, unit) = self.compute(layout, instruction, lane)?;
         let forward = unit.and_then(|unit| spec.forwards.iter().position(|f| f.unit == unit));
         let masks = self.masks;
-        let masked = |mask: Option<&asm::Mask>| Masked::new(mask, masks);
+        let masked = |mask: Option<&asm::Mask>| LoweredMask::new(mask, masks);
         let zero_flush = instruction.zero_flush.as_ref().map(|m| masked(Some(m)));
         let mut op = Op {
             compute,
@@ -113,8 +116,8 @@ impl Lowering {
             flag_writes: Vec::new(),
             zero_flush,
             forward,
-            second: Second::Any,
-            direct: None,
+            second: SecondLongWord::Any,
+            plain_rows: None,
             live: true,
             keep: true,
         };
@@ -147,7 +150,7 @@ impl Lowering {
         Ok(op)
     }
 
-    /// The operation, and the unit whose forwarding path takes its result.
+    /// The operation, and the unit whose forwarding path takes the result.
     fn compute(
         &mut self,
         layout: &Layout,
@@ -209,7 +212,7 @@ impl Lowering {
                 Origin::Fixed(match self.fixed.get(&(*id, lane)) {
                     Some(rows) => rows.clone(),
                     None => {
-                        let rows = fixed::rows(&spec, *id, lane)?;
+                        let rows = fixed_input::rows(&spec, *id, lane)?;
                         self.fixed.insert((*id, lane), rows.clone());
                         rows
                     }
@@ -275,7 +278,7 @@ pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slo
     memory.map(|m| layout.slot(m)).ok_or_else(|| no_kernel("a transfer between these operands"))
 }
 
-/// What of an ALU operation the mnemonic and operands say.
+/// The parts of an ALU operation that mnemonic and operands state.
 struct AluForm {
     op: usize,
     precision: Option<usize>,

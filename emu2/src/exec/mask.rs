@@ -5,7 +5,7 @@ use crate::machine::{L1b, Out};
 
 /// A lowered mask.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Masked {
+pub(super) struct LoweredMask {
     /// Its bits control words of the path, not halves of the first long word.
     wide: bool,
     /// Cycles with any bit set: bit c is cycle c.
@@ -41,17 +41,19 @@ impl MaskRows {
     }
 }
 
-impl Masked {
+impl LoweredMask {
     /// `slot`: where the mask registers lie.
-    pub(super) fn new(mask: Option<&Mask>, slot: usize) -> Masked {
-        let all = Masked { wide: false, cycles: u32::MAX, register: None };
+    pub(super) fn new(mask: Option<&Mask>, slot: usize) -> LoweredMask {
+        let all = LoweredMask { wide: false, cycles: u32::MAX, register: None };
         match mask {
             None => all,
-            Some(Mask { wide, entry: MaskEntry::Cycles(cycles) }) => Masked { wide: *wide, cycles: *cycles, ..all },
+            Some(Mask { wide, entry: MaskEntry::Cycles(cycles) }) => {
+                LoweredMask { wide: *wide, cycles: *cycles, ..all }
+            }
             // Entry 0 is all ones.
             Some(Mask { entry: MaskEntry::Register(0), .. }) => all,
             Some(Mask { wide, entry: MaskEntry::Register(entry) }) => {
-                Masked { wide: *wide, register: Some((slot, *entry as usize)), ..all }
+                LoweredMask { wide: *wide, register: Some((slot, *entry as usize)), ..all }
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Matrix registers: rows in, columns out, products with vectors.
 
-use super::operand::Path;
-use crate::machine::{Decoded, L1b, Out, Words};
+use crate::machine::{Decoded, L1b, Out, Path, Words};
 use crate::num::lane::Lane;
 use crate::num::matvec::{self, Cycle, DMatrix, FMatrix, GMatrix, HMatrix};
 use crate::num::mau::MauNeg;
@@ -77,6 +76,21 @@ impl MatrixAccess {
                 }
             }
         }
+    }
+}
+
+/// The matrix registers before the step, as they lie in the PE memories and decoded, and a row of zeros as long as the rows of
+/// a call.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) pe: &'a [Words],
+    pub(super) decoded: &'a [Option<Decoded>],
+    pub(super) zeros: &'a [u64],
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn of(l1b: &'a L1b, zeros: &'a [u64]) -> Rows<'a> {
+        Rows { pe: &l1b.pe, decoded: &l1b.decoded, zeros }
     }
 }
 

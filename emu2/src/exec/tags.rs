@@ -1,8 +1,8 @@
-//! Completion tags: who says that what a `wait` waits for is done.
+//! Completion tags: whether the transfer that a `wait` names is done.
 
 use crate::error::Error;
 
-/// What is known of completion tags. An MV completes when it is issued, so that a `wait` is a question, never a delay.
+/// The completion tags that are signalled. An MV completes when it is issued, so a `wait` is a check, never a delay.
 pub trait Tags {
     /// An MV that carries `tag` has completed.
     fn signal(&mut self, tag: u32);
@@ -14,7 +14,7 @@ pub trait Tags {
     fn wait(&mut self, tag: u32) -> Result<(), Error>;
 }
 
-/// A plain run: what no MV signals is taken as a host transfer that has completed before the program began.
+/// A plain run: a tag that no MV signals is taken as a host transfer that completed before the program began.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssumedHost;
 

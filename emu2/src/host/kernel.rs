@@ -1,8 +1,9 @@
-//! Kernels: programs in any of the forms that they are handed over in.
+//! Kernels: programs from a source, from assembled text or from a container.
 
 use crate::asm::{AssembleError, Assembler, Policy, Program};
 use crate::error::{Diagnostic, Error};
 use crate::exec::Regions;
+use crate::interrupt::Interrupt;
 use crate::report::Report;
 use crate::spec::Spec;
 use crate::word::{self, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
@@ -28,12 +29,22 @@ impl Kernel {
         Kernel { program: Arc::new(program), report, regions: Arc::default() }
     }
 
+    /// As [`Kernel::new`], unless `interrupt` is requested before the end.
+    pub(super) fn until(program: Program, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
+        match Report::of_until(&program, interrupt) {
+            Ok(report) => Ok(Kernel { report: Arc::new(report), program: Arc::new(program), regions: Arc::default() }),
+            Err(stopped) => {
+                Err(AssembleError { name: program.name, text: program.text, diagnostics: vec![*stopped.0] })
+            }
+        }
+    }
+
     /// Its program.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// It as devices run it.
+    /// The program as the engine runs it.
     pub(super) fn regions(&self) -> &Regions {
         &self.regions
     }
@@ -45,7 +56,13 @@ impl Kernel {
 }
 
 /// The program of a source, of assembled text or of a container.
-pub(super) fn load(assembler: &Assembler, spec: &Arc<Spec>, data: &[u8], name: &str) -> Result<Program, AssembleError> {
+pub(super) fn load(
+    assembler: &Assembler,
+    spec: &Arc<Spec>,
+    data: &[u8],
+    name: &str,
+    interrupt: &Interrupt,
+) -> Result<Program, AssembleError> {
     if data.starts_with(&MAGIC) {
         let bad = |error: Error| AssembleError {
             name: name.to_string(),
@@ -55,7 +72,7 @@ pub(super) fn load(assembler: &Assembler, spec: &Arc<Spec>, data: &[u8], name: &
         return assembler.assemble(word::unpack(data).map_err(bad)?, name, Policy::Run);
     }
     if name.ends_with(ASSEMBLED) || (!name.ends_with(SOURCE) && looks_assembled(spec, data)) {
-        return word::read(data, name, spec);
+        return word::read_until(data, name, spec, interrupt);
     }
     assembler.assemble_bytes(data, name, Policy::Run)
 }

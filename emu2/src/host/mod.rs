@@ -1,8 +1,8 @@
 //! A device as a host program sees it: transfers to and from its memory, kernels, tags, and a debugger's access.
 //!
-//! The host reaches one memory of one group (PDM of group 0 on MN-Core 2); all else travels by MV. Offsets and lengths
-//! count bytes, tags are those of MVs and `wait`, and everything completes before a call returns. State stays from kernel
-//! to kernel.
+//! The host reaches one memory of one group (PDM of group 0 on MN-Core 2). MVs bring data to and from the other memories.
+//! Offsets and lengths count bytes. Tags are those of MVs and `wait`. Every call returns when its work is done. Memories keep
+//! their contents from kernel to kernel.
 //!
 //! ```
 //! use emu2::host::{Device, NO_TAG};
@@ -29,6 +29,7 @@ pub use kernel::Kernel;
 use crate::asm::{AssembleError, Assembler};
 use crate::error::{Code, Error};
 use crate::exec::{Engine, RunError};
+use crate::interrupt::Interrupt;
 use crate::machine::{Machine, Region};
 use crate::report::{dump_lines, Report};
 use crate::spec::{LevelName, Spec};
@@ -39,7 +40,7 @@ use tags::DeviceTags;
 /// The tag of transfers that neither signal nor are waited for.
 pub const NO_TAG: u32 = 0;
 
-/// A unit by its numbers: group, L2B, L1B, MAB, PE. Levels below a memory's own do not count.
+/// The numbers of a unit: group, L2B, L1B, MAB, PE. Levels below the level of a memory are ignored.
 pub type Place = [u32; 5];
 
 /// A machine behind a host interface. Dropping it closes it.
@@ -98,6 +99,11 @@ impl Device {
         Ok(vec![0; bytes])
     }
 
+    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.engine.set_interrupt(interrupt);
+    }
+
     /// The mode in which transfers turn bytes around.
     pub fn endian(&self) -> Endian {
         self.endian
@@ -153,7 +159,17 @@ impl Device {
     /// # Errors
     /// [`AssembleError`] with every finding.
     pub fn load_kernel(&self, data: &[u8], name: &str) -> Result<Kernel, AssembleError> {
-        Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name)?))
+        Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name, &Interrupt::default())?))
+    }
+
+    /// As [`Device::load_kernel`], unless `interrupt` is requested before the end.
+    ///
+    /// # Errors
+    /// As [`Device::load_kernel`], and [`Code::Interrupted`].
+    pub fn load_kernel_until(&self, data: &[u8], name: &str, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
+        let assembler = Assembler::new(self.spec()).interrupted_by(interrupt);
+        let program = kernel::load(&assembler, self.spec(), data, name, interrupt)?;
+        Kernel::until(program, interrupt)
     }
 
     /// Runs `kernel` to its end. `sink` takes the dump lines.

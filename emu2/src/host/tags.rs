@@ -15,7 +15,7 @@ struct Record {
     received: bool,
 }
 
-/// Tags that something has signalled. They stay done for waits; only what is due to the host is used up.
+/// Tags that something has signalled. A `wait` finds them signalled for ever; a transfer to the host uses the signal up.
 #[derive(Debug, Default)]
 pub(super) struct DeviceTags {
     known: HashMap<u32, Record>,

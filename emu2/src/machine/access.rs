@@ -25,6 +25,9 @@ const TREE: [LevelName; 5] = [LevelName::Group, LevelName::L2b, LevelName::L1b, 
 
 impl Region {
     /// Checks that the units and addresses exist.
+    ///
+    /// # Errors
+    /// [`Code::MemoryRange`] if one does not.
     pub fn check(&self, spec: &Spec) -> Result<(), Error> {
         let memory = &spec.memories[self.memory];
         for (level, unit) in TREE.iter().zip(self.units) {
@@ -140,6 +143,9 @@ impl Machine {
     }
 
     /// The long words of `region`: units in tree order, outermost slowest, addresses innermost.
+    ///
+    /// # Errors
+    /// [`Code::MemoryRange`], see [`Region::check`].
     pub fn read(&self, region: &Region) -> Result<Vec<u64>, Error> {
         region.check(&self.spec)?;
         let count = region.count as usize;
@@ -156,7 +162,10 @@ impl Machine {
         Ok(out)
     }
 
-    /// Writes `words` to `region`: either one word list per selected unit in tree order, or one list for all of them.
+    /// Writes `words` to `region`: either one list of words per selected unit in tree order, or one list for all of them.
+    ///
+    /// # Errors
+    /// [`Code::MemoryRange`], see [`Region::check`], or if the number of words does not fit.
     pub fn write(&mut self, region: &Region, words: &[u64]) -> Result<(), Error> {
         region.check(&self.spec)?;
         let spec = self.spec.clone();

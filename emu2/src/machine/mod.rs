@@ -12,8 +12,8 @@ pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
 pub use pages::Pages;
-pub(crate) use path::Out;
 pub use path::PathRows;
+pub(crate) use path::{Out, Path};
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 pub use words::Words;
@@ -65,7 +65,10 @@ impl Machine {
         self.poisoned = true;
     }
 
-    /// An error if a program stopped half way.
+    /// Checks that no program stopped half way.
+    ///
+    /// # Errors
+    /// [`Code::Poisoned`] if one did, until [`Machine::reset`].
     pub fn check_usable(&self) -> Result<(), Error> {
         if self.poisoned {
             return Err(Error::new(Code::Poisoned, "an earlier error stopped a program half way"));

@@ -1,9 +1,9 @@
-//! A sparse memory: pages exist once something other than zero may be in them.
+//! A sparse memory: a page exists once it has been written.
 
 /// Long words of a page: 32 KiB, small enough that scattered touches stay cheap.
 const PAGE: usize = 4096;
 
-/// A memory of `words` long words that costs the host what has been written. Addresses wrap.
+/// A memory of `words` long words. The host stores only the pages that have been written. Addresses wrap.
 #[derive(Clone, Debug)]
 pub struct Pages {
     words: u64,
@@ -56,7 +56,7 @@ impl Pages {
             }
             let source = &words[done..done + length];
             let held = &mut self.pages[page];
-            // Zeros over what was never written change nothing.
+            // Zeros on a page that does not exist change nothing.
             if held.is_some() || source.iter().any(|word| *word != 0) {
                 let target = held.get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
                 target[offset..offset + length].copy_from_slice(source);
@@ -89,7 +89,7 @@ mod tests {
         pages.read(0, &mut first);
         assert_eq!(first, [3, 0]);
         assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
-        // Zeros where nothing has been written cost nothing.
+        // Zeros make no page.
         pages.write(1 << 20, &[0; 3 * PAGE]);
         assert_eq!(pages.resident_bytes(), 2 * PAGE * 8);
         pages.write(0, &[0]);

@@ -1,8 +1,11 @@
-//! Result paths: the 128 bits that every PE of an L1B puts out in each cycle of a step.
+//! The 128-bit data path: what every PE of an L1B puts out in each cycle of a step.
 
 use super::Words;
 
-/// Two planes of rows, L0 and L1, each `[cycle][lane]`.
+/// The planes L0 and L1 of the 128-bit data path: rows of one cycle or of all cycles of a step.
+pub(crate) type Path<'a> = (&'a [u64], &'a [u64]);
+
+/// A result or a forwarding path: two planes of rows, L0 and L1, each `[cycle][lane]`.
 #[derive(Clone, Debug)]
 pub struct PathRows {
     words: Words,
@@ -11,7 +14,7 @@ pub struct PathRows {
 }
 
 impl PathRows {
-    /// Zero; `plane` long words a plane.
+    /// All zero. A plane has `plane` long words.
     pub(crate) fn new(plane: usize) -> PathRows {
         PathRows { words: Words::zeros(2 * plane), narrow: true }
     }
@@ -21,7 +24,7 @@ impl PathRows {
     }
 
     /// L0 and L1.
-    pub(crate) fn planes(&self) -> (&[u64], &[u64]) {
+    pub(crate) fn planes(&self) -> Path<'_> {
         self.words.split_at(self.plane())
     }
 
@@ -30,7 +33,7 @@ impl PathRows {
         self.narrow
     }
 
-    /// The planes to write: L1 is zero and not to be written if `narrow`.
+    /// The planes to write. If `narrow`, L1 is zero and must not be written.
     pub(crate) fn start(&mut self, narrow: bool) -> Out<'_> {
         let plane = self.plane();
         let (l0, l1) = self.words.split_at_mut(plane);
@@ -42,16 +45,16 @@ impl PathRows {
     }
 }
 
-/// Words of a result to be written.
+/// The words that a computation writes.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
     pub(crate) l0: &'a mut [u64],
-    /// None where nobody wants L1 or where it is zero already.
+    /// None if nobody needs L1 or if it is zero already.
     pub(crate) l1: Option<&'a mut [u64]>,
 }
 
 impl<'a> Out<'a> {
-    /// The rows of each cycle, L0 and L1; L1 is empty where nobody wants it.
+    /// The rows of each cycle, L0 and L1; L1 is empty if nobody needs it.
     pub(crate) fn rows(self, lanes: usize) -> impl Iterator<Item = [&'a mut [u64]; 2]> {
         let mut l1 = self.l1.map(|l1| l1.chunks_exact_mut(lanes));
         self.l0.chunks_exact_mut(lanes).map(move |l0| [l0, l1.as_mut().and_then(Iterator::next).unwrap_or_default()])

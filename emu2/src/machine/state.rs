@@ -1,4 +1,4 @@
-//! Plain arrays: PE memories as rows of all PEs of an L1B side by side.
+//! The state of the chip as plain arrays. A row of a PE memory holds the same address of all PEs of an L1B.
 
 use super::words::Zeros;
 use super::{Layout, Pages, PathRows, Words};
@@ -13,19 +13,19 @@ use crate::spec::{LevelName, Spec};
 pub struct L1b {
     /// PE memories, in slot order.
     pub pe: Vec<Words>,
-    /// Memories of the L1B itself, in slot order.
+    /// Memories of the L1B itself (L1BM, turnaround register), in slot order.
     pub own: Vec<Words>,
     /// Forwarding paths in the order of the spec.
     pub forward: Vec<PathRows>,
     /// Cycles of a step.
     pub(crate) cycles: usize,
-    /// False after something other than the engine wrote a PE memory: what is derived from them must be found anew.
+    /// False after a write of a PE memory from outside the engine: everything derived from PE memories must be found anew.
     pub(crate) settled: bool,
     /// PE memory slots that hold a base address other than 0 on some PE; see [`L1b::settle`].
     pub(crate) live_bases: u64,
     /// PE memory slots whose second long word of every pair is known to be zero.
     pub(crate) narrow: u64,
-    /// Matrix registers in the form that products use, by PE memory slot; made when needed, dropped when written.
+    /// Decoded matrix registers, by PE memory slot. Products decode them when needed; a write drops them.
     pub(crate) decoded: Vec<Option<Decoded>>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Decoded {
 }
 
 impl L1b {
-    /// Finds out anew what is derived from memories that something other than the engine may have written.
+    /// Finds everything anew that is derived from PE memories, if something other than the engine may have written them.
     pub(crate) fn settle(&mut self, base_slots: &[usize]) {
         if std::mem::replace(&mut self.settled, true) {
             return;
@@ -53,7 +53,7 @@ impl L1b {
         self.settle_bases(base_slots);
     }
 
-    /// Notes which base address registers are in use.
+    /// Notes which base address registers are not zero.
     pub(crate) fn settle_bases(&mut self, base_slots: &[usize]) {
         self.live_bases = base_slots
             .iter()

@@ -1,4 +1,4 @@
-//! Arrays of long words that begin where a cache line of the host does.
+//! Arrays of long words that begin at a cache line of the host.
 
 use bytes::BytesMut;
 use std::ops::{Deref, DerefMut};
@@ -6,13 +6,13 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A fixed number of long words. Vectors of the host that begin at a multiple of their length never lie across two cache
-/// lines, which costs stores most of all.
+/// A fixed number of long words, aligned to a cache line. Aligned vectors of the host never lie across two cache lines, which
+/// would slow down stores most of all.
 #[derive(Debug, Default)]
 pub struct Words(BytesMut);
 
-/// Zeros that arrays are cut from. The host gives a large piece page by page, as it is touched; small ones come from memory
-/// that has been used, which the allocator must clear.
+/// Zeros that arrays are cut from. The host provides one large piece page by page, when it is touched. Many small pieces would
+/// come from used memory, which the allocator must clear.
 #[derive(Debug)]
 pub(crate) struct Zeros(BytesMut);
 
@@ -26,7 +26,7 @@ impl Zeros {
         Zeros(zeros)
     }
 
-    /// The next array. What there is no room for has a piece of its own.
+    /// The next array. It gets its own piece if there is no room.
     pub(crate) fn cut(&mut self, length: usize) -> Words {
         let bytes = lines(length);
         if bytes > self.0.len() {
@@ -55,7 +55,7 @@ impl Deref for Words {
 
     #[inline]
     fn deref(&self) -> &[u64] {
-        // Nothing but an empty one lies anywhere.
+        // Only an empty array may be unaligned.
         bytemuck::try_cast_slice(&self.0).unwrap_or_default()
     }
 }

@@ -10,8 +10,9 @@ mod relu;
 mod rsqrt;
 mod shift;
 
+use super::clone_choice::call_chosen;
 use super::lane::Lane;
-use super::level::{Apply, Level};
+use super::level::Apply;
 
 /// What a spec entry may state for a kernel. Kernels ignore the fields they do not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,9 +56,9 @@ type ByWidth = [AluFn; 3];
 /// A row of the table; the columns are signed integer, unsigned integer, float, unsigned float.
 type Entry = (&'static str, u8, [Option<ByWidth>; 4]);
 
-/// The clones of a kernel, as one function.
+/// The clones of a kernel, as one function, and the name by which its choice of a clone is listed.
 macro_rules! clones {
-    ($kernel:expr) => {{
+    ($name:expr, $kernel:expr) => {{
         fn run(params: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
             struct Body;
             impl Apply<(&AluParams, &[u64], &[u64], &mut [u64])> for Body {
@@ -66,7 +67,7 @@ macro_rules! clones {
                     $kernel(params, x, y, out);
                 }
             }
-            Level::current().call(Body, (params, x, y, out));
+            call_chosen!($name, Body, (params, x, y, out));
         }
         run
     }};
@@ -77,7 +78,11 @@ macro_rules! lanes {
         None
     };
     ($module:ident::$kernel:ident) => {
-        Some([clones!($module::$kernel::<u64>), clones!($module::$kernel::<u32>), clones!($module::$kernel::<u16>)])
+        Some([
+            clones!(concat!("alu ", stringify!($kernel), " 64"), $module::$kernel::<u64>),
+            clones!(concat!("alu ", stringify!($kernel), " 32"), $module::$kernel::<u32>),
+            clones!(concat!("alu ", stringify!($kernel), " 16"), $module::$kernel::<u16>),
+        ])
     };
 }
 

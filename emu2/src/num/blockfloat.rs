@@ -3,20 +3,22 @@
 //! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run across
 //! the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
 
+use super::clone_choice::choosing_kernel;
 use super::format::FloatFormat;
 use super::lane::{select, Word};
-use super::level::kernel;
 use super::MAB_PES;
 
-/// Exponent distance of an extended half element from its block.
+/// Exponent distance of an extended half element from its block that the kernels are for. A spec with another `amount` of
+/// its extended block float is refused.
 pub(crate) const EXTENSION: u32 = 6;
 
-/// Fraction bits that a `g` block keeps.
+/// Fraction bits of a pseudo-single block that the kernels are for. A spec whose format and `ignored_bits` leave another
+/// number is refused.
 ///
 /// guess: `gbfn` rounds to these bits (and tests them for the carry) instead of leaving the cut to the multiplier.
-const G_KEPT: u32 = 18;
+pub(crate) const G_KEPT: u32 = 18;
 
-/// How a block is cut.
+/// How the mantissas of a block are shortened.
 #[derive(Clone, Copy)]
 struct Cut {
     /// Mantissa bits kept.
@@ -27,7 +29,7 @@ struct Cut {
     extended: bool,
 }
 
-kernel! {
+choosing_kernel! {
 /// `dbfn`: row of doubles, one block per MAB.
 pub fn d_bfn(x: &[u64], out: &mut [u64]) {
     const D: FloatFormat = FloatFormat::DOUBLE;

@@ -1,7 +1,7 @@
 //! Conversions between neighbouring float formats: `e` (extend) and `r` (reduce) of operands.
 
+use super::clone_choice::choosing_kernel;
 use super::format::FloatFormat;
-use super::level::kernel;
 
 const H: FloatFormat = FloatFormat::HALF;
 const F: FloatFormat = FloatFormat::SINGLE;
@@ -74,7 +74,7 @@ fn reduce_pair(pair: u64) -> u64 {
     (reduce(F, H, pair >> 32) << 16) | reduce(F, H, pair & 0xFFFF_FFFF)
 }
 
-kernel! {
+choosing_kernel! {
 /// Row of 4 halves (L0) to two rows of 2 singles each (L0: halves 0 and 1, L1: halves 2 and 3).
 pub fn extend_h4(x: &[u64], out0: &mut [u64], out1: &mut [u64]) {
     for ((&v, o0), o1) in x.iter().zip(out0).zip(out1) {

@@ -3,8 +3,8 @@
 //! With n lanes each lane's flag is repeated 4/n times, lane 0 first (manual, chapter on flag generation).
 
 use super::alu::AluParams;
+use super::clone_choice::choosing_kernel;
 use super::lane::{Lane, Word};
-use super::level::kernel;
 
 /// When a lane's flag is 1. The spec names one rule per instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,7 +97,7 @@ impl FlagRule {
     }
 }
 
-kernel! {
+choosing_kernel! {
     fn eval_h(rule: FlagRule, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
         rule.eval_lanes::<u16>(params, x, y, out, flags);
     }

@@ -1,14 +1,15 @@
-//! Clones of the kernels for what the host's processor can do, chosen when the program runs.
+//! Clones of the kernels for what the host's processor can do.
 //!
 //! A kernel is compiled once for the target's baseline and, on x86-64, once each for the microarchitecture levels v3
-//! (AVX2, FMA) and v4 (AVX-512). All clones give the same bits. `EMU2_LEVEL` names the one to use; without it the best
-//! one that the host has is taken.
+//! (AVX2, FMA) and v4 (AVX-512). All clones give the same bits. `EMU2_LEVEL` names the one to use. Without it arithmetic
+//! kernels run the clone that was fastest at first use (`clone_choice.rs`), and all others the best one that the host has.
 
 // The one file with `unsafe`: see the proof in `Level::call`.
 #![allow(unsafe_code)]
 
 use crate::error::{Code, Error};
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::Once;
 
 /// Names the clone to use: `baseline`, `v3` or `v4`.
 pub const LEVEL_VARIABLE: &str = "EMU2_LEVEL";
@@ -31,8 +32,31 @@ const KINDS: &[Kind] = &[Kind::Baseline, Kind::V3, Kind::V4];
 #[cfg(not(target_arch = "x86_64"))]
 const KINDS: &[Kind] = &[Kind::Baseline];
 
-/// Index into `KINDS` of the level in use; beyond its end: not chosen yet.
-static CURRENT: AtomicU8 = AtomicU8::new(u8::MAX);
+/// A level that is set while the program runs, or none yet.
+pub(crate) struct LevelCell(AtomicU8);
+
+impl LevelCell {
+    pub(crate) const fn empty() -> LevelCell {
+        LevelCell(AtomicU8::new(u8::MAX))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Option<Level> {
+        // The index of a kind. Only `set` stores one that exists, so the host has it.
+        KINDS.get(usize::from(self.0.load(Ordering::Relaxed))).map(|kind| Level(*kind))
+    }
+
+    pub(crate) fn set(&self, level: Level) {
+        let index = KINDS.iter().position(|kind| *kind == level.0).unwrap_or_default();
+        self.0.store(index as u8, Ordering::Relaxed);
+    }
+}
+
+/// The level of kernels that do not choose for themselves: the forced one, else the best.
+static CURRENT: LevelCell = LevelCell::empty();
+
+/// The level that all kernels must use, if one is forced.
+static FORCED: LevelCell = LevelCell::empty();
 
 impl Kind {
     fn name(self) -> &'static str {
@@ -86,22 +110,47 @@ impl Level {
         self.0.name()
     }
 
-    /// The level in use: that of [`LEVEL_VARIABLE`] if the host has it, else the best.
+    /// The level in use: that of [`LEVEL_VARIABLE`] if the host has it, else the best. Arithmetic kernels may use another
+    /// one, see [`choices`](super::clone_choice::choices).
     #[inline]
     pub fn current() -> Level {
-        match KINDS.get(usize::from(CURRENT.load(Ordering::Relaxed))) {
-            // Only what `set` has stored, so the host has it.
-            Some(kind) => Level(*kind),
+        match CURRENT.get() {
+            Some(level) => level,
             None => Level::choose(),
         }
     }
 
     #[cold]
     fn choose() -> Level {
-        let wanted = std::env::var(LEVEL_VARIABLE).ok().and_then(|name| Level::named(&name));
-        let level = wanted.or_else(|| Level::supported().last().copied()).unwrap_or(Level(Kind::Baseline));
-        level.set();
-        level
+        Level::read_variable();
+        CURRENT.get().unwrap_or_else(|| {
+            let best = Level::supported().last().copied().unwrap_or(Level(Kind::Baseline));
+            CURRENT.set(best);
+            best
+        })
+    }
+
+    /// Forces the level that [`LEVEL_VARIABLE`] names if the host has it, once per process.
+    fn read_variable() {
+        static READ: Once = Once::new();
+        READ.call_once(|| {
+            let wanted = std::env::var(LEVEL_VARIABLE).ok().and_then(|name| Level::named(&name));
+            if let (Some(level), None) = (wanted, FORCED.get()) {
+                level.set();
+            }
+        });
+    }
+
+    /// The level that all kernels must use, if [`LEVEL_VARIABLE`] or [`Level::set`] forces one.
+    pub fn forced() -> Option<Level> {
+        Level::read_variable();
+        FORCED.get()
+    }
+
+    /// As [`Level::forced`], for every call of a kernel: the variable must have been read before.
+    #[inline]
+    pub(crate) fn known_forced() -> Option<Level> {
+        FORCED.get()
     }
 
     /// Refuses a level named by [`LEVEL_VARIABLE`] that this host has not.
@@ -119,10 +168,10 @@ impl Level {
         Err(Error::new(Code::BadOption, message))
     }
 
-    /// Uses this level from now on, in all threads. Results do not depend on it.
+    /// Forces this level from now on, for all kernels and in all threads. Results do not depend on it.
     pub fn set(self) {
-        let index = KINDS.iter().position(|kind| *kind == self.0).unwrap_or_default();
-        CURRENT.store(index as u8, Ordering::Relaxed);
+        FORCED.set(self);
+        CURRENT.set(self);
     }
 
     /// Whether a fused multiply-add of the host is one instruction here.
@@ -137,8 +186,8 @@ impl Level {
         match self.0 {
             Kind::Baseline => f.apply(args),
             // SAFETY: a function with target features may be called where the processor has them. A `Level` is made in
-            // this file alone, from kinds whose `supported` has just been true (`supported`, `named`) or whose level
-            // has been stored by `set`, which takes a `Level`.
+            // this file alone, from kinds whose `supported` has just been true (`supported`, `named`) or that
+            // `LevelCell::set` has stored, which takes a `Level`.
             #[cfg(target_arch = "x86_64")]
             Kind::V3 => unsafe { v3(f, args) },
             #[cfg(target_arch = "x86_64")]
@@ -166,7 +215,7 @@ pub(crate) trait Apply<A> {
     fn apply(self, args: A);
 }
 
-/// Declares a kernel: a function that has a clone for every level and calls that of the current one.
+/// Declares a kernel that does not choose its clone: one that copies, or a rare path. It calls the clone of the current level.
 macro_rules! kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -182,7 +231,7 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// Declares a kernel that is told whether the host's fused multiply-add is one instruction, by the constant `FUSED`.
+/// As `kernel`, for one that is told whether the host's fused multiply-add is one instruction, by the constant `FUSED`.
 macro_rules! fusing_kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;)*) => {$(
         $(#[$meta])*

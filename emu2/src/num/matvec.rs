@@ -1,9 +1,9 @@
 //! Matrix-vector products of a MAB: `out = A * x + z` on block float, one rounding (manual, chapters on the matrix registers
 //! and on the numerics of the MAU).
 //!
-//! A matrix register is decoded once (`HMatrix::decode` and so on, one per MAB) and then meets the vectors of all cycles, whose
-//! rows may lie anywhere. A vector lies across the PEs of a MAB, and so does the result. The sum over a row is exact, also
-//! with the addend; `mmul` passes a row of +0 as z. Of `MauNeg`, `x` and `z` count.
+//! A matrix register is decoded once (`HMatrix::decode` and so on, one per MAB) and then multiplied with the vectors of all
+//! cycles, whose rows may lie anywhere. A vector lies across the PEs of a MAB, and so does the result. The sum over a row is
+//! exact, with the addend too; `mmul` passes a row of +0 as z. `MauNeg::y` has no effect.
 //!
 //! Multiplicands must be block float. Elements of one block that do not share their exponent are undefined on the machine;
 //! here the largest exponent field of the block counts for all of them.
@@ -11,6 +11,7 @@
 mod double;
 mod half;
 mod single;
+mod single_sums;
 
 pub use double::{d_mfma, d_mfma_r, DMatrix};
 pub use half::{h_mfma, h_mfma_r, HMatrix};
@@ -29,21 +30,21 @@ fn power_of_two(exp: i64) -> f64 {
 pub struct Cycle<'a> {
     /// The vectors.
     pub x: &'a [u64],
-    /// The addends, L0 and L1. L1 counts for halves only, else it may be empty.
+    /// The addends, L0 and L1. Only half precision reads L1, else it may be empty.
     pub z: [&'a [u64]; 2],
     /// The results, L0 and L1. L1 is written by [`h_mfma`] only, else it may be empty.
     pub out: [&'a mut [u64]; 2],
 }
 
-/// Vectors that a matrix meets at once, so that each element of the register is loaded once for all of them.
+/// Vectors that are multiplied together, so that each element of the register is loaded once for all of them.
 const TOGETHER: usize = 4;
 
-/// MABs whose vectors are worked on together. Decoding, products and rounding are loops of their own, with what they hand on
-/// in memory: joined, they become too much for the compiler to vectorise.
+/// MABs whose vectors are computed together. Decoding, products and rounding are separate loops with buffers between them:
+/// the compiler does not vectorise one loop that does it all.
 const MABS: usize = 8;
 
-/// Calls `$work(first MAB, matrices, cycles)` for pieces of at most [`MABS`] MABs and [`TOGETHER`] cycles. A macro, since only
-/// what is inlined is compiled for a level.
+/// Calls `$work(first MAB, matrices, cycles)` for pieces of at most [`MABS`] MABs and [`TOGETHER`] cycles. It is a macro, since
+/// only inlined code is compiled for a level.
 macro_rules! in_pieces {
     ($a:expr, $cycles:expr, |$mab:ident, $matrices:ident, $piece:ident| $work:block) => {
         for $piece in $cycles.chunks_mut(TOGETHER) {

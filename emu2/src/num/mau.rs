@@ -6,13 +6,13 @@
 //!
 //! Outputs are normalised: infinities have fraction 0, zeros are +0, nothing is denormal.
 
-use super::level::kernel;
+use super::clone_choice::choosing_kernel;
 
+mod certain_rounding;
 mod double;
 mod half;
 mod round;
 mod single;
-mod sure;
 
 pub use double::{d_add, d_fma, d_fma_both, d_fma_r};
 pub use half::{h_fma, h_fma_r};
@@ -52,7 +52,7 @@ pub enum MauOutput {
     HReduced,
 }
 
-kernel! {
+choosing_kernel! {
 /// MAU flags: 1 where the sign of the output lane is 0. `out0` is the L0 row, `out1` the L1 row (used by
 /// [`MauOutput::H`] only, else it may be empty); `flags` has one entry per PE, b0 = value 8.
 pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]) {

@@ -17,6 +17,7 @@ pub const MAB_PES: usize = 4;
 
 pub mod alu;
 pub mod blockfloat;
+pub mod clone_choice;
 pub mod convert;
 pub mod flags;
 pub mod format;

@@ -3,14 +3,15 @@
 //! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other, so a row of PEs
 //! (`4 * mab + pe`) is the vectors of all MABs, 4 long words each.
 
+use super::clone_choice::Choice;
 use super::convert::reduce_f2;
 use super::lane::{float_key, select, Lane, Word};
-use super::level::{Apply, Level};
+use super::level::Apply;
 use std::marker::PhantomData;
 
 mod fadd;
 
-/// What a reduction does with a lane.
+/// The operation of a reduction on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
     /// Floating addition; each stage rounds its inputs to a common alignment and then its result.
@@ -53,9 +54,9 @@ pub struct ReduceKernel {
     neutral: u64,
 }
 
-/// The clones of a stage for lanes of type `T`, as one function.
+/// The clones of a stage for lanes of type `T`, as one function, and the name by which its choice of a clone is listed.
 macro_rules! clones {
-    ($($stage:ident)::+ ::<T>) => {{
+    ($name:literal, $($stage:ident)::+ ::<T>) => {{
         fn run<T: Word>(inputs: &[u64], out: &mut [u64]) {
             struct Body<T>(PhantomData<T>);
             impl<T: Word> Apply<(&[u64], &mut [u64])> for Body<T> {
@@ -64,7 +65,16 @@ macro_rules! clones {
                     $($stage)::+::<T>(inputs, out);
                 }
             }
-            Level::current().call(Body::<T>(PhantomData), (inputs, out));
+            // One for each lane width, since a generic function has one static for all its instances.
+            static CHOICES: [Choice; 3] = [
+                Choice::new(concat!("reduce ", $name, " 16")),
+                Choice::new(concat!("reduce ", $name, " 32")),
+                Choice::new(concat!("reduce ", $name, " 64")),
+            ];
+            let choice = &CHOICES[size_of::<T>().ilog2() as usize - 1];
+            let (level, timed) = choice.begin();
+            level.call(Body::<T>(PhantomData), (inputs, out));
+            choice.end(timed);
         }
         run::<T> as StageFn
     }};
@@ -95,22 +105,22 @@ pub fn reduce_kernel(name: &str, lane: Lane, reduced: bool) -> Option<ReduceKern
 /// The last stage of a reduction of singles to halves.
 fn reduced_stage<T: Word>(op: ReduceOp) -> StageFn {
     match op {
-        ReduceOp::Max => clones!(max_reduced::<T>),
-        ReduceOp::Min => clones!(min_reduced::<T>),
-        _ => clones!(fadd::fadd_reduced::<T>),
+        ReduceOp::Max => clones!("max_reduced", max_reduced::<T>),
+        ReduceOp::Min => clones!("min_reduced", min_reduced::<T>),
+        _ => clones!("fadd_reduced", fadd::fadd_reduced::<T>),
     }
 }
 
 fn kernel<T: Word>(op: ReduceOp) -> ReduceKernel {
     let stage = match op {
-        ReduceOp::Fadd => clones!(fadd::fadd::<T>),
-        ReduceOp::Max => clones!(max::<T>),
-        ReduceOp::Min => clones!(min::<T>),
-        ReduceOp::Iadd => clones!(iadd::<T>),
-        ReduceOp::Band => clones!(band::<T>),
-        ReduceOp::Bor => clones!(bor::<T>),
-        ReduceOp::Land => clones!(land::<T>),
-        ReduceOp::Lor => clones!(lor::<T>),
+        ReduceOp::Fadd => clones!("fadd", fadd::fadd::<T>),
+        ReduceOp::Max => clones!("max", max::<T>),
+        ReduceOp::Min => clones!("min", min::<T>),
+        ReduceOp::Iadd => clones!("iadd", iadd::<T>),
+        ReduceOp::Band => clones!("band", band::<T>),
+        ReduceOp::Bor => clones!("bor", bor::<T>),
+        ReduceOp::Land => clones!("land", land::<T>),
+        ReduceOp::Lor => clones!("lor", lor::<T>),
     };
     let lane = match op {
         ReduceOp::Fadd | ReduceOp::Iadd | ReduceOp::Bor | ReduceOp::Lor => T::ZERO,

@@ -1,15 +1,16 @@
-//! The counters of a program. The machine has no branches, so they are facts of its text.
+//! The counters of a program. The machine has no branches, so they follow from the text alone.
 
 use super::timeline::{Event, Flight, Timeline, Wait};
 use super::traffic::{MemoryWords, Port, Traffic};
 use crate::asm::{ItemKind, PeKind, Program, Step};
+use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use indexmap::IndexMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
-/// What a program costs. Cycles follow the spec's timing model (docs/cycle_model.md).
+/// Steps, cycles and moved words of a program. Cycles follow the spec's timing model (docs/cycle_model.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Name of the spec.
@@ -20,7 +21,7 @@ pub struct Report {
     pub cycles: u64,
     /// Cycles that waits stall.
     pub stall_cycles: u64,
-    /// Waits, and how many of them stall.
+    /// Waits.
     pub waits: u64,
     /// Waits that stall.
     pub stalled_waits: u64,
@@ -46,11 +47,19 @@ pub struct Report {
 const DRAM: &str = "dram";
 
 impl Report {
-    /// Counts what `program` does.
+    /// Counts for `program`.
     pub fn of(program: &Program) -> Report {
+        Report::of_until(program, &Interrupt::default()).unwrap_or_default()
+    }
+
+    /// As [`Report::of`], unless `interrupt` is requested before the end.
+    ///
+    /// # Errors
+    /// [`Code::Interrupted`](crate::error::Code::Interrupted).
+    pub fn of_until(program: &Program, interrupt: &Interrupt) -> Result<Report, Error> {
         let mut timeline = Timeline::new(program);
         let mut counts = Counts::new(&program.spec);
-        let Ok(()) = program.for_each(|item| {
+        program.for_each(|item| {
             match timeline.item(item) {
                 Event::Steps { wait, count, .. } => {
                     counts.report.steps = counts.report.steps.saturating_add(count);
@@ -64,9 +73,9 @@ impl Report {
                 Event::Mv(flight) => counts.mv(&flight),
                 Event::Nothing => {}
             }
-            Ok::<(), Infallible>(())
-        });
-        Report { cycles: timeline.now(), ..counts.finish() }
+            interrupt.check()
+        })?;
+        Ok(Report { cycles: timeline.now(), ..counts.finish() })
     }
 }
 
@@ -112,7 +121,7 @@ impl<'a> Counts<'a> {
                 PeKind::Alu { .. } => self.busy(self.alu),
                 PeKind::Mau { .. } => self.busy(self.mau),
                 PeKind::Matrix { op, .. } => self.busy(slot(self.spec, &self.spec.matrix_ops[op].slot)),
-                // Nothing moves in L1BM.
+                // Only the turnaround register is used.
                 PeKind::L1bm { form, address: None } => {
                     self.busy(slot(self.spec, &self.spec.transfers[form.transfer].slot));
                 }

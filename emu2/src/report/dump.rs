@@ -14,6 +14,9 @@ use std::fmt::Write;
 type Number = fn(FloatFormat, u64) -> f64;
 
 /// Writes one line per long word of `get` to `sink`: units in tree order, addresses innermost.
+///
+/// # Errors
+/// [`Code::MemoryRange`] if the place does not exist, and the errors of `sink`.
 pub fn dump_lines(
     machine: &Machine,
     get: &DebugGet,

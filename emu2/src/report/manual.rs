@@ -1,11 +1,13 @@
 //! Manual pages, generated from the spec: for the terminal and as Markdown.
 
+mod markdown;
 mod page;
 mod picture;
 mod syntax;
 mod words;
 
-pub use page::{pages, Page};
+pub use markdown::Page;
+pub use page::pages;
 
 use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec, Widen};
 use std::fmt::Write;
@@ -24,7 +26,7 @@ fn first_sentence(text: &str) -> String {
     text.trim().split_inclusive(". ").next().unwrap_or_default().trim().replace('\n', " ")
 }
 
-/// The page of the instruction that `name` is a mnemonic or an entry of; None: there is no such.
+/// The page of the instruction that has `name` as its mnemonic or entry. None if there is none.
 pub fn page(spec: &Spec, name: &str) -> Option<String> {
     let (family, entry_name) = match spec.mnemonics.get(name) {
         Some(Mnemonic::Alu { op, .. }) => (Some("alu"), spec.alu[*op].name.as_str()),
@@ -51,7 +53,7 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// The program, and as comments the bits it leaves.
+/// The text of an example, and in comments the bits that it leaves.
 fn example_text(spec: &Spec, example: &crate::spec::Example) -> String {
     let mut out = example.text.trim().to_string() + "\n";
     for (place, words) in example.expect_on.get(&spec.machine.name).unwrap_or(&example.expect) {
@@ -60,7 +62,7 @@ fn example_text(spec: &Spec, example: &crate::spec::Example) -> String {
     out
 }
 
-/// What the tables say about an entry besides its text, in titled pieces.
+/// Facts of an entry from the tables of the spec, each with a title.
 fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     match entry.family {
@@ -75,7 +77,7 @@ fn facts(spec: &Spec, entry: &Entry<'_>) -> Vec<(&'static str, String)> {
                 }
                 facts.push(("Works on", data));
                 if !alu.excludes.is_empty() {
-                    facts.push(("Keeps off its line", alu.excludes.join(", ")));
+                    facts.push(("Excludes on its line", alu.excludes.join(", ")));
                 }
             }
         }

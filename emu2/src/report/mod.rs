@@ -1,4 +1,4 @@
-//! What a run leaves for people: dump lines and a report of steps, cycles and words moved.
+//! Output of a run: dump lines (`dump.rs`), and a report of steps, cycles and moved words (`cost.rs`).
 
 mod cost;
 mod dump;
@@ -19,7 +19,10 @@ use crate::error::Error;
 use crate::exec::{self, RunError};
 use crate::machine::Machine;
 
-/// Runs `program`, hands every dump line to `sink` in order, and reports what it cost.
+/// Runs `program`, hands every dump line to `sink` in order, and reports steps, cycles and moved words.
+///
+/// # Errors
+/// As [`exec::run`], and the errors of `sink`.
 pub fn run(
     machine: &mut Machine,
     program: &Program,

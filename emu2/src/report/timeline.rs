@@ -1,4 +1,5 @@
-//! The cycle model: when the steps, waits and MVs of a program begin and end. docs/cycle_model.md says what of it is known.
+//! The cycle model: when the steps, waits and MVs of a program begin and end. docs/cycle_model.md says which numbers are
+//! measured and which are assumed.
 
 use super::traffic::{Port, Traffic, TrafficTable};
 use crate::asm::{Item, ItemKind, Mv, Program};
@@ -6,7 +7,7 @@ use crate::spec::Spec;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What one statement does in time; cycles count from the start of the program.
+/// The time of one statement. Cycles count from the start of the program.
 #[derive(Debug)]
 pub(super) enum Event {
     /// Steps, after a wait.
@@ -31,11 +32,11 @@ pub(super) struct Wait {
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) issued: u64,
-    /// When its ports are free.
+    /// The cycle in which its ports are free.
     pub(super) start: u64,
-    /// When it lets go of them.
+    /// The cycle in which it releases them.
     pub(super) released: u64,
-    /// When a wait for it ends.
+    /// The cycle in which a wait for it ends.
     pub(super) end: u64,
     pub(super) blocks: u64,
     pub(super) traffic: Rc<Traffic>,

@@ -1,5 +1,5 @@
-//! The timeline as trace events in Chrome's JSON, which Perfetto opens. A microsecond there is a cycle here: slices
-//! then touch each other exactly, which no whole number of nanoseconds would give.
+//! The timeline as trace events in Chrome's JSON, which Perfetto opens. One microsecond of the trace is one cycle, so that
+//! consecutive slices touch exactly.
 
 use super::timeline::{Event, Flight, Timeline, Wait};
 use super::traffic::Port;
@@ -24,8 +24,11 @@ const BATCH_BYTES: usize = 1 << 16;
 
 /// Writes the trace of `program` to `sink`, piece by piece.
 ///
-/// Tracks: steps, waits; MVs, as many tracks as are ever on their way together; and for each memory that MVs use, when
-/// they hold it. Every slice carries the line of its statement.
+/// There is a track for steps, one for waits, as many for MVs as are ever on their way together, and one for each memory that
+/// MVs hold. Every slice carries the line of its statement.
+///
+/// # Errors
+/// The errors of `sink`.
 pub fn trace(program: &Program, sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
     let head = json!({ "machine": program.spec.machine.name, "program": program.name,
         "clock_mhz": program.spec.machine.clock_mhz, "unit": "1 us is 1 cycle" });

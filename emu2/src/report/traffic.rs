@@ -1,4 +1,4 @@
-//! What a form with its selectors moves: long words by memory, and the memories that an MV keeps busy.
+//! The traffic of a transfer form with its selectors: long words by memory, and the memories that an MV keeps busy.
 
 use crate::asm::{FormRef, Mv, Selected};
 use crate::exec::mv_selectors;
@@ -59,7 +59,7 @@ impl Traffic {
     }
 }
 
-/// Facts of forms, worked out when they are first met.
+/// Facts of forms, computed at first use.
 pub(super) struct TrafficTable<'a> {
     spec: &'a Spec,
     known: HashMap<(FormRef, Selected, Selected), Rc<Traffic>>,
@@ -70,7 +70,7 @@ impl<'a> TrafficTable<'a> {
         TrafficTable { spec, known: HashMap::new() }
     }
 
-    /// Of an L2BM or L1BM instruction, in one unit of its level.
+    /// The facts of an L2BM or L1BM instruction, in one unit of its level.
     pub(super) fn transfer(&mut self, form: FormRef) -> Rc<Traffic> {
         let spec = self.spec;
         self.get((form, Selected::default(), Selected::default()), || {
@@ -83,7 +83,7 @@ impl<'a> TrafficTable<'a> {
         })
     }
 
-    /// Of a block of an MV.
+    /// The facts of a block of an MV.
     pub(super) fn mv(&mut self, mv: &Mv) -> Rc<Traffic> {
         let form = &self.spec.forms[mv.form.transfer][mv.form.form];
         self.get((mv.form, mv.source_unit, mv.destination_unit), || mv_selectors(form, mv))

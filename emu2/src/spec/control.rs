@@ -1,8 +1,8 @@
 //! Checks of what decides which instructions share a line and how far apart a write and a read must lie.
 
+use super::fault::{bad, unknown};
+use super::loaded::{Spec, ALU_SLOT, MAU_SLOT};
 use super::model::*;
-use super::resolve::{bad, unknown};
-use super::{Spec, ALU_SLOT, MAU_SLOT};
 use crate::error::{Code, Error};
 
 /// Slots are bits of a word.

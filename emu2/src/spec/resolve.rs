@@ -4,14 +4,13 @@ mod compute;
 mod machine;
 mod transfer;
 
-use super::model::*;
-use super::source::{Document, Entry};
-use super::{control, encoding, mnemonic, Spec};
+use super::fault::bad;
+use super::source::Document;
+use super::typed::{list, single};
+use super::{control, encoding, mnemonics, Spec};
 use crate::error::{Code, Error};
 use compute::check_alu_mau;
-use indexmap::IndexMap;
-use machine::{check_counts, check_formats, check_memories, check_operands};
-use serde::de::DeserializeOwned;
+use machine::{check_counts, check_formats, check_memories, check_operands, check_syntax};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -36,6 +35,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         bases: list(&mut document, "base")?,
         banks: list(&mut document, "bank")?,
         turnaround: single(&mut document, "turnaround")?,
+        syntax: single(&mut document, "syntax")?,
         mask: single(&mut document, "mask")?,
         literals: list(&mut document, "literal")?,
         slots: list(&mut document, "slot")?,
@@ -65,6 +65,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
     check_formats(&spec)?;
     check_memories(&spec)?;
     check_operands(&spec)?;
+    check_syntax(&spec)?;
     check_alu_mau(&spec)?;
     control::check(&spec)?;
     check_examples(&spec)?;
@@ -75,7 +76,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         spec.forms.push(forms);
         spec.parameters.push(parameter);
     }
-    spec.mnemonics = mnemonic::expand(&spec)?;
+    spec.mnemonics = mnemonics::expand(&spec)?;
     spec.encoding = encoding.map(|raw| encoding::resolve(raw, &spec)).transpose()?;
     Ok(spec)
 }
@@ -91,55 +92,6 @@ fn fingerprint(document: &Document) -> u64 {
         }
     }
     hasher.finish()
-}
-
-fn typed<T: DeserializeOwned>(entry: Entry, place: &str) -> Result<T, Error> {
-    let origin = entry.origin;
-    T::deserialize(toml::Value::Table(entry.table)).map_err(|e| {
-        let text = e.message().to_string();
-        let code = match text.split_whitespace().take(2).collect::<Vec<_>>()[..] {
-            ["unknown", "field"] => Code::SpecUnknownKey,
-            ["missing", "field"] => Code::SpecMissingKey,
-            ["unknown", "variant"] => Code::SpecUnknownName,
-            ["invalid", "type:"] => Code::SpecWrongType,
-            _ => Code::SpecBadValue,
-        };
-        Error::new(code, format!("{origin}: {place}: {text}"))
-    })
-}
-
-pub(super) fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
-    match document.single.shift_remove(key) {
-        Some(entry) => typed(entry, &format!("[{key}]")),
-        None => Err(Error::new(Code::SpecMissingKey, format!("the spec has no [{key}]"))),
-    }
-}
-
-pub(super) fn list<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<Vec<T>, Error> {
-    let entries = document.list.shift_remove(key).unwrap_or_default();
-    entries.into_iter().map(|(name, entry)| typed(entry, &format!("[[{key}]] `{name}`"))).collect()
-}
-
-/// Every count and port by the name that expressions use.
-pub(super) fn constants(counts: &Counts, ports: &IndexMap<String, i64>) -> HashMap<String, i64> {
-    let named = [
-        ("group", counts.group),
-        ("l2b", counts.l2b),
-        ("l1b", counts.l1b),
-        ("mab", counts.mab),
-        ("pe", counts.pe),
-        ("cycle", counts.cycle),
-    ];
-    let counts = named.iter().map(|(n, v)| (n.to_string(), i64::from(*v)));
-    counts.chain(ports.iter().map(|(n, v)| (n.clone(), *v))).collect()
-}
-
-pub(super) fn bad(message: String) -> Error {
-    Error::new(Code::SpecBadValue, message)
-}
-
-pub(super) fn unknown(message: String) -> Error {
-    Error::new(Code::SpecUnknownName, message)
 }
 
 /// Every instruction shows at least one example with bits on every machine.

@@ -1,6 +1,8 @@
 //! Reading spec files: built-in or from disk, `extends`, and the merge of a spec over the one it extends.
 
 use crate::error::{Code, Error};
+use crate::files;
+use crate::interrupt::Interrupt;
 use include_dir::{include_dir, Dir};
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,9 @@ const SEARCH_PATH: &str = "EMU2_SPEC_PATH";
 
 /// A chain of `extends` longer than this is a circle.
 const MAX_EXTENDS: u32 = 8;
+
+/// Bytes of the longest file of a spec that is read.
+const FILE_LIMIT: u64 = 1 << 24;
 
 /// A table of the spec and the file it stands in.
 #[derive(Clone, Debug)]
@@ -78,7 +83,9 @@ fn read(place: &Place) -> Result<Vec<File>, Error> {
                 paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
             }
             for path in paths {
-                let text = std::fs::read_to_string(&path).map_err(|e| unreadable(&path, &e))?;
+                let bytes = files::read(&path, FILE_LIMIT, &Interrupt::default())?;
+                let text = String::from_utf8(bytes)
+                    .map_err(|e| Error::new(Code::NotUtf8, format!("{}: {}", path.display(), e.utf8_error())))?;
                 files.push(File { name: path.display().to_string(), text });
             }
         }

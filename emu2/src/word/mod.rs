@@ -10,6 +10,7 @@ mod coverage;
 mod decode;
 mod draft;
 mod encode;
+mod hidden;
 mod print;
 mod read;
 
@@ -19,13 +20,14 @@ pub use coverage::coverage;
 pub use decode::{decode_word, Decoded, WordFault};
 pub use encode::{encode_step, StepWord};
 pub use print::{print, statement};
-pub use read::read;
+pub use read::{read, read_until};
 
 use crate::asm::record::{records, RECORD};
 use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
 use crate::error::{Code, Diagnostic, Error, Severity, Span};
 use crate::spec::{Encoding, Spec};
 use draft::refuse;
+use hidden::{MatrixPath, Written};
 use std::convert::Infallible;
 
 /// Lines that assembled text has at most.
@@ -89,8 +91,14 @@ pub enum Content {
 /// [`AssembleError`] with one finding for each instruction of which no word is known, or only an inferred one that the
 /// options do not ask for.
 pub fn encode(program: &Program, options: Options) -> Result<Vec<Line>, AssembleError> {
-    let mut writer =
-        Writer { program, options, lines: Vec::with_capacity(program.statements()), refused: Vec::new(), more: 0 };
+    let mut writer = Writer {
+        program,
+        options,
+        lines: Vec::with_capacity(program.statements()),
+        matrix_path: MatrixPath::default(),
+        refused: Vec::new(),
+        more: 0,
+    };
     let mut total = 0u64;
     let Ok(()) = program.for_each(|item| {
         let from = writer.lines.len();
@@ -118,6 +126,7 @@ struct Writer<'a> {
     program: &'a Program,
     options: Options,
     lines: Vec<Line>,
+    matrix_path: MatrixPath,
     refused: Vec<Diagnostic>,
     /// Refusals past the limit.
     more: usize,
@@ -143,7 +152,11 @@ impl Writer<'_> {
             self.push(1, Content::Text(letter, text));
             return self.push(count - 1, Content::Text(letter, print::nop(spec, 1, None)));
         }
-        match self.word(item) {
+        let word = self.word(item);
+        if let ItemKind::Step(step) = &item.kind {
+            self.check_matrix_path(item, step, word.as_ref().ok().copied());
+        }
+        match word {
             Ok(word) => self.push(count, Content::Word(word)),
             Err(_) if self.options.form == Form::Mixed => {
                 let first = match item.kind {
@@ -156,6 +169,19 @@ impl Writer<'_> {
                 self.push(count - 1, rest);
             }
             Err(refused) => self.refuse(refused),
+        }
+    }
+
+    /// Steps before this one whose words would now be read as other steps become statements, or are refused.
+    fn check_matrix_path(&mut self, item: &Item, step: &Step, word: Option<Word>) {
+        let written = Written { line: self.lines.len(), number: item.line, span: item.span, word };
+        for ambiguous in self.matrix_path.step(&self.program.spec, step, written) {
+            if self.options.form == Form::Mixed {
+                self.lines[ambiguous.step.line].content = Content::Text(STATEMENT, ambiguous.statement);
+            } else {
+                let found = Diagnostic::error(Code::AmbiguousWord, Some(ambiguous.step.span), ambiguous.message);
+                self.refuse(vec![found]);
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 mod operand;
 
-use crate::asm::{Address, DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
-use crate::asm::{FormRef, Selected, UpperTransfer};
+use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
+use crate::asm::{FormRef, L2bmTransfer, Selected};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
 use crate::spec::{Unit, UnitSet, WORDS_PER_LONG};
 pub(super) use operand::{bank, destination, mask, source};
@@ -32,11 +32,11 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
     }
 }
 
-/// A PE line: instructions in their order, `noforward` and `wait` behind them.
+/// A PE line: instructions in their order, then `noforward` and `wait`.
 fn line(spec: &Spec, step: &Step) -> String {
     let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
     parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
-    if parts.is_empty() {
+    if parts.is_empty() && step.forward {
         return nop(spec, 1, step.wait);
     }
     if !step.forward {
@@ -59,7 +59,7 @@ pub(super) fn nop(spec: &Spec, count: u64, tag: Option<u32>) -> String {
 }
 
 pub(super) fn wait(spec: &Spec, tag: u32) -> String {
-    format!("{} i{tag:02x}", control(spec, ControlKernel::Wait))
+    format!("{} {}", control(spec, ControlKernel::Wait), spec.syntax.tag(tag))
 }
 
 pub(super) fn control(spec: &Spec, kernel: ControlKernel) -> &str {
@@ -101,7 +101,7 @@ pub(super) fn head(spec: &Spec, i: &PeInstruction) -> String {
 }
 
 /// One instruction of the PEs.
-fn instruction(spec: &Spec, i: &PeInstruction) -> String {
+pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
     let mut out = head(spec, i);
     if let Some(flush) = i.zero_flush {
         out.push_str(&mask(spec, flush));
@@ -199,7 +199,7 @@ fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
     }
 }
 
-fn upper(spec: &Spec, t: &UpperTransfer) -> String {
+fn upper(spec: &Spec, t: &L2bmTransfer) -> String {
     let mut out = format!("{}{}", spec.transfers[t.form.transfer].name, parameter(spec, t.form));
     if let Some(form) = resolved(spec, t.form).filter(|f| !matches!(f.source, End::Memory { implied: true, .. })) {
         let (from, to) = (memory(spec, &form.source, t.source), memory(spec, &form.destination, t.destination));
@@ -209,23 +209,24 @@ fn upper(spec: &Spec, t: &UpperTransfer) -> String {
 }
 
 fn mv(spec: &Spec, m: &Mv) -> String {
-    let mut out = format!("{}/n{}", spec.transfers[m.form.transfer].name, m.size);
+    let syntax = &spec.syntax;
+    let mut out = format!("{}/{}{}", spec.transfers[m.form.transfer].name, syntax.mv_size, m.size);
     if let Some(tag) = m.tag {
-        let _ = write!(out, "i{tag:02x}");
+        out.push_str(&syntax.tag(tag));
     }
-    if let Some(blocks) = m.source_table.or(m.destination_table).filter(|n| *n != 1) {
-        let _ = write!(out, "nd{blocks}");
+    if let Some(blocks) = m.source_dar.or(m.destination_dar).filter(|n| *n != 1) {
+        let _ = write!(out, "{}{blocks}", syntax.mv_table);
     }
     if m.priority != 0 {
-        let _ = write!(out, "p{}", m.priority);
+        let _ = write!(out, "{}{}", syntax.mv_priority, m.priority);
     }
     if let Some(form) = resolved(spec, m.form) {
         let side = |end, address, table: Option<u64>, unit| {
             let place = if table.is_some() { entry(spec, end, address) } else { memory(spec, end, address) };
             place + &selected(spec, end, unit)
         };
-        let source = side(&form.source, m.source, m.source_table, m.source_unit);
-        let destination = side(&form.destination, m.destination, m.destination_table, m.destination_unit);
+        let source = side(&form.source, m.source, m.source_dar, m.source_unit);
+        let destination = side(&form.destination, m.destination, m.destination_dar, m.destination_unit);
         let _ = write!(out, " {source} {destination}");
     }
     out
@@ -280,15 +281,4 @@ fn debug_set(spec: &Spec, set: &DebugSet) -> String {
         let _ = write!(out, "{word:016X}");
     }
     out
-}
-
-/// The addresses of an access as they are written behind its letter.
-pub(super) fn address(address: &Address, words: u32) -> String {
-    match address {
-        Address::Stride { base, stride: 0 } => base.to_string(),
-        Address::Stride { base, stride } if *stride == words => format!("{base}v"),
-        Address::Stride { base, stride } => format!("{base}v{stride}"),
-        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
-        Address::Cycle => String::new(),
-    }
 }

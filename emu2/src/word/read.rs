@@ -5,12 +5,14 @@
 
 use super::bits::Word;
 use super::decode::{decode_word, Decoded};
+use super::hidden::{reads_path, with_hidden};
 use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
 use crate::asm::record::{host_command, HOST, RECORD};
-use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, SourceKind, Step};
+use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
-use crate::spec::{ControlKernel, ForwardUnit, Mnemonic, Spec, LONG_BITS};
+use crate::interrupt::Interrupt;
+use crate::spec::{ControlKernel, Mnemonic, Spec, LONG_BITS};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -27,7 +29,15 @@ const LIMIT: usize = 100;
 /// [`AssembleError`] for lines of no known form, words of the wrong length or with other characters than binary digits,
 /// words that spell nothing, and statements that do not assemble.
 pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
-    let assembler = Assembler::keeping_all(spec);
+    read_until(bytes, name, spec, &Interrupt::default())
+}
+
+/// As [`read`], unless `interrupt` is requested before the end.
+///
+/// # Errors
+/// As [`read`], and [`Code::Interrupted`].
+pub fn read_until(bytes: &[u8], name: &str, spec: &Arc<Spec>, interrupt: &Interrupt) -> Result<Program, AssembleError> {
+    let assembler = Assembler::keeping_all(spec).interrupted_by(interrupt);
     // Files that are empty or not UTF-8 meet the same findings as a source.
     let text = decoded(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok());
     let Some(text) = text.as_deref() else {
@@ -45,7 +55,8 @@ pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, Assem
         said: HashSet::new(),
         more: 0,
     };
-    reader.read(text);
+    reader.read(text, interrupt);
+    // The assembler, which sees the text next, refuses what was interrupted here.
     reader.finish(text, name)
 }
 
@@ -69,11 +80,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&mut self, text: &str) {
+    fn read(&mut self, text: &str, interrupt: &Interrupt) {
         let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         let mut at = text.len() - body.len();
         self.statements.extend(std::iter::repeat_n(' ', at));
-        for (number, line) in body.split_inclusive('\n').enumerate() {
+        let lines = body.split_inclusive('\n').take_while(|_| !interrupt.requested());
+        for (number, line) in lines.enumerate() {
             let code = line.split([COMMENT, '\n']).next().unwrap_or("").trim_end();
             let kept = match self.line(code, at, number as u32 + 1) {
                 Ok(kept) => kept,
@@ -242,25 +254,23 @@ impl Reader<'_> {
         }
         items.append(&mut self.items);
         items.sort_by_key(|item| item.line);
-        show(&mut items, &self.hidden, self.spec);
-        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, rest: Default::default() })
+        show(&mut items, &self.hidden, self.assembler, self.spec);
+        Ok(Program { spec: Arc::clone(self.spec), name, text, items, warnings: self.found, blocks: Default::default() })
     }
 }
 
-/// Adds what words do not show where the next step reads its result: no other step can have made that.
-fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, spec: &Spec) {
-    let reads = |step: &Step| {
-        let matrix = |kind: &SourceKind| matches!(kind, SourceKind::Forward(path) if spec.forwards[*path].unit == ForwardUnit::Matrix);
-        step.pe.iter().flat_map(|i| &i.sources).any(|s| matrix(&s.kind))
-    };
+/// Adds matrix reads that words do not show where the next step reads their path: no other step can have filled it.
+fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, assembler: &Assembler, spec: &Spec) {
     let mut last: Option<usize> = None;
     for at in 0..items.len() {
         let ItemKind::Step(step) = &items[at].kind else { continue };
-        let (wanted, forward) = (reads(step), step.forward);
+        let (wanted, forward) = (reads_path(spec, step), step.forward);
         if let Some(before) = last.filter(|_| wanted) {
-            let line = items[before].line;
-            if let (ItemKind::Step(earlier), Some(instruction)) = (&mut items[before].kind, hidden.get(&line)) {
-                earlier.pe.push(instruction.clone());
+            let Item { line, span, kind } = &mut items[before];
+            if let (ItemKind::Step(earlier), Some(instruction)) = (kind, hidden.get(line)) {
+                if let Some(whole) = with_hidden(assembler, spec, earlier, instruction) {
+                    **earlier = placed(whole, *span);
+                }
             }
         }
         if forward {

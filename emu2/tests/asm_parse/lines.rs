@@ -103,7 +103,7 @@ fn mvs_with_tables() {
     ];
     for (text, tables, addresses) in table {
         let found = mv(text);
-        assert_eq!((found.source_table, found.destination_table), tables, "{text}");
+        assert_eq!((found.source_dar, found.destination_dar), tables, "{text}");
         assert_eq!((found.source, found.destination), addresses, "{text}");
     }
     let assumed = program("mvp/n64 $lc0 $d0");

@@ -1,8 +1,8 @@
 //! Programs as text.
 
 use emu2::asm::{
-    Access, Address, Convert, DebugGet, DebugSet, Destination, FormRef, ItemKind, Location, Mask, MaskEntry, Mv,
-    PeInstruction, PeKind, Program, Selected, Source, SourceKind, Step, Target, UpperTransfer,
+    Access, Address, Convert, DebugGet, DebugSet, Destination, FormRef, ItemKind, L2bmTransfer, Location, Mask,
+    MaskEntry, Mv, PeInstruction, PeKind, Program, Selected, Source, SourceKind, Step, Target,
 };
 use emu2::spec::{
     ControlKernel, End, LiteralKind, MatrixKernel, Mnemonic, ParameterStyle, Spec, Unit, UnitSet, HALVES,
@@ -155,7 +155,7 @@ fn l1bm(spec: &Spec, at: &End, address: Option<u64>) -> String {
     }
 }
 
-fn upper(spec: &Spec, t: &UpperTransfer) -> String {
+fn upper(spec: &Spec, t: &L2bmTransfer) -> String {
     let form = &spec.forms[t.form.transfer][t.form.form];
     if spec.transfers[t.form.transfer].name == "l2bmdarw" {
         return "l2bmdarw".into();
@@ -170,10 +170,9 @@ fn mv_text(spec: &Spec, mv: &Mv) -> String {
     let name = transfer(spec, mv.form);
     let tag = mv.tag.map(|tag| format!("i{tag:02x}")).unwrap_or_default();
     let priority = if mv.priority == 0 { String::new() } else { format!("p{}", mv.priority) };
-    let source = place(spec, &form.source, mv.source, mv.source_unit, mv.source_table.is_some());
-    let destination =
-        place(spec, &form.destination, mv.destination, mv.destination_unit, mv.destination_table.is_some());
-    let blocks = mv.source_table.or(mv.destination_table).map(|n| format!("nd{n}")).unwrap_or_default();
+    let source = place(spec, &form.source, mv.source, mv.source_unit, mv.source_dar.is_some());
+    let destination = place(spec, &form.destination, mv.destination, mv.destination_unit, mv.destination_dar.is_some());
+    let blocks = mv.source_dar.or(mv.destination_dar).map(|n| format!("nd{n}")).unwrap_or_default();
     // Parameters stand in any order.
     let parameters = match mv.size / 16 % 3 {
         0 => format!("n{}{tag}{blocks}{priority}", mv.size),

@@ -41,7 +41,7 @@ pub fn step(chip: &mut Chip, step: &Step) -> Result<(), Undefined> {
         }
     }
     for instruction in &step.l2bm {
-        for (memory, unit, addr, value) in transfer::l2bm(chip, instruction) {
+        for (memory, unit, addr, value) in transfer::l2bm(chip, &step.l2bm, instruction) {
             pending.push(Pending::Upper { memory, unit, addr, value });
         }
     }

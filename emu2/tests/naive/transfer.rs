@@ -7,7 +7,7 @@ use super::formulas::{self, Numbers, Word};
 use super::letters::{long, path, Letter, Path};
 use super::num_reference::reduce::{narrowed, tree};
 use super::num_reference::{lane, pack_lanes};
-use emu2::asm::{FormRef, Mv, Selected, UpperTransfer};
+use emu2::asm::{FormRef, L2bmTransfer, Mv, Selected};
 use emu2::spec::{End, LevelName, Move, Place, UnitSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -168,13 +168,18 @@ fn met(c: Numbers, mnemonic: &str, elements: &[Option<u64>]) -> u64 {
     pack_lanes(width, &lanes)
 }
 
-/// What an L2BM instruction writes: memory, unit, address, value.
-pub fn l2bm(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
+/// What an L2BM instruction of a line writes: memory, unit, address, value.
+pub fn l2bm(chip: &Chip, line: &[L2bmTransfer], transfer: &L2bmTransfer) -> Vec<(usize, usize, u64, u64)> {
     let name = &chip.spec.transfers[transfer.form.transfer].name;
     let form = &chip.spec.forms[transfer.form.transfer][transfer.form.form];
     match name.as_str() {
         "l2bmdars" => return fill_table(chip, transfer),
-        "l2bmdarw" => return empty_table(chip),
+        "l2bmdarw" => {
+            // It sees the buffer and the entry of an `l2bmdars` on its own line.
+            let named = |t: &&L2bmTransfer| chip.spec.transfers[t.form.transfer].name == "l2bmdars";
+            let filled = line.iter().find(named).map_or_else(Vec::new, |fill| fill_table(chip, fill));
+            return empty_table(chip, &filled);
+        }
         _ => {}
     }
     let c = numbers(chip);
@@ -199,7 +204,7 @@ pub fn l2bm(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u6
 const TABLE_WORDS: u64 = 256;
 
 /// The buffer takes 64 long words per cycle; then the entry that the first word goes to, and how many have gone.
-fn fill_table(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, u64)> {
+fn fill_table(chip: &Chip, transfer: &L2bmTransfer) -> Vec<(usize, usize, u64, u64)> {
     let (l2bm, buffer) = (chip.memory("l2bm"), chip.memory("dar_buffer"));
     let l = transfer.source_unit.l2b.expect("a selector") as usize;
     let mut writes = Vec::new();
@@ -213,15 +218,19 @@ fn fill_table(chip: &Chip, transfer: &UpperTransfer) -> Vec<(usize, usize, u64, 
     writes
 }
 
-/// One word per cycle, the most significant one of a long word first.
-fn empty_table(chip: &Chip) -> Vec<(usize, usize, u64, u64)> {
+/// One word per cycle, the most significant one of a long word first. `filled`: what the line puts into the buffer.
+fn empty_table(chip: &Chip, filled: &[(usize, usize, u64, u64)]) -> Vec<(usize, usize, u64, u64)> {
     let (dar, buffer) = (chip.memory("dar"), chip.memory("dar_buffer"));
+    let read = |group: usize, addr: u64| {
+        let new = filled.iter().find(|(_, unit, at, _)| (*unit, *at) == (group, addr));
+        new.map_or_else(|| chip.read_upper(buffer, group, addr), |(.., value)| *value)
+    };
     let mut writes = Vec::new();
     for g in 0..chip.spec.counts.group as usize {
-        let [entry, gone] = [0, 1].map(|k| chip.read_upper(buffer, g, TABLE_WORDS + k));
+        let [entry, gone] = [0, 1].map(|k| read(g, TABLE_WORDS + k));
         for k in gone..gone + CYCLES as u64 {
             let at = k % (2 * TABLE_WORDS);
-            let long = chip.read_upper(buffer, g, at / 2);
+            let long = read(g, at / 2);
             let word = if at.is_multiple_of(2) { long >> 32 } else { long & 0xFFFF_FFFF };
             writes.push((dar, g, (entry + k) % 1024, word));
         }
@@ -250,9 +259,9 @@ pub fn mv(chip: &mut Chip, mv: &Mv) {
     };
     let mut writes = Vec::new();
     for (at, elements) in formulas::mv(c, formulas::mode(&name).0, names, selected, mv.size) {
-        let read = |w: Word| chip.read_upper(from, unit_of(chip, from, w), place(mv.source, mv.source_table, w));
+        let read = |w: Word| chip.read_upper(from, unit_of(chip, from, w), place(mv.source, mv.source_dar, w));
         let values: Vec<Option<u64>> = elements.into_iter().map(|w| w.map(read)).collect();
-        let addr = place(mv.destination, mv.destination_table, at);
+        let addr = place(mv.destination, mv.destination_dar, at);
         writes.push((to, unit_of(chip, to, at), addr, met(c, &name, &values)));
     }
     for (memory, unit, addr, value) in writes {

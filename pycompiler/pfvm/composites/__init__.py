@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from ...graph.graph import TensorType
 from ...tolerance import MOVE, SUM
 from ..names import all_names
+from ..opsets import OLDEST, opset_of
 from . import losses, norms, picking
 from .writer import FLOATS, MOVED, Writer
 
@@ -65,8 +66,7 @@ def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -
 
     ``rows`` is the length of the longest table that is picked from by address.
     """
-    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
-    if opset < 18:  # before, axes of reductions were attributes
+    if opset_of(model) < OLDEST:  # before, axes of reductions were attributes
         return model
     data = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:

@@ -8,7 +8,7 @@ that everything starts from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from ...graph.graph import MNGraph, MNNode, Side
 from ...graph.layout import Layout
 from ...machine import Target
 from ..first_arrival import FirstArrival
-from .costs import NEVER, Costs
+from .costs import NEVER, TOO_LARGE, Costs
 from .pools import Pools
 from .search import Costs as Table
 from .search import cheapest, total
@@ -45,6 +45,14 @@ class _Edge:
         self.looks = np.full(self.costs.shape, _GUESS)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """Steps of the nodes, switches and transfers that are possible, and the names of the others."""
+
+    steps: int = 0
+    does_not_fit: tuple[str, ...] = ()
+
+
 class LayoutPlannerZ:
     """Plans one graph, whose anchored nodes have switches around them."""
 
@@ -53,8 +61,8 @@ class LayoutPlannerZ:
         self.costs = Costs(graph, target)
         first = FirstArrival(graph, target, wanted).run()
         self.pools = Pools(graph, target, wanted, first)
-        #: Estimated steps of the first-arrival layouts, and of those chosen.
-        self.before = self.after = 0
+        #: Estimates for the first-arrival layouts, and for those chosen.
+        self.before = self.after = Estimate()
 
     def run(self) -> Mapping[str, Layout]:
         """Return the layout of every value on the device."""
@@ -64,7 +72,7 @@ class LayoutPlannerZ:
         self.edges = [self._edge(node) for node in self.pools.switches]
         best = [0] * len(variables)
         self._look(best, first=True)
-        self.before = self.after = total(*self._tables(), best)
+        self.before = self._estimate(best)
         idle = 0
         while idle < PATIENCE:
             tables = self._tables()
@@ -76,12 +84,32 @@ class LayoutPlannerZ:
             # What is known may go together in other ways than it was found.
             best = cheapest(*self._tables(known=True), best)
             idle = 0 if total(*self._tables(), best) < now else idle + 1
-        self.after = total(*self._tables(), best)
+        self.after = self._estimate(best)
         return {
             name: layout
             for variable, choice in zip(variables, best, strict=True)
             for name, layout in variable.pool[choice].items()
         }
+
+    def _estimate(self, choices: Sequence[int]) -> Estimate:
+        """Return what the candidates ``choices`` cost, without the penalties of the search."""
+        costs: list[tuple[str, int]] = []
+        for variable, choice in zip(self.pools.variables, choices, strict=True):
+            candidate = variable.pool[choice]
+            for node in variable.nodes:
+                costs.append((node.name, self.costs.node(node, self._all_of(node, candidate))))
+            for name in variable.values:
+                times = self._crossings(name)
+                if times:
+                    cost = self.costs.transfer(self.graph.values[name], candidate[name])
+                    costs.append((name, times * cost))
+        for edge in self.edges:
+            cost = int(edge.costs[choices[edge.source], choices[edge.result]])
+            costs.append((edge.node.name, cost))
+        return Estimate(
+            sum(cost for _, cost in costs if cost < TOO_LARGE),
+            tuple(name for name, cost in costs if cost >= TOO_LARGE),
+        )
 
     def _single(self, number: int) -> Table:
         """Return what the candidates of a variable cost by themselves."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -27,7 +28,7 @@ _SLOPE = 1.13
 def drawn_layers(sizes: Sequence[int], bias: bool, seed: int) -> list[Layer]:
     rng = np.random.default_rng(seed)
     out: list[Layer] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         weight = rng.standard_normal((outputs, inputs)) / np.sqrt(inputs)
         added = rng.standard_normal(outputs).astype(np.float32) if bias else None
         out.append((weight.astype(np.float32), added))

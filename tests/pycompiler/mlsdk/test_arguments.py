@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from compiling import context, report_of
 
-from pycompiler.errors import PycompilerError
+from pycompiler.errors import OptionWarning, PycompilerError
 from pycompiler.options import OPTIONS
 
 Tensors = dict[str, torch.Tensor]
@@ -47,26 +48,41 @@ def test_illegal_values_name_the_legal_ones(tmp_path: Path, key: str, value: obj
     assert OPTIONS[key].legal in problem.help
 
 
-def test_options_without_effect_are_noted(tmp_path: Path) -> None:
+def test_options_without_effect_are_one_warning(tmp_path: Path) -> None:
     options = {"float_dtype": "mixed", "simulation_mode": "fake", "envs": {"A": "1"}}
-    context("emu2:mini").compile(
-        lambda d: {"out": d["x"] * 2.0},
-        {"x": torch.ones(2)},
-        tmp_path / "out",
-        options=options,
-        num_compiler_threads=4,
-        training=False,
-        io_spec_constraints={},
-        optimizers=[],
-        export_kwargs={},
-        quiet=True,
-    )
+
+    def compile_(**arguments: Any) -> None:
+        context("emu2:mini").compile(
+            lambda d: {"out": d["x"] * 2.0},
+            {"x": torch.ones(2)},
+            tmp_path / "out",
+            io_spec_constraints={},
+            optimizers=[],
+            export_kwargs={},
+            quiet=True,
+            **arguments,
+        )
+
+    with pytest.warns(OptionWarning) as caught:
+        compile_(options=options, num_compiler_threads=4, training=False)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    message = str(caught[0].message)
+    for name in ("simulation_mode", "envs", "num_compiler_threads"):
+        assert f"`{name}` (" in message
+    assert "float_dtype" not in message
     report = report_of(tmp_path / "out")
-    notes = " ".join(report["notes"])
-    for name in ("simulation_mode", "envs", "num_compiler_threads", "training"):
-        assert f"`{name}` has no effect yet" in notes
-    assert "float_dtype" not in notes
+    assert message in report["notes"]
     assert report["options"] == options
+    with pytest.warns(OptionWarning, match="`scheduler=auto_recompute_sa` .*`spill_opt`"):
+        compile_(options={"scheduler": "auto_recompute_sa"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_(options={"simulation_mode": "default", "backprop": False}, num_compiler_threads=-1)
+    for wrong in ({"options": {"backprop": True}}, {"training": True}):
+        with pytest.raises(PycompilerError, match="no training path") as refusal:
+            compile_(**wrong)
+        assert refusal.value.code == "P0703"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +92,7 @@ def test_options_without_effect_are_noted(tmp_path: Path) -> None:
         {"options": "float"},
         {"cache_options": "folder"},
         {"num_compiler_threads": "many"},
+        {"training": "yes"},
         {"io_spec_constraints": [1]},
         {"export_kwargs": [1]},
     ],

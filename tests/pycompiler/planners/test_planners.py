@@ -184,13 +184,23 @@ def test_reasons_name_operator_or_dtype() -> None:
 
 def test_attributes_no_layer_knows_go_to_the_host() -> None:
     model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 24]> g (float[2, 3] a) => (int32[2, 3] c) {
+            c = Cast <to = 6, round_mode = "up"> (a)
+        }"""
+    )
+    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
+    assert dict(graph.nodes[0].attributes) == {"to": 6, "round_mode": "up"}
+    assert graph.nodes[0].reason == "Cast has no attribute `round_mode` on the device"
+
+
+def test_broadcasting_of_old_opsets_runs_on_the_device() -> None:
+    model = onnx.parser.parse_model(
         """<ir_version: 3, opset_import: ["": 6]> g (float[2, 3] a, float[2] b) => (float[2, 3] c) {
             c = Add <axis = 0, broadcast = 1> (a, b)
         }"""
     )
-    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
-    assert dict(graph.nodes[0].attributes) == {"axis": 0, "broadcast": 1}
-    assert graph.nodes[0].reason == "Add has no attribute `axis` on the device"
+    graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=True)
+    assert [node.op for node in graph.nodes] == ["Unsqueeze", "Add"]
 
 
 def test_strict_refuses_the_host() -> None:

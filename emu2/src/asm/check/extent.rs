@@ -1,6 +1,6 @@
 //! The words that an access touches, and whether two accesses meet.
 
-use crate::asm::program::{Access, Address, Selected};
+use crate::asm::statement::{Access, Address, Selected};
 
 /// What one access touches in its memory.
 #[derive(Clone, Debug)]

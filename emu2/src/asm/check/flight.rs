@@ -61,7 +61,7 @@ impl Flights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asm::program::Selected;
+    use crate::asm::statement::Selected;
 
     #[test]
     fn waits() {

@@ -1,7 +1,7 @@
 //! Reads of forwarding paths whose unit was idle in the step before.
 
 use crate::asm::line::Line;
-use crate::asm::program::{PeInstruction, PeKind, SourceKind};
+use crate::asm::statement::{PeInstruction, PeKind, SourceKind};
 use crate::error::Span;
 use crate::spec::{ForwardUnit, Spec};
 

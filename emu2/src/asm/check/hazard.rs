@@ -10,10 +10,10 @@ use super::report::{report_gap, report_wait};
 use super::turnaround::Turnaround;
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{
+use crate::asm::sink::Sink;
+use crate::asm::statement::{
     Access, Address, Destination, Mask, MaskEntry, Mv, PeInstruction, PeKind, Selected, SourceKind, Target,
 };
-use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Evidence, HazardRule, LevelName, ResolvedForm, Spec, Unit, WORDS_PER_LONG};
 
@@ -270,7 +270,7 @@ impl Hazards {
             Some(_) => Extent::Run { start: 0, length: size(place, memory), units: Selected::default() },
             None => extent,
         };
-        let (read, written) = (widen(read, from, mv.source_table), widen(written, to, mv.destination_table));
+        let (read, written) = (widen(read, from, mv.source_dar), widen(written, to, mv.destination_dar));
         let (read, written) = (select(read, mv.source_unit), select(written, mv.destination_unit));
         self.read(place, from, slot, &read, span, sink);
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });

@@ -1,7 +1,7 @@
 //! The cycles in which the entries of the mask registers can be set.
 
 use crate::asm::line::Line;
-use crate::asm::program::{Mask, MaskEntry, Target};
+use crate::asm::statement::{Mask, MaskEntry, Target};
 use crate::spec::Spec;
 
 /// Per entry of the mask registers the cycles that can be set; bit c is cycle c.

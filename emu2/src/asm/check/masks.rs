@@ -1,8 +1,8 @@
 //! The masks of a line: one length, one mask register, one zero flush.
 
 use crate::asm::line::Line;
-use crate::asm::program::{Mask, MaskEntry};
 use crate::asm::sink::Sink;
+use crate::asm::statement::{Mask, MaskEntry};
 use crate::error::{Code, Diagnostic, Span};
 
 /// Checks the masks of a line; true if nothing was found.

@@ -3,8 +3,8 @@
 
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{Access, Destination, PeInstruction, PeKind, SourceKind};
 use crate::asm::sink::Sink;
+use crate::asm::statement::{Access, Destination, PeInstruction, PeKind, SourceKind};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports as PortKind, Spec};
 

@@ -30,7 +30,7 @@ pub(super) fn report_wait(spec: &Spec, hazard: &Hazard, memory: usize, flight: &
     let name = &spec.memories[memory].name;
     let message = format!("{name} is read, and the MV of line {} may not have finished writing it", flight.line);
     let help = match flight.tag {
-        Some(tag) => format!("put `nop; wait i{tag:02x}` before this line"),
+        Some(tag) => format!("put `nop; wait {}` before this line", spec.syntax.tag(tag)),
         None => {
             format!("give the MV of line {} a tag such as `i01` and put `nop; wait i01` before this line", flight.line)
         }

@@ -2,8 +2,8 @@
 
 use super::place::Place;
 use crate::asm::line::Line;
-use crate::asm::program::{FormRef, PeInstruction, PeKind};
 use crate::asm::sink::Sink;
+use crate::asm::statement::{FormRef, PeInstruction, PeKind};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Spec};
 

@@ -3,8 +3,8 @@
 use super::ports::same_words;
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
-use crate::asm::program::{PeInstruction, PeKind, Source, SourceKind};
 use crate::asm::sink::Sink;
+use crate::asm::statement::{PeInstruction, PeKind, Source, SourceKind};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports, Share, Spec};
 

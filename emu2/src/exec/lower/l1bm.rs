@@ -3,8 +3,9 @@
 use super::{memory_slot, no_kernel, Lowering};
 use crate::asm::FormRef;
 use crate::error::Error;
-use crate::exec::compute::{Compute, Load, OwnPlace, Sent};
-use crate::exec::maps::{meeting, pe_runs, PeRun, RepeatedRows};
+use crate::exec::compute::Compute;
+use crate::exec::l1bm::{L1bPlace, Load, Sent};
+use crate::exec::l1bm_map::{pe_runs, reduction_layout, PeRun, RepeatedRows};
 use crate::machine::Layout;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{reduction_lane, End, ForwardUnit, Widen};
@@ -23,9 +24,9 @@ impl Lowering {
         let to_pe = matches!(resolved.destination, End::Pe);
         let end = if to_pe { &resolved.source } else { &resolved.destination };
         let kept = spec.memory(&spec.turnaround.memory).map(|m| layout.slot(m).index).unwrap_or_default();
-        let kept = OwnPlace { slot: kept, address: 0 };
+        let kept = L1bPlace { slot: kept, address: 0 };
         let written = match address {
-            Some(address) => Some(OwnPlace { slot: memory_slot(&spec, layout, end)?.index, address }),
+            Some(address) => Some(L1bPlace { slot: memory_slot(&spec, layout, end)?.index, address }),
             None => None,
         };
         if let Some(at) = spec.transfers[form.transfer].reduction {
@@ -60,15 +61,15 @@ impl Lowering {
         let lane = reduction_lane(&spec, entry, resolved.widen == Some(Widen::Always));
         let kernel = lane.and_then(|lane| reduce_kernel(&entry.kernel, lane, resolved.narrow));
         let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", entry.name)))?;
-        let meeting = match self.meetings.get(&form) {
-            Some(meeting) => meeting.clone(),
+        let reduction_layout = match self.meetings.get(&form) {
+            Some(reduction_layout) => reduction_layout.clone(),
             None => {
-                let meeting = meeting(&spec, &self.moves(form)?, &resolved.tree, resolved.narrow);
-                let meeting = Arc::new(meeting);
-                self.meetings.insert(form, meeting.clone());
-                meeting
+                let reduction_layout = reduction_layout(&spec, &self.moves(form)?, &resolved.tree, resolved.narrow);
+                let reduction_layout = Arc::new(reduction_layout);
+                self.meetings.insert(form, reduction_layout.clone());
+                reduction_layout
             }
         };
-        Ok(Compute::Reduce { sent, kernel, meeting })
+        Ok(Compute::Reduce { sent, kernel, reduction_layout })
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn rsqrt<T: Word>(p: &AluParams, x: &[u64], _: &[u64], out: &mut [u64
         let (_, odd, k) = parts(a);
         (16 * odd + k) as usize & 31
     };
-    // The table is read one by one, and what is before and behind that in vectors.
+    // The table is read lane by lane. The computations before and after it are vectors.
     let ((x, x_rest), (out, out_rest)) = (
         bytemuck::cast_slice::<u64, T>(x).as_chunks::<BLOCK>(),
         bytemuck::cast_slice_mut::<u64, T>(out).as_chunks_mut::<BLOCK>(),

@@ -1,8 +1,8 @@
 //! Double precision: 4 x 4 with the approximate multiplier, in 128-bit integers.
 
 use super::{long_words, Cycle};
+use crate::num::clone_choice::choosing_kernel;
 use crate::num::format::FloatFormat;
-use crate::num::level::kernel;
 use crate::num::mau::{d_add_round, d_product, flip, MauNeg};
 use crate::num::MAB_PES;
 
@@ -47,7 +47,7 @@ impl DMatrix {
     }
 }
 
-kernel! {
+choosing_kernel! {
     /// `out = A * x + z` per MAB: x, addend and result are one double per PE on L0; element i on PE i. Rows that are not
     /// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
     pub fn d_mfma(a: &[DMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg, active: [bool; MAB_PES]) {

@@ -2,6 +2,7 @@
 
 use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
 use crate::num::blockfloat::EXTENSION;
+use crate::num::clone_choice::choosing_kernel;
 use crate::num::level::kernel;
 use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::MAB_PES;
@@ -35,7 +36,7 @@ pub struct HMatrix {
     diagonals: [[[[i16; 2]; PAIRS]; 2]; PAIRS],
     /// Exponent field of each row.
     exponents: [u8; N],
-    /// What a mantissa's unit is worth in each row.
+    /// The value of a mantissa's unit in each row.
     units: [[f32; PAIRS]; 2],
     /// Whether any element is extended.
     extended: bool,
@@ -71,8 +72,8 @@ fn short_mantissa(v: u16) -> i16 {
 /// Units of an extended element in that of another one.
 const EXTENDED: f32 = (1u32 << EXTENSION) as f32;
 
-/// What the unit of a signed mantissa is worth in a block with this exponent field: `2^(E - 31 - 8)`, and 2^6 less, since it
-/// is that of an extended element.
+/// The value of a signed mantissa's unit in a block with this exponent field: `2^(E - 31 - 8)`, divided by 2^6, since it is the
+/// unit of an extended element.
 #[inline(always)]
 fn unit_of(field: u16) -> f32 {
     f32::from_bits((u32::from(field >> 9) + 127 - 31 - 8 - EXTENSION) << 23)
@@ -149,7 +150,7 @@ impl HMatrix {
 /// The products of each row's pair on diagonal `s`, added. Two products of mantissas are less than 2^31, also of elements
 /// that are not extended in units of those that are.
 ///
-/// A loop of its own, which nothing is added to: else the compiler orders the sums anew and finds no pairs.
+/// It is a separate loop, and its sums are not added to others here: else the compiler reorders them and finds no pairs.
 #[inline(always)]
 fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; PAIRS] {
     let mut sums = [0; PAIRS];
@@ -189,7 +190,7 @@ impl Vector {
     }
 }
 
-kernel! {
+choosing_kernel! {
     /// `out = A * x + z` per MAB: x are 4 halves, addend and result 4 singles on L0 and L1. PE p holds elements `4p..4p + 4`.
     pub fn h_mfma(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
@@ -225,21 +226,6 @@ kernel! {
         });
     }
 
-    /// MABs from number `first` on in doubles.
-    fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
-        for Cycle { x, z, out } in cycles {
-            for (m, a) in a.iter().enumerate() {
-                let mab = first + m;
-                let (vector, field) = Vector::decode(block(x, mab), nx);
-                let sums = sums(a, &vector, field, addends(*z, mab, nz));
-                let bits = sums.map(|sum| round_to_single(sum) as u32);
-                for (out, bits) in out.iter_mut().zip(bits.chunks_exact(N / 2)) {
-                    out[long_words(mab, 1)].copy_from_slice(bytemuck::cast_slice(bits));
-                }
-            }
-        }
-    }
-
     /// As [`h_mfma`], rounded once to 4 halves on L0.
     pub fn h_mfma_r(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let half = round_to::<6, 9>;
@@ -251,6 +237,23 @@ kernel! {
                 for (p, o) in out[0][long_words(mab, 1)].iter_mut().enumerate() {
                     let lane = |k: usize| half(s[place(LANES * p + k)]);
                     *o = lane(0) << 48 | lane(1) << 32 | lane(2) << 16 | lane(3);
+                }
+            }
+        }
+    }
+}
+
+kernel! {
+    /// MABs from number `first` on in doubles.
+    fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
+        for Cycle { x, z, out } in cycles {
+            for (m, a) in a.iter().enumerate() {
+                let mab = first + m;
+                let (vector, field) = Vector::decode(block(x, mab), nx);
+                let sums = sums(a, &vector, field, addends(*z, mab, nz));
+                let bits = sums.map(|sum| round_to_single(sum) as u32);
+                for (out, bits) in out.iter_mut().zip(bits.chunks_exact(N / 2)) {
+                    out[long_words(mab, 1)].copy_from_slice(bytemuck::cast_slice(bits));
                 }
             }
         }

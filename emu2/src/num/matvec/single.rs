@@ -2,13 +2,11 @@
 //!
 //! Elements are doubles: in units of the two blocks products have at most 46 bits, sums of a row 48, so all of it is exact.
 
+use super::single_sums::{add, addends, settle, N, SIGN};
 use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
-use crate::num::level::{fusing_kernel, kernel};
-use crate::num::mau::{add_odd, flip, flushed_single, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::clone_choice::choosing_fusing_kernel;
+use crate::num::mau::{add_odd, flip, round_to, MauNeg};
 use crate::num::MAB_PES;
-
-/// Rows of the matrix register, and elements of a `g` block.
-const N: usize = 2 * MAB_PES;
 
 /// Where row `i` of a register is stored, and element `i` of a `g` vector: as it lies in memory, where the last lane of a
 /// little-endian long word comes first.
@@ -22,8 +20,6 @@ const FRACTION: u32 = 23;
 /// Sign and exponent field of a single.
 const TOP: u32 = u32::MAX << FRACTION;
 
-const SIGN: u32 = 1 << 31;
-
 /// Exponent of a mantissa unit below the exponent field.
 const UNIT: i64 = 127 + 22;
 
@@ -31,11 +27,12 @@ const UNIT: i64 = 127 + 22;
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct FMatrix {
-    /// Twice what each element is worth, since vectors have halves.
+    /// Twice the value of each element, since vectors hold halves of theirs.
     doubled: [[f64; N]; MAB_PES],
     /// The low parts, whose mutual products are omitted: doubled and negated.
     low: [[f64; N]; MAB_PES],
-    /// What stands in for an omitted product that is not zero, over the hidden bit of the other factor; 0 if the low part is.
+    /// The stand-in for an omitted product that is not zero, divided by the hidden bit of the other factor. 0 if the low part
+    /// is 0.
     stand_in: [[f64; N]; MAB_PES],
     low_mask: u32,
 }
@@ -44,7 +41,7 @@ pub struct FMatrix {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct GMatrix {
-    /// Twice what each element is worth, since vectors have halves.
+    /// Twice the value of each element, since vectors hold halves of theirs.
     doubled: [[f64; N]; N],
     mask: u32,
 }
@@ -60,7 +57,7 @@ fn mantissa(v: u32, mask: u32) -> f64 {
     }
 }
 
-/// What the unit of a mantissa is worth in a block with the exponent field of this word.
+/// The value of a mantissa's unit in a block with the exponent field of this word.
 #[inline(always)]
 fn unit_of(word: u32) -> f64 {
     power_of_two(i64::from(word >> FRACTION & 0xFF) - UNIT)
@@ -113,8 +110,8 @@ impl GMatrix {
     }
 }
 
-/// Half of what the bits `kept` of the fraction are worth: the number that the host reads less its hidden bit. Not for
-/// exponent fields of all zeros and all ones.
+/// Half of the value of the bits `kept` of the fraction: the number as the host reads it, less its hidden bit. The exponent
+/// field must not be all zeros or all ones.
 #[inline(always)]
 fn half(v: u32, kept: u32) -> f32 {
     f32::from_bits(v & (TOP | kept)) - f32::from_bits(v & TOP)
@@ -326,82 +323,6 @@ fn rows<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: Ma
     });
 }
 
-/// Bits that a double has below the last place of a single, and where a tie between two singles has its one bit.
-const BELOW: u64 = (1 << 29) - 1;
-const TIE: u64 = 1 << 28;
-
-/// Products plus addends; false: some sum is not certain.
-///
-/// A sum is rounded to a double and that to a single. Ties between singles are doubles, so that the first rounding does not
-/// pass one; only a sum that is rounded *to* a tie has lost on which side it was. Infinities among the addends, which are numbers to the machine, and what is at most the least normal number
-/// are not certain either.
-#[inline(always)]
-fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &mut [[u64; MAB_PES]]) -> bool {
-    let (mut ties, mut least, mut most) = ([0u64; N], [u32::MAX; N], [0u32; N]);
-    for (m, (z, out)) in z.iter().zip(out).enumerate() {
-        let z: [u32; N] = bytemuck::cast(*z);
-        let products = &products[m];
-        // Loops of their own: a condition that is widened with its operand takes more.
-        let mut addends = [0.0; N];
-        for i in 0..N {
-            addends[i] = flushed_single(z[i] ^ flip);
-            most[i] = most[i].max(z[i] & !SIGN);
-        }
-        let mut sums = [0.0; N];
-        for i in 0..N {
-            sums[i] = products[i] + f64::from(addends[i]);
-            ties[i] += u64::from(sums[i].to_bits() & BELOW == TIE);
-        }
-        let mut results = [0; N];
-        for i in 0..N {
-            // Adding 0 makes -0 +0.
-            results[i] = (sums[i] as f32 + 0.0).to_bits();
-            // 0 is certain: it becomes the largest number here.
-            least[i] = least[i].min((results[i] & !SIGN).wrapping_sub(1));
-        }
-        *out = bytemuck::cast(results);
-    }
-    let mut doubtful = 0;
-    for i in 0..N {
-        doubtful |= u32::from(least[i] < f32::MIN_POSITIVE.to_bits()) | u32::from(most[i] >= f32::INFINITY.to_bits());
-    }
-    (doubtful == 0) & (ties.iter().fold(0, |all, ties| all | ties) == 0)
-}
-
-kernel! {
-    /// Looks closely at what [`add`] is not certain of, and does it again if need be by way of doubles rounded to odd.
-    fn settle(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) {
-        let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
-        let mut doubtful = 0;
-        for (p, z) in products.iter().zip(z) {
-            let z = f64::from(flushed_single(z ^ flip));
-            let sum = p + z;
-            let t = sum - p;
-            let lost = (p - (sum - t)) + (z - t);
-            doubtful |= u64::from((sum.to_bits() & BELOW == TIE) & (lost != 0.0));
-            doubtful |= u64::from((sum.abs() <= f64::from(f32::MIN_POSITIVE)) & (sum != 0.0));
-            doubtful |= u64::from(!sum.is_finite());
-        }
-        if doubtful != 0 {
-            add_exactly(products, z, flip, out);
-        }
-    }
-
-    /// As [`add`], by way of doubles rounded to odd.
-    fn add_exactly(products: &[f64], z: &[u32], flip: u32, out: &mut [u32]) {
-        for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
-            *out = round_to_single(add_odd(*p, single_to_f64(u64::from(z ^ flip)))) as u32;
-        }
-    }
-}
-
-/// The addends of a vector as they lie in memory.
-#[inline(always)]
-fn addends(z: &[u64], mab: usize, neg: MauNeg) -> [f64; N] {
-    let words: [u32; N] = bytemuck::cast(block(z, mab).map(|z| z ^ flip(neg.z, 32)));
-    words.map(|z| single_to_f64(u64::from(z)))
-}
-
 #[inline(always)]
 fn halves<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: MauNeg) {
     let nx = flip(neg.x, 32);
@@ -423,7 +344,7 @@ fn halves<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: 
     }
 }
 
-fusing_kernel! {
+choosing_fusing_kernel! {
     /// `out = A * x + z` per MAB in single precision: x in w0 of each PE, addend and result 2 singles on L0; PE p holds
     /// results `2p` and `2p + 1`.
     pub fn f_mfma(a: &[FMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = rows::<FUSED, _>;

@@ -1,19 +1,21 @@
 //! Double precision vector multiply-add with the approximate multiplier.
 //!
-//! The exact path works in 128-bit integers. Whole blocks go the way of [`sure`](super::sure) first. Where that is not certain,
-//! smaller blocks take a fast path that flushes what the machine flushes, and takes off what the multiplier omits: product, sum
-//! and the omitted part are host doubles without error, and what lies a bound below and above their sum is rounded; where both
-//! agree, the roundings of the low parts cannot have changed the result. Blocks of lanes for which that fails take the exact path.
+//! There are three paths, from fast to exact:
 //!
-//! A sum is formed at fixed width with a sticky bit: the operand with the larger exponent keeps all its bits, the other
-//! one is shifted right and what leaves is remembered in the last bit.
+//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says where the rounding is certain.
+//! 2. The others are computed in smaller blocks, with zeros as the machine has them and without the products that its
+//!    multiplier omits. Product, sum and omitted part are exact host doubles. The sum less a bound and the sum plus the bound
+//!    are rounded; if both agree, that is the result.
+//! 3. If they differ in some lane, the block is computed in 128-bit integers. The operand with the larger exponent keeps all
+//!    its bits. The other one is shifted right, and its last bit notes whether a 1 left (a sticky bit).
 
 // A function item as an argument would be a call of its own, compiled for no level.
 #![allow(clippy::redundant_closure)]
 
-use super::{finish, flip, sure, MauNeg, UNDERFLOW_AFTER_ROUNDING};
+use super::{certain_rounding, finish, flip, MauNeg, UNDERFLOW_AFTER_ROUNDING};
+use crate::num::clone_choice::{choosing_fusing_kernel, choosing_kernel};
 use crate::num::format::FloatFormat;
-use crate::num::level::{fusing_kernel, kernel};
+use crate::num::level::fusing_kernel;
 use crate::num::MAB_PES;
 
 const FRAC: u64 = (1 << 52) - 1;
@@ -82,7 +84,7 @@ pub(crate) fn add_round(format: FloatFormat, negative: u64, p: u128, exp: i64, z
     finish(format, sign, mag, field, UNDERFLOW_AFTER_ROUNDING)
 }
 
-fusing_kernel! {
+choosing_fusing_kernel! {
     /// `out = x * y + z` on rows of doubles. PEs of a MAB that are not `active` have the product 0; rows begin with the
     /// first PE of a MAB. `omit` is the number of low significand bits whose mutual products the multiplier omits (16 on
     /// MN-Core 2).
@@ -91,11 +93,13 @@ fusing_kernel! {
     /// Both halves of a MAB one after the other: as [`d_fma`] of the `first` PEs, then, with its result as the addend, of the
     /// others. `x` and `y` are the factors of both.
     pub fn d_fma_both(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, first: [bool; MAB_PES], omit: u32, out: &mut [u64]) = both::<FUSED>;
+}
 
-    /// What is not certain.
+fusing_kernel! {
+    /// The second path, for blocks that are not certain.
     fn careful_both(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, first: [bool; MAB_PES], omit: u32, out: &mut [u64]) = small_blocks_of_both::<FUSED>;
 
-    /// What is not certain.
+    /// The second path, for blocks that are not certain.
     fn careful(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, kept: [u64; MAB_PES], omit: u32, out: &mut [u64]) = small_blocks::<FUSED>;
 }
 
@@ -118,14 +122,14 @@ fn checked<const FUSED: bool>(
     let careful = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| careful(x, y, z, neg, kept, omit, out);
     match active {
         [true, true, false, false] => {
-            return sure::half_of_doubles::<0>([x, y, z], signs, bound, out, careful);
+            return certain_rounding::half_of_doubles::<0>([x, y, z], signs, bound, out, careful);
         }
         [false, false, true, true] => {
-            return sure::half_of_doubles::<2>([x, y, z], signs, bound, out, careful);
+            return certain_rounding::half_of_doubles::<2>([x, y, z], signs, bound, out, careful);
         }
         _ => {}
     }
-    sure::doubles(
+    certain_rounding::doubles(
         [x, y, z],
         signs,
         // A group is several MABs.
@@ -168,8 +172,8 @@ fn small_blocks<const FUSED: bool>(
     }
 }
 
-/// A PE multiplies in one of the two steps; the other one only normalises: its addend before, or its result after. Numbers do not
-/// change by that, so that all of them are one multiply-add.
+/// A PE multiplies in one of the two steps. The other step only normalises its addend or its result, which does not change a
+/// number. So both steps are one multiply-add.
 #[inline(always)]
 fn both<const FUSED: bool>(
     x: &[u64],
@@ -185,7 +189,7 @@ fn both<const FUSED: bool>(
     }
     let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
     let careful = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| careful_both(x, y, z, neg, first, omit, out);
-    sure::doubles([x, y, z], signs, [u64::MAX; _], error_bound(omit), out, careful, careful);
+    certain_rounding::doubles([x, y, z], signs, [u64::MAX; _], error_bound(omit), out, careful, careful);
 }
 
 #[inline(always)]
@@ -220,7 +224,7 @@ fn small_blocks_of_both<const FUSED: bool>(
     }
 }
 
-kernel! {
+choosing_kernel! {
     /// `out = x + z` on rows of doubles.
     pub fn d_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
         let ones = [1f64.to_bits(); SUMS];
@@ -247,7 +251,7 @@ fn double(negative: u64, product: u128, exp: i64, z: u64) -> u64 {
     add_round(FloatFormat::DOUBLE, negative, product, exp, z)
 }
 
-/// More than what the multiplier can be off, relative to the product: the stand-in and the largest low product both lie
+/// A bound above the relative error of the multiplier: the stand-in and the largest low product both lie
 /// below `2^(2 * omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
 #[inline(always)]
 fn error_bound(omit: u32) -> f64 {
@@ -290,7 +294,7 @@ fn fast([x, y, z]: [&[u64; BLOCK]; 3], neg: MauNeg, kept: [u64; MAB_PES], omit: 
     apart.iter().all(|d| *d == 0.0)
 }
 
-/// The most that each lane may be, and by how much that is more than the least.
+/// The upper bound of each lane, and how far the lower bound lies below it.
 #[inline(always)]
 fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32) -> (Group, [f64; GROUP]) {
     let low_bits = (1u64 << omit) - 1;
@@ -311,7 +315,7 @@ fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32)
         let high = product + c;
         let t = high - product;
         let sum_low = (product - (high - t)) + (c - t);
-        // What the multiplier omits has as many bits as half a significand: this is exact too.
+        // The omitted part has at most half as many bits as a significand, so this is exact too.
         let omitted = integer(u64::from((x & low_bits) as u32) * u64::from((y & low_bits) as u32));
         let put_in = if omitted == 0.0 { 0.0 } else { stand_in - omitted * unit };
         let product_low = product_low + put_in * (power(a) * power(b));

@@ -4,14 +4,15 @@
 
 use super::single::flushed;
 use super::{add_odd, flip, half_to_f64, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::clone_choice::choosing_kernel;
 use crate::num::level::kernel;
 
-/// Long words that are certain or not together.
+/// Long words of a block. A block takes the careful path as a whole.
 const BLOCK: usize = 32;
 
 type Block = [u64; BLOCK];
 
-kernel! {
+choosing_kernel! {
     /// `out = x * y + z`: `x`, `y` are rows of 4 halves; addend and output are 4 singles in two rows (L0, L1).
     pub fn h_fma(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
         let signs = [flip(neg.x, 16) ^ flip(neg.y, 16), flip(neg.z, 32)];
@@ -19,25 +20,15 @@ kernel! {
         let outs = out0.chunks_mut(BLOCK).zip(out1.chunks_mut(BLOCK));
         for ((((x, y), z0), z1), (out0, out1)) in blocks.zip(outs) {
             let whole = (x.try_into(), y.try_into(), z0.try_into(), z1.try_into());
-            let sure = match whole {
+            let certain = match whole {
                 (Ok(x), Ok(y), Ok(z0), Ok(z1)) if ordinary(x) & ordinary(y) => {
                     sums_of::<true>(x, y, z0, signs, out0) & sums_of::<false>(x, y, z1, signs, out1)
                 }
                 _ => false,
             };
-            if !sure {
+            if !certain {
                 careful(x, y, z0, z1, neg, out0, out1);
             }
-        }
-    }
-
-    /// What is not certain.
-    fn careful(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
-        let upper = |v: u64| (v & 0xFFFF_0000_0000_0000) >> 16 | (v & 0x0000_FFFF_0000_0000) >> 32;
-        let lower = |v: u64| (v & 0xFFFF_0000) << 16 | v & 0xFFFF;
-        let sure = fast(x, y, z0, neg, upper, out0) & fast(x, y, z1, neg, lower, out1);
-        if !sure {
-            rows(x, y, z0, z1, neg, out0, out1);
         }
     }
 
@@ -48,6 +39,18 @@ kernel! {
         for ((((o, &x), &y), &z0), &z1) in out.iter_mut().zip(x).zip(y).zip(z0).zip(z1) {
             let s = sums(x ^ nx, y ^ ny, z0 ^ nz, z1 ^ nz);
             *o = (half(s[0]) << 48) | (half(s[1]) << 32) | (half(s[2]) << 16) | half(s[3]);
+        }
+    }
+}
+
+kernel! {
+    /// The careful path, for blocks that are not certain.
+    fn careful(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out0: &mut [u64], out1: &mut [u64]) {
+        let upper = |v: u64| (v & 0xFFFF_0000_0000_0000) >> 16 | (v & 0x0000_FFFF_0000_0000) >> 32;
+        let lower = |v: u64| (v & 0xFFFF_0000) << 16 | v & 0xFFFF;
+        let certain = fast(x, y, z0, neg, upper, out0) & fast(x, y, z1, neg, lower, out1);
+        if !certain {
+            rows(x, y, z0, z1, neg, out0, out1);
         }
     }
 }

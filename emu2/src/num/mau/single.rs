@@ -1,15 +1,19 @@
 //! Single precision vector multiply-add with the approximate multiplier.
 //!
-//! Whole blocks go the way of [`sure`](super::sure) first. Where that is not certain, and without a fused multiply-add of the
-//! host, smaller blocks take a fast path that flushes what the machine flushes: product and sum are formed without error, as
-//! pairs of singles or in doubles, and what lies a bound below and above is rounded; where both give the same single,
-//! neither the omitted partial products nor the rounding of the sum can have changed it. Blocks of lanes for which that
-//! fails, or that leave the host's and the machine's common range, take the exact path.
+//! There are three paths, from fast to exact:
+//!
+//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says where the rounding is certain. It needs a
+//!    fused multiply-add of the host.
+//! 2. The others are computed in smaller blocks, with zeros as the machine has them. Product and sum are exact, as pairs of
+//!    singles or in doubles. The sum less a bound and the sum plus the bound are rounded; if both give the same single, neither
+//!    the omitted partial products nor the rounding of the sum can have changed it.
+//! 3. If that fails in some lane, or if a lane leaves the common range of host and machine, the block takes the exact path.
 
 // A function item as an argument would be a call of its own, compiled for no level.
 #![allow(clippy::redundant_closure)]
 
-use super::{add_odd, flip, round_to, round_to_single, single_to_f64, sure, MauNeg};
+use super::{add_odd, certain_rounding, flip, round_to, round_to_single, single_to_f64, MauNeg};
+use crate::num::clone_choice::{choosing_fusing_kernel, choosing_kernel};
 use crate::num::level::{fusing_kernel, kernel};
 
 /// Long words that take the exact path together.
@@ -33,12 +37,14 @@ pub(crate) fn product(a: f64, b: f64, omit: u32) -> f64 {
     a * b - low + stand_in
 }
 
-fusing_kernel! {
+choosing_fusing_kernel! {
     /// `out = x * y + z` on rows of 2 singles. `omit` is the number of low significand bits whose mutual products the
     /// multiplier omits (5 on MN-Core 2).
     pub fn f_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) = checked::<FUSED>;
+}
 
-    /// What is not certain.
+fusing_kernel! {
+    /// The second path, for blocks that are not certain.
     fn careful(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) = small_blocks::<FUSED>;
 }
 
@@ -49,7 +55,7 @@ fn checked<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit
     }
     let bound = error_bound(omit) as f32;
     let signs = [(flip(neg.x, 32) ^ flip(neg.y, 32)) as u32, flip(neg.z, 32) as u32];
-    sure::singles(
+    certain_rounding::singles(
         [x, y, z],
         signs,
         [u32::MAX; _],
@@ -65,8 +71,8 @@ fn small_blocks<const FUSED: bool>(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg,
     let bound = error_bound(omit);
     let blocks = x.chunks(BLOCK).zip(y.chunks(BLOCK)).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
     for (((x, y), z), out) in blocks {
-        let sure = if FUSED { pairs(x, y, z, neg, bound as f32, out) } else { fast(x, y, z, neg, bound, out) };
-        if !sure {
+        let certain = if FUSED { pairs(x, y, z, neg, bound as f32, out) } else { fast(x, y, z, neg, bound, out) };
+        if !certain {
             rows(x, y, z, neg, omit, out, |hi, lo| two_singles(hi, lo));
         }
     }
@@ -77,7 +83,9 @@ kernel! {
     fn exact(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
         rows(x, y, z, neg, omit, out, |hi, lo| two_singles(hi, lo));
     }
+}
 
+choosing_kernel! {
     /// `out = x + z` on rows of 2 singles.
     pub fn f_add(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) {
         let blocks = x.chunks(BLOCK).zip(z.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));

@@ -1,31 +1,23 @@
 //! The manual as Markdown: one page per family, and an index that counts entries by evidence.
 
+use super::markdown::{Page, NOTE};
 use super::{example_text, facts, first_sentence, syntax, words};
 use crate::spec::{Entry, Evidence, Spec};
 use std::fmt::Write;
 
-/// A page of the manual.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// File name.
-    pub name: String,
-    /// Markdown.
-    pub text: String,
-}
-
-/// Family of entries, file, title, and what stands above the entries.
+/// Family of entries, file, title, and the text above the entries.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "alu",
         "alu.md",
         "ALU operations",
-        "x and y are the sources, in this order; every destination takes the same result.",
+        "x and y are the sources, in this order. Every destination takes the same result.",
     ),
     (
         "mau",
         "mau.md",
         "MAU operations",
-        "Sources stand in the order of the ports named; results are rounded once and normalised.",
+        "Sources stand in the order of the ports. A result is rounded once and normalised.",
     ),
     (
         "matrix_op",
@@ -39,10 +31,8 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
         "Transfers",
         "Index maps name counts and ports of the machine; `k`, `c`, `m`, `p`, ... are counters.",
     ),
-    ("control", "control.md", "Control statements", "What a line may hold besides instructions."),
+    ("control", "control.md", "Control statements", "Statements that are not instructions."),
 ];
-
-pub(super) const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";
 
 const EVIDENCE: [Evidence; 4] = [Evidence::VendorOutput, Evidence::Manual, Evidence::Derived, Evidence::Guess];
 
@@ -107,7 +97,7 @@ fn index(spec: &Spec) -> Page {
         }
         text.push('\n');
     }
-    text.push_str("\nGuessed pieces inside better known entries are marked in their texts.\n");
+    text.push_str("\nIf a part of an entry is a guess, its text says so.\n");
     Page { name: "README.md".into(), text }
 }
 
@@ -148,7 +138,7 @@ fn timing(spec: &Spec) -> Page {
     let _ = writeln!(text, "- one step: {} cycles at {} MHz", spec.counts.cycle, spec.machine.clock_mhz);
     let _ = writeln!(
         text,
-        "- an MV: {} cycles, then {} long words a cycle where no rate is published",
+        "- an MV: a latency of {} cycles, and {} long words per cycle where no rate is published",
         t.mv_latency, t.mv_throughput
     );
     let _ = writeln!(text, "- tags: {} to {}", t.tag_minimum, t.tag_maximum);
@@ -156,7 +146,7 @@ fn timing(spec: &Spec) -> Page {
     for s in &spec.slots {
         let _ = writeln!(text, "| {} | {} |", s.name, s.doc.trim().replace('\n', " "));
     }
-    text.push_str("\n## What must lie between a write and a read\n\n| rule | evidence | |\n|---|---|---|\n");
+    text.push_str("\n## Steps between a write and a read\n\n| rule | evidence | |\n|---|---|---|\n");
     for h in &spec.hazards {
         let _ = writeln!(text, "| {} | {} | {} |", h.name, h.evidence.name(), h.doc.trim().replace('\n', " "));
     }

@@ -1,4 +1,4 @@
-//! What an index map moves, as a small table made from the map itself.
+//! An index map as a small table of source and destination ranges.
 
 use crate::spec::{selector_name, End, LevelName, Place, ResolvedForm, Spec};
 use std::fmt::Write;

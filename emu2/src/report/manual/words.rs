@@ -1,6 +1,6 @@
 //! The page of the machine words: fields, operations, and how well the words of each mnemonic are known.
 
-use super::page::{Page, NOTE};
+use super::markdown::{Page, NOTE};
 use crate::spec::{Encoding, EncodingField, Spec, Status};
 use crate::word::coverage;
 use std::fmt::Write;
@@ -72,7 +72,9 @@ fn operations(text: &mut String, spec: &Spec, encoding: &Encoding) {
         let _ = writeln!(text, "| {} | {unit} | {} | {seen} |", op.name, sets.join(", "));
     }
     if !encoding.shared.is_empty() {
-        text.push_str("\nMnemonics with the words of another one, which stands for both when words are read:\n\n");
+        text.push_str(
+            "\nMnemonics that have the same words as another one. The reader gives the other one for both:\n\n",
+        );
         for shared in &encoding.shared {
             let _ = writeln!(text, "- `{}`: `{}`", shared.name, shared.canonical);
         }
@@ -81,7 +83,7 @@ fn operations(text: &mut String, spec: &Spec, encoding: &Encoding) {
 }
 
 fn mnemonics(text: &mut String, spec: &Spec) {
-    text.push_str("\n## Mnemonics\n\nAt best: an operand or option may still have no known word.\n");
+    text.push_str("\n## Mnemonics\n\nThis is the best case: an operand or option may have no known word.\n");
     let all = coverage(spec);
     for (status, name) in STATUSES {
         let of: Vec<&str> = all.iter().filter(|(_, s)| *s == status).map(|(n, _)| n.as_str()).collect();

@@ -1,7 +1,7 @@
 //! Rules of the encoding: every bit in one field, values that fit, one reading for every word.
 
+use super::super::fault::unknown;
 use super::super::mnemonic::Mnemonic;
-use super::super::resolve::unknown;
 use super::super::{Spec, WORD_BITS};
 use super::raw::Raw;
 use super::{Encoding, EncodingField, EncodingOp, LiteralPiece, OpTarget, Status};

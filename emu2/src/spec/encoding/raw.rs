@@ -1,8 +1,8 @@
 //! The entries of the encoding as TOML spells them.
 
 use super::super::model::Evidence;
-use super::super::resolve::{list, single};
 use super::super::source::Document;
+use super::super::typed::{list, single};
 use super::{EncodingField, EncodingShared, EncodingVector, Family, LiteralPiece};
 use crate::error::Error;
 use indexmap::IndexMap;

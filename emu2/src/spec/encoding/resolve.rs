@@ -1,7 +1,7 @@
 //! Names of the encoding to indices of the spec.
 
+use super::super::fault::unknown;
 use super::super::mnemonic::Half;
-use super::super::resolve::unknown;
 use super::super::Spec;
 use super::raw::{self, Raw};
 use super::*;

@@ -46,7 +46,8 @@ pub struct Alu {
     /// The bit of x that `relu` tests, counted from the top.
     #[serde(default)]
     pub bit: u32,
-    /// What `lrelu` subtracts from and `ilrelu` adds to the exponent field.
+    /// What `lrelu` subtracts from and `ilrelu` adds to the exponent field; how many PEs `rotate` goes on; how far below the
+    /// exponent of its block an extended element counts.
     #[serde(default)]
     pub amount: u32,
     /// `rsqrt`: results in 64ths, 16 for even and 16 for odd exponents.

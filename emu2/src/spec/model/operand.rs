@@ -4,6 +4,43 @@ use super::entry::Evidence;
 use super::machine::LevelName;
 use serde::Deserialize;
 
+/// `[syntax]`: letters of the language that belong to no entry.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Syntax {
+    /// Behind an address: it grows from cycle to cycle.
+    pub stride: char,
+    /// Between letter and address: the T register is added.
+    pub indirect: char,
+    /// Behind an address: one access width more on the PEs of a MAB up to a number.
+    pub modify: char,
+    /// Behind a source: from the next lower format.
+    pub extend: char,
+    /// Behind a source: from the next higher format.
+    pub reduce: char,
+    /// Behind a mask: assertions about its length, which change nothing.
+    pub mask_assertions: Vec<char>,
+    /// The size of an MV.
+    pub mv_size: char,
+    /// The tag of an MV and of a `wait`.
+    pub mv_tag: char,
+    /// The priority of an MV.
+    pub mv_priority: char,
+    /// Blocks that one entry of the DAR table serves.
+    pub mv_table: String,
+    /// Hex digits of a tag.
+    pub tag_digits: usize,
+    /// Before the letter of a block float type of `d get`.
+    pub block_float: char,
+}
+
+impl Syntax {
+    /// A tag as it is written.
+    pub fn tag(&self, tag: u32) -> String {
+        format!("{}{tag:0digits$x}", self.mv_tag, digits = self.tag_digits)
+    }
+}
+
 /// A way to write an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,11 +1,12 @@
 //! Checks of ALU and MAU operations against the engine's kernels.
 
-use super::{bad, unknown};
 use crate::error::Error;
 use crate::num::alu::alu_kernel;
+use crate::num::blockfloat::{EXTENSION, G_KEPT};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::num::MAB_PES;
+use crate::spec::fault::{bad, unknown};
 use crate::spec::model::*;
 use crate::spec::{Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT, WORD_BITS, ZERO};
 
@@ -148,6 +149,12 @@ fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
             spec.counts.pe
         )));
     }
+    if a.kernel == BLOCK_EXTENDED && a.amount != EXTENSION {
+        return Err(bad(format!("{place}: amount {}; the extended kernels are for {EXTENSION}", a.amount)));
+    }
+    for name in a.precisions.iter().filter(|_| block) {
+        check_kept(spec, name, place)?;
+    }
     for name in a.precisions.iter().chain(&a.path_precisions).chain(a.lengths.iter().map(|l| &l.precision)) {
         let Some(precision) = spec.precisions.iter().find(|p| p.name == *name) else {
             return Err(unknown(format!("{place}: no precision is called `{name}`")));
@@ -157,4 +164,19 @@ fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// A block of a pseudo format keeps the fraction bits that matrix factors show.
+fn check_kept(spec: &Spec, name: &str, place: &str) -> Result<(), Error> {
+    let precision = spec.precisions.iter().find(|p| p.name == name && p.pseudo);
+    let format = precision.and_then(|p| p.format.as_deref()).and_then(|name| spec.format(name));
+    let factor = spec.mau_precisions.iter().find(|m| m.name == name);
+    let (Some(format), Some(factor)) = (format, factor) else { return Ok(()) };
+    match format.fraction.checked_sub(factor.ignored_bits) {
+        Some(G_KEPT) => Ok(()),
+        _ => Err(bad(format!(
+            "{place}: `{name}` has {} fraction bits of which {} are ignored; the block float kernel keeps {G_KEPT}",
+            format.fraction, factor.ignored_bits
+        ))),
+    }
 }

@@ -1,9 +1,10 @@
 //! Checks of what a machine is made of: counts, formats, memories and operands.
 
-use super::{bad, constants, unknown};
 use crate::error::{Code, Error};
 use crate::num::format::FloatFormat;
 use crate::spec::expr::Expr;
+use crate::spec::fault::{bad, unknown};
+use crate::spec::loaded::constants;
 use crate::spec::model::*;
 use crate::spec::{Spec, BUFFER_STATE, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BITS};
 use indexmap::IndexMap;
@@ -11,6 +12,10 @@ use std::collections::HashSet;
 
 /// Larger trees than this are a slip of the pen.
 const MAX_COUNT: u32 = 1024;
+/// Masks have a bit of a word per cycle.
+const MAX_CYCLES: u32 = u32::BITS;
+/// Tags are numbers of 32 bits.
+const MAX_TAG_DIGITS: usize = 8;
 
 pub(super) fn check_counts(spec: &Spec) -> Result<(), Error> {
     let c = &spec.counts;
@@ -20,6 +25,9 @@ pub(super) fn check_counts(spec: &Spec) -> Result<(), Error> {
         if !(1..=MAX_COUNT).contains(&n) {
             return Err(bad(format!("[counts] {name} = {n}; it must be 1 to {MAX_COUNT}")));
         }
+    }
+    if c.cycle > MAX_CYCLES {
+        return Err(bad(format!("[counts] cycle = {}; masks are for {MAX_CYCLES} cycles at most", c.cycle)));
     }
     for (name, width) in &spec.ports {
         if constants(c, &IndexMap::new()).contains_key(name) {
@@ -151,6 +159,39 @@ pub(super) fn check_operands(spec: &Spec) -> Result<(), Error> {
         Expr::parse(&f.value)
             .and_then(|e| e.eval(&known))
             .map_err(|e| Error::new(Code::SpecExpression, format!("[[fixed]] `{}`: {e}", f.name)))?;
+    }
+    Ok(())
+}
+
+/// Letters are lower case, and no two that may stand at one place are the same.
+pub(super) fn check_syntax(spec: &Spec) -> Result<(), Error> {
+    let s = &spec.syntax;
+    let places: [(&str, Vec<char>); 4] = [
+        ("stride, modify, extend, reduce", vec![s.stride, s.modify, s.extend, s.reduce]),
+        ("mv_size, mv_tag, mv_priority", vec![s.mv_size, s.mv_tag, s.mv_priority]),
+        ("mask_assertions", s.mask_assertions.clone()),
+        ("indirect, block_float", s.mv_table.chars().chain([s.indirect, s.block_float]).collect()),
+    ];
+    for (at, (keys, letters)) in places.into_iter().enumerate() {
+        if let Some(letter) = letters.iter().find(|letter| !letter.is_ascii_lowercase()) {
+            return Err(bad(format!("[syntax] {keys}: `{letter}` is no lower-case letter")));
+        }
+        let mut known = HashSet::new();
+        if let Some(letter) = letters.iter().find(|letter| at < 3 && !known.insert(**letter)) {
+            return Err(Error::new(Code::SpecDuplicate, format!("[syntax] {keys}: `{letter}` stands there twice")));
+        }
+    }
+    let second = s.mv_table.chars().nth(1);
+    if s.mv_table.len() != 2 || second.is_some_and(|letter| s.mv_size == letter) {
+        return Err(bad(format!("[syntax] mv_table: `{}` must be two letters", s.mv_table)));
+    }
+    if !(1..=MAX_TAG_DIGITS).contains(&s.tag_digits) {
+        return Err(bad(format!("[syntax] tag_digits = {}; it must be 1 to {MAX_TAG_DIGITS}", s.tag_digits)));
+    }
+    let largest = 16u64.pow(s.tag_digits as u32) - 1;
+    if u64::from(spec.timing.tag_maximum) > largest {
+        let (maximum, digits) = (spec.timing.tag_maximum, s.tag_digits);
+        return Err(bad(format!("[timing] tag_maximum = {maximum} has more than {digits} hex digits")));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Transfers: reductions expanded, forms resolved, index maps checked.
 
-use super::{bad, unknown};
 use crate::error::{Code, Error};
 use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::expr::Expr;
+use crate::spec::fault::{bad, unknown};
 use crate::spec::map::{End, ResolvedForm};
 use crate::spec::model::*;
 use crate::spec::{ResolvedParameter, Spec, BUFFER_STATE};

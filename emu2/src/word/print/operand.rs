@@ -1,6 +1,6 @@
 //! Operands of PE instructions as text.
 
-use crate::asm::{Access, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
+use crate::asm::{Access, Address, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
 use crate::spec::{Spec, HALVES, WORDS_PER_LONG};
 
 /// The prefix of `words` among `widths`, or the first of them.
@@ -13,16 +13,16 @@ fn prefix<'s>(spec: &'s Spec, widths: &'s [String], words: u32) -> &'s str {
 fn access(spec: &Spec, access: &Access) -> String {
     let memory = &spec.memories[access.memory].name;
     let Some(operand) = spec.operands.iter().find(|o| o.memory == *memory) else { return format!("${memory}") };
-    let address = super::address(&access.address, access.words);
+    let address = address(spec, &access.address, access.words);
     // What has no address has one width, however it is written.
     let words = if address.is_empty() { 0 } else { access.words };
     let mut out = format!("${}{}", prefix(spec, &operand.widths, words), operand.letter);
     if access.indirect {
-        out.push('t');
+        out.push(spec.syntax.indirect);
     }
     out.push_str(&address);
     if let Some(last) = access.modify {
-        out.push_str(&format!("j{last}"));
+        out.push_str(&format!("{}{last}", spec.syntax.modify));
     }
     out
 }
@@ -44,9 +44,9 @@ pub(in super::super) fn source(spec: &Spec, source: &Source) -> String {
         SourceKind::Fixed(fixed) => format!("${}", spec.fixed[*fixed].name),
     };
     let convert = match source.convert {
-        None => "",
-        Some(Convert::Extend) => "e",
-        Some(Convert::Reduce) => "r",
+        None => String::new(),
+        Some(Convert::Extend) => spec.syntax.extend.to_string(),
+        Some(Convert::Reduce) => spec.syntax.reduce.to_string(),
     };
     format!("{sign}{operand}{convert}")
 }
@@ -77,5 +77,17 @@ pub(in super::super) fn mask(spec: &Spec, mask: Mask) -> String {
             format!("/{wide}{digits}")
         }
         MaskEntry::Register(entry) => format!("/${wide}{}{entry}", spec.mask.source),
+    }
+}
+
+/// The addresses of an access as they are written behind its letter.
+pub(in super::super) fn address(spec: &Spec, address: &Address, words: u32) -> String {
+    let letter = spec.syntax.stride;
+    match address {
+        Address::Stride { base, stride: 0 } => base.to_string(),
+        Address::Stride { base, stride } if *stride == words => format!("{base}{letter}"),
+        Address::Stride { base, stride } => format!("{base}{letter}{stride}"),
+        Address::Flat(list) => format!("[{}]", list.iter().map(u32::to_string).collect::<Vec<_>>().join(",")),
+        Address::Cycle => String::new(),
     }
 }

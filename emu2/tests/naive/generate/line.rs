@@ -1,13 +1,13 @@
 //! What a line has used up so far, by the rules of parallel issue.
 
 use super::{Choices, Table};
-use emu2::asm::{Access, FormRef, Mask, MaskEntry, PeInstruction, UpperTransfer};
+use emu2::asm::{Access, FormRef, L2bmTransfer, Mask, MaskEntry, PeInstruction};
 use emu2::spec::Ports;
 
 /// A PE line in the making.
 pub struct Line {
     pub pe: Vec<PeInstruction>,
-    pub l2bm: Vec<UpperTransfer>,
+    pub l2bm: Vec<L2bmTransfer>,
     /// One access per memory that is read.
     pub reads: Vec<Access>,
     /// Memories that are written, with the access where it is one.

@@ -5,7 +5,7 @@ mod operand;
 mod pe;
 mod product;
 mod table;
-mod upper;
+mod transfers;
 
 pub use table::Table;
 

@@ -1,0 +1,87 @@
+"""What the wheel holds and how large it is: ``python benches/wheel.py [WHEEL]``.
+
+Without WHEEL one is built. Exit code 1 if it holds a file that no pattern allows, lacks one that
+users need, or has more bytes than a wheel may have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 3_000_000
+
+ALLOWED = (
+    r"emu2/(\w+/)?\w+\.py",
+    r"emu2/explain/\w+\.toml",
+    r"emu2/(py\.typed|_core\.pyi|_core\.abi3\.so|_core\.pyd)",
+    r"pycompiler/(\w+/)*\w+\.py",
+    r"pycompiler/(py\.typed|app/gpfnapp\.fbs|errors/causes\.toml)",
+    r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
+)
+"""Files that a wheel may hold."""
+
+NEEDED = (
+    "emu2/__init__.py",
+    "emu2/_core.pyi",
+    "emu2/bench/command.py",
+    "emu2/cli.py",
+    "emu2/explain/assembly.toml",
+    "emu2/explain/running.toml",
+    "emu2/explain/spec.toml",
+    "emu2/explain/words.toml",
+    "emu2/py.typed",
+    "pycompiler/__init__.py",
+    "pycompiler/cli.py",
+    "pycompiler/errors/causes.toml",
+    "pycompiler/py.typed",
+)
+"""Files that a wheel must hold besides the compiled part."""
+
+
+def build(folder: Path) -> Path:
+    """Build a wheel into `folder`, with cargo's usual target folder, and return its path."""
+    command = [sys.executable, "-m", "maturin", "build", "--release", "--out", str(folder)]
+    subprocess.run([*command, "--quiet"], cwd=ROOT, check=True)
+    return next(folder.glob("*.whl"))
+
+
+def faults(names: list[str], size: int) -> list[str]:
+    """Return a line for everything that is wrong with a wheel of these files and this size."""
+    files = [name for name in names if not name.endswith("/")]
+    lines = [
+        f"{name} does not belong into the wheel"
+        for name in files
+        if not any(re.fullmatch(pattern, name) for pattern in ALLOWED)
+    ]
+    lines += [f"{name} is missing" for name in NEEDED if name not in files]
+    if not any(re.fullmatch(r"emu2/_core\.(abi3\.so|pyd)", name) for name in files):
+        lines.append("the compiled part is missing")
+    if size > MOST_BYTES:
+        lines.append(f"{size} bytes are more than {MOST_BYTES}")
+    return lines
+
+
+def main() -> int:
+    """Print the size, and what is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wheel", type=Path, nargs="?")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = given.wheel or build(Path(folder))
+        size = wheel.stat().st_size
+        found = faults(zipfile.ZipFile(wheel).namelist(), size)
+    met = "met" if size <= MOST_BYTES else "not met"
+    print(f"wheel  {size / 1e6:.2f} MB  target: at most {MOST_BYTES / 1e6:.0f} MB  {met}")
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+//! Long work in another thread, while the calling one hears signals and writes what the work says.
+
+use crate::sink::{Dump, Line};
+use emu2::asm::{ItemKind, Program};
+use emu2::interrupt::Interrupt;
+use emu2::threads;
+use pyo3::exceptions::PySystemError;
+use pyo3::prelude::*;
+use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+/// How often signals are looked for.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Bytes of a source from which on its reading is long work.
+pub(crate) const LONG_TEXT: usize = 1 << 16;
+
+/// From so many statements on a run is long work: a thread of its own costs less than it gains.
+const LONG_PROGRAM: usize = 128;
+
+/// The same for the long words of one MV or debug statement.
+const LONG_STATEMENT: u64 = 1 << 14;
+
+/// Where work is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    /// In the calling thread: it ends before anyone would want to stop it.
+    Here,
+    /// In a thread of the pool, which shares regions out at less cost. Not for work that writes to a sink: the sink may
+    /// have work for the pool.
+    Pool,
+    /// In a thread of its own.
+    Thread,
+}
+
+impl Where {
+    /// Where a text of so many bytes is read.
+    pub(crate) fn of_text(bytes: usize) -> Where {
+        if bytes < LONG_TEXT {
+            Where::Here
+        } else {
+            Where::Thread
+        }
+    }
+
+    /// Where `program` is run.
+    pub(crate) fn of_program(program: &Program, sink: bool) -> Where {
+        let long = |kind: &ItemKind| match kind {
+            ItemKind::Mv(mv) => mv.size >= LONG_STATEMENT,
+            ItemKind::Get(get) => get.count >= LONG_STATEMENT,
+            _ => false,
+        };
+        match program.statements() >= LONG_PROGRAM || program.items.iter().any(|item| long(&item.kind)) {
+            false => Where::Here,
+            true if sink => Where::Thread,
+            true => Where::Pool,
+        }
+    }
+}
+
+/// What `work` returns, and the lines that it dumped if there is no sink. To be called without the interpreter.
+///
+/// Signals are heard while it works; what a handler or the sink raises stops it and is returned instead.
+pub(crate) fn attended<T: Send>(
+    place: Where,
+    sink: Option<&Py<PyAny>>,
+    work: impl FnOnce(&Interrupt, &mut Dump<'_>) -> T + Send,
+) -> PyResult<(T, Vec<String>)> {
+    let interrupt = Interrupt::default();
+    if place == Where::Here {
+        let mut dump = Dump::here(sink);
+        let result = work(&interrupt, &mut dump);
+        return Ok((result, dump.finish()?));
+    }
+    let (pieces, to_write) = sync_channel(1);
+    let (answer, go_on) = sync_channel(1);
+    let line = Line::new(pieces, go_on);
+    let stop = &interrupt;
+    // Dropping the line, with the dump, tells the other thread that the work is done.
+    let away = move || {
+        let mut dump = Dump::there(line, sink.is_some());
+        let result = work(stop, &mut dump);
+        (result, dump.finish())
+    };
+    let wait = move || attend(sink, &to_write, &answer, stop);
+    let (done, failure) = match place {
+        Where::Pool => threads::beside(away, wait),
+        _ => std::thread::scope(|scope| {
+            let worker = scope.spawn(away);
+            let failure = wait();
+            (worker.join().ok(), failure)
+        }),
+    };
+    match (done, failure) {
+        (_, Some(error)) => Err(error),
+        (Some((result, lines)), None) => Ok((result, lines?)),
+        (None, None) => Err(PySystemError::new_err("a thread of emu2 ended without a result")),
+    }
+}
+
+/// Writes what comes until the other end is gone. What a signal or the sink raised.
+fn attend(
+    sink: Option<&Py<PyAny>>,
+    pieces: &Receiver<String>,
+    answer: &SyncSender<bool>,
+    interrupt: &Interrupt,
+) -> Option<PyErr> {
+    let mut failure = None;
+    loop {
+        let piece = match pieces.recv_timeout(PERIOD) {
+            Err(RecvTimeoutError::Disconnected) => return failure,
+            Err(RecvTimeoutError::Timeout) => None,
+            Ok(piece) => Some(piece),
+        };
+        let done = Python::attach(|py| {
+            py.check_signals()?;
+            match (&piece, sink, &failure) {
+                (Some(text), Some(sink), None) => sink.call_method1(py, "write", (text.as_str(),)).map(drop),
+                _ => Ok(()),
+            }
+        });
+        if let Err(error) = done {
+            interrupt.request();
+            failure.get_or_insert(error);
+        }
+        if piece.is_some() {
+            // Nobody waits for an answer whose thread has ended.
+            let _ = answer.send(failure.is_none());
+        }
+    }
+}

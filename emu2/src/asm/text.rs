@@ -1,0 +1,27 @@
+//! The bytes of a source as text.
+
+use std::borrow::Cow;
+
+/// A comment begins with this byte and ends with the line.
+pub(super) const COMMENT: u8 = b'#';
+/// What some editors write before the first line.
+pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// The text of a file. Comments may be in another encoding than UTF-8: their bytes become `?`.
+///
+/// # Errors
+/// The position of the first byte outside comments that is not UTF-8.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = bytes.to_vec();
+    for line in text.split_mut(|b| *b == b'\n') {
+        let comment = line.iter().position(|b| *b == COMMENT).unwrap_or(line.len());
+        let comment = &mut line[comment..];
+        if std::str::from_utf8(comment).is_err() {
+            comment.iter_mut().filter(|b| !b.is_ascii()).for_each(|b| *b = b'?');
+        }
+    }
+    String::from_utf8(text).map(Cow::Owned).map_err(|error| error.utf8_error().valid_up_to())
+}

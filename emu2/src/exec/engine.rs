@@ -1,0 +1,318 @@
+//! The engine: collects steps into regions, runs those in every L1B, and everything else between them.
+
+use super::debug_place::debug_set;
+use super::fast::data_flow::Segment;
+use super::fast::liveness::mark_live;
+use super::kept_regions::{Regions, StepSource};
+use super::lower::Lowering;
+use super::op::{Scratch, Step};
+use super::tags::{AssumedHost, Tags};
+use super::{region, transfer_l2bm, transfer_mv};
+use crate::asm::{self, DebugGet, Item, ItemKind, Program};
+use crate::error::{Code, Diagnostic, Error};
+use crate::interrupt::Interrupt;
+use crate::machine::{L1b, Layout, Machine};
+use crate::num::level::Level;
+use crate::spec::Spec;
+use crate::threads;
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A region runs at the latest when it has this many steps. The steps pass through the host's near caches once for every L1B,
+/// and the memories of an L1B once for every region.
+const REGION_STEPS: usize = 1024;
+
+/// Steps that are lowered and planned together.
+const SEGMENT_STEPS: usize = 256;
+
+/// Below this many steps, handing a region to other threads costs more than it gains.
+const PARALLEL_STEPS: usize = 16;
+
+/// Groups of L1Bs for each thread, so that no thread waits long for another one.
+const PIECES: usize = 8;
+
+/// An error of a running program, at a line of its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunError {
+    /// Line of the source, from 1.
+    pub line: u32,
+    /// What went wrong.
+    pub diagnostic: Diagnostic,
+}
+
+/// Runs `program`. `on_get` sees every `d get` with the machine as it is at that point, in source order.
+///
+/// # Errors
+/// [`Code::WrongSpec`] before anything ran. [`Code::Poisoned`] after an earlier error. Any later error, of `on_get` too, has
+/// the line of its statement and poisons the machine until it is reset.
+pub fn run(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+) -> Result<(), RunError> {
+    Engine::new(program.spec.clone()).run(machine, program, &mut AssumedHost, on_get)
+}
+
+/// As [`run`], but every op takes the general form. The faster forms are tested against it.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_general(
+    machine: &mut Machine,
+    program: &Program,
+    on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+) -> Result<(), RunError> {
+    let mut engine = Engine::new(program.spec.clone());
+    engine.scratch.set_general();
+    engine.run(machine, program, &mut AssumedHost, on_get)
+}
+
+/// Runs programs of one spec. Keeps tables and buffers from program to program.
+pub struct Engine {
+    lowering: Lowering,
+    l2bm_transfers: transfer_l2bm::L2bmTransfers,
+    mv_transfers: transfer_mv::MvTransfers,
+    step_source: StepSource,
+    scratch: Scratch,
+    /// Buffers of other threads, while none uses them.
+    spare: Mutex<Vec<Scratch>>,
+    spare_lowerings: Mutex<Vec<Lowering>>,
+    /// Forwarding paths.
+    paths: usize,
+    /// Slot of the turnaround register among the memories of an L1B.
+    turnaround: usize,
+    interrupt: Interrupt,
+}
+
+impl Engine {
+    /// An engine for machines and programs of `spec`.
+    pub fn new(spec: Arc<Spec>) -> Engine {
+        let (scratch, paths) = (Scratch::new(&spec), spec.forwards.len());
+        let register = spec.memory(&spec.turnaround.memory).unwrap_or_default();
+        let turnaround = Layout::new(&spec).slot(register).index;
+        let (l2bm_transfers, mv_transfers, spare, spare_lowerings) = Default::default();
+        let lowering = Lowering::new(spec);
+        let step_source = StepSource::Once;
+        Engine {
+            lowering,
+            l2bm_transfers,
+            mv_transfers,
+            step_source,
+            scratch,
+            spare,
+            spare_lowerings,
+            paths,
+            turnaround,
+            interrupt: Interrupt::default(),
+        }
+    }
+
+    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// As [`run`], with the caller's completion tags. MVs signal theirs.
+    ///
+    /// # Errors
+    /// As [`run`], and for a `wait` that `tags` refuses, with its line.
+    pub fn run(
+        &mut self,
+        machine: &mut Machine,
+        program: &Program,
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        machine.check_usable().map_err(|e| at(0, e))?;
+        Level::check_wanted().map_err(|e| at(0, e))?;
+        let ours = &self.lowering.spec().fingerprint;
+        if [machine.spec(), &program.spec].iter().any(|spec| spec.fingerprint != *ours) {
+            let (ours, theirs) = (&machine.spec().machine.name, &program.spec.machine.name);
+            let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
+            return Err(at(0, Error::new(Code::WrongSpec, message)));
+        }
+        let ran = program.for_each_block(|items| {
+            let mut collected = Vec::new();
+            items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
+            self.flush(machine, &mut collected)?;
+            // A region that an interrupt left half done may be the last thing that such a program has run.
+            self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
+        });
+        if ran.is_err() {
+            self.l2bm_transfers.forget();
+            machine.poison();
+        }
+        ran
+    }
+
+    /// As [`Engine::run`], for a program that runs again and again. `regions` keeps its lowered form and must always come with
+    /// the same program.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_again(
+        &mut self,
+        machine: &mut Machine,
+        program: &Program,
+        regions: &Regions,
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        self.step_source = regions.step_source();
+        let ran = self.run(machine, program, tags, on_get);
+        let step_source = std::mem::replace(&mut self.step_source, StepSource::Once);
+        if ran.is_ok() {
+            regions.keep(step_source);
+        }
+        ran
+    }
+
+    fn item<'p>(
+        &mut self,
+        machine: &mut Machine,
+        item: &'p Item,
+        collected: &mut Collected<'p>,
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        let at = |e: Error| at(item.line, e);
+        self.interrupt.check().map_err(at)?;
+        match &item.kind {
+            // Idle steps change no state; they count in the cycle model only.
+            ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
+            ItemKind::Step(step) => {
+                step.wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at)?;
+                if step.l2bm.is_empty() {
+                    self.l2bm_transfers.run(machine);
+                    return if self.collect(collected, item.line, step) >= REGION_STEPS {
+                        self.flush(machine, collected)
+                    } else {
+                        Ok(())
+                    };
+                }
+                if let ([instruction], true) = (&step.l2bm[..], step.pe.is_empty()) {
+                    self.run_collected(machine, collected)?;
+                    if self.l2bm_transfers.take(machine, instruction).map_err(at)? {
+                        return Ok(());
+                    }
+                }
+                self.flush(machine, collected)?;
+                self.collect(collected, item.line, step);
+                // The step's reads see the state before any of its writes, on both sides of the L1BM.
+                let moved = self.l2bm_transfers.read(machine, &step.l2bm).map_err(at)?;
+                self.flush(machine, collected)?;
+                transfer_l2bm::write(machine, moved);
+                Ok(())
+            }
+            ItemKind::Mv(instruction) => {
+                self.flush(machine, collected)?;
+                self.mv_transfers.run(machine, instruction).map_err(at)?;
+                instruction.tag.into_iter().for_each(|tag| tags.signal(tag));
+                Ok(())
+            }
+            ItemKind::Set(set) => {
+                self.flush(machine, collected)?;
+                debug_set(machine, set).map_err(at)
+            }
+            ItemKind::Get(get) => {
+                self.flush(machine, collected)?;
+                on_get(get, machine).map_err(at)
+            }
+        }
+    }
+
+    /// Adds a step to the region. Returns how many it has then.
+    fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) -> usize {
+        self.step_source.count_step().unwrap_or_else(|| {
+            collected.push((line, step));
+            collected.len()
+        })
+    }
+
+    /// Runs the deferred L2BM instructions or the collected region.
+    fn flush(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+        self.l2bm_transfers.run(machine);
+        self.run_collected(machine, collected)
+    }
+
+    /// Runs the steps collected so far in every L1B.
+    fn run_collected(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+        if self.step_source.is_kept() {
+            if let Some(region) = self.step_source.next_region() {
+                self.run_region(region.segments(), machine);
+            }
+        } else if !collected.is_empty() {
+            let region = self.lower(machine.layout(), collected)?;
+            collected.clear();
+            self.run_region(&region, machine);
+            self.step_source.record(region);
+        }
+        Ok(())
+    }
+
+    /// A region as it runs. Stretches of it are lowered each on its own.
+    fn lower(&mut self, layout: &Layout, steps: &[(u32, &asm::Step)]) -> Result<Vec<Segment>, RunError> {
+        let (paths, turnaround, lanes) = (self.paths, self.turnaround, self.lowering.spec().lanes());
+        let segment = |lowering: &mut Lowering, steps: &[(u32, &asm::Step)]| -> Result<Segment, RunError> {
+            let lowered = steps.iter().map(|(line, step)| lowering.step(layout, step).map_err(|e| at(*line, e)));
+            let mut lowered = lowered.collect::<Result<Vec<Step>, RunError>>()?;
+            mark_live(&mut lowered, paths, turnaround);
+            Ok(Segment::new(lowered, paths, lanes))
+        };
+        if steps.len() <= SEGMENT_STEPS || threads::count() == 1 {
+            return steps.chunks(SEGMENT_STEPS).map(|steps| segment(&mut self.lowering, steps)).collect();
+        }
+        let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
+        let segments = steps.par_chunks(SEGMENT_STEPS).map(|steps| {
+            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut lowering = free.unwrap_or_else(|| lowering.clone());
+            let segment = segment(&mut lowering, steps);
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(lowering);
+            segment
+        });
+        // The first error of the program is the one that counts.
+        threads::share(|| segments.collect::<Vec<_>>()).into_iter().collect()
+    }
+
+    fn run_region(&mut self, region: &[Segment], machine: &mut Machine) {
+        if region.iter().all(|segment| idle(&segment.steps)) {
+            return;
+        }
+        let steps: usize = region.iter().map(|segment| segment.steps.len()).sum();
+        let l1bs = &mut machine.state.l1b[..];
+        let threads = threads::count();
+        if steps < PARALLEL_STEPS || threads == 1 {
+            for (index, l1b) in l1bs.iter_mut().enumerate() {
+                if self.interrupt.requested() {
+                    return;
+                }
+                region::run_region(region, l1b, index, &mut self.scratch);
+            }
+            return;
+        }
+        let (scratch, spare) = (&self.scratch, &self.spare);
+        let each = l1bs.len().div_ceil(threads * PIECES);
+        let interrupt = &self.interrupt;
+        let run = |(piece, l1bs): (usize, &mut [L1b])| {
+            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut scratch = free.unwrap_or_else(|| scratch.clone());
+            for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !interrupt.requested()) {
+                region::run_region(region, l1b, piece * each + k, &mut scratch);
+            }
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        };
+        threads::share(|| l1bs.par_chunks_mut(each).enumerate().for_each(run));
+    }
+}
+
+/// The steps of a region so far, with their lines.
+type Collected<'p> = Vec<(u32, &'p asm::Step)>;
+
+fn at(line: u32, e: Error) -> RunError {
+    RunError { line, diagnostic: *e.0 }
+}
+
+/// Whether no step has an op.
+fn idle(region: &[Step]) -> bool {
+    region.iter().all(|step| step.ops.is_empty())
+}

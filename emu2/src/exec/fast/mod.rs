@@ -1,0 +1,7 @@
+//! Faster forms of instructions, which leave the same bits as `fallback_step.rs` does.
+
+pub(super) mod data_flow;
+pub(super) mod kernel_call;
+pub(super) mod liveness;
+pub(super) mod plain_rows;
+mod value_numbering;

@@ -1,0 +1,95 @@
+//! Programs that run again and again are lowered once.
+
+use super::fast::data_flow::Segment;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A longer program is lowered for every run, since a lowered step takes about a kilobyte.
+const KEPT_STEPS: usize = 1 << 14;
+
+/// The lowered form of a program, kept from its second run on. Most programs run once, and keeping costs memory.
+#[derive(Debug, Default)]
+pub struct Regions {
+    kept: OnceLock<Arc<Vec<Vec<Segment>>>>,
+    /// The program has run once.
+    again: AtomicBool,
+}
+
+/// Where the steps of a run come from.
+#[derive(Debug)]
+pub(super) enum StepSource {
+    /// They are lowered and forgotten.
+    Once,
+    /// They are lowered and kept.
+    Recording { regions: Vec<Vec<Segment>>, steps: usize },
+    /// They have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
+    Kept { regions: Arc<Vec<Vec<Segment>>>, next: usize, count: usize },
+}
+
+impl Regions {
+    /// Where the next run of the program takes its steps from.
+    pub(super) fn step_source(&self) -> StepSource {
+        match self.kept.get() {
+            Some(regions) => StepSource::Kept { regions: regions.clone(), next: 0, count: 0 },
+            None if !self.again.swap(true, Ordering::Relaxed) => StepSource::Once,
+            None => StepSource::Recording { regions: Vec::new(), steps: 0 },
+        }
+    }
+
+    /// Keeps the regions of a complete run.
+    pub(super) fn keep(&self, step_source: StepSource) {
+        if let StepSource::Recording { regions, .. } = step_source {
+            // If another thread was quicker, its regions are the same.
+            let _ = self.kept.set(Arc::new(regions));
+        }
+    }
+}
+
+impl StepSource {
+    /// Counts a step of a kept program and returns how many the region has. None: the step must be lowered.
+    pub(super) fn count_step(&mut self) -> Option<usize> {
+        let StepSource::Kept { count, .. } = self else { return None };
+        *count += 1;
+        Some(*count)
+    }
+
+    /// Whether the program is kept, so that nothing needs to be lowered.
+    pub(super) fn is_kept(&self) -> bool {
+        matches!(self, StepSource::Kept { .. })
+    }
+
+    /// The region whose steps have been counted, if any has been.
+    pub(super) fn next_region(&mut self) -> Option<KeptRegion> {
+        let StepSource::Kept { regions, next, count } = self else { return None };
+        if std::mem::take(count) == 0 {
+            return None;
+        }
+        *next += 1;
+        Some(KeptRegion { regions: regions.clone(), at: *next - 1 })
+    }
+
+    /// Takes a region that has run.
+    pub(super) fn record(&mut self, region: Vec<Segment>) {
+        if let StepSource::Recording { regions, steps } = self {
+            *steps += region.iter().map(|segment| segment.steps.len()).sum::<usize>();
+            if *steps > KEPT_STEPS {
+                *self = StepSource::Once;
+            } else {
+                regions.push(region);
+            }
+        }
+    }
+}
+
+/// One region of those that are kept.
+pub(super) struct KeptRegion {
+    regions: Arc<Vec<Vec<Segment>>>,
+    at: usize,
+}
+
+impl KeptRegion {
+    /// The segments of the region.
+    pub(super) fn segments(&self) -> &[Segment] {
+        self.regions.get(self.at).map_or(&[], Vec::as_slice)
+    }
+}

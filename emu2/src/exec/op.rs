@@ -1,0 +1,142 @@
+//! The types of a lowered program: instructions, steps, and the buffers that run them.
+
+use super::compute::{Compute, SecondLongWord};
+use super::destination::{BaseWrite, Write};
+use super::flag::FlagWrite;
+use super::l1bm_map::ReduceBuffers;
+use super::mask::{LoweredMask, MaskRows};
+use super::mau_op::SPARE_PLANES;
+use super::source::{Fetch, Source};
+use crate::machine::{L1b, Layout, PathRows, Words};
+use crate::spec::{Spec, Unit};
+use smallvec::SmallVec;
+
+/// A lowered PE line.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) ops: Vec<Op>,
+    /// An op needs [`Compute::prepare`] before the step.
+    pub(super) prepares: bool,
+    /// False: forwarding paths keep their values.
+    pub(super) forward: bool,
+}
+
+/// A lowered instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    pub(super) compute: Compute,
+    pub(super) sources: SmallVec<[Source; MAX_SOURCES]>,
+    pub(super) writes: SmallVec<[Write; 1]>,
+    /// Writes of the T register. They come last, since the other writes of the step use its old value in indirect addresses.
+    pub(super) late_writes: Vec<Write>,
+    pub(super) base_writes: Vec<BaseWrite>,
+    pub(super) flag_writes: Vec<FlagWrite>,
+    pub(super) zero_flush: Option<LoweredMask>,
+    /// Forwarding path that takes the result.
+    pub(super) forward: Option<usize>,
+    /// What is known of the second long word of the result.
+    pub(super) second: SecondLongWord,
+    /// The faster form on plain rows, if it has one.
+    pub(super) plain_rows: Option<PlainRows>,
+    /// Whether anyone reads the forwarding path; see `fast/liveness.rs`.
+    pub(super) live: bool,
+    /// Whether words that are sent to L1BM must be in the turnaround register too.
+    pub(super) keep: bool,
+}
+
+impl Op {
+    /// Whether L1 of the result is zero.
+    pub(super) fn narrow(&self, l1b: &L1b) -> bool {
+        match self.second {
+            SecondLongWord::Zero => true,
+            SecondLongWord::Any => false,
+            SecondLongWord::Source => self.sources.first().is_none_or(|source| source.narrow(l1b)),
+        }
+    }
+}
+
+/// How an op runs on plain rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainRows {
+    /// Calls of the kernel: one in all, or one per cycle.
+    pub(super) calls: usize,
+    /// Slots of base address registers that must be zero, as bits.
+    pub(super) bases: u64,
+    /// The only destination may be written in place, unless the forwarding path is needed.
+    pub(super) in_place: bool,
+    /// Rows that are not contiguous are copied together first.
+    pub(super) gather: bool,
+}
+
+impl PlainRows {
+    /// Whether PEs do not differ in the addresses of the op.
+    pub(super) fn fits(&self, l1b: &L1b) -> bool {
+        l1b.live_bases & self.bases == 0
+    }
+}
+
+/// An instruction has at most this many sources.
+pub(super) const MAX_SOURCES: usize = 3;
+
+/// Buffers of one worker.
+#[derive(Clone, Debug)]
+pub(super) struct Scratch {
+    pub(super) lanes: usize,
+    pub(super) cycles: usize,
+    /// Zeros, as many as a plane of a path has.
+    pub(super) zeros: Words,
+    pub(super) fetch: [Fetch; MAX_SOURCES],
+    pub(super) spare: Words,
+    pub(super) mask: MaskRows,
+    /// One for each instruction of the line.
+    pub(super) results: Vec<Outcome>,
+    pub(super) reduce: ReduceBuffers,
+    pub(super) gathered: [Words; MAX_SOURCES],
+    pub(super) base_slots: Vec<usize>,
+    /// Every op takes the general path.
+    pub(super) general: bool,
+}
+
+/// The result of an instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) path: PathRows,
+    /// Flags `[cycle][lane]`.
+    pub(super) flags: Vec<u64>,
+    /// Everything is written already.
+    pub(super) done: bool,
+}
+
+impl Outcome {
+    /// For paths of `plane` long words a plane.
+    pub(super) fn new(plane: usize) -> Outcome {
+        Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false }
+    }
+}
+
+impl Scratch {
+    pub(super) fn new(spec: &Spec) -> Scratch {
+        let lanes = spec.lanes();
+        let cycles = spec.counts.cycle as usize;
+        let layout = Layout::new(spec);
+        let bases = spec.memories.iter().enumerate().filter(|(_, m)| m.unit == Unit::Base);
+        Scratch {
+            lanes,
+            cycles,
+            zeros: Words::zeros(cycles * lanes),
+            fetch: std::array::from_fn(|_| Fetch::new(lanes)),
+            spare: Words::zeros(SPARE_PLANES * cycles * lanes),
+            mask: MaskRows::new(lanes),
+            results: Vec::new(),
+            reduce: ReduceBuffers::default(),
+            gathered: std::array::from_fn(|_| Words::zeros(2 * cycles * lanes)),
+            base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
+            general: false,
+        }
+    }
+
+    /// Every op takes the general path from now on.
+    pub(super) fn set_general(&mut self) {
+        self.general = true;
+    }
+}

@@ -1,0 +1,332 @@
+//! L2BM instructions: between the memory of every L2B and those of its L1Bs, and among those.
+
+use super::dram_address_register;
+use super::lower::memory_slot;
+use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
+use super::wrap::wrapped;
+use crate::asm::{FormRef, L2bmTransfer};
+use crate::error::Error;
+use crate::machine::{L1b, Machine, Slot, State, Words};
+use crate::num::level::kernel;
+use crate::spec::{LevelName, Spec};
+use crate::threads;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A form with its parameter, as the engine runs it.
+#[derive(Debug)]
+pub(super) struct TransferPlan {
+    runs: Vec<TransferRun>,
+    words: usize,
+    reducer: Option<Reducer>,
+    source: Slot,
+    destination: Slot,
+    /// Where the last long words end on both sides, from the written addresses.
+    ends: (u64, u64),
+    /// The copies of a transfer between an L2B and its L1Bs.
+    copies: Vec<Copies>,
+}
+
+/// The copies between an L2B and one of its L1Bs.
+#[derive(Debug)]
+struct Copies {
+    l1b: usize,
+    /// Offset in the memory of the L2B, offset in that of the L1B.
+    places: Vec<(usize, usize)>,
+    /// Long words of each place.
+    length: usize,
+}
+
+/// An instruction that is alone in its step. It waits so that consecutive ones run together.
+#[derive(Debug)]
+struct DeferredTransfer {
+    plan: Arc<TransferPlan>,
+    /// Address in the memory of the L2Bs, and in that of the L1Bs.
+    l2bm_address: usize,
+    l1bm_address: usize,
+}
+
+/// The plans of all L2BM instructions of a program, and those that wait.
+#[derive(Debug, Default)]
+pub(super) struct L2bmTransfers {
+    plans: HashMap<FormRef, Arc<TransferPlan>>,
+    rows: RunBuffers,
+    deferred: Vec<DeferredTransfer>,
+    last: Option<(FormRef, Arc<TransferPlan>)>,
+}
+
+/// At most this many instructions wait.
+const MOST_DEFERRED: usize = 256;
+
+/// From this many waiting copies on, other threads help.
+const PARALLEL: usize = 32;
+
+/// Long words that an L1B and its L2B exchange in a cycle of most forms: their copies are worth a loop of their own.
+const LANE: usize = 8;
+
+/// Words that an L2BM instruction has read and still has to write.
+pub(super) enum Moved {
+    /// The words of every L2B, run after run, and the address that they go to.
+    Words { plan: Arc<TransferPlan>, destination: u64, words: Vec<Vec<u64>> },
+    /// What goes to the table of every group.
+    Dar(Vec<dram_address_register::GroupWrite>),
+}
+
+impl L2bmTransfers {
+    fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<TransferPlan>, Error> {
+        if let Some((_, plan)) = self.last.as_ref().filter(|(last, _)| *last == form) {
+            return Ok(plan.clone());
+        }
+        if let Some(plan) = self.plans.get(&form) {
+            self.last = Some((form, plan.clone()));
+            return Ok(plan.clone());
+        }
+        let spec = machine.spec();
+        let resolved = &spec.forms[form.transfer][form.form];
+        let named = spec.form_values(form.transfer, form.parameter);
+        let parameters: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let runs = transfer_runs(resolved, &parameters)?;
+        let ends_from = runs.iter().flat_map(|p| p.from.iter().flatten().map(|from| from.addr + p.length));
+        let ends_to = runs.iter().map(|p| p.to.addr + p.length);
+        let source = memory_slot(spec, machine.layout(), &resolved.source)?;
+        let destination = memory_slot(spec, machine.layout(), &resolved.destination)?;
+        let reducer = Reducer::of(spec, form.transfer, resolved)?;
+        let between = source.level != destination.level && reducer.is_none();
+        let plan = Arc::new(TransferPlan {
+            copies: if between { copies(&runs, source.level == LevelName::L2b) } else { Vec::new() },
+            ends: (ends_from.max().unwrap_or(0), ends_to.max().unwrap_or(0)),
+            words: runs.iter().map(|p| p.length as usize).sum(),
+            runs,
+            reducer,
+            source,
+            destination,
+        });
+        self.plans.insert(form, plan.clone());
+        Ok(plan)
+    }
+
+    /// Takes an instruction that is alone in its step. It runs later, together with those that follow: see
+    /// [`L2bmTransfers::run`]. False: it must be read and written as any other, since it wraps or both sides are the same kind
+    /// of memory.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
+    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &L2bmTransfer) -> Result<bool, Error> {
+        if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
+            return Ok(false);
+        }
+        let plan = self.plan(machine, instruction.form)?;
+        let fits = |slot: Slot, at: u64, end: u64| at + end <= slot.words;
+        let (from, to) = (instruction.source, instruction.destination);
+        let down = plan.source.level == LevelName::L2b;
+        if plan.source.level == plan.destination.level
+            || (down && plan.reducer.is_some())
+            || !fits(plan.source, from, plan.ends.0)
+            || !fits(plan.destination, to, plan.ends.1)
+        {
+            return Ok(false);
+        }
+        let (l2bm_address, l1bm_address) = if down { (from, to) } else { (to, from) };
+        self.deferred.push(DeferredTransfer {
+            plan,
+            l2bm_address: l2bm_address as usize,
+            l1bm_address: l1bm_address as usize,
+        });
+        if self.deferred.len() >= MOST_DEFERRED {
+            self.run(machine);
+        }
+        Ok(true)
+    }
+
+    /// Drops the waiting instructions.
+    pub(super) fn forget(&mut self) {
+        self.deferred.clear();
+    }
+
+    /// Runs the waiting instructions, memory to memory. L2Bs are independent of each other.
+    pub(super) fn run(&mut self, machine: &mut Machine) {
+        if self.deferred.is_empty() {
+            return;
+        }
+        let per_l2b = l1bs_of_l2b(machine.spec());
+        let State { l1b, l2b, .. } = &mut machine.state;
+        let (deferred, rows) = (&self.deferred, &mut self.rows);
+        let copied = deferred.iter().all(|one| one.plan.reducer.is_none());
+        if copied && deferred.len() >= PARALLEL && threads::count() > 1 {
+            let l2bs = l2b.par_iter_mut().zip(l1b.par_chunks_exact_mut(per_l2b));
+            threads::share(|| l2bs.for_each(|(l2b, l1bs)| copy_all(deferred, l2b, l1bs)));
+        } else {
+            for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
+                for alike in deferred.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
+                    match alike {
+                        [DeferredTransfer { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
+                        _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
+                    }
+                }
+            }
+        }
+        self.deferred.clear();
+    }
+
+    /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR table is filled at once: only `l2bmdarw`
+    /// reads it, which sees what `l2bmdars` on its line puts there.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
+    pub(super) fn read(&mut self, machine: &mut Machine, instructions: &[L2bmTransfer]) -> Result<Vec<Moved>, Error> {
+        let fills = |spec: &Spec, instruction: &&L2bmTransfer| dram_address_register::fills_buffer(spec, instruction);
+        let spec = machine.spec().clone();
+        for instruction in instructions.iter().filter(|instruction| fills(&spec, instruction)) {
+            dram_address_register::fill_buffer(machine, instruction)?;
+        }
+        let others = instructions.iter().filter(|instruction| !fills(&spec, instruction));
+        others.map(|instruction| self.read_one(machine, instruction)).collect()
+    }
+
+    fn read_one(&mut self, machine: &Machine, instruction: &L2bmTransfer) -> Result<Moved, Error> {
+        let spec = machine.spec();
+        if spec.transfers[instruction.form.transfer].level == LevelName::Group {
+            return dram_address_register::empty_buffer(machine, instruction).map(Moved::Dar);
+        }
+        let plan = self.plan(machine, instruction.form)?;
+        let l2bs = machine.state.l2b.iter().zip(machine.state.l1b.chunks_exact(l1bs_of_l2b(spec)));
+        let mut words = Vec::with_capacity(machine.state.l2b.len());
+        for (l2b, l1bs) in l2bs {
+            let mut buffer = vec![0; plan.words];
+            let mut rest = &mut buffer[..];
+            for run in &plan.runs {
+                let (target, tail) = std::mem::take(&mut rest).split_at_mut(run.length as usize);
+                self.rows.fetch(run, plan.reducer.as_ref(), target, |from, out| {
+                    let memory = memory(plan.source, l2b, l1bs, from.l1b);
+                    wrapped(instruction.source + from.addr, out.len(), memory.len(), |at, to, n| {
+                        out[to..to + n].copy_from_slice(&memory[at..at + n]);
+                    });
+                });
+                rest = tail;
+            }
+            words.push(buffer);
+        }
+        Ok(Moved::Words { plan, destination: instruction.destination, words })
+    }
+}
+
+kernel! {
+    /// All copies between an L2B and its L1Bs.
+    fn copy_all(deferred: &[DeferredTransfer], l2b: &mut [Words], l1bs: &mut [L1b]) {
+        for one in deferred {
+            one.copy(l2b, l1bs);
+        }
+    }
+}
+
+impl DeferredTransfer {
+    /// Copies between an L2B and its L1Bs.
+    #[inline(always)]
+    fn copy(&self, l2b: &mut [Words], l1bs: &mut [L1b]) {
+        let DeferredTransfer { plan, l2bm_address, l1bm_address } = self;
+        let down = plan.source.level == LevelName::L2b;
+        let slots = if down { (plan.source, plan.destination) } else { (plan.destination, plan.source) };
+        let above = &mut l2b[slots.0.index][*l2bm_address..];
+        for Copies { l1b, places, length } in &plan.copies {
+            let below = &mut l1bs[*l1b].own[slots.1.index][*l1bm_address..];
+            if down {
+                copy(places, *length, above, below, |(above, below)| (above, below));
+            } else {
+                copy(places, *length, below, above, |(above, below)| (below, above));
+            }
+        }
+    }
+
+    /// Reduces what the L1Bs hold into the memory of their L2B.
+    fn reduce(&self, rows: &mut RunBuffers, l2b: &mut [Words], l1bs: &[L1b]) {
+        let plan = &self.plan;
+        for run in &plan.runs {
+            let target = self.l2bm_address + run.to.addr as usize;
+            let memory = &mut l2b[plan.destination.index][target..target + run.length as usize];
+            rows.fetch(run, plan.reducer.as_ref(), memory, |place, out| {
+                let at = self.l1bm_address + place.addr as usize;
+                out.copy_from_slice(&l1bs[place.l1b as usize].own[plan.source.index][at..at + out.len()]);
+            });
+        }
+    }
+}
+
+/// Copies `length` long words for each of `places`, of which `sides` makes the offsets of source and destination.
+#[inline(always)]
+fn copy(
+    places: &[(usize, usize)],
+    length: usize,
+    from: &[u64],
+    to: &mut [u64],
+    sides: impl Fn((usize, usize)) -> (usize, usize),
+) {
+    for place in places {
+        let (source, target) = sides(*place);
+        if length != LANE {
+            to[target..target + length].copy_from_slice(&from[source..source + length]);
+        } else if let (Some(to), Some(from)) = (to[target..].first_chunk_mut::<LANE>(), from[source..].first_chunk()) {
+            *to = *from;
+        }
+    }
+}
+
+/// The runs of a copy by L1B. `down`: the L2B is the source.
+fn copies(runs: &[TransferRun], down: bool) -> Vec<Copies> {
+    let mut all: Vec<Copies> = Vec::new();
+    for run in runs {
+        let Some(from) = run.from.first().and_then(Option::as_ref) else { continue };
+        let (above, below) = if down { (from, &run.to) } else { (&run.to, from) };
+        let (l1b, length) = (below.l1b as usize, run.length as usize);
+        let place = (above.addr as usize, below.addr as usize);
+        match all.iter_mut().find(|copies| (copies.l1b, copies.length) == (l1b, length)) {
+            Some(copies) => copies.places.push(place),
+            None => all.push(Copies { l1b, places: vec![place], length }),
+        }
+    }
+    all
+}
+
+fn memory<'m>(slot: Slot, l2b: &'m [Words], l1bs: &'m [L1b], l1b: u32) -> &'m [u64] {
+    if slot.level == LevelName::L1b {
+        &l1bs[l1b as usize].own[slot.index]
+    } else {
+        &l2b[slot.index]
+    }
+}
+
+fn l1bs_of_l2b(spec: &Spec) -> usize {
+    spec.count(LevelName::L1b) as usize
+}
+
+/// Writes what [`L2bmTransfers::read`] has read.
+pub(super) fn write(machine: &mut Machine, all: Vec<Moved>) {
+    let per_l2b = l1bs_of_l2b(machine.spec());
+    for moved in all {
+        let (plan, destination, words) = match moved {
+            Moved::Words { plan, destination, words } => (plan, destination, words),
+            Moved::Dar(changes) => {
+                changes.into_iter().for_each(|change| change.write(machine));
+                continue;
+            }
+        };
+        let slot = plan.destination;
+        let l2bs = machine.state.l2b.iter_mut().zip(machine.state.l1b.chunks_exact_mut(per_l2b));
+        for ((l2b, l1bs), buffer) in l2bs.zip(words) {
+            let mut rest = &buffer[..];
+            for run in &plan.runs {
+                let (source, tail) = rest.split_at(run.length as usize);
+                let memory = if slot.level == LevelName::L1b {
+                    &mut l1bs[run.to.l1b as usize].own[slot.index]
+                } else {
+                    &mut l2b[slot.index]
+                };
+                let size = memory.len();
+                wrapped(destination + run.to.addr, source.len(), size, |at, from, n| {
+                    memory[at..at + n].copy_from_slice(&source[from..from + n]);
+                });
+                rest = tail;
+            }
+        }
+    }
+}

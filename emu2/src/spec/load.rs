@@ -1,0 +1,15 @@
+//! Loads a spec from its files.
+
+use super::loaded::Spec;
+use super::{resolve, source};
+use crate::error::Error;
+
+impl Spec {
+    /// Loads a built-in spec by name, or a folder of `.toml` files, or one `.toml` file.
+    ///
+    /// # Errors
+    /// A diagnostic with a code S0001 to S0013 that names the file and the entry at fault.
+    pub fn load(name: &str) -> Result<Spec, Error> {
+        resolve::resolve(source::load(name)?)
+    }
+}

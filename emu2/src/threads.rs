@@ -1,0 +1,77 @@
+//! The threads that share work out.
+//!
+//! They are those of rayon's global pool. A forked child has none of its parent's threads, and work handed to them would
+//! wait for ever; so a child gets a pool of its own when it first needs one.
+
+use rayon::ThreadPool;
+use std::process;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The process that the global pool belongs to: the one that asked first.
+static OWNER: OnceLock<u32> = OnceLock::new();
+
+/// The pool of a forked child, with the child's process number.
+static CHILD: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// Where work is shared out.
+enum Place {
+    /// This thread belongs to a pool, or the global pool serves.
+    Here,
+    /// The pool of a forked child.
+    Child(Arc<ThreadPool>),
+    /// A forked child that can start no threads.
+    Alone,
+}
+
+fn place() -> Place {
+    let process = process::id();
+    if rayon::current_thread_index().is_some() || *OWNER.get_or_init(|| process) == process {
+        return Place::Here;
+    }
+    let mut child = CHILD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, pool)) = child.as_ref().filter(|(owner, _)| *owner == process) {
+        return Place::Child(pool.clone());
+    }
+    let Ok(pool) = rayon::ThreadPoolBuilder::new().build() else { return Place::Alone };
+    let pool = Arc::new(pool);
+    // The pool of a parent that is a child itself has no threads here that could be ended.
+    std::mem::forget(child.replace((process, pool.clone())));
+    Place::Child(pool)
+}
+
+/// Threads among which work is shared out.
+pub fn count() -> usize {
+    match place() {
+        Place::Here => rayon::current_num_threads(),
+        Place::Child(pool) => pool.current_num_threads(),
+        Place::Alone => 1,
+    }
+}
+
+/// Calls `work`, whose parallel iterators find the threads of this process. Only where [`count`] is more than 1.
+pub(crate) fn share<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match place() {
+        Place::Child(pool) => pool.install(work),
+        Place::Here | Place::Alone => work(),
+    }
+}
+
+/// Calls `work` in a thread of the pool and `meanwhile` in this one. Returns when both are done.
+pub fn beside<T: Send, U>(work: impl FnOnce() -> T + Send, meanwhile: impl FnOnce() -> U) -> (Option<T>, U) {
+    let mut done = None;
+    let seen = match place() {
+        Place::Here => rayon::in_place_scope(|scope| {
+            scope.spawn(|_| done = Some(work()));
+            meanwhile()
+        }),
+        Place::Child(pool) => pool.in_place_scope(|scope| {
+            scope.spawn(|_| done = Some(work()));
+            meanwhile()
+        }),
+        Place::Alone => std::thread::scope(|scope| {
+            scope.spawn(|| done = Some(work()));
+            meanwhile()
+        }),
+    };
+    (done, seen)
+}

@@ -1,0 +1,50 @@
+"""docs/options.md from the table of options: ``python -m pycompiler.document_options [FILE]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .options import OPTIONS, Effect, Option, effect_note
+
+PAGE = Path(__file__).parent.parent / "docs" / "options.md"
+
+_HEAD = """<!-- Generated from the table of options by `make manual`; do not edit. -->
+
+# Options of a compile
+
+`Context.compile` takes them as the dict `options`, `pycompiler compile` as `-O KEY=VALUE`. An
+unknown key is P0701, a value that is not legal P0702. An option that changes nothing is accepted
+with a warning (`OptionWarning`, and a note in `report.json`), since scripts for the vendor's SDK
+give it.
+
+The cache key covers every option that can change the result of a compile.
+
+| option | values | default | meaning | in the cache key |
+|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    return _HEAD + "".join(_row(name, known) for name, known in OPTIONS.items())
+
+
+def _row(name: str, known: Option) -> str:
+    default = "none" if known.optional else f"`{known.default!r}`"
+    covered = "yes" if known.effect is Effect.RESULT else "no"
+    return f"| `{name}` | {known.legal} | {default} | {_meaning(known)} | {covered} |\n"
+
+
+def _meaning(known: Option) -> str:
+    return (known.doc + effect_note(known)).replace("|", "\\|")
+
+
+def main() -> None:
+    """Write the page."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
+    path.write_text(page())
+
+
+if __name__ == "__main__":
+    main()

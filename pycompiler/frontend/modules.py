@@ -1,0 +1,89 @@
+"""Modules of torch as functions over dicts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import torch
+
+from ..errors import PycompilerError, error
+
+#: What a module raises that got a dict in the place of a tensor.
+_CONFUSED = TypeError, AttributeError, KeyError
+
+
+def as_function(function: Any, names: Collection[str]) -> Any:
+    """Return a module as a function over the dict of the inputs ``names``, others as they are.
+
+    ``forward`` gets the tensors by the names of its parameters if they are ``names``. It gets the
+    one tensor if it is known to take one. Otherwise it gets the dict. P0114 if it takes neither.
+    """
+    if not isinstance(function, torch.nn.Module):
+        return function
+    call = _call(function, names)
+    return lambda tensors: _named(call(tensors))
+
+
+def _call(module: torch.nn.Module, names: Collection[str]) -> Callable[[dict[str, Any]], Any]:
+    try:
+        signature = inspect.signature(module.forward)
+    except (TypeError, ValueError):  # some compiled modules do not tell
+        return module
+    if _takes(signature, **dict.fromkeys(names)):
+        return lambda tensors: module(**tensors)
+    if not _takes(signature, {}):
+        raise _wrap(module, names, f"its forward takes {_parameters(signature)}")
+    if len(names) == 1 and _takes_a_tensor(module, signature):
+        return lambda tensors: module(*tensors.values())
+
+    def with_dict(tensors: dict[str, Any]) -> Any:
+        try:
+            return module(tensors)
+        except PycompilerError:
+            raise
+        except _CONFUSED as problem:
+            reason = f"its forward got them as a dict: {type(problem).__name__}: {problem}"
+            raise _wrap(module, names, reason) from problem
+
+    return with_dict
+
+
+def _takes(signature: inspect.Signature, *args: object, **kwargs: object) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _takes_a_tensor(module: torch.nn.Module, signature: inspect.Signature) -> bool:
+    first = next(iter(signature.parameters.values()))
+    annotated = first.annotation in (torch.Tensor, "Tensor", "torch.Tensor")
+    return annotated or isinstance(module, torch.nn.Sequential)
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    return ", ".join(f"`{name}`" for name in signature.parameters) or "nothing"
+
+
+def _wrap(module: torch.nn.Module, names: Collection[str], reason: str) -> PycompilerError:
+    given = ", ".join(f'd["{name}"]' for name in names)
+    return error(
+        "P0114",
+        module=type(module).__name__,
+        names=", ".join(f"`{name}`" for name in names) or "none",
+        reason=" ".join(reason.split())[:200],
+        call=f'lambda d: {{"out": module({given})}}',
+    )
+
+
+def _named(result: Any) -> Any:
+    """Return the outputs by name; what is no tensor is left for the exporter to refuse."""
+    if isinstance(result, torch.Tensor):
+        return {"out": result}
+    if isinstance(result, tuple | list) and not isinstance(result, Mapping):
+        fields = getattr(result, "_fields", [f"out{number}" for number in range(len(result))])
+        return dict(zip(fields, result, strict=True))
+    return result

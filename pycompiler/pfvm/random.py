@@ -1,0 +1,116 @@
+"""Operators that make random numbers: no pass may compute them or take two of them for one.
+
+onnx-ir, onnxscript and onnxruntime know all of these operators but two. While passes of the first
+two run, :func:`hidden` gives nodes of these two a domain that the passes do not know, and an
+attribute that no other node has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import onnx
+import onnx_ir as ir
+
+from .names import graphs
+
+#: Operators whose results differ from call to call.
+RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+_DROPOUT = "Dropout"
+#: The operators that the passes of the libraries take for functions of their inputs.
+_UNKNOWN = ("Bernoulli", _DROPOUT)
+_TRAINING = 2  # the input of Dropout that says whether it drops anything
+_STANDARD = ("", "ai.onnx")
+_DOMAIN, _NUMBER = "pycompiler.random", "pycompiler_number"
+
+
+def is_random(node: onnx.NodeProto, false: Collection[str] = ()) -> bool:
+    """Whether ``node`` makes random numbers; values in ``false`` are known to be false."""
+    if node.domain not in _STANDARD:
+        return False
+    if node.op_type == _DROPOUT:
+        given = node.input[_TRAINING] if len(node.input) > _TRAINING else ""
+        return bool(given) and given not in false
+    return node.op_type in RANDOM
+
+
+def taken_for_functions(graph: onnx.GraphProto) -> bool:
+    """Whether a graph or a body has random nodes that the libraries' passes do not know."""
+    nodes = (node for part in graphs(graph) for node in part.node)
+    return any(is_random(node) and node.op_type in _UNKNOWN for node in nodes)
+
+
+@contextmanager
+def hidden(model: ir.Model) -> Iterator[int]:
+    """Keep passes from seeing what such nodes do; gives how many there are.
+
+    No pass infers the types of what they make meanwhile.
+    """
+    found = _random_nodes(model)
+    for number, node in enumerate(found):
+        node.attributes[_NUMBER] = ir.AttrInt64(_NUMBER, number)
+        node.domain = _DOMAIN
+    try:
+        yield len(found)
+    finally:
+        for node in _all_nodes(model):
+            if node.domain == _DOMAIN:
+                node.domain = ""
+                node.attributes.pop(_NUMBER)
+
+
+def write_out_bernoulli(model: ir.Model) -> None:
+    """Make every Bernoulli a comparison with random numbers, in place.
+
+    onnxruntime computes it by ONNX's function, which gives 1 with the chance of 0.
+    """
+    for node in _all_nodes(model):
+        if node.op_type != "Bernoulli" or node.domain not in _STANDARD or node.inputs[0] is None:
+            continue
+        chance, old = node.inputs[0], node.outputs[0]
+        called = node.name or old.name
+        kept = [a for name, a in node.attributes.items() if name == "seed"]
+        drawn = ir.Node("", "RandomUniformLike", [chance], kept, name=f"{called}.draw")
+        below = ir.Node("", "Less", [drawn.outputs[0], chance], name=f"{called}.less")
+        wanted = node.attributes.get("dtype") or ir.AttrInt64("to", int(chance.dtype or 1))
+        to = ir.AttrInt64("to", wanted.as_int())
+        result = ir.Node("", "Cast", below.outputs, [to], name=f"{called}.cast")
+        final = result.outputs[0]
+        drawn.outputs[0].name, below.outputs[0].name = f"{old.name}.drawn", f"{old.name}.below"
+        final.name, final.shape, final.type = old.name, old.shape, old.type
+        for made in (drawn, below, result):
+            made.metadata_props.update(node.metadata_props)
+        assert node.graph is not None
+        node.graph.insert_before(node, [drawn, below, result])
+        old.replace_all_uses_with(final, replace_graph_outputs=True)
+        node.graph.remove(node, safe=True)
+
+
+def _all_nodes(model: ir.Model) -> list[ir.Node]:
+    parts: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    return [node for part in parts for node in ir.traversal.RecursiveGraphIterator(part)]
+
+
+def _random_nodes(model: ir.Model) -> list[ir.Node]:
+    nodes = (node for node in _all_nodes(model) if node.domain in _STANDARD)
+    return [node for node in nodes if node.op_type in _UNKNOWN and _makes_random(node)]
+
+
+def _makes_random(node: ir.Node) -> bool:
+    if node.op_type != _DROPOUT:
+        return True
+    given = node.inputs[_TRAINING] if len(node.inputs) > _TRAINING else None
+    if given is None:
+        return False
+    tensor = ir.convenience.get_const_tensor(given)
+    return tensor is None or bool(tensor.numpy().any())

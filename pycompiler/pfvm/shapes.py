@@ -1,0 +1,144 @@
+"""Contradictory shapes and constant indices that ONNX's shape inference lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..errors import error, place_of
+from .source import source_of
+
+Shape = tuple[int, ...]
+_STANDARD = ("", "ai.onnx")
+
+
+def check_shapes(model: onnx.ModelProto) -> None:
+    """Refuse negative dimensions (P0113), other element counts (P0112), bad indices (P0111).
+
+    ``model`` has inferred types. Only the main graph is looked at: onnxruntime checks bodies.
+    """
+    shapes, data = dict(_shapes(model.graph)), _Constants(model.graph)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    for name, shape in shapes.items():
+        if any(size < 0 for size in shape):
+            maker = makers.get(name)
+            place = None if maker is None else place_of(source_of(maker))
+            raise error("P0113", place=place, name=name, shape=shape)
+    for node in model.graph.node:
+        rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
+        if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
+            rule(node, shapes, data)
+
+
+def _shapes(graph: onnx.GraphProto) -> Iterator[tuple[str, Shape]]:
+    for info in (*graph.input, *graph.value_info, *graph.output):
+        tensor = info.type.tensor_type
+        dims = tensor.shape.dim
+        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+            yield info.name, tuple(int(dim.dim_value) for dim in dims)
+    yield from ((tensor.name, tuple(tensor.dims)) for tensor in graph.initializer)
+
+
+class _Constants:
+    """The data of constants, read when it is asked for."""
+
+    def __init__(self, graph: onnx.GraphProto):
+        self.tensors = {tensor.name: tensor for tensor in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.tensors[node.output[0]] = node.attribute[0].t
+
+    def get(self, name: str) -> np.ndarray[Any, Any] | None:
+        found = self.tensors.get(name)
+        return None if found is None else numpy_helper.to_array(found)
+
+
+_Rule = Callable[[onnx.NodeProto, Mapping[str, Shape], _Constants], None]
+
+
+def _refused(node: onnx.NodeProto, name: str, reason: str) -> Exception:
+    place = place_of(source_of(node))
+    return error(
+        "P0112", place=place, op=node.op_type, node=node.name or name, name=name, reason=reason
+    )
+
+
+def _attribute(node: onnx.NodeProto, name: str) -> int:
+    found = (helper.get_attribute_value(a) for a in node.attribute if a.name == name)
+    return int(next(found, 0))
+
+
+def _same_count(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    before, after = shapes[node.input[0]], shapes[node.output[0]]
+    if prod(before) != prod(after):
+        reason = f"{before} has {prod(before)} elements, {after} has {prod(after)}"
+        raise _refused(node, node.output[0], reason)
+
+
+def _reshape(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    """Compare with the constant shape too: what the model declares may be another one."""
+    _same_count(node, shapes, data)
+    given = data.get(node.input[1])
+    if given is None:
+        return
+    before, after = shapes[node.input[0]], shapes[node.output[0]]
+    wanted = [int(size) for size in given.reshape(-1)]
+    shown = f"shape {tuple(wanted)} of {before}"
+    if wanted.count(-1) > 1 or min(wanted, default=0) < -1:
+        raise _refused(node, node.output[0], f"{shown} leaves more than one size open")
+    if not _attribute(node, "allowzero"):
+        if any(size == 0 and axis >= len(before) for axis, size in enumerate(wanted)):
+            raise _refused(node, node.output[0], f"{shown} copies a size that is not there")
+        wanted = [before[axis] if size == 0 else size for axis, size in enumerate(wanted)]
+    fits = len(wanted) == len(after) and all(
+        size in (-1, own) for size, own in zip(wanted, after, strict=True)
+    )
+    if not fits:
+        raise _refused(node, node.output[0], f"{shown} is not {after}")
+
+
+def _in_range(node: onnx.NodeProto, indices: np.ndarray[Any, Any], axis: int, size: int) -> None:
+    bad = indices[(indices < -size) | (indices >= size)]
+    if bad.size:
+        raise error(
+            "P0111",
+            place=place_of(source_of(node)),
+            op=node.op_type,
+            node=node.name or node.output[0],
+            index=int(bad.reshape(-1)[0]),
+            axis=axis,
+            size=size,
+            last=size - 1,
+        )
+
+
+def _gather(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    indices, table = data.get(node.input[1]), shapes[node.input[0]]
+    if indices is not None and table:
+        axis = _attribute(node, "axis") % len(table)
+        _in_range(node, indices, axis, table[axis])
+
+
+def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    indices, table = data.get(node.input[1]), shapes[node.input[0]]
+    if indices is not None and indices.ndim:
+        first = _attribute(node, "batch_dims")
+        for place in range(indices.shape[-1]):
+            _in_range(node, indices[..., place], first + place, table[first + place])
+
+
+_RULES: dict[str, _Rule] = {
+    "Reshape": _reshape,
+    "Flatten": _same_count,
+    "Squeeze": _same_count,
+    "Unsqueeze": _same_count,
+    "Transpose": _same_count,
+    "Gather": _gather,
+    "GatherElements": _gather,
+    "GatherND": _gather_nd,
+}

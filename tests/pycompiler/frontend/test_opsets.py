@@ -1,0 +1,221 @@
+"""Models of every opset: converted ones compute the same, the rest runs on the host by name."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import operator_moving
+import operator_picks
+import operator_pointwise
+import operator_sums
+import pytest
+from compiling import compiled, run
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.version_converter import convert_version
+from operator_rows import Row
+
+from pycompiler.errors import PycompilerError
+from pycompiler.pfvm.composites import COMPOSITES
+from pycompiler.pfvm.opsets import NEWEST, OLDEST, converted, opset_of
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.session import HostSession
+
+Arrays = Mapping[str, np.ndarray]
+#: The oldest opset that onnxruntime runs.
+FIRST = 7
+#: onnxruntime's own opsets end before onnx's.
+LAST = 22
+
+
+def on_device(model: onnx.ModelProto, given: Arrays) -> tuple[Arrays, list[dict[str, Any]]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result, report = compiled(model)
+        return run(result, given), report["host_fallback"]
+
+
+def compare(model: onnx.ModelProto, given: Arrays) -> list[dict[str, Any]]:
+    """Compare with onnxruntime on the model as it is; return what ran on the host.
+
+    The last model is the optimised one.
+    """
+    wanted = HostSession(model.SerializeToString(), "the model").run(given)
+    rows: list[dict[str, Any]] = []
+    for one in (model, optimise(model)):
+        found, rows = on_device(one, given)
+        for name, values in wanted.items():
+            assert found[name].shape == values.shape
+            np.testing.assert_allclose(
+                found[name].astype(np.float64), values, rtol=1e-3, atol=1e-2, equal_nan=True
+            )
+    return rows
+
+
+def at(model: onnx.ModelProto, version: int) -> onnx.ModelProto | None:
+    """The model at another opset, if onnx can make it."""
+    try:
+        made = convert_version(model, version)
+        made.ir_version = 8
+        onnx.checker.check_model(made)
+    except Exception:  # the converter has no common base class for its refusals
+        return None
+    return made
+
+
+ROWS: dict[str, Row] = {}
+for row in (
+    *operator_pointwise.ROWS,
+    *operator_moving.ROWS,
+    *operator_sums.ROWS,
+    *operator_picks.ROWS,
+):
+    ROWS.setdefault(row.op, row)
+
+
+@pytest.mark.parametrize("op", ROWS)
+def test_operator_at_older_and_newer_opsets(op: str) -> None:
+    """Every operator at the oldest opset that it can be converted to, at 13, and at the newest."""
+    row = ROWS[op]
+    sample = row.sample(random.Random(1))
+    model = row.model(sample)
+    made = {version: at(model, version) for version in range(FIRST, OLDEST)}
+    known = [version for version, one in made.items() if one is not None]
+    made[LAST] = at(model, LAST) if row.opset <= LAST and row.host is None else None
+    for version in sorted({*known[:1], *({13} & set(known)), LAST}):
+        one = made[version]
+        if one is not None:
+            assert compare(one, sample.given) == [], version
+
+
+#: Forms that newer opsets do not have: opset, operator, inputs, attributes, shape of the result.
+_Old = tuple[int, str, Mapping[str, Any], dict[str, Any], tuple[int, ...]]
+X = np.random.default_rng(3).standard_normal((2, 4, 6)).astype(np.float32)
+IMAGE = np.random.default_rng(4).standard_normal((1, 2, 4, 4)).astype(np.float32)
+_C = np.array([0.5, 2.0], np.float32)
+OLD: list[_Old] = [
+    (7, "Clip", {"x": X}, {"min": -0.5, "max": 0.5}, (2, 4, 6)),
+    (10, "Clip", {"x": X}, {"min": 0.0}, (2, 4, 6)),
+    (11, "Clip", {"x": X, "c": np.float32(-0.5)}, {}, (2, 4, 6)),
+    (7, "Softmax", {"x": X}, {"axis": 1}, (2, 4, 6)),
+    (11, "Softmax", {"x": X}, {}, (2, 4, 6)),
+    (12, "LogSoftmax", {"x": X}, {"axis": 0}, (2, 4, 6)),
+    (12, "Hardmax", {"x": X}, {"axis": 1}, (2, 4, 6)),
+    (13, "Hardmax", {"x": X}, {"axis": 1}, (2, 4, 6)),
+    (9, "Slice", {"x": X}, {"starts": [1, -3], "ends": [4, 6], "axes": [1, 2]}, (2, 3, 3)),
+    (10, "Pad", {"x": X}, {"pads": [0, 1, 0, 0, 0, 2], "value": 1.5}, (2, 5, 8)),
+    (7, "Squeeze", {"x": X[:1]}, {"axes": [0]}, (4, 6)),
+    (11, "Squeeze", {"x": X[:1]}, {"axes": [-3]}, (4, 6)),
+    (7, "Unsqueeze", {"x": X}, {"axes": [0, 2]}, (1, 2, 1, 4, 6)),
+    (7, "ReduceSum", {"x": X}, {"axes": [1], "keepdims": 0}, (2, 6)),
+    (12, "ReduceSum", {"x": X}, {"axes": [-1]}, (2, 4, 1)),
+    (7, "ReduceMean", {"x": X}, {"axes": [2], "keepdims": 0}, (2, 4)),
+    (17, "ReduceMean", {"x": X}, {"axes": [-2]}, (2, 1, 6)),
+    (11, "ReduceMax", {"x": X}, {"axes": [0]}, (1, 4, 6)),
+    (17, "ReduceL2", {"x": X}, {"axes": [1]}, (2, 1, 6)),
+    (12, "ReduceLogSumExp", {"x": X}, {}, (1, 1, 1)),
+    (10, "Dropout", {"x": X}, {"ratio": 0.5}, (2, 4, 6)),
+    (12, "Dropout", {"x": X}, {}, (2, 4, 6)),
+    (7, "BatchNormalization", {"x": IMAGE, **dict.fromkeys("sbmv", _C)}, {}, IMAGE.shape),
+    (9, "BatchNormalization", {"x": IMAGE, **dict.fromkeys("sbmv", _C)}, {}, IMAGE.shape),
+    (14, "BatchNormalization", {"x": IMAGE, **dict.fromkeys("sbmv", _C)}, {}, IMAGE.shape),
+    (9, "Upsample", {"x": IMAGE, "s": np.float32([1, 1, 2, 2])}, {"mode": "nearest"}, (1, 2, 8, 8)),
+    (10, "Resize", {"x": IMAGE, "s": np.float32([1, 1, 2, 2])}, {"mode": "nearest"}, (1, 2, 8, 8)),
+    (7, "Gemm", {"x": X[0], "b": X[1].T.copy(), "c": np.float32([1, 2, 3, 4])}, {}, (4, 4)),
+    (8, "Flatten", {"x": X}, {"axis": 2}, (8, 6)),
+    (7, "Pow", {"x": np.abs(X), "e": np.float32(0.5)}, {}, (2, 4, 6)),
+    (7, "Gather", {"x": X, "i": np.int64([3, 0])}, {"axis": 1}, (2, 2, 6)),
+    (7, "Cast", {"x": X}, {"to": TensorProto.INT32}, (2, 4, 6)),
+    (11, "ArgMax", {"x": X}, {"axis": 2, "keepdims": 0}, (2, 4)),
+    (11, "DepthToSpace", {"x": IMAGE.repeat(2, 1)}, {"blocksize": 2}, (1, 1, 8, 8)),
+]
+
+
+WITHOUT_A_LAYER = {"Hardmax", "Upsample", "Resize", "DepthToSpace"}
+
+
+def old_model(row: _Old) -> onnx.ModelProto:
+    version, op, operands, attributes, shape = row
+    kinds = {"Cast": TensorProto.INT32, "ArgMax": TensorProto.INT64}
+    graph = helper.make_graph(
+        [helper.make_node(op, list(operands), ["y"], name="node", **attributes)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, operands["x"].shape)],
+        [helper.make_tensor_value_info("y", kinds.get(op, TensorProto.FLOAT), shape)],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in operands.items() if n != "x"],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
+
+
+@pytest.mark.parametrize("row", OLD, ids=lambda row: f"{row[1]}-{row[0]}-{OLD.index(row)}")
+def test_forms_of_older_opsets(row: _Old) -> None:
+    rows = compare(old_model(row), {"x": row[2]["x"]})
+    assert bool(rows) == (row[1] in WITHOUT_A_LAYER), rows
+
+
+GATHERS = [
+    c for c in collect_testcases(None) if c.name.startswith(("test_gather_", "test_gathernd"))
+]
+
+
+@pytest.mark.parametrize("case", GATHERS, ids=lambda case: case.name)
+def test_gathers_of_onnx(case: Any) -> None:
+    """Indices are inputs there, of opset 13, and some count from the end."""
+    names = [value.name for value in case.model.graph.input]
+    for arrays, (wanted,) in case.data_sets:
+        given = dict(zip(names, map(np.asarray, arrays), strict=True))
+        found, _ = on_device(optimise(case.model), given)
+        (name,) = (value.name for value in case.model.graph.output)
+        np.testing.assert_array_equal(found[name], wanted)
+
+
+def test_what_cannot_be_converted_runs_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator of another form is named with its opset, and computed as the model says."""
+
+    def refuse(*_: object) -> onnx.ModelProto:
+        raise RuntimeError("no adapter")
+
+    monkeypatch.setattr("onnx.version_converter.convert_version", refuse)
+    for row in (OLD[0], OLD[3]):
+        rows = compare(old_model(row), {"x": row[2]["x"]})
+        assert [found["op"] for found in rows] == [f"{row[1]} of opset {row[0]}"]
+
+
+def test_conversion_keeps_names_and_lines() -> None:
+    model = old_model(OLD[3])
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value="here")
+    model.metadata_props.add(key="pycompiler.input_keys", value='["x"]')
+    made = converted(model)
+    assert opset_of(made) == OLDEST
+    assert [item.key for item in made.metadata_props] == ["pycompiler.input_keys"]
+    assert any(node.metadata_props for node in made.graph.node)
+    assert opset_of(model) == OLD[3][0]
+
+
+def test_no_operator_changes_between_the_opsets_of_the_layers() -> None:
+    """Only element types and attributes were added; a newer onnx shows up here."""
+    assert onnx.defs.onnx_opset_version() <= NEWEST
+    for op in {*ROWS, *COMPOSITES}:
+        if onnx.defs.has(op, OLDEST):
+            old, new = (onnx.defs.get_schema(op, version) for version in (OLDEST, NEWEST))
+            assert [i.name for i in old.inputs] == [i.name for i in new.inputs], op
+            for name, attribute in old.attributes.items():
+                assert attribute.type == new.attributes[name].type, op
+                assert attribute.default_value == new.attributes[name].default_value, op
+
+
+def test_unknown_operators_are_refused() -> None:
+    node = helper.make_node("NoSuchOperator", ["x"], ["y"])
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g", [info("x", TensorProto.FLOAT, (2,))], [info("y", TensorProto.FLOAT, (2,))]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=8)
+    with pytest.raises(PycompilerError) as caught:
+        optimise(model)
+    assert caught.value.code == "P0108"

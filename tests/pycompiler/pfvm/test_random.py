@@ -1,0 +1,189 @@
+"""Random numbers: other ones in every call and from every operator, made on the host by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import context, report_of
+from onnx import helper, numpy_helper
+from torch.nn import functional
+
+from pycompiler.errors import HostFallbackWarning, PycompilerError
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pfvm.session import HostSession
+
+Tensors = dict[str, torch.Tensor]
+#: Function, the operators on the host, mean and deviation of its result.
+Row = tuple[Callable[[Tensors], torch.Tensor], set[str], float, float]
+
+SHAPE = (64, 32)
+INPUT = torch.zeros(SHAPE)
+_HALF = 0.5**0.5
+
+
+def _twice(made: Callable[[], torch.Tensor]) -> torch.Tensor:
+    return made() - made()
+
+
+ROWS: dict[str, Row] = {
+    "randn": (lambda d: d["x"] + torch.randn(SHAPE), {"RandomNormalLike"}, 0, 1),
+    "randn twice": (
+        lambda d: d["x"] + _twice(lambda: torch.randn(SHAPE)),
+        {"RandomNormalLike"},
+        0,
+        2**0.5,
+    ),
+    "randn_like": (lambda d: torch.randn_like(d["x"]), {"RandomNormalLike"}, 0, 1),
+    "rand": (lambda d: d["x"] + torch.rand(SHAPE), {"RandomUniformLike"}, 0.5, 12**-0.5),
+    "rand_like": (lambda d: torch.rand_like(d["x"]), {"RandomUniformLike"}, 0.5, 12**-0.5),
+    "randint": (
+        lambda d: d["x"] + torch.randint(0, 100, SHAPE),
+        {"RandomUniformLike"},
+        49.5,
+        100 * 12**-0.5,
+    ),
+    "normal": (lambda d: torch.normal(3.0, 2.0, SHAPE) + d["x"], {"RandomNormalLike"}, 3, 2),
+    "normal of tensors": (
+        lambda d: torch.normal(d["x"], torch.exp(d["x"])),
+        {"RandomNormalLike"},
+        0,
+        1,
+    ),
+    "bernoulli": (
+        lambda d: torch.bernoulli(torch.sigmoid(d["x"])),
+        {"RandomUniformLike"},
+        0.5,
+        0.5,
+    ),
+    "bernoulli of a constant": (
+        lambda d: torch.bernoulli(torch.full(SHAPE, 0.25)) + d["x"],
+        {"RandomUniformLike"},
+        0.25,
+        0.1875**0.5,
+    ),
+    "bernoulli twice": (
+        lambda d: _twice(lambda: torch.bernoulli(torch.sigmoid(d["x"]))),
+        {"RandomUniformLike"},
+        0,
+        _HALF,
+    ),
+    "dropout": (lambda d: functional.dropout(d["x"] + 1, 0.5, True), {"Dropout"}, 1, 1),
+    "dropout of a constant": (
+        lambda d: functional.dropout(torch.ones(SHAPE), 0.5, True) + d["x"],
+        {"Dropout"},
+        1,
+        1,
+    ),
+    "dropout twice": (
+        lambda d: _twice(lambda: functional.dropout(d["x"] + 1, 0.5, True)),
+        {"Dropout"},
+        0,
+        2**0.5,
+    ),
+    "multinomial": (
+        lambda d: torch.multinomial(torch.softmax(d["x"], 1), 32, replacement=True) + d["x"],
+        {"Multinomial"},
+        15.5,
+        (1023 / 12) ** 0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("device", ["emu2:mini", "pfvm:cpu"])
+@pytest.mark.parametrize("name", ROWS)
+def test_random_numbers(
+    name: str, device: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    made, operators, mean, deviation = ROWS[name]
+    function = context(device).compile(lambda d: {"y": made(d)}, {"x": INPUT}, tmp_path / "a")
+    first, second = (function({"x": INPUT})["y"].cpu().double() for _ in range(2))
+    assert (first != second).float().mean() > 0.2
+    for found in (first, second):
+        count = found.numel()
+        assert abs(found.mean().item() - mean) < 6 * deviation / count**0.5
+        assert 0.8 * deviation < found.std().item() < 1.2 * deviation
+    warned = [str(w.message) for w in recwarn if w.category is HostFallbackWarning]
+    if device == "pfvm:cpu":
+        assert not warned
+        return
+    rows = report_of(tmp_path / "a")["host_fallback"]
+    assert {row["op"] for row in rows if "random" in row["reason"]} == operators
+    assert len(warned) == 1
+    assert all(op in warned[0] for op in operators)
+
+
+def test_strict_refuses_random_numbers(tmp_path: Path) -> None:
+    with pytest.raises(PycompilerError, match="makes no random numbers") as caught:
+        context("emu2:mini").compile(
+            lambda d: {"y": d["x"] + torch.randn(SHAPE)},
+            {"x": INPUT},
+            tmp_path / "a",
+            options={"strict": True},
+        )
+    assert caught.value.code == "P0303"
+
+
+def test_draws_without_replacement_are_refused(tmp_path: Path) -> None:
+    """torch's exporter translates them as draws with replacement."""
+    with pytest.raises(PycompilerError, match="without replacement") as caught:
+        context("pfvm:cpu").compile(
+            lambda d: {"y": torch.multinomial(torch.softmax(d["x"], 1), 3)},
+            {"x": INPUT},
+            tmp_path / "a",
+        )
+    assert caught.value.code == "P0102"
+
+
+def test_dropout_that_drops_nothing_runs_nowhere(tmp_path: Path) -> None:
+    def f(d: Tensors) -> Tensors:
+        return {"y": functional.dropout(d["x"] + 1, 0.5, False)}
+
+    function = context("emu2:mini").compile(f, {"x": INPUT}, tmp_path / "a")
+    assert report_of(tmp_path / "a")["host_fallback"] == []
+    assert torch.equal(function({"x": INPUT})["y"].cpu(), INPUT + 1)
+
+
+#: ONNX operators without inputs, and of constants.
+NODES = {
+    "RandomNormal": ([], {"shape": [8, 8]}),
+    "RandomUniform": ([], {"shape": [8, 8]}),
+    "RandomNormalLike": (["ones"], {}),
+    "RandomUniformLike": (["ones"], {}),
+    "Bernoulli": (["half"], {}),
+    "Dropout": (["ones", "ratio", "true"], {}),
+}
+
+
+@pytest.mark.parametrize("op", NODES)
+def test_passes_keep_every_node(op: str) -> None:
+    """Two equal nodes of constants stay two nodes, and differ."""
+    inputs, attributes = NODES[op]
+    made = [helper.make_node(op, inputs, [name], **attributes) for name in ("a", "b")]
+    constants = {
+        "ones": np.ones((8, 8), np.float32),
+        "half": np.full((8, 8), 0.5, np.float32),
+        "ratio": np.array(0.5, np.float32),
+        "true": np.array(True),
+    }
+    graph = helper.make_graph(
+        [
+            *made,
+            helper.make_node("Sub", ["a", "b"], ["c"]),
+            helper.make_node("Add", ["c", "x"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (8, 8))],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (8, 8))],
+        [numpy_helper.from_array(constants[name], name) for name in inputs],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    optimised = optimise(model)
+    drawn = {"Bernoulli": "RandomUniformLike"}.get(op, op)
+    assert [node.op_type for node in optimised.graph.node].count(drawn) == 2
+    found = HostSession(optimised.SerializeToString(), "m").run({"x": np.zeros((8, 8), np.float32)})
+    assert np.abs(found["y"]).sum() > 0

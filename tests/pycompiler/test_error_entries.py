@@ -1,0 +1,114 @@
+"""`pycompiler explain` and docs/errors.md: an entry for every code, examples that raise them."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import onnx
+import pytest
+from compiling import model_of
+
+from emu2.explain import Entry
+from pycompiler import cli
+from pycompiler.errors import TABLE, PycompilerError, document
+from pycompiler.errors.explain import PRELUDE, entries
+from pycompiler.mlsdk import __main__ as scripts
+
+ENTRIES = entries()
+RUNNABLE = [entry for entry in ENTRIES.values() if entry.example]
+
+
+def command(*arguments: str) -> str:
+    """Run ``pycompiler`` in this process; what it says on stderr."""
+    said = io.StringIO()
+    with redirect_stderr(said), redirect_stdout(io.StringIO()):
+        run_main(cli.main, ["pycompiler", *arguments])
+    return said.getvalue()
+
+
+def run_main(main: Callable[[], object], argv: list[str]) -> None:
+    before, sys.argv = sys.argv, argv
+    try:
+        main()
+    except SystemExit:
+        pass
+    finally:
+        sys.argv = before
+
+
+@pytest.mark.parametrize("code", TABLE)
+def test_entry(code: str) -> None:
+    entry = ENTRIES[code]
+    assert entry.cause.endswith("."), "causes.toml has no entry for it"
+    assert bool(entry.example) != bool(entry.none)
+    internal = TABLE[code].raises.__name__ == "InternalError"
+    assert internal == ("show a bug" in entry.none)
+
+
+def test_most_codes_have_an_example() -> None:
+    without = {code for code, entry in ENTRIES.items() if entry.none}
+    bugs = {code for code in without if "show a bug" in ENTRIES[code].none}
+    # What an example cannot do in a test: another installation, gigabytes, a damaged program.
+    assert without - bugs == {"P0008", "P0110", "P0302", "P0304", "P0305", "P0502", "P0604"}
+
+
+@pytest.mark.parametrize("entry", RUNNABLE, ids=[entry.code for entry in RUNNABLE])
+@pytest.mark.filterwarnings("ignore::pycompiler.errors.HostFallbackWarning")
+def test_example(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = in_python(entry.example) if entry.language == "python" else in_a_shell(entry.example)
+    assert f"[{entry.code}]" in said, said
+
+
+def in_python(example: str) -> str:
+    said: list[str] = []
+    names = {"command": lambda *arguments: said.append(command(*arguments))}
+    try:
+        exec(compile(PRELUDE + example, "example.py", "exec"), names)
+    except PycompilerError as problem:
+        return str(problem)
+    return "".join(said)
+
+
+def in_a_shell(example: str) -> str:
+    """Run each line, commands of ours in this process; what they say on stderr."""
+    onnx.save(model_of([("Neg", ["x"], "y")], {"x": (4,)}, ["y"]), "model.onnx")
+    said = ""
+    for line in example.splitlines():
+        first, *rest = line.split()
+        if first == "pycompiler":
+            said += command(*rest)
+        elif line.startswith("python -m pycompiler.mlsdk"):
+            caught = io.StringIO()
+            with redirect_stderr(caught):
+                run_main(lambda: sys.exit(scripts.main()), ["mlsdk", *rest[2:]])
+            said += caught.getvalue()
+        else:
+            subprocess.run(["bash", "-c", line], check=True, env=os.environ)
+    return said
+
+
+def test_the_command() -> None:
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        run_main(cli.main, ["pycompiler", "explain", "P0305"])
+    assert shown.getvalue() == ENTRIES["P0305"].render() + "\n"
+    unknown = command("explain", "P0999")
+    assert unknown.count("\n") == 1
+    assert "P0901" in unknown
+
+
+def test_a_diagnostic_names_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = command("compile", "missing.onnx", "-o", "out")
+    assert said.splitlines()[-1] == "more: pycompiler explain P0001"
+
+
+def test_the_page_is_fresh() -> None:
+    assert document.PAGE.read_text() == document.page(), "run `make manual`"

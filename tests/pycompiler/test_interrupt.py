@@ -1,0 +1,109 @@
+"""Ctrl-C: at any moment of a compile one line and exit code 130, and no trace on disk."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import context, model_of, random_inputs
+
+from pycompiler import build
+from pycompiler.machine import load_target
+from pycompiler.options import parse_options
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+SEED = int(os.environ.get("INTERRUPT_SEED", "5"))
+
+
+def chain(depth: int) -> onnx.ModelProto:
+    shapes = {f"w{number}": (64, 64) for number in range(depth)}
+    nodes = [("MatMul", [f"v{number}", f"w{number}"], f"v{number + 1}") for number in range(depth)]
+    constants = random_inputs(shapes, 1, scale=0.1)
+    return model_of(nodes, {"v0": (5, 64)}, [f"v{depth}"], constants)
+
+
+def test_the_command_ends_at_once(tmp_path: Path) -> None:
+    onnx.save(chain(60), tmp_path / "model.onnx")
+    rng = random.Random(SEED)
+    print(f"INTERRUPT_SEED={SEED}")
+    arguments = [sys.executable, "-m", "pycompiler.command", "compile", "model.onnx", "-o", "out"]
+    interrupted = 0
+    for wait in (0.5, 1.5, 3 + rng.random(), 4 + 2 * rng.random()):
+        process = subprocess.Popen(
+            arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        start = time.monotonic()
+        _, said = process.communicate(timeout=60)
+        # 200 ms on a quiet computer; this one may be busy.
+        assert time.monotonic() - start < 5
+        if process.returncode == 0:
+            continue
+        interrupted += 1
+        assert (process.returncode, said) == (130, "interrupted\n")
+        left = {path.name for path in tmp_path.iterdir()}
+        assert left == {"model.onnx"}
+    assert interrupted
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
+    """Interrupts in the exporter, in a planner, while the folder is written."""
+    shared, sample, out = context("emu2:mini"), {"x": torch.ones(4)}, tmp_path / "out"
+    if old:
+        shared.compile(lambda d: {"y": d["x"] + 1.0}, sample, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()} if old else {}
+
+    def model(d: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        signal.raise_signal(signal.SIGINT)
+        return {"y": d["x"] * 2.0}
+
+    def stop(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    for place in (None, "optimise", "compile_onnx", "write_folder"):
+        with pytest.MonkeyPatch.context() as patch:
+            if place is not None:
+                patch.setattr(build, place, stop)
+            function = model if place is None else lambda d: {"y": d["x"] * 2.0}
+            with pytest.raises(KeyboardInterrupt):
+                shared.compile(function, sample, out)
+        assert {path.name for path in tmp_path.iterdir()} == ({"out"} if old else set())
+        assert not old or {path.name: path.read_bytes() for path in out.iterdir()} == before
+    compiled = shared.compile(lambda d: {"y": d["x"] * 3.0}, sample, out)
+    assert torch.equal(compiled(sample)["y"].cpu(), sample["x"] * 3)
+
+
+def test_a_planner_hears_it_within_the_limit() -> None:
+    """The passes themselves: the time from the signal to the exception."""
+    model = chain(40)
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    delays = []
+    for wait in (0.05, 0.2, 0.4):
+        timer = threading.Timer(wait, send)
+        timer.start()
+        try:
+            while True:
+                compile_onnx(model, load_target("mini"), parse_options({}), Report("mini", {}))
+        except KeyboardInterrupt:
+            delays.append(time.monotonic() - sent[-1])
+        timer.join()
+    print(f"heard after {[round(1000 * delay) for delay in delays]} ms")
+    assert np.median(delays) < 1

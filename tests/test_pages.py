@@ -1,0 +1,138 @@
+"""The blocks of the pages run as they stand there and print what the page says.
+
+On one page, all blocks share a folder and run in order:
+
+* ``python``: the text is run; it must end without an error and print something.
+* ``console``: each line after ``$ `` is a command, the lines behind it are its output, with
+  ``...`` for any text. Without such lines the output is not compared. A command whose shown
+  output has an ``error[`` must fail; the others must not.
+* ``text NAME``: the text is written to the file NAME.
+
+Other blocks are for reading only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+GENERATED = {"operators.md", "options.md", "errors.md", "isa"}
+FENCE = re.compile(r"^```(\w*)[ ]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = {"emu2": "-m emu2.cli", "pycompiler": "-m pycompiler.command", "python": ""}
+
+Block = tuple[str, str, str]
+
+
+def pages() -> dict[str, list[Block]]:
+    """The pages that have blocks to run."""
+    docs = (ROOT / "docs").rglob("*.md")
+    written = [path for path in docs if not GENERATED & {path.name, path.parent.name}]
+    found = {}
+    for path in [ROOT / "README.md", *sorted(written)]:
+        blocks = [block for block in FENCE.findall(path.read_text()) if runs(block)]
+        if any(language != "text" for language, _, _ in blocks):
+            found[str(path.relative_to(ROOT))] = blocks
+    return found
+
+
+def runs(block: Block) -> bool:
+    language, name, _ = block
+    return language in ("python", "console") or (language == "text" and name != "")
+
+
+PAGES = pages()
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """The commands as an installation has them, from this checkout."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    for name, arguments in COMMANDS.items():
+        script = bin / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
+        script.chmod(0o755)
+    path = f"{bin}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tmp_path: Path, environment: dict[str, str]) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for language, name, text in PAGES[page]:
+        if language == "text":
+            (folder / name).write_text(text)
+        elif language == "python":
+            printed, code = said([sys.executable, "-c", text], folder, environment)
+            assert code == 0, printed
+            assert printed
+        else:
+            for command, shown in sessions(text):
+                printed, code = said(["bash", "-c", command], folder, environment)
+                assert (code != 0) == ("error[" in shown), f"{command}: {code}\n{printed}"
+                if shown:
+                    assert pattern(shown).fullmatch(tidy(printed)), f"{command}\n{printed}"
+
+
+def said(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return done.stdout, done.returncode
+
+
+def sessions(text: str) -> list[tuple[str, str]]:
+    """The commands of a block, each with the output that is shown."""
+    parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
+    assert parts[0] == "", "a console block begins with a command"
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    pieces = [re.escape(piece) for piece in tidy(shown).split("...")]
+    return re.compile(".*".join(pieces), re.DOTALL)
+
+
+def tidy(text: str) -> str:
+    """``text`` without blanks at the ends of lines and of the whole."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+def test_the_pages_that_must_run_do() -> None:
+    wanted = {
+        "README.md",
+        "docs/compiler/overrides.md",
+        "docs/host.md",
+        "docs/mlsdk_values.md",
+        "docs/tutorial/kernel.md",
+        "docs/tutorial/model.md",
+    }
+    assert set(PAGES) == wanted
+    tutorials = [page for page in PAGES if "tutorial" in page]
+    assert all(sum(kind == "console" for kind, _, _ in PAGES[page]) >= 3 for page in tutorials)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\nb\n", "a  \nb\n", True),
+        ("a ... c", "a b\nb c", True),
+        ("...\nlast", "first\nlast", True),
+        ("a", "a b", False),
+        ("a.c", "abc", False),
+    ],
+)
+def test_output_is_compared(shown: str, printed: str, same: bool) -> None:
+    assert bool(pattern(shown).fullmatch(tidy(printed))) == same
