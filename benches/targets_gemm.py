@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from pycompiler.layers.products.roles import PRECISIONS
+from pycompiler.layers.products.roles import precision
 from pycompiler.machine import Target, load_target
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
@@ -28,9 +28,9 @@ TARGETS = (
 
 def peak(target: Target) -> int:
     """Return the multiply-adds of halves per cycle: a matrix and a vector in every MAB."""
-    kind = PRECISIONS["half"]
+    kind = precision("half", target)
     mabs = int(np.prod(target.pe_shape)) // target.counts["pe"]
-    return mabs * kind.rows(target) * kind.block(target)
+    return mabs * kind.rows * kind.block
 
 
 def compiled(size: int, machine: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from .errors import error
 
 IntArray = NDArray[np.int64]
 
+#: MABs of an L1B, and PEs of a MAB, that masks can choose among: one bit of a word for each.
+MOST_UNITS = 32
 WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
 
 
@@ -149,6 +151,11 @@ class Target:
         return self._ports["mv_block"]
 
     @property
+    def l2bm_row(self) -> int:
+        """Long words of L2BM that go to all L1Bs in one cycle; its accesses are aligned to them."""
+        return self._ports["l2bm_lane"] * self.counts["l1b"]
+
+    @property
     def l1b_pair(self) -> int:
         """L1Bs that share a link to their L2BM."""
         return self._ports["l1b_pair"]
@@ -190,6 +197,30 @@ class Target:
         return tuple((frozenset(s["slots"]), int(s["limit"])) for s in self.spec.shares)
 
     @cached_property
+    def forwards(self) -> dict[str, str]:
+        """The forwarding paths, and the issue slot whose last result each holds."""
+        return dict(self.spec.forwards)
+
+    def forward(self, slot: str) -> str:
+        """Return the forwarding path that holds the last result of an issue slot."""
+        return next(name for name, filled in self.forwards.items() if filled == slot)
+
+    @cached_property
+    def banks(self) -> dict[str, str]:
+        """The matrix registers: letter in operands, and memory."""
+        return dict(self.spec.banks)
+
+    @cached_property
+    def excludes(self) -> dict[str, frozenset[str]]:
+        """ALU operations, and the memories that no instruction of their line may touch."""
+        return {name: frozenset(memories) for name, memories in self.spec.excludes.items()}
+
+    @cached_property
+    def products(self) -> dict[str, dict[str, Any]]:
+        """What the MAU does by precision: rows, columns, result, mantissa (see ``emu2.Spec``)."""
+        return dict(self.spec.products)
+
+    @cached_property
     def mv_tags(self) -> range:
         """Tags an MV may carry and a `wait` may name."""
         first, last = self.spec.mv_tags
@@ -216,7 +247,22 @@ def load_target(name: str) -> Target:
         spec = emu2.Spec.load(name)
     except emu2.EmulatorError as problem:
         raise error("P0606", spec=name, reason=problem.message) from problem
-    return Target(spec, _digest(name))
+    target = Target(spec, _digest(name))
+    for level in ("mab", "pe"):
+        if target.counts[level] > MOST_UNITS:
+            above = "an L1B" if level == "mab" else "a MAB"
+            reason = (
+                f"the compiler's masks choose among {MOST_UNITS} {level.upper()}s of {above}, "
+                f"not {target.counts[level]}"
+            )
+            raise error("P0606", spec=name, reason=reason)
+    at_once = {"omr", *target.banks.values()}
+    for rule in target.hazards:
+        if rule.memories & at_once and (rule.steps or rule.cycles):
+            memories = ", ".join(sorted(rule.memories & at_once))
+            reason = f"the compiler reads {memories} in the step after the one that writes it"
+            raise error("P0606", spec=name, reason=reason)
+    return target
 
 
 def _digest(name: str) -> str:

@@ -11,14 +11,11 @@ import zlib
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from ..layers.fragment import BlockOperand, Instruction, Operand, PeOperand, Special
+from ..layers.fragment import BlockOperand, Forward, Instruction, Operand, PeOperand, Special
 from ..machine import WORDS_PER_LONG, Target
 from .text import Addresses, base
 
-#: Which slot fills a forwarding path (or the turnaround register).
-_GIVERS = {"aluf": "alu", "mauf": "mau", "lbf": "l1bm", "mreadf": "mread", "lbi": "l1bm"}
-_BANKS = {"x": "mx", "y": "my"}
-_MATRIX = re.compile(r"l{0,2}([xy])\d*$")
+_MATRIX = re.compile(r"l{0,2}([a-z])\d*$")
 _ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
 _PATTERN = re.compile(r"(ll)?[01]+$")
 #: Long words of L1BM and L2BM that are told apart.
@@ -53,7 +50,8 @@ class Op:
     #: length of the masks, None if it has none
     masks: str | None
     flushes: bool
-    immediate: bool
+    #: memories that nothing on its line may touch
+    excludes: frozenset[str]
     #: a transfer's source memory
     source: str | None
     #: a vector product: its second operand shares a port with the matrix write
@@ -62,7 +60,7 @@ class Op:
     @cached_property
     def kind(self) -> tuple[object, ...]:
         """All that decides about ports but the words."""
-        own = self.slot, self.precision, self.masks, self.flushes, self.immediate, self.vector
+        own = self.slot, self.precision, self.masks, self.flushes, self.excludes, self.vector
         return *own, self.source, self.memories
 
     @cached_property
@@ -94,12 +92,12 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
             into.append(_pe(operand, addresses))
         elif isinstance(operand, BlockOperand):
             into.append(_block(operand, addresses))
+        elif isinstance(operand, Forward):
+            takes.add(operand.slot)
         elif isinstance(operand, Special):
             matrix = _MATRIX.match(operand.name)
-            if operand.name in _GIVERS and into is reads:
-                takes.add(_GIVERS[operand.name])
-            elif matrix:
-                bank = _BANKS[matrix.group(1)]
+            if matrix and matrix.group(1) in target.banks:
+                bank = target.banks[matrix.group(1)]
                 into.append(Touch(bank, (), ((_number(bank), 0),)))
             elif operand.name.startswith("omr"):
                 into.append(_entry(int(operand.name[3:]), target))
@@ -125,10 +123,16 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
         frozenset(takes),
         max(lengths, default=None),
         flushed,
-        instruction.mnemonic.startswith("imm"),
+        _excluded(instruction.mnemonic, target),
         blocks[0].memory if blocks else None,
         instruction.slot == "mau" and instruction.mnemonic[1:5] in ("vfma", "vmul"),
     )
+
+
+def _excluded(mnemonic: str, target: Target) -> frozenset[str]:
+    """Return the memories that nothing on the line of an ALU instruction may touch."""
+    name = mnemonic.split(None, 1)[0].split("/", 1)[0]
+    return target.excludes.get(name, frozenset())
 
 
 def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
@@ -190,7 +194,7 @@ class Ports:
     def __init__(self, target: Target):
         self._shares = target.shares
         self._above = frozenset({"l1bm", "l2bm"})
-        self._banks = frozenset(_BANKS.values())
+        self._banks = frozenset(target.banks.values())
         #: memories whose reads and writes of a line must meet the same words
         self._single = frozenset(
             memory for rule in target.hazards if rule.rule == "port" for memory in rule.memories
@@ -244,4 +248,6 @@ class Ports:
 def _together(one: Op, other: Op) -> bool:
     if one.vector and other.slot == "mwrite":
         return False
-    return not one.immediate or all(t.memory != "lm0" for t in (*other.reads, *other.writes))
+    return not one.excludes or all(
+        touch.memory not in one.excludes for touch in (*other.reads, *other.writes)
+    )

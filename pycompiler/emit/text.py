@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import BlockOperand, Instruction, Literal, Move, Operand, Special
+from ..layers.fragment import BlockOperand, Forward, Instruction, Literal, Move, Operand, Special
 from ..machine import WORDS_PER_LONG, Target
 
 Addresses = Mapping[str, int]
@@ -37,8 +37,10 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
         return f'ui"0x{operand.bits:08X}"'
     if isinstance(operand, BlockOperand):
         return _block(operand, base(operand.value, addresses) + operand.offset, target)
-    mask = f"/{operand.mask}" if operand.mask else ""
     sign = "-" if operand.negate else ""
+    if isinstance(operand, Forward):
+        return f"{sign}${target.forward(operand.slot)}"
+    mask = f"/{operand.mask}" if operand.mask else ""
     if isinstance(operand, Special):
         return f"{sign}${operand.name}{mask}"
     if operand.memory == "omr":

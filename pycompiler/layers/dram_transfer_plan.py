@@ -173,7 +173,8 @@ def buffer(target: Target, down: bool, turn: int) -> int:
 
 
 def _buffer_words(target: Target) -> int:
-    return target.words("l2bm") // (2 * BUFFERS) // target.mv_unit * target.mv_unit
+    unit = lcm(target.mv_unit, target.l2bm_row)
+    return target.words("l2bm") // (2 * BUFFERS) // unit * unit
 
 
 def _has_digits(layout: Layout, level: Level) -> bool:

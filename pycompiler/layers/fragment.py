@@ -35,7 +35,7 @@ class PeOperand:
 
 @dataclass(frozen=True)
 class Special:
-    """An operand without an address: a forwarding path (``aluf``), ``nowrite``, ``mabid``, ``lx``.
+    """An operand without an address by its name: ``nowrite``, ``mabid``, ``lx``.
 
     ``negate`` and ``mask`` are those of :class:`PeOperand`.
     """
@@ -43,6 +43,14 @@ class Special:
     name: str
     negate: bool = False
     mask: str = ""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """The last result of issue slot ``slot``, by its forwarding path. ``negate`` flips the sign."""
+
+    slot: str
+    negate: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class BlockOperand:
     group: int | None = None
 
 
-Operand = PeOperand | Special | BlockOperand | Literal
+Operand = PeOperand | Special | Forward | BlockOperand | Literal
 
 
 @dataclass(frozen=True)

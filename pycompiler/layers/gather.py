@@ -20,7 +20,7 @@ from ..tolerance import MOVE
 from .base import Cut, Frame, Layer, Placement, layout_of, misfits, operand_addresses
 from .data_movement import MOVED
 from .default_layout import built, closed, dense, small, whole_layout
-from .fragment import Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
+from .fragment import Forward, Fragment, Instruction, Literal, Operand, PeOperand, Special, Step
 from .scratch import Scratch, vector
 
 _INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
@@ -185,7 +185,7 @@ class Gather(Layer):
         ]
         width = target.words("t") // cycles
         register = PeOperand("t", tuple(width * cycle for cycle in range(cycles)))
-        nowhere, before = Special("nowrite"), Special("aluf")
+        nowhere, before = Special("nowrite"), Forward("alu")
         for asked, words in _work(node, graph, target):
             last, one = (vector(constants, (at,) * cycles) for at in (_LAST, _ONE))
             lines.append(_step("uimin", (vector(index, asked), last), nowhere))

@@ -16,6 +16,7 @@ from ..graph.graph import MNValue
 from ..graph.layout import Level
 from ..machine import Target
 from .fragment import (
+    Forward,
     Line,
     Literal,
     PeOperand,
@@ -52,7 +53,7 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                 # The flag says that the difference is not negative.
                 yield alu_step(
                     "isub",
-                    (_long(_INDEX, target), Special("aluf")),
+                    (_long(_INDEX, target), Forward("alu")),
                     Special(f"omr{_REGISTER}"),
                 )
                 mask = f"$imr{_REGISTER}"
@@ -110,7 +111,7 @@ def _padded(
 def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
     """Compute the part of the index that the numbers of the units say."""
     total, part = _long(_INDEX, target), _long(_PART, target)
-    forward = Special("aluf")
+    forward = Forward("alu")
     yield alu_step("imm", (Literal(0),), total)
     for unit in units:
         # The size counts what is used; every digit of the level may be there.

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..machine import WORDS_PER_LONG, Target
-from .fragment import Instruction, Operand, PeOperand, Special, Step, alu_step
+from .fragment import Forward, Instruction, Operand, PeOperand, Special, Step, alu_step
 from .functions.modulo_schedule import MASKS, plan_rows
 from .functions.program import Constant, Input, Program, Source
 from .functions.software_pipeline import Issue, Plan
 
-_FORWARD = {"alu": "aluf", "mau": "mauf"}
 _STAGING = "grf0"  # where results wait when their LM cannot be written at once
 _WORD = (1 << 32) - 1
 
@@ -150,8 +149,8 @@ def _source(
     plan: Plan, source: Source, bank: str, row: int, operands: Sequence[Rows], target: Target
 ) -> Operand:
     what = source.row
-    if bank in _FORWARD:
-        return Special(_FORWARD[bank], source.negate)
+    if bank in target.forwards.values():
+        return Forward(bank, source.negate)
     if isinstance(what, Input):
         found = operands[what.number][row]
     elif isinstance(what, Constant):

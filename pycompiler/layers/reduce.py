@@ -20,6 +20,7 @@ from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, Frame, Layer, Placement, digits, layout_of, misfits
 from .fragment import (
+    Forward,
     Fragment,
     Line,
     Literal,
@@ -37,7 +38,6 @@ from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
 _INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
-_FORWARD = {"alu": "aluf", "mau": "mauf"}
 _CHUNK = 64  # long words of the result that are made at once
 _CONSTANTS = 1  # long words of the second register file that hold constants
 
@@ -148,7 +148,7 @@ class Reduce(Layer):
                 for start in range(0, len(chunk), target.cycles):
                     into = vector(part, tuple(range(start, start + target.cycles)))
                     lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
-                    lines.append(self._joined(Special("aluf"), into, into))
+                    lines.append(self._joined(Forward("alu"), into, into))
             for level, digit in plan.units:
                 # All partners' results are needed before the own one changes.
                 turns = range(1, digit.size)
@@ -182,7 +182,7 @@ class Reduce(Layer):
                 yield single_step(kind.slot, kind.take, (here,), goal)
             else:
                 yield single_step(kind.slot, kind.join, (here, before), goal)
-            before = Special(_FORWARD[kind.slot])
+            before = Forward(kind.slot)
 
     def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
         return single_step(self.joining.slot, self.joining.join, (one, other), goal)

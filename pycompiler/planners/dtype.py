@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
-from ..layers.products.roles import PRECISIONS, roles_of, takes_halves
+from ..layers.products.roles import precision, roles_of, takes_halves
 from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
 
@@ -46,7 +46,7 @@ def plan_dtypes(
         if gemm_precision != "auto":
             return gemm_precision
         # A sum of few terms gains nothing from halves, and its error has nothing to vanish in.
-        short = roles_of(node, graph).k < PRECISIONS["half"].block(target)
+        short = roles_of(node, graph).k < precision("half", target).block
         return "half" if float_dtype == "mixed" and not short else "single"
 
     nodes = tuple(

@@ -1,38 +1,76 @@
-"""The chip's half words on the host: 1 sign bit, 6 of exponent, 9 of fraction.
+"""The chip's half words on the host.
 
-No denormals and no NaN: exponent 0 is zero, all ones is infinity. Rounding is to nearest, ties to
-even, as the chip's own conversion does it.
+Halves have no denormals and no NaN: exponent 0 is zero, an exponent of all ones is infinity.
+Rounding is to nearest, ties to even, as the chip's own conversion does it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
-_FRACTION, _SINGLE_FRACTION = 9, 23
-_DROPPED = _SINGLE_FRACTION - _FRACTION
-_REBIAS = (127 - 31) << _FRACTION
-_INFINITE = 63 << _FRACTION
-_SIGN = 15
+from ..machine import Target
+
+_SINGLE = np.finfo(np.float32)
+_SINGLE_SIGN = _SINGLE.nexp + _SINGLE.nmant
+_MAGNITUDE = (1 << _SINGLE_SIGN) - 1
 
 
-def to_half(array: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Round singles. Too large becomes infinity, too small zero; NaN becomes infinity."""
-    bits = array.view(np.uint32).astype(np.int64)
-    magnitude = bits & 0x7FFFFFFF
-    rounded = (magnitude + (1 << _DROPPED - 1) - 1 + (magnitude >> _DROPPED & 1)) >> _DROPPED
-    half = np.clip(rounded - _REBIAS, 0, _INFINITE)
-    half[half < 1 << _FRACTION] = 0
-    words: NDArray[np.uint16] = (half | bits >> 31 << _SIGN).astype(np.uint16)
-    return words
+def _bias(exponent: int) -> int:
+    return (1 << exponent - 1) - 1
 
 
-def from_half(words: NDArray[np.integer]) -> NDArray[np.float32]:
-    """Return the singles that are equal to half words."""
-    bits = words.astype(np.int64)
-    magnitude = bits & (1 << _SIGN) - 1
-    single = magnitude + _REBIAS << _DROPPED
-    single[magnitude < 1 << _FRACTION] = 0
-    single[magnitude >= _INFINITE] = 0x7F800000
-    values: NDArray[np.float32] = (single | bits >> _SIGN << 31).astype(np.uint32).view(np.float32)
-    return values
+@dataclass(frozen=True)
+class HalfFormat:
+    """Halves with one sign bit and so many bits of ``exponent`` and ``fraction``."""
+
+    exponent: int
+    fraction: int
+
+    @property
+    def _dropped(self) -> int:
+        """Bits of a single's fraction that a half has not."""
+        return int(_SINGLE.nmant) - self.fraction
+
+    @property
+    def _rebias(self) -> int:
+        """What the exponents of a single and a half differ by, at the place of the exponent."""
+        return (_bias(int(_SINGLE.nexp)) - _bias(self.exponent)) << self.fraction
+
+    @property
+    def _infinite(self) -> int:
+        return ((1 << self.exponent) - 1) << self.fraction
+
+    @property
+    def _sign(self) -> int:
+        return self.exponent + self.fraction
+
+    def to_half(self, array: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Round singles. Too large becomes infinity, too small zero; NaN becomes infinity."""
+        bits = array.view(np.uint32).astype(np.int64)
+        magnitude, dropped = bits & _MAGNITUDE, self._dropped
+        rounded = (magnitude + (1 << dropped - 1) - 1 + (magnitude >> dropped & 1)) >> dropped
+        half = np.clip(rounded - self._rebias, 0, self._infinite)
+        half[half < 1 << self.fraction] = 0
+        words: NDArray[np.uint16] = (half | bits >> _SINGLE_SIGN << self._sign).astype(np.uint16)
+        return words
+
+    def from_half(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
+        """Return the singles that are equal to half words."""
+        bits = words.astype(np.int64)
+        magnitude = bits & (1 << self._sign) - 1
+        single = magnitude + self._rebias << self._dropped
+        single[magnitude < 1 << self.fraction] = 0
+        single[magnitude >= self._infinite] = int(np.float32(np.inf).view(np.uint32))
+        signed = (single | bits >> self._sign << _SINGLE_SIGN).astype(np.uint32)
+        values: NDArray[np.float32] = signed.view(np.float32)
+        return values
+
+
+@lru_cache(maxsize=16)
+def half_format(target: Target) -> HalfFormat:
+    """Return the format of the halves of a machine."""
+    return HalfFormat(*target.spec.formats["half"])

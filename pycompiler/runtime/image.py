@@ -19,7 +19,7 @@ from ..graph.verify import layout_ranges
 from ..layers.dram_transfer_plan import TransferPlan, plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
-from .half import from_half, to_half
+from .half import half_format
 
 _BLOCK = 1 << 22  # entries handled at once: bounds the scratch memory of a large value
 
@@ -32,7 +32,7 @@ class DramImage:
         self.plan = plan_transfer(layout, target)
         self.words_per_long = dtype.words_per_long
         self._word = np.dtype(f">u{dtype.bits // 8}")
-        self._half = dtype is MNDtype.HALF
+        self._half = half_format(target) if dtype is MNDtype.HALF else None
         self.slices = layout.slices
         lm, word = _places(layout, shape, self.plan)
         lm_words = self._lm_words()
@@ -100,8 +100,8 @@ class DramImage:
         flat = np.ascontiguousarray(array).reshape(-1)
         if flat.dtype == np.bool_:  # true is all ones on the device, so that it serves as a mask
             flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
-        elif self._half and flat.dtype.kind not in "iu":  # integers are the bits themselves
-            flat = to_half(flat.astype(np.float32))
+        elif self._half is not None and flat.dtype.kind not in "iu":
+            flat = self._half.to_half(flat.astype(np.float32))
         elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
             flat = flat.astype(np.float32)
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
@@ -117,8 +117,8 @@ class DramImage:
         bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
         if dtype == np.bool_:
             return np.asarray((bits != 0).reshape(self.shape))
-        if self._half and dtype.kind not in "iu":
-            return np.asarray(from_half(bits).astype(dtype).reshape(self.shape))
+        if self._half is not None and dtype.kind not in "iu":
+            return np.asarray(self._half.from_half(bits).astype(dtype).reshape(self.shape))
         if dtype.itemsize < self._word.itemsize:
             single = bits.astype(np.uint32).view(np.float32)
             return np.asarray(single.astype(dtype).reshape(self.shape))

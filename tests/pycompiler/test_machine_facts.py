@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
+import json
+import os
 import re
-import tokenize
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from compiling import compiled, model_of, random_inputs, run
 
-import pycompiler
+import emu2
+from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.machine import load_target
+from pycompiler.pfvm.session import HostSession
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
-
-SOURCE = Path(pycompiler.__file__).parent
 
 # Machines unlike MN-Core 2: counts that are no powers of two, other memories.
 MACHINES = {
@@ -114,17 +115,129 @@ def test_a_large_layout_uses_the_counts(tmp_path: Path) -> None:
     assert "8_MAB:1" in layouts[str(tmp_path)]
 
 
-#: Counts and sizes of MN-Core 2, in words of 32 or 64 bits, that small code has no other use for.
-FACTS = {"16", "128", "256", "512", "2048", "4096", "8192", "32768", "0x1000", "0x800"}
+# -- one fact at a time ----------------------------------------------------------------------
 
 
-def test_no_size_is_written_in_the_source() -> None:
-    found = []
-    for path in SOURCE.rglob("*.py"):
-        if {"generated", "demo", "errors"} & set(path.relative_to(SOURCE).parts):
-            continue
-        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
-            if token.type == tokenize.NUMBER and token.string in FACTS:
-                found.append((path.name, token.start[0], token.line.strip()))
-    allowed = re.compile(r"MNDtype\.|lru_cache|hexdigest|1 << 16|words >> |bits|# not a size")
-    assert [row for row in found if not allowed.search(row[2])] == []
+def one_entry(kind: str, name: str, key: str, value: object) -> str:
+    """The overlay in which one fact of one entry of a list differs."""
+    return f'[[{kind}]]\nname = "{name}"\n{key} = {json.dumps(value)}\n'
+
+
+def variants() -> dict[str, str]:
+    """Overlays of mini by name, each with one other fact; the facts are read off the spec.
+
+    A fact that is new in the spec is varied without a change here: a count, the size of a memory,
+    the width of a link, a distance, a limit.
+    """
+    spec = emu2.Spec.load("mini")
+    out: dict[str, str] = {}
+    for name, count in spec.counts.items():
+        for other in {1, 2, 3, 2 * count} - {count}:
+            out[f"{name}={other}"] = f"[counts]\n{name} = {other}\n"
+    for name, width in spec.ports.items():
+        for other in {width // 2, 2 * width}:
+            out[f"{name}={other}"] = f"[ports]\n{name} = {other}\n"
+    for name, facts in spec.memories.items():
+        for other in {facts["words"] // 2, 2 * facts["words"]} - {0}:
+            out[f"{name}={other}"] = one_entry("memory", name, "words", other)
+    for rule in spec.hazards:
+        for key in ("steps", "cycles"):
+            if rule[key] is not None:
+                for other in {0, rule[key] + 3} - {rule[key]}:
+                    label = f"{rule['name']}.{key}={other}"
+                    out[label] = one_entry("hazard", rule["name"], key, other)
+    for share in spec.shares:
+        out[f"{share['name']}.limit=1"] = one_entry("share", share["name"], "limit", 1)
+    for name, (rows, columns) in spec.matrices.items():
+        for key, value in (("rows", rows), ("columns", columns)):
+            out[f"{name}.{key}={value // 2}"] = one_entry("mau_precision", name, key, value // 2)
+    for name, (exponent, fraction) in spec.formats.items():
+        text = one_entry("format", name, "exponent", exponent - 1)
+        out[f"{name}={exponent - 1}"] = text + f"fraction = {fraction + 1}\n"
+    for name, memories in spec.excludes.items():
+        for other in ([], ["lm1"], [*memories, "lm1"]):
+            out[f"{name} excludes {other}"] = one_entry("alu", name, "excludes", other)
+    first, _ = spec.mv_tags
+    out["tags from 9"] = f"[timing]\ntag_minimum = {first + 8}\n"
+    out["two tags"] = f"[timing]\ntag_maximum = {first + 1}\n"
+    return out
+
+
+#: Variants that must compile and be right, whatever else is refused; `make test` runs these.
+RIGHT = (
+    *("l1b=1", "l1b=3", "l1b=4", "mab=8", "l2bm=8192", "dram=524288", "l1b_pair=1"),
+    *("reduce_inputs=2", "l1bm=2048", "lm0=256", "lm1=1024", "grf1=128"),
+    *("lm.steps=5", "grf.cycles=9", "l1bm_from_pe_up.steps=5", "mau.limit=1"),
+    *("imm excludes ['lm1']", "imm excludes ['lm0', 'lm1']", "tags from 9", "two tags"),
+)
+#: Rows, terms and columns of the product; halves need as many terms as a block has elements.
+M, K, N = 6, 16, 10
+
+
+def small_model() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Elementwise operators, a product, a reduction, a gather; layout switches come with them."""
+    rng = np.random.default_rng(5)
+    weight = rng.standard_normal((K, N)).astype(np.float32) / 4
+    nodes = [
+        ("MatMul", ["x", "w"], "p"),
+        ("Add", ["p", "b"], "a"),
+        ("ReduceMax", ["a", "axis"], "m"),
+        ("Sub", ["a", "m"], "d"),
+        ("Exp", ["d"], "e"),
+        ("Transpose", ["e"], "t"),
+        ("Gather", ["t", "i"], "g"),
+        ("MatMul", ["g", "x"], "y"),
+    ]
+    constants = {
+        "w": weight,
+        "b": rng.standard_normal(N).astype(np.float32),
+        "axis": np.array([1], dtype=np.int64),
+        "i": np.array([3, 0, 9], dtype=np.int64),
+    }
+    model = model_of(nodes, {"x": (M, K)}, ["y", "e"], constants)
+    return model, {"x": rng.standard_normal((M, K)).astype(np.float32)}
+
+
+def outcome(name: str, text: str, folder: Path) -> str:
+    """``right``, the code of the refusal, or what went wrong."""
+    head = 'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n'
+    (folder / "other.toml").write_text(head + text)
+    model, inputs = small_model()
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)
+    for dtype, limit in (("float", 1e-5), ("mixed", 2e-2)):
+        try:
+            result, report = compiled(model, str(folder), float_dtype=dtype)
+            found = run(result, inputs, str(folder))
+        except PycompilerError as problem:
+            ours = problem.exit_code == BUG_EXIT
+            return f"{dtype}: {problem}" if ours else problem.code
+        assert report["host_fallback"] == []
+        for key, array in wanted.items():
+            worst = np.abs(found[key] - array).max() / np.abs(array).max()
+            if not worst <= limit:
+                return f"{dtype}: `{key}` is off by {worst}"
+    return "right"
+
+
+#: Variants that must be refused, with a code of the user's side; `make test` runs these too.
+REFUSED = ("group=2", "l2b=2", "mask.steps=3", "matrix.steps=3", "l2bm_narrow=32", "half=5")
+
+
+@pytest.mark.parametrize("name", variants() if os.environ.get("EMU2_LONG") else (*RIGHT, *REFUSED))
+def test_one_other_fact(name: str, tmp_path: Path) -> None:
+    found = outcome(name, variants()[name], tmp_path)
+    if name in RIGHT:
+        assert found == "right"
+    if name in REFUSED:
+        assert found != "right"
+    assert found == "right" or re.fullmatch(r"P0\d\d\d", found)
+
+
+@pytest.mark.parametrize("count", [64])
+def test_more_units_than_masks_choose_among(count: int, tmp_path: Path) -> None:
+    head = 'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n'
+    (tmp_path / "other.toml").write_text(f"{head}[counts]\nmab = {count}\n")
+    with pytest.raises(PycompilerError) as caught:
+        load_target(str(tmp_path))
+    assert caught.value.code == "P0606"
+    assert f"32 MABs of an L1B, not {count}" in caught.value.message

@@ -4,7 +4,7 @@ use crate::argument::{integer, Name};
 use crate::error;
 use emu2::error::{Code, Error};
 use emu2::report::manual;
-use emu2::spec::{Place, Spec, Unit, COORDINATES};
+use emu2::spec::{DataWidth, ForwardUnit, MatrixKernel, Place, Spec, Unit, COORDINATES};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -86,6 +86,57 @@ impl PySpec {
     #[getter]
     fn matrices(&self) -> std::collections::BTreeMap<&str, (u32, u32)> {
         self.inner.mau_precisions.iter().map(|m| (m.name.as_str(), (m.rows, m.columns))).collect()
+    }
+
+    /// Bits of exponent and fraction of the float formats, by name.
+    #[getter]
+    fn formats(&self) -> std::collections::BTreeMap<&str, (u32, u32)> {
+        self.inner.formats.iter().map(|f| (f.name.as_str(), (f.exponent, f.fraction))).collect()
+    }
+
+    /// What the MAU does by precision, a dict each: rows and columns (see `matrices`), result (long words that a PE's
+    /// result takes), mantissa (the longest that a conversion to block float can name, None if it names none).
+    #[getter]
+    fn products<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for m in &self.inner.mau_precisions {
+            let mut lengths = self.inner.alu.iter().filter_map(|a| a.lengths.as_ref());
+            let dict = PyDict::new(py);
+            dict.set_item("rows", m.rows)?;
+            dict.set_item("columns", m.columns)?;
+            dict.set_item("result", if m.result == DataWidth::Path { 2 } else { 1 })?;
+            dict.set_item("mantissa", lengths.find(|l| l.precision == m.name).map(|l| l.maximum))?;
+            all.set_item(&m.name, dict)?;
+        }
+        Ok(all)
+    }
+
+    /// Forwarding path to the issue slot whose last result it holds.
+    #[getter]
+    fn forwards(&self) -> std::collections::BTreeMap<&str, &str> {
+        let slot = |unit: ForwardUnit| match unit {
+            ForwardUnit::Mau => "mau",
+            ForwardUnit::Alu => "alu",
+            ForwardUnit::L1bm => "l1bm",
+            ForwardUnit::Matrix => {
+                let read = self.inner.matrix_ops.iter().find(|op| op.kernel == MatrixKernel::Read);
+                read.map_or("mread", |op| op.slot.as_str())
+            }
+        };
+        self.inner.forwards.iter().map(|f| (f.name.as_str(), slot(f.unit))).collect()
+    }
+
+    /// Letter of a matrix register in operands to its memory.
+    #[getter]
+    fn banks(&self) -> std::collections::BTreeMap<&str, &str> {
+        self.inner.banks.iter().map(|b| (b.name.as_str(), b.memory.as_str())).collect()
+    }
+
+    /// ALU operation, without a precision, to the memories that no instruction of its line may touch.
+    #[getter]
+    fn excludes(&self) -> std::collections::BTreeMap<&str, Vec<String>> {
+        let rules = self.inner.alu.iter().filter(|a| !a.excludes.is_empty());
+        rules.map(|a| (a.name.as_str(), a.excludes.clone())).collect()
     }
 
     /// Memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.

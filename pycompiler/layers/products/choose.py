@@ -57,7 +57,7 @@ def candidates(
         return
     for split in _splits(node, graph, target):
         shape = streamed.shape_of(node, graph, split, target)
-        if not streamed.rows_at_once(shape, precision_of(node), target):
+        if not streamed.rows_at_once(shape, precision_of(node, target), target):
             continue
         layouts = streamed.layouts(node, graph, split, target)
         if _room(node, layouts, target):
@@ -68,7 +68,7 @@ def _held(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> dict[str, Layout]:
     """Return layouts in which every MAB holds what it multiplies; units of hints are kept."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
     kept = kept_units(roles, node, hints, shapes)
     return operand_layouts(node, graph, spread_units(roles, kind, target, kept), target)
@@ -80,7 +80,7 @@ def candidate_layouts(
     """Yield layouts of all operands that fit LM."""
     yield from _spreads(node, graph, target, hints)
     if streamed.suits(node, graph, target):
-        kind = precision_of(node)
+        kind = precision_of(node, target)
         for split in _splits(node, graph, target):
             if streamed.rows_at_once(streamed.shape_of(node, graph, split, target), kind, target):
                 found = streamed.layouts(node, graph, split, target)
@@ -96,7 +96,7 @@ def _spreads(
     Spreads keep what the first operand has, or what the result is wanted with, or neither; some
     give rows more units, some the contracted axis.
     """
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     names = {name for name in (*node.inputs, *node.outputs) if name}
     shapes = {name: graph.values[name].shape for name in names}
     kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]

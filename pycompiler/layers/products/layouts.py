@@ -114,7 +114,7 @@ def spread_units(
                 free.remove(digit)
 
     if contracted:
-        packed = kind.packed(target)
+        packed = kind.packed
         own = [digit for digit in free if digit.level is Level.L1B]
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
             out.k = own
@@ -124,7 +124,7 @@ def spread_units(
         take(out.batch[axis], size, kept.batch[axis], 1)
     if kept is not None:
         take(out.m, roles.m, kept.m, target.cycles)
-    blocks = -(-roles.n // kind.rows(target))
+    blocks = -(-roles.n // kind.rows)
     narrow = bool(out.k) or rows_first
     take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], 1)
     # Whole outer levels are left for batch and m: L2Bs first.
@@ -158,12 +158,12 @@ def operand_layouts(
     node: MNNode, graph: MNGraph, spread: Spread, target: Target
 ) -> dict[str, Layout]:
     """Return the layouts that go with a spread."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     over = prod(digit.size for digit in spread.k)
-    rows = kind.rows(target)
+    rows = kind.rows
 
     def contracted(name: str) -> list[SubAxis]:
-        blocks = -(-roles.k // (kind.packed(target) * over))
+        blocks = -(-roles.k // (kind.packed * over))
         inner = inner_digits(kind, graph.values[name].dtype, target)
         return [*inner, SubAxis(blocks, Level.ADDR, 0), *spread.k]
 

@@ -15,7 +15,7 @@ from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import Instruction, Line, Operand, PeOperand, Special, Step, alu_step
+from ..fragment import Forward, Instruction, Line, Operand, PeOperand, Special, Step, alu_step
 from ..switch.l1b_sums import sum_l1bs
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
@@ -56,11 +56,11 @@ def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
 
 def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     """Return what a PE does."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     layouts = wanted_layouts(node, graph, target)
     assert layouts is not None
     a, b, c = (layouts[name] for name in (*node.inputs[:2], node.outputs[0]))
-    rows = kind.rows(target)
+    rows = kind.rows
     over = _l1bs(a.axes[roles.a[2]])
 
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ def _sums(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield the groups of the contracted axis: addresses, word, PEs with elements."""
     pes = target.counts["pe"]
-    packed = kind.packed(target)
+    packed = kind.packed
     one, other = (_axis_addresses(s, packed) for s in (a, b))
     for block, (in_a, in_b) in enumerate(zip(one, other, strict=True)):
         left = min(packed, size - block * packed)
@@ -131,7 +131,7 @@ def _sums(
 
 def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     """Count about the steps."""
-    work, kind = work_of(node, graph, target), precision_of(node)
+    work, kind = work_of(node, graph, target), precision_of(node, target)
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
     vectors = -(-len(work.vectors) // target.cycles)
     return len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
@@ -139,7 +139,7 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
 
 def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     """Yield the code."""
-    work, kind = work_of(node, graph, target), precision_of(node)
+    work, kind = work_of(node, graph, target), precision_of(node, target)
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     name = bias_of(node)
     bias = None if name is None else graph.values[name]
@@ -204,7 +204,7 @@ def _tile(
                     part = replace(register, words=work.width)
                     copies.append(alu_step("lpassa", (part,), goal))
                     goal = register
-            sources: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
+            sources: tuple[Operand, ...] = (Special(f"l{bank}"), Forward("alu"))
             if not first:
                 sources += (register,)
             elif bias is not None:
@@ -225,7 +225,7 @@ def _pipelined(
     target: Target,
 ) -> Iterator[Line]:
     """Convert what the next instruction needs while this one runs."""
-    if count == kind.block(target):
+    if count == kind.block:
         before: Instruction | None = None
         for source, instruction in lines:
             made = convert(kind, source)
@@ -243,7 +243,7 @@ def _pipelined(
     yield from steps
     for source, instruction in lines:
         yield alu_step(f"ipassa/{mask}", (source,), NOWHERE)
-        yield Step((convert(kind, Special("aluf")),))
+        yield Step((convert(kind, Forward("alu")),))
         yield Step((instruction,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ...graph.graph import MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
@@ -11,47 +12,52 @@ from ...machine import WORDS_PER_LONG, Target
 PRECISION = "precision"
 
 
+#: The precisions of products by their names in options, and the letters of their mnemonics.
+PRECISIONS = {"single": "f", "pseudo_single": "g", "half": "h"}
+
+
 @dataclass(frozen=True)
 class Precision:
-    """What the MAU does for one precision.
+    """What the MAU of one machine does in one precision; all of it comes from the spec.
 
-    ``words`` are the singles of one PE in one vector, ``letter`` the one of the mnemonics,
-    ``convert`` makes block float of them, ``result`` are the long words of a PE's result.
+    ``letter`` begins the mnemonics. ``words`` are the singles of one PE in one vector, ``convert``
+    is the instruction that makes block float of them, ``result`` are the long words of a PE's
+    result. ``rows`` are the rows of the matrix register: the singles of a result over the PEs.
+    ``block`` are the elements of the contracted axis in one vector.
     """
 
     letter: str
     words: int
     convert: str
     result: int
+    rows: int
+    block: int
 
     @property
     def long(self) -> int:
         """Long words that a vector's singles take in one PE; one word of them if it is 0."""
         return self.words // WORDS_PER_LONG
 
-    def rows(self, target: Target) -> int:
-        """Rows of the matrix register: the singles of a result over the PEs."""
-        return self.result * WORDS_PER_LONG * target.counts["pe"]
-
-    def block(self, target: Target) -> int:
-        """Elements of the contracted axis in one vector."""
-        return self.words * target.counts["pe"]
-
-    def packed(self, target: Target) -> int:
+    @property
+    def packed(self) -> int:
         """Elements of the contracted axis in one long word of all PEs of a MAB, or in a vector."""
-        return max(self.words, WORDS_PER_LONG) * target.counts["pe"]
+        return max(self.words, WORDS_PER_LONG) * self.block // self.words
 
 
-PRECISIONS = {
-    "single": Precision("f", 1, "fbfn", 1),
-    "pseudo_single": Precision("g", 2, "gbfn", 1),
-    "half": Precision("h", 4, "hbfn/9", 2),
-}
+@lru_cache(maxsize=64)
+def precision(name: str, target: Target) -> Precision:
+    """Return what the MAU of ``target`` does in the precision called ``name``."""
+    letter = PRECISIONS[name]
+    facts = target.products[letter]
+    length = "" if facts["mantissa"] is None else f"/{facts['mantissa']}"
+    words = facts["columns"] // target.counts["pe"]
+    convert = f"{letter}bfn{length}"
+    return Precision(letter, words, convert, facts["result"], facts["rows"], facts["columns"])
 
 
-def precision_of(node: MNNode) -> Precision:
+def precision_of(node: MNNode, target: Target) -> Precision:
     """Return the precision the dtype planner chose."""
-    return PRECISIONS[str(dict(node.attributes).get(PRECISION, "single"))]
+    return precision(str(dict(node.attributes).get(PRECISION, "single")), target)
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,6 @@ def bias_of(node: MNNode) -> str | None:
 
 def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
     """Whether the factors may be given as halves: two of them, and no block has padding."""
-    kind, k = precision_of(node), roles_of(node, graph).k
+    kind, k = precision_of(node, target), roles_of(node, graph).k
     halves = kind.words > WORDS_PER_LONG
-    return halves and node.inputs[0] != node.inputs[1] and k % kind.block(target) == 0
+    return halves and node.inputs[0] != node.inputs[1] and k % kind.block == 0

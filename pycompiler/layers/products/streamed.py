@@ -71,7 +71,7 @@ class Shape:
 
 def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
     """Whether the schedule can do this product at all."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     whole = None not in (roles.a[1], roles.b[2], roles.c[1], roles.c[2])
     return (
         whole
@@ -79,7 +79,7 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
         and node.inputs[0] != node.inputs[1]
         and all(axis is None for axis in roles.b[0])
         and all(axis is not None for axis in roles.a[0])
-        and roles.k % kind.block(target) == 0
+        and roles.k % kind.block == 0
     )
 
 
@@ -124,21 +124,21 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
 
 def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shape:
     """Return the counts of a product that is spread so."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     own = target.counts["mab"] * split.share
     size = roles.m if split.along is None else roles.batch[split.along]
     each = -(-size // (own * prod(digit.size for digit in split.rows)))
     others = [roles.batch[i] for i in range(len(roles.batch)) if i != split.along]
     if split.along is not None:
         others.append(roles.m)
-    columns = kind.rows(target) * prod(digit.size for digit in split.n)
+    columns = kind.rows * prod(digit.size for digit in split.n)
     one, other = (graph.values[name].dtype.words_per_long for name in node.inputs[:2])
     return Shape(
         own,
         each,
         each * prod(others),
         -(-roles.n // columns),
-        roles.k // kind.block(target),
+        roles.k // kind.block,
         min(own * each, size),
         kind.words // one,
         kind.words // other,
@@ -147,11 +147,11 @@ def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shap
 
 def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[str, Layout]:
     """Return the layouts of a product that is spread so."""
-    roles, kind = roles_of(node, graph), precision_of(node)
+    roles, kind = roles_of(node, graph), precision_of(node, target)
     shape = shape_of(node, graph, split, target)
     values = [graph.values[name] for name in (*node.inputs[:2], node.outputs[0])]
     one, other = values[:2]
-    tile = kind.rows(target) * shape.row
+    tile = kind.rows * shape.row
 
     def contracted(value: MNValue, stride: int) -> list[SubAxis]:
         return [*inner_digits(kind, value.dtype, target), SubAxis(shape.sums, Level.ADDR, stride)]
@@ -184,7 +184,7 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
         beyond *= size
     b = {
         roles.b[1]: contracted(other, tile),
-        roles.b[2]: columns([SubAxis(kind.rows(target), Level.ADDR, shape.row)], tile * shape.sums),
+        roles.b[2]: columns([SubAxis(kind.rows, Level.ADDR, shape.row)], tile * shape.sums),
     }
     for axis, size in enumerate(other.shape):
         if size == 1:
@@ -215,7 +215,7 @@ def burst(found: Route, target: Target) -> int:
 
 def steps_of(shape: Shape, share: int, node: MNNode, graph: MNGraph, target: Target) -> int:
     """Count about the steps of a product of this shape."""
-    kind, found = precision_of(node), route(share, target)
+    kind, found = precision_of(node, target), route(share, target)
     fill = tile_steps(kind, graph.values[node.inputs[1]], shape.row, target)
     most = rows_at_once(shape, kind, target)
     blocks = -(-shape.rows // most)

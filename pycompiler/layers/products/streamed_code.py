@@ -11,6 +11,7 @@ from ...graph.graph import MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
 from ..fragment import (
     BlockOperand,
+    Forward,
     Line,
     Operand,
     PeOperand,
@@ -52,7 +53,7 @@ class _Code:
     """The code of one product."""
 
     def __init__(self, node: MNNode, graph: MNGraph, target: Target):
-        self.target, self.kind = target, precision_of(node)
+        self.target, self.kind = target, precision_of(node, target)
         split = spread(node, graph)
         self.shape = shape_of(node, graph, split, target)
         self.route = route(split.share, target)
@@ -65,7 +66,7 @@ class _Code:
         #: sending steps that are collected together
         self.burst = burst(self.route, target)
         self.jobs = list(self._jobs())
-        self._convert = Step((convert(self.kind, Special("lbf")),))
+        self._convert = Step((convert(self.kind, Forward("l1bm")),))
         self._brought: dict[int, Step] = {}
         self._sums: dict[tuple[str, int], Step] = {}
 
@@ -124,7 +125,7 @@ class _Code:
                 wide = PeOperand(memory, at, self.one.name, words=self.kind.words, reduce=True)
                 letter = self.kind.letter
                 yield alu_step(f"{letter}passa", (wide,), NOWHERE)
-                source = Special("aluf")
+                source = Forward("alu")
             goal = BlockOperand("l1bm", below, found.sent)
             yield single_step("l1bm", "l1bmd", (source,), goal)
         for turn in range(-(-len(job.sent) // cycles)):
@@ -143,7 +144,7 @@ class _Code:
         for block, sent in steps.items():
             bank = "xy"[(job.turn * shape.sums + block) % 2]
             if sent[0][0] == job.first:
-                tile = self.kind.rows(self.target) * shape.row
+                tile = self.kind.rows * shape.row
                 at = tile * (block + shape.sums * job.tile)
                 for source, write in tile_pairs(
                     self.kind, self.other, at, shape.row, bank, self.target
@@ -211,7 +212,7 @@ class _Code:
             yield self._product(bank, added, goal)
 
     def _product(self, bank: str, added: Operand | None, goal: Operand) -> Step:
-        factors: tuple[Operand, ...] = (Special(f"l{bank}"), Special("aluf"))
+        factors: tuple[Operand, ...] = (Special(f"l{bank}"), Forward("alu"))
         name = self.kind.letter + ("mmul" if added is None else "mfma")
         sources = factors if added is None else (*factors, added)
         return single_step("mau", name, sources, goal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
-from ..fragment import Instruction, Operand, PeOperand, Special
+from ..fragment import Forward, Instruction, Operand, PeOperand, Special
 from .roles import Precision
 
 #: What the ALU converts, and the instruction that takes the result by forwarding.
@@ -39,7 +39,7 @@ def tile_pairs(
     cycles = target.cycles
     each = rows_per_cycle(value, row)
     out: list[Pair] = []
-    for first in range(0, kind.rows(target), cycles * each):
+    for first in range(0, kind.rows, cycles * each):
         words = tuple(at + (first + each * c) * row for c in range(cycles))
         if each > 1:
             wide = each * WORDS_PER_LONG
@@ -48,14 +48,14 @@ def tile_pairs(
         else:
             source = vector_operand(kind, value, words, word)
             place = Special(f"l{bank}{first}")
-        write = Instruction("mwrite", f"{kind.letter}mwrite", (Special("aluf"),), (place,))
+        write = Instruction("mwrite", f"{kind.letter}mwrite", (Forward("alu"),), (place,))
         out.append((source, write))
     return out
 
 
 def tile_steps(kind: Precision, value: MNValue, row: int, target: Target) -> int:
     """Count the pairs of :func:`tile_pairs`."""
-    return -(-kind.rows(target) // (target.cycles * rows_per_cycle(value, row)))
+    return -(-kind.rows // (target.cycles * rows_per_cycle(value, row)))
 
 
 def convert(kind: Precision, source: Operand) -> Instruction:

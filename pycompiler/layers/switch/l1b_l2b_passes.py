@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...errors import error
 from ...machine import Target
 from ..fragment import BlockOperand, Line, Move, Operand, Step, single_step
 from ..scratch import Words, vector
@@ -37,6 +38,12 @@ def _l1b_room(target: Target) -> _Room:
     room = l1bm_room(target)
     step = target.transfer("l2bm", "up", l1b_number=0).source_words
     block = max(1, step // room.row)
+    if block > target.cycles:
+        reason = (
+            f"an L2BM instruction moves {block} rows at once, which are more than the "
+            f"{target.cycles} of a vector"
+        )
+        raise error("P0606", spec=target.name, reason=reason)
     return _Room(room.row, block, target.cycles, (room.vectors + 1) // 2)
 
 
@@ -213,7 +220,8 @@ def _l2b_batch(
 ) -> Iterator[Line]:
     room = _l1b_room(target)
     up = {at: index * row for index, at in enumerate(read)}
-    below = target.words("l2bm") // 2
+    _check_rows(row, target)
+    below = target.words("l2bm") // 2 // row * row
     yield from _whole_rows(source, read, 0, 0, room, target, up=True)
     runs = list(_runs(batch, up, origins, row, below))
     per_group = target.l2bs_per_group
@@ -235,6 +243,16 @@ def _l2b_batch(
         pdm += words
     yield from _come_down(crossing, target)
     yield from _whole_rows(result, batch, below, room.half * room.row * room.vector, room, target)
+
+
+def _check_rows(row: int, target: Target) -> None:
+    """P0606 if the rows of L2Bs are no whole MVs: then nothing moves between L2Bs."""
+    if row % target.mv_unit:
+        reason = (
+            f"a row of an L2B, {row} long words, is no multiple of the unit of MVs, "
+            f"{target.mv_unit}, so that values cannot move between L2Bs"
+        )
+        raise error("P0606", spec=target.name, reason=reason)
 
 
 def _come_down(

@@ -8,6 +8,7 @@ from ...graph.graph import MNValue
 from ...machine import Target
 from ..fragment import (
     BlockOperand,
+    Forward,
     Line,
     PeOperand,
     Special,
@@ -61,7 +62,7 @@ def sum_l1bs(
             more = vector(added, tuple(rows[word] for word in words))
             yield single_step("l1bm", "l1bmd", (down,), Special("nowrite"))
             # What is added may lie in the LM of the sums, which has one port.
-            yield single_step("mau", "fvadd", (Special("lbf"), more), _register(index, target))
+            yield single_step("mau", "fvadd", (Forward("l1bm"), more), _register(index, target))
         if added is not None:
             for index, words in enumerate(batch):
                 yield single_step(

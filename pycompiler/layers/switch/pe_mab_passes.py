@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...machine import Target
-from ..fragment import BlockOperand, Operand, Special, Step, alu_step, single_step
+from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
 from ..scratch import Words, vector
 from .pass_moves import Moves
 from .unit_masks import UnitMasks
@@ -129,7 +129,7 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
                 name = ("msl" if up else "msr") if rounds else "lpassa"
                 last = number >= rounds - 1
                 out.append(alu_step(name, (here,), there if last else Special("nowrite")))
-                here = Special("aluf")
+                here = Forward("alu")
     return out
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...machine import Target
+from ...machine import MOST_UNITS, Target
 from ..fragment import (
+    Forward,
     Literal,
     PeOperand,
     Special,
     Step,
     alu_step,
 )
-
-_WORD_BITS = 32
 
 
 class UnitMasks:
@@ -49,9 +48,9 @@ class UnitMasks:
     def _make(self, units: int, register: int) -> Iterator[Step]:
         """Shift the bit of the own unit to the top; the flag says that the top bit is 0."""
         bits = sum(
-            1 << (_WORD_BITS - 1 - unit) for unit in range(_WORD_BITS) if not units >> unit & 1
+            1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1
         )
-        forward = Special("aluf")
+        forward = Forward("alu")
         yield alu_step("imm", (Literal(bits),), Special("nowrite"))
         yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
         yield alu_step("frelu", (forward, forward), Special(f"omr{register}"))

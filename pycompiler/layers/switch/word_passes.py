@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..fragment import (
+    Forward,
     Literal,
     Operand,
     PeOperand,
@@ -104,7 +105,7 @@ def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target)
             place = PeOperand(_CONSTANTS, at, word=word)
             yield alu_step("imm", (Literal(bits),), place)
     total = PeOperand(_SUM, tuple(range(target.cycles)))
-    forward = Special("aluf")
+    forward = Forward("alu")
     for key, rows in groups.items():
         for start in range(0, len(rows), target.cycles):
             part = rows[start : start + target.cycles]

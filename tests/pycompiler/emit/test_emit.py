@@ -12,6 +12,7 @@ from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.fragment import (
     BlockOperand,
+    Forward,
     Fragment,
     Instruction,
     Line,
@@ -72,7 +73,7 @@ def test_registers_count_cycles_of_the_same_word() -> None:
 
 
 def test_forwarding_needs_no_distance() -> None:
-    lines = body(passa(vector("lm0"), Special("nowrite")), passa(Special("aluf"), vector("lm1")))
+    lines = body(passa(vector("lm0"), Special("nowrite")), passa(Forward("alu"), vector("lm1")))
     assert lines == ["lpassa $lm0v $nowrite", "lpassa $aluf $ln0v"]
 
 

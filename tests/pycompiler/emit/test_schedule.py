@@ -13,6 +13,7 @@ import emu2
 from pycompiler.emit.concat import concatenate
 from pycompiler.layers.fragment import (
     BlockOperand,
+    Forward,
     Fragment,
     Instruction,
     Line,
@@ -58,9 +59,9 @@ class Lines:
         return PeOperand(memory, tuple(start + step * c for c in range(4)), mask=masked)
 
     def source(self, memory: str) -> Operand:
-        paths = [p for p, slot in (("aluf", "alu"), ("mauf", "mau")) if slot in self.before]
-        if paths and self.rng.random() < 0.4:
-            return Special(self.pick(*paths))
+        slots = [slot for slot in ("alu", "mau") if slot in self.before]
+        if slots and self.rng.random() < 0.4:
+            return Forward(self.pick(*slots))
         return self.pe(memory)
 
     def goal(self, used: set[str]) -> tuple[Operand, ...]:

@@ -6,7 +6,7 @@ import pytest
 from compiling import compiled, model_of
 from hypothesis import given
 from hypothesis import strategies as st
-from test_layout import layouts
+from random_layouts import layouts
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import re
-from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from random_layouts import brute_force, layouts
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (
@@ -24,40 +23,6 @@ from pycompiler.graph import (
 )
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.machine import Target
-
-LEVELS = [level for level in Level if level is not Level.TIME]
-
-
-def brute_force(text: str, index: tuple[int, ...]) -> dict[str, int]:
-    """Coordinates of one element, read off the text digit by digit."""
-    spec = text.split(";")[0]
-    axes = re.findall(r"\(((?:[^()])*)\)", spec[1:])
-    coordinates: dict[str, int] = {}
-    for axis, x in zip(axes, index, strict=True):
-        subaxes = [s.strip() for s in axis.split(",") if s.strip()]
-        sizes = [int(re.match(r"\d+", s).group()) for s in subaxes]
-        # The digits of x are the x-th element when all digit tuples are listed in order.
-        digits = list(product(*(range(size) for size in sizes)))[x] if subaxes else ()
-        for sub, digit in zip(subaxes, digits, strict=True):
-            level = re.search(r"_([A-Za-z0-9]+)", sub)
-            stride = re.search(r":(\d+)", sub)
-            name = level.group(1) if level else "Addr"
-            step = int(stride.group(1)) if stride else 1
-            coordinates[name] = coordinates.get(name, 0) + digit * step
-    return coordinates
-
-
-subaxes = st.builds(SubAxis, st.integers(1, 5), st.sampled_from(LEVELS), st.integers(0, 64))
-broadcasts = st.one_of(
-    st.builds(Broadcast, st.sampled_from(LEVELS)),
-    st.builds(Broadcast, st.sampled_from(LEVELS), st.integers(1, 8), st.integers(1, 8)),
-    st.just(Broadcast(None)),
-)
-layouts = st.builds(
-    Layout,
-    st.lists(st.lists(subaxes, max_size=3).map(tuple), max_size=3).map(tuple),
-    st.lists(broadcasts, max_size=3).map(tuple),
-)
 
 
 @given(layouts)

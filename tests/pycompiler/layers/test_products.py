@@ -12,6 +12,7 @@ import torch
 from compiling import compiled, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_node import one_node, values
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.errors import PycompilerError
@@ -25,31 +26,6 @@ from pycompiler.tolerance import SUM, SUMS
 SIZES = st.sampled_from([1, 2, 3, 4, 7, 8, 10, 16, 17, 33])
 
 
-def one_node(
-    op: str,
-    inputs: dict[str, tuple[int, ...]],
-    constants: dict[str, np.ndarray],
-    outputs: int = 1,
-    **attributes: Any,
-) -> onnx.ModelProto:
-    """A model of one node that reads ``inputs``, then ``constants``."""
-    names = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, [*inputs, *constants], names, name="node", **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
-        [helper.make_empty_tensor_value_info(name) for name in names],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    model.ir_version = 10
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    for index in range(outputs):
-        model.graph.output[index].CopyFrom(inferred.graph.output[index])
-    return model
-
-
 #: Options of each precision of products, and the row of the table of bounds.
 MODES: dict[str, dict[str, str]] = {
     "float": {},
@@ -57,11 +33,6 @@ MODES: dict[str, dict[str, str]] = {
     "mixed": {"float_dtype": "mixed"},
 }
 BOUND = {"float": "Float", "pseudo": "PseudoSingle", "mixed": "Half"}
-
-
-def values(shapes: dict[str, tuple[int, ...]], seed: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
 def check(

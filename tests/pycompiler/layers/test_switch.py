@@ -11,11 +11,11 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_layouts import some_layout
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import (
-    Broadcast,
     Layout,
     Level,
     Location,
@@ -26,63 +26,14 @@ from pycompiler.graph import (
     parse_layout,
 )
 from pycompiler.graph.layout import UNIT_LEVELS
-from pycompiler.graph.verify import layout_ranges
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.machine import Target, load_target
-from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.planners.switch_plan import plan_switch
 
 DTYPES = (MNDtype.FLOAT, MNDtype.LONG, MNDtype.HALF, MNDtype.BYTE)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 BANKS = (Location.LM0, Location.LM1)
-
-
-def some_layout(
-    rng: random.Random, shape: tuple[int, ...], dtype: MNDtype, target: Target
-) -> Layout:
-    """A legal layout of a tensor; the machine's digits and Addr digits in any order."""
-    for _ in range(200):
-        axes: list[list[SubAxis]] = [[] for _ in shape]
-        copies: list[Broadcast] = []
-        packed = bool(shape) and rng.random() < 0.7
-        digits = list(machine_digits(target, dtype.words_per_long))
-        rng.shuffle(digits)
-        reach = [1] * len(shape)
-        for digit in digits:
-            sub = SubAxis(digit.size, digit.level, digit.stride)
-            if digit.level is Level.W:
-                if packed:
-                    axis = rng.randrange(len(shape))
-                    axes[axis].append(sub)
-                    reach[axis] *= digit.size
-                continue
-            axis = rng.randrange(len(shape)) if shape else 0
-            if shape and rng.random() < 0.6 and reach[axis] < shape[axis]:
-                axes[axis].append(sub)
-                reach[axis] *= digit.size
-            elif rng.random() < 0.8:
-                copies.append(Broadcast(digit.level, digit.size, digit.stride))
-        places: list[tuple[int, int]] = []
-        for axis, size in enumerate(shape):
-            while reach[axis] < size:
-                part = rng.choice([2, 3, 4, 5, 7, -(-size // reach[axis])])
-                axes[axis].insert(rng.randrange(len(axes[axis]) + 1), SubAxis(part, Level.ADDR, 0))
-                reach[axis] *= part
-            places += [(axis, i) for i, s in enumerate(axes[axis]) if s.level is Level.ADDR]
-        rng.shuffle(places)
-        stride = 1
-        for axis, index in places:
-            part = axes[axis][index].size
-            axes[axis][index] = SubAxis(part, Level.ADDR, stride)
-            stride *= part
-        layout = Layout(tuple(map(tuple, axes)), tuple(copies))
-        try:
-            layout.check(shape, dtype, layout_ranges(target), target.words("lm0") // 2)
-        except PycompilerError:
-            continue
-        return layout
-    return Layout(tuple((SubAxis(size),) if size > 1 else () for size in shape))
 
 
 def elements(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_layout import brute_force
+from random_layouts import brute_force
 
 import emu2
 from pycompiler.emit.concat import concatenate

@@ -11,8 +11,8 @@ import pytest
 from compiling import compiled, run, tried
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from one_node import one_node, values
 from onnx import TensorProto, helper, numpy_helper
-from test_products import one_node, values
 
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target

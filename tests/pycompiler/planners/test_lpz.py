@@ -12,8 +12,8 @@ import pytest
 from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_mixed_graphs import random_model
-from test_switch import some_layout
+from random_layouts import some_layout
+from random_models import random_model
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout

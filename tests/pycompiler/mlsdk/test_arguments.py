@@ -1,0 +1,123 @@
+"""What compile takes: options, arguments, inputs."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from compiling import context, report_of
+
+from pycompiler.errors import OptionWarning, PycompilerError
+from pycompiler.options import OPTIONS
+
+Tensors = dict[str, torch.Tensor]
+
+
+def refused(options: Any, tmp_path: Path) -> PycompilerError:
+    with pytest.raises(PycompilerError) as caught:
+        context("pfvm:cpu").compile(lambda d: d, {"x": torch.ones(2)}, tmp_path, options=options)
+    return caught.value
+
+
+def test_unknown_options_name_the_legal_ones(tmp_path: Path) -> None:
+    problem = refused({"flaot_dtype": "float"}, tmp_path / "out")
+    assert problem.code == "P0701"
+    assert all(key in problem.help for key in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("float_dtype", "half"),
+        ("float_dtype", None),
+        ("strict", 1),
+        ("scheduler", "best"),
+        ("sram_budget", 2),
+        ("num_threads", 0),
+        ("backprop", "yes"),
+        ("envs", 3),
+        ("option_json", 3),
+    ],
+)
+def test_illegal_values_name_the_legal_ones(tmp_path: Path, key: str, value: object) -> None:
+    problem = refused({key: value}, tmp_path / "out")
+    assert problem.code == "P0702"
+    assert OPTIONS[key].legal in problem.help
+
+
+def test_options_without_effect_are_one_warning(tmp_path: Path) -> None:
+    options = {"float_dtype": "mixed", "simulation_mode": "fake", "envs": {"A": "1"}}
+
+    def compile_(**arguments: Any) -> None:
+        context("emu2:mini").compile(
+            lambda d: {"out": d["x"] * 2.0},
+            {"x": torch.ones(2)},
+            tmp_path / "out",
+            io_spec_constraints={},
+            optimizers=[],
+            export_kwargs={},
+            quiet=True,
+            **arguments,
+        )
+
+    with pytest.warns(OptionWarning) as caught:
+        compile_(options=options, num_compiler_threads=4, training=False)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    message = str(caught[0].message)
+    for name in ("simulation_mode", "envs", "num_compiler_threads"):
+        assert f"`{name}` (" in message
+    assert "float_dtype" not in message
+    report = report_of(tmp_path / "out")
+    assert message in report["notes"]
+    assert report["options"] == options
+    with pytest.warns(OptionWarning, match="`scheduler=auto_recompute_sa` .*`spill_opt`"):
+        compile_(options={"scheduler": "auto_recompute_sa"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_(options={"simulation_mode": "default", "backprop": False}, num_compiler_threads=-1)
+    for wrong in ({"options": {"backprop": True}}, {"training": True}):
+        with pytest.raises(PycompilerError, match="no training path") as refusal:
+            compile_(**wrong)
+        assert refusal.value.code == "P0703"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"options": ["float"]},
+        {"options": "float"},
+        {"cache_options": "folder"},
+        {"num_compiler_threads": "many"},
+        {"training": "yes"},
+        {"io_spec_constraints": [1]},
+        {"export_kwargs": [1]},
+    ],
+)
+def test_arguments_of_other_types(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(PycompilerError) as caught:
+        context("pfvm:cpu").compile(lambda d: d, {"x": torch.ones(2)}, tmp_path / "out", **wrong)
+    assert caught.value.code == "P0704"
+    assert next(iter(wrong)) in caught.value.message
+
+
+def test_inputs_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
+    for inputs in ([torch.ones(2)], None, {"x": 1.0}):
+        with pytest.raises(PycompilerError) as caught:
+            context("pfvm:cpu").compile(lambda d: d, inputs, tmp_path / "out")
+        assert caught.value.code == "P0104"
+
+
+def test_optimizers_are_refused(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    with pytest.raises(PycompilerError) as caught:
+        context().compile(
+            lambda d: {"out": d["x"] * parameter},
+            {"x": torch.ones(2)},
+            tmp_path / "out",
+            optimizers=[torch.optim.SGD([parameter], 0.1)],
+        )
+    assert caught.value.code == "P0703"
