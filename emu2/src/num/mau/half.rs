@@ -84,7 +84,8 @@ fn sums_of<const UPPER: bool>(x: &Block, y: &Block, z: &[u64; BLOCK], signs: [u6
         sums[i] = (sum + 0.0).to_bits();
         most = most.max(sums[i] & 0x7FFF_FFFF);
     }
-    out.copy_from_slice(bytemuck::cast_slice(&sums));
+    // In this direction the alignment always fits.
+    bytemuck::cast_slice_mut::<u64, u32>(out).copy_from_slice(&sums);
     most < f32::INFINITY.to_bits()
 }
 
