@@ -1,4 +1,4 @@
-"""What every layer says about its operators, and the addressing helpers layers share."""
+"""The questions that every layer answers about its operators, and the shared address helpers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .fragment import Fragment
 
 @dataclass(frozen=True)
 class Frame:
-    """The index space a node works over, and which of its axes each axis of a value runs along.
+    """The index space of a node, and the frame axis that each axis of a value runs along.
 
-    ``values`` pairs a value's name with one frame axis per axis of the value, None where the
-    value has size 1 and is repeated. Axes in ``exact`` can have no padding.
+    ``values`` pairs a value's name with one frame axis per axis of the value. The axis is None
+    where the value has size 1 and is repeated. Axes in ``exact`` can have no padding.
     """
 
     shape: tuple[int, ...]
@@ -31,10 +31,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Placement:
-    """LM banks for the distinct inputs in order, and for the outputs.
+    """The LM banks of the distinct inputs, in order, and of the outputs.
 
-    ``inplace`` is the index among the node's inputs whose long words output 0 may take over.
-    ``mirrors``: both banks may change places.
+    ``inplace`` is the index of the input whose long words output 0 may take over. ``mirrors``
+    says that LM0 and LM1 may be exchanged.
     """
 
     inputs: tuple[Location, ...]
@@ -44,7 +44,7 @@ class Placement:
 
 
 def mirrored(placement: Placement) -> Placement:
-    """Return the placement with LM0 and LM1 exchanged: they are alike but where it says no."""
+    """Return the placement with LM0 and LM1 exchanged, or unchanged if ``mirrors`` is false."""
     if not placement.mirrors:
         return placement
     other = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
@@ -57,9 +57,10 @@ def mirrored(placement: Placement) -> Placement:
 
 @dataclass(frozen=True)
 class Cut:
-    """An axis along which a node may work slice by slice: each value that has it, and where.
+    """An axis along which a node may work slice by slice.
 
-    ``joins`` is the operator that makes the result of those of the slices, if it lacks the axis.
+    ``axes`` names each value that has the axis, with the axis's number in that value. If the result
+    lacks the axis, the operator ``joins`` combines the results of the slices.
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -69,23 +70,23 @@ class Cut:
 class Layer(ABC):
     """One operator family on the device. Stateless; one object per operator."""
 
-    #: ONNX operator name (or the graph's own, for transfers)
+    #: ONNX operator name (or the graph's own name, for transfers)
     op: str
-    #: device dtypes the operator computes in
+    #: device dtypes that the operator computes in
     dtypes: frozenset[MNDtype]
-    #: attributes the operator understands
+    #: attributes that the operator understands
     attributes: frozenset[str] = frozenset()
     #: row of the tolerance table
     error: str
-    #: a restriction, for the page of operators
+    #: a restriction, shown on the page of operators
     note: str = ""
     #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
     anchored: bool = False
-    #: whether an anchored layer wants a value that it reads twice in two layouts
+    #: whether an anchored layer needs two layouts for a value that it reads twice
     apart: bool = False
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device; ``dtypes`` are those of its values."""
+        """Return why the node cannot run on the device; ``dtypes`` are those of its values."""
         for name, _ in node.attributes:
             if name not in self.attributes:
                 return f"{self.op} has no attribute `{name}` on the device"
@@ -98,18 +99,19 @@ class Layer(ABC):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Return the layouts of the operands of an anchored node; ``hints`` are what inputs have.
+        """Return the layouts of the operands of an anchored node.
 
-        An operand that may have any layout of its own is left out.
+        ``hints`` are the layouts that inputs have. An operand that may have any layout is left
+        out.
         """
         return {}
 
     def candidates(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> Iterator[dict[str, Layout]]:
-        """Yield layouts of all operands of an anchored node, near to ``hints``.
+        """Yield layouts of all operands of an anchored node, close to ``hints``.
 
-        Hints are layouts that neighbours could give or would take, of inputs or outputs.
+        Hints are layouts of inputs and outputs that the neighbours could produce or would accept.
         """
         yield self.layouts(node, graph, target, hints)
 
@@ -127,11 +129,11 @@ class Layer(ABC):
 
     @abstractmethod
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Where the node wants its operands."""
+        """Return the banks in which the node wants its operands."""
 
     @abstractmethod
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Say what is wrong with the layouts and locations of the node's values for this layer."""
+        """Yield the reasons why this layer does not accept the layouts and locations of a node."""
 
     @abstractmethod
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
@@ -139,7 +141,7 @@ class Layer(ABC):
 
     @abstractmethod
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code of the node, relative to the addresses of its values."""
+        """Return the code of the node. Its addresses are relative to those of the values."""
 
 
 def layout_of(value: MNValue) -> Layout:
@@ -161,10 +163,10 @@ def digits(axis: Sequence[SubAxis]) -> tuple[SubAxis, ...]:
 def misfits(
     frame: Layout, operand: Layout, axes: Sequence[int | None], target: Target
 ) -> str | None:
-    """Why an operand's units do not hold what the frame's units need; None if they do.
+    """Return why the operand's elements do not lie on the units that need them; None if they do.
 
-    Along shared axes the digits must be the same but for Addr strides; where the operand is
-    repeated it must be copied on the digits of the frame.
+    Along shared axes the digits must be the same, except for the strides of Addr digits. Along
+    other axes the operand is repeated, so it must have copies on the unit digits of the frame.
     """
     shared = _shared(operand, axes)
     for number, subs in enumerate(frame.axes):
@@ -186,10 +188,10 @@ def misfits(
 
 
 def _shared(operand: Layout, axes: Sequence[int | None]) -> dict[int, tuple[SubAxis, ...]]:
-    """Return the operand's digits by axis of the frame, where it has some.
+    """Return the operand's digits per axis of the frame, for axes on which it has digits.
 
-    An axis of one element without digits is repeated: in the last time slice, of one element, the
-    frame may have digits there, all padding but the first.
+    An axis without digits has one element, which is repeated. The frame may still have digits on
+    that axis: if the last time slice has one element, all their values but the first are padding.
     """
     found = zip(axes, map(digits, operand.axes), strict=True)
     return {axis: own for axis, own in found if axis is not None and own}
@@ -209,10 +211,11 @@ def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
 def operand_addresses(
     frame: Layout, operand: Layout, axes: Sequence[int | None], num_lw: int, operand_lw: int
 ) -> IntArray:
-    """For every long word of the frame's share, the long word of the operand's share it meets.
+    """Return for every long word of the frame's share the operand's long word that it meets.
 
-    ``num_lw`` and ``operand_lw`` are the sizes of the shares. Words past the frame's digits,
-    there to fill the last vector, continue the pattern while the operand has words.
+    ``num_lw`` and ``operand_lw`` are the sizes of the two shares. Long words behind the frame's
+    digits only fill the last vector. They continue the pattern as long as the operand has long
+    words.
     """
     shared = _shared(operand, axes)
     at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)

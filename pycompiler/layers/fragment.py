@@ -1,7 +1,7 @@
 """Relocatable code: instructions whose addresses are relative to values, in issue order.
 
-All addresses and sizes are long words; only :mod:`pycompiler.emit` turns them into assembly text,
-adds the steps that hazards demand and the waits for MV instructions.
+All addresses and sizes are in long words. :mod:`pycompiler.emit` turns the code into assembly text
+and adds the steps that hazards demand and the waits for MV instructions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PeOperand:
 
 @dataclass(frozen=True)
 class Special:
-    """An operand without an address by its name: ``nowrite``, ``mabid``, ``lx``.
+    """An operand that has a name and no address: ``nowrite``, ``mabid``, ``lx``.
 
     ``negate`` and ``mask`` are those of :class:`PeOperand`.
     """
@@ -113,7 +113,7 @@ def alu_step(mnemonic: str, sources: tuple[Operand, ...], destination: Operand) 
 
 @dataclass(frozen=True)
 class Move:
-    """One MV line: ``words`` long words, per group where the operands name none."""
+    """One MV line of ``words`` long words, in each group if the operands name no group."""
 
     mnemonic: str
     words: int
@@ -126,10 +126,10 @@ Line = Step | Move
 
 @dataclass(frozen=True)
 class Fragment:
-    """The code of one node. ``packed``: its lines are as full as they can be.
+    """The code of one node. ``packed`` says that its lines cannot be packed further.
 
-    ``names`` says which values of the graph the operands' values stand for; if it is empty, they
-    are values of the graph.
+    ``names`` maps the operands' values to values of the graph. If it is empty, the operands already
+    name values of the graph.
     """
 
     lines: tuple[Line, ...]

@@ -1,4 +1,4 @@
-"""The table of supported operators, and the verifier rule that asks them."""
+"""The table of supported operators, and the verifier rule that asks their layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import (
 from .base import Layer
 from .switch import layer as switch
 
-#: Operator name to layer. An operator family adds its table here.
+#: The operator families. A new family adds its module here.
 _FAMILIES = (
     elementwise,
     matmul,

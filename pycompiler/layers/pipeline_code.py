@@ -80,13 +80,13 @@ def emit(found: Pipeline, operands: Sequence[Rows], results: Rows, target: Targe
 
 
 def copies(sources: Sequence[Operand], destinations: Sequence[Operand]) -> Iterator[Step]:
-    """One step per row that copies it."""
+    """Yield one step per row, which copies it."""
     for source, destination in zip(sources, destinations, strict=True):
         yield alu_step("lpassa", (source,), destination)
 
 
 def _constants(plan: Plan) -> Iterator[Step]:
-    """Load every constant into its registers: both words at once if they are equal."""
+    """Yield the steps that load the constants: one step if both words of a constant are equal."""
     places: dict[Constant, list[PeOperand]] = {}
     for (bank, constant), at in plan.constants.items():
         places.setdefault(constant, []).append(PeOperand(bank, (at,) * plan.cycles))

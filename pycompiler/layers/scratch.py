@@ -1,4 +1,4 @@
-"""Register files as places for words, where the helpers of layers expect a value in LM."""
+"""Words of register files, for helpers of layers that otherwise work on values in LM."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Scratch:
 
     @property
     def name(self) -> None:
-        """No value: addresses are absolute."""
+        """None, as there is no value: addresses are absolute."""
         return None
 
     @property
     def location(self) -> _Memory:
-        """Where the words are."""
+        """The memory of the words."""
         return _Memory(self.memory)
 
 

@@ -1,4 +1,4 @@
-"""Activation functions made of the elementary ones."""
+"""Activation functions, built from the elementary functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _number(call: Call, name: str, default: float) -> float:
 
 
 def _minus_one(p: Program, x: Operand) -> Result:
-    """exp(x) - 1 of x <= 0: with exp(x) = 2^n (1 + q), q 2^n + (2^n - 1)."""
+    """Return exp(x) - 1 for x <= 0: if exp(x) = 2^n (1 + q), it is q 2^n + (2^n - 1)."""
     n, rest = reduced(p, p.alu("fmax", x, -25.0))
     power = p.alu("iadd", n, _ONE)
     return p.fma(rest, power, p.sub(power, 1.0))
@@ -59,7 +59,7 @@ def _hard_swish(p: Program, call: Call) -> Row:
 
 
 def _softplus(p: Program, call: Call) -> Row:
-    """max(x, 0) + log(1 + e), e = exp(-|x|)."""
+    """Return max(x, 0) + log(1 + e) with e = exp(-|x|)."""
     (x,) = call.inputs
     e = p.normal(exp_bits(p, p.alu("fmax", p.alu("ior", x, _SIGN), -88.0)))
     return p.add(log_of_one_more(p, e), p.alu("frelu", x, x))
@@ -70,7 +70,7 @@ _ARTANH = (1.000000004, 0.08333289336, 0.01250778442, 0.002184422253, 0.00055035
 
 
 def log_of_one_more(p: Program, e: Row) -> Result:
-    """log(1 + e) for e from 0 to 1: with s = e / (1 + e/2), 2 artanh(s/2)."""
+    """Return log(1 + e) for e from 0 to 1: 2 artanh(s/2) with s = e / (1 + e/2)."""
     s = p.mul(e, reciprocal_of_moderate(p, p.fma(e, 0.5, 1.0)))
     return p.mul(s, p.polynomial(p.mul(s, s), _ARTANH))
 

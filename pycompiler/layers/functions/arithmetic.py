@@ -42,14 +42,14 @@ def _mul(p: Program, call: Call) -> Row:
 def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
     """Return the low bits of ``a * b``, from exact products of thirds.
 
-    The thirds of a 32-bit integer have 11 bits, of a 64-bit one 22; three products of two thirds
-    and their sum fit the fraction of a single, or of a double, and their low bits are 0, so that
-    the multiplier omits nothing.
+    A third of a 32-bit integer has 11 bits, a third of a 64-bit integer 22. Three products of two
+    thirds, and their sum, fit the fraction of a single or of a double. Their low bits are 0, so the
+    multiplier omits nothing.
     """
     wide = dtype is LONG
     letter, bits = ("l", 22) if wide else ("i", 11)
     f = "d" if wide else "f"
-    # An integer below 2^fraction put into the fraction of 2^fraction.
+    # An integer below 2^fraction is put into the fraction bits of the number 2^fraction.
     magic = double(2.0**52) if wide else word(0x4B000000)
     low = long((1 << bits) - 1) if wide else word((1 << bits) - 1)
     shift, shift2 = (long(bits), long(2 * bits)) if wide else (word(bits), word(2 * bits))

@@ -16,12 +16,12 @@ _MANTISSA = 23
 _HALF = 0x10  # bits of half a word
 _MAGNITUDE = 0x7FFFFFFF
 _SIGN = 0x80000000
-#: 1.5 * 2^23: a small integer added to its bits is added to its value.
+#: 1.5 * 2^23: adding a small integer to the bits adds it to the value.
 _MAGIC = 0x4B400000
 
 
 def int_to_float(p: Program, x: Row) -> Result:
-    """Round a 32-bit integer to a single: both halves are exact, their sum is rounded once."""
+    """Convert a 32-bit integer to a single: both halves are exact, their sum is rounded once."""
 
     def exact(small: Row) -> Result:
         return p.sub(p.alu("iadd", small, _MAGIC), word(_MAGIC))
@@ -51,8 +51,8 @@ def _low_in_both(p: Program, x: Row) -> Result:
 
 
 def _long_to_float(p: Program, x: Row) -> Row:
-    """Both halves are exact doubles, their sum is rounded once, to a single."""
-    # The upper half, as an unsigned number above 2^31, in the fraction of 2^84.
+    """Convert to a single: both halves are exact doubles, their sum is rounded once."""
+    # The upper half plus 2^31, an unsigned number, goes into the fraction bits of 2^84.
     biased = p.alu("lxor", p.alu("ullsr", x, long(32)), double(2.0**84 + 2.0**63))
     upper = p.op("mau", "dvadd", biased, neg(double(2.0**84 + 2.0**63 + 2.0**52)))
     lower = p.alu("lor", p.alu("land", x, long(0xFFFFFFFF)), double(2.0**52))
@@ -71,7 +71,7 @@ _SHORT: dict[object, tuple[int, float]] = {
 
 
 def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
-    """Round to a shorter fraction: half the last place is added to the bits, ties go to even."""
+    """Round to a shorter fraction: add half of the last place to the bits; ties go to even."""
     odd = p.alu("iand", p.alu("uilsr", x, bits), 1)
     raised = p.alu("iadd", p.alu("iadd", x, (1 << bits - 1) - 1), odd)
     short = p.alu("iand", raised, -(1 << bits))
@@ -124,7 +124,7 @@ def _ceil(p: Program, call: Call) -> Row:
 
 
 def _round(p: Program, call: Call) -> Row:
-    """To the nearest integer, ties to even: above 2^23 every single is one."""
+    """Round to the nearest integer, ties to even; above 2^23 every single is an integer."""
     (x,) = call.inputs
     magnitude = p.alu("iand", x, _MAGNITUDE)
     large = 2.0**_MANTISSA

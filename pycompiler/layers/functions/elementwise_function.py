@@ -1,4 +1,4 @@
-"""What the table of elementwise operators says about each of them."""
+"""The entries of the table of elementwise operators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def _choice(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
     return _same(inputs[1:], result) if inputs[0] is BOOL else None
 
 
-#: How the dtypes of inputs and result depend on one: it, or None if they do not agree.
+#: Rules for the dtypes of inputs and result. A rule returns the dtype that sets all others, or None
+#: if they do not agree.
 STYLES: dict[str, Callable[[Sequence[MNDtype], MNDtype], MNDtype | None]] = {
     "same": _same,
     "test": _test,
@@ -56,11 +57,11 @@ STYLES: dict[str, Callable[[Sequence[MNDtype], MNDtype], MNDtype | None]] = {
 
 @dataclass(frozen=True)
 class Function:
-    """An elementwise operator: what it accepts, how it is computed, how exact it is.
+    """An elementwise operator: the forms it accepts, its program, and its error bound.
 
     ``style`` names a row of :data:`STYLES`; ``pairs`` lists (input, result) dtypes instead.
     ``error`` is a row of the tolerance table for results in floating point; others are exact.
-    ``refuse`` says what is wrong with the attributes.
+    ``refuse`` returns the reason why the attributes are not accepted, or None.
     """
 
     op: str
@@ -75,7 +76,7 @@ class Function:
     note: str = ""
 
     def mismatch(self, inputs: Sequence[MNDtype], result: MNDtype) -> str | None:
-        """Why the function does not compute in these dtypes."""
+        """Return why the function does not compute in these dtypes, or None if it does."""
         if len(inputs) not in self.arity:
             return f"{self.op} has no form with {len(inputs)} inputs on the device"
         if self.pairs:

@@ -1,4 +1,7 @@
-"""exp and what is made of it. exp(-infinity) is 0, overflow gives infinity, underflow 0."""
+"""exp and the functions built on it.
+
+exp(-infinity) is 0. Overflow gives infinity, underflow gives 0.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444005469057e-4
 # (e^r - 1) / r for |r| <= ln(2)/2, minimax of the relative error: 2^-26.5.
 _EXPM1 = (1.0, 0.4999999812, 0.1666650617, 0.04166713641, 0.008369073997, 0.001388886891)
 
-# From here down exp is below the smallest number; at the lower end 2^n vanishes but the rest is at
-# least 1, so that the sum of the exponents does not become negative.
+# Below the lower bound exp is below the smallest number. At the bound the exponent field of 2^n is
+# 0, but the rest is at least 1, so the sum of the exponents does not become negative.
 _LOWEST, _HIGHEST = -88.0, 88.73
 
 
 def reduced(p: Program, x: Operand, low: Operand | None = None) -> tuple[Result, Result]:
-    """``n << 23`` and ``expm1(r)``, with x = n ln 2 + r; ``low`` is a small addition to x."""
+    """Return ``n << 23`` and ``expm1(r)`` with x = n ln 2 + r; ``low`` is a small addition to x."""
     n = p.alu("ffloor", p.fma(x, LOG2_E, 0.5))
     r = p.fma(n, -_LN2_LOW, p.fma(n, -_LN2_HIGH, x))
     if low is not None:
@@ -32,7 +35,10 @@ def reduced(p: Program, x: Operand, low: Operand | None = None) -> tuple[Result,
 
 
 def exp_bits(p: Program, x: Operand, low: Operand | None = None, scale: int = 0) -> Result:
-    """exp(x) times 2^scale, for x whose result is in range. Where 2^n is 0, so is the exponent."""
+    """Return exp(x) times 2^scale, for x whose result is in range.
+
+    If 2^n is below the smallest number, the exponent field of the result is 0.
+    """
     n, rest = reduced(p, x, low)
     if scale:
         n = p.alu("iadd", n, scale << _FIELD)
@@ -40,7 +46,7 @@ def exp_bits(p: Program, x: Operand, low: Operand | None = None, scale: int = 0)
 
 
 def exponential(p: Program, x: Operand, low: Operand | None = None) -> Result:
-    """exp(x + low) over the whole range."""
+    """Return exp(x + low) over the whole range."""
     bounded = p.alu("fmin", p.alu("fmax", x, _LOWEST), _HIGHEST)
     return p.normal(exp_bits(p, bounded, low))
 
@@ -50,19 +56,19 @@ def _magnitude(p: Program, x: Row) -> Result:
 
 
 def _sigmoid(p: Program, call: Call) -> Row:
-    """With e = exp(-|x|): 1/(1+e), or e/(1+e) for negative x."""
+    """Return 1/(1+e), or e/(1+e) for negative x, with e = exp(-|x|)."""
     (x,) = call.inputs
     e = exp_bits(p, p.alu("fmax", p.alu("ior", x, _SIGN), _LOWEST))
     above = p.alu("fmax", e, p.alu("frelu", x, 1.0))
     return p.mul(above, reciprocal_of_moderate(p, p.add(e, 1.0)))
 
 
-# e^x times x is a number a little longer than e^x: compute with e^x 2^8.
+# As x falls, x e^x leaves the range of numbers a little later than e^x: compute with e^x 2^8.
 _SILU_SCALE, _SILU_LOWEST = 8, -92.0
 
 
 def _silu(p: Program, call: Call) -> Row:
-    """x/(1+e), times e for negative x, where that is the larger of the two."""
+    """Return the larger of x/(1+e) and x e/(1+e) with e = exp(-|x|): it is right for any x."""
     x = p.alu("fmax", call.inputs[0], _SILU_LOWEST)
     power = p.alu("fmax", p.alu("ior", x, _SIGN), _SILU_LOWEST)
     e = exp_bits(p, power, scale=_SILU_SCALE)
@@ -72,7 +78,7 @@ def _silu(p: Program, call: Call) -> Row:
 
 
 def _tanh(p: Program, call: Call) -> Row:
-    """With m = exp(2|x|) - 1: m/(m+2). 2^n - 1 is exact where it matters."""
+    """Return m/(m+2) with m = exp(2|x|) - 1; 2^n - 1 is exact where it matters."""
     (x,) = call.inputs
     doubled = p.mul(p.alu("fmin", _magnitude(p, x), 10.0), 2.0)
     n, rest = reduced(p, doubled)
@@ -96,7 +102,7 @@ _ERF = (
 
 
 def _erfc_factor(p: Program, z: Operand, slope: float) -> Result:
-    """erfc(z) e^(z^2), for an argument of which ``slope`` is the multiple that counts."""
+    """Return erfc(y) e^(y^2) for the y with 0.4 y = ``slope`` z."""
     t = reciprocal_of_moderate(p, p.fma(z, slope, 1.0))
     return p.mul(t, p.polynomial(t, _ERFC))
 
@@ -112,8 +118,8 @@ def _erf(p: Program, call: Call) -> Row:
     return p.select(p.mask(p.flags("fmin", magnitude, 1.0)), near, far)
 
 
-# GELU is max(x, 0) - |x| Q(|x|), where Q, the chance of more than |x|, may be far smaller than the
-# smallest number times its factor: compute with Q 2^20.
+# GELU is max(x, 0) - |x| Q(|x|), where Q is the probability of a number above |x|. Q may be below
+# the smallest number while the result is not: compute with Q 2^20.
 _GELU_SCALE = 20
 
 
@@ -125,7 +131,7 @@ def _gelu(p: Program, call: Call) -> Row:
 
 
 def _gelu_none(p: Program, magnitude: Row) -> tuple[Row, Row, float]:
-    """Q = erfc(|x|/sqrt(2))/2; the square in two parts, since exp magnifies its error."""
+    """Use Q = erfc(|x|/sqrt(2))/2; the square has two parts, because exp magnifies its error."""
     a = p.alu("fmin", magnitude, 14.0)
     square = p.mul(a, a)
     low = p.mul(p.fma(a, a, neg(square)), -0.5)
@@ -133,13 +139,13 @@ def _gelu_none(p: Program, magnitude: Row) -> tuple[Row, Row, float]:
     return a, p.mul(e, _erfc_factor(p, a, _ERFC_SLOPE * 0.5**0.5)), 0.5
 
 
-# 2 sqrt(2/pi) and 0.044715 times it, with what a single leaves of them.
+# 2 sqrt(2/pi), and 0.044715 times it: each as a single, and the rest that the single leaves out.
 _TANH_LINEAR, _TANH_LINEAR_LOW = 1.5957691669464111, -4.534068032e-08
 _TANH_CUBIC, _TANH_CUBIC_LOW = 0.07135481387376785, 2.398832397e-09
 
 
 def _gelu_tanh(p: Program, magnitude: Row) -> tuple[Row, Row, float]:
-    """Q = e/(1+e) with e = exp(-v), v = a (c0 + c1 a^2), all in two parts."""
+    """Use Q = e/(1+e) with e = exp(-v) and v = a (c0 + c1 a^2), all in two parts."""
     a = p.alu("fmin", magnitude, 10.4)
     square = p.mul(a, a)
     square_low = p.fma(a, a, neg(square))

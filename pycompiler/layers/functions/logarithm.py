@@ -1,6 +1,7 @@
-"""log and pow. log(0) is -infinity, log(infinity) infinity; of negative numbers nothing is said.
+"""log and pow.
 
-0^y is 0 or infinity, x^0 is 1; a negative x needs an integer y.
+log(0) is -infinity and log(infinity) is infinity. The log of a negative number is some number. 0^y
+is 0 or infinity, x^0 is 1, and a negative x needs an integer y.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .roots import INFINITY, reciprocal_of_moderate
 
 _SIGN, _MAGNITUDE, _EXPONENT = 0x80000000, 0x7FFFFFFF, 0x7F800000
 _FIELD = 23
-_ROOT_HALF = 0x3F3504F3  # sqrt(1/2): fractions are taken from there to sqrt(2)
+_ROOT_HALF = 0x3F3504F3  # sqrt(1/2): fractions lie between it and sqrt(2)
 # ln 2 in two parts: an exponent times the first is exact.
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.428606820309417e-06
 # (log(1+f) - f + f^2/2) / f^3 for 1+f from sqrt(1/2) to sqrt(2): minimax, 2^-27.4.
@@ -34,7 +35,7 @@ def _split(p: Program, x: Operand) -> tuple[Result, Result]:
 
 
 def logarithm(p: Program, x: Row) -> Result:
-    """log(x)."""
+    """Return log(x)."""
     exponent, fraction = _split(p, x)
     f = p.sub(fraction, 1.0)
     square = p.mul(f, f)
@@ -52,10 +53,13 @@ def _ends(p: Program, x: Row) -> tuple[Flags, Flags]:
 
 
 def _log_in_two_parts(p: Program, x: Row) -> tuple[Result, Result]:
-    """log(x) of positive x as a sum within 2^-33; at 0 and infinity a large number."""
+    """Return two numbers whose sum is log(x) of a positive x within 2^-33.
+
+    For 0 and infinity the sum has a large magnitude instead.
+    """
     exponent, fraction = _split(p, x)
     f = p.sub(fraction, 1.0)
-    # s = f / (fraction + 1), and what its rounding leaves
+    # s = f / (fraction + 1), and the rest that its rounding leaves out
     divisor = p.add(fraction, 1.0)
     divisor_low = p.sub(fraction, p.sub(divisor, 1.0))
     y = reciprocal_of_moderate(p, divisor)
@@ -80,7 +84,7 @@ def _pow(p: Program, call: Call) -> Row:
     high, low = _log_in_two_parts(p, p.alu("iand", x, _MAGNITUDE))
     product = p.mul(y, high)
     rest = p.fma(y, low, p.fma(y, high, neg(product)))
-    # Where the product leaves the range of exp, the rest means nothing.
+    # If the product is outside the range of exp, the rest has no meaning: bound it.
     rest = p.alu("fmax", p.alu("fmin", rest, 2.0**-10), -(2.0**-10))
     result = exponential(p, product, rest)
     half = p.mul(y, 0.5)

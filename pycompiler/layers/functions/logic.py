@@ -22,7 +22,7 @@ from .program import Program, Result, Row
 
 
 def _extreme(call: Call, name: str) -> str:
-    """Return the instruction whose flag tells whether its first operand is the larger, or as so."""
+    """Return `max` or `min` for the operands' dtype; its flag says that its first operand won."""
     return f"f{name}" if call.dtypes[-1] is FLOAT else f"{call.letter}{name}"
 
 
@@ -31,7 +31,7 @@ def _not(p: Program, a: Row) -> Result:
 
 
 def _compare(name: str, invert: bool) -> Build:
-    """`max` and `min` flag the lanes where they give their first operand, ties included."""
+    """Compare by `max` or `min`: they flag lanes where they give their first operand, and ties."""
 
     def build(p: Program, call: Call) -> Row:
         found = p.mask(p.flags(_extreme(call, name), *call.inputs))
@@ -74,7 +74,7 @@ def _isinf(p: Program, call: Call) -> Row:
 
 
 def _never(p: Program, call: Call) -> Row:
-    """There is no NaN on the machine."""
+    """Return false: there is no NaN on the machine."""
     return p.alu("lxor", call.inputs[0], call.inputs[0])
 
 

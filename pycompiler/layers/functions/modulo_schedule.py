@@ -1,10 +1,10 @@
 """Modulo scheduling: a program over one row becomes a pipeline over many.
 
-Every ``interval`` steps a new row starts; all rows run through the same flat schedule. Per step and
+Every ``interval`` steps a new row starts. All rows run through the same flat schedule. In each step
 modulo the interval, a unit issues one instruction, and every memory has one read and one write
-port. A result reaches a reader in the next step by its unit's forwarding path, a later reader
-through a register of a bank that has its ports free in both steps. Registers rotate, so that a
-result lives until its last reader although the next rows are under way.
+port. A reader in the next step takes a result from the forwarding path of its unit. A later reader
+takes it from a register of a bank whose ports are free in both steps. Registers rotate, so a result
+lives until its last reader although the next rows are under way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BANKS = (*FILES, "t")
 MASKS = "omr"
 
 _UNITS = ("alu", "mau")
-#: What an attempt to issue an instruction may change besides its step.
+#: The attributes that an attempt to issue an instruction may change, besides its step.
 _PORTS = ("units", "readers", "writers", "stored", "constants")
 
 
@@ -49,7 +49,7 @@ class _Distances:
 
 @dataclass
 class _Attempt:
-    """A schedule with a given interval, as far as it has come."""
+    """A partial schedule with a given interval."""
 
     operations: list[Operation]
     final: int
@@ -60,7 +60,7 @@ class _Attempt:
     apart: _Distances
     steps: dict[int, int] = field(default_factory=dict)
     units: set[tuple[str, int]] = field(default_factory=set)
-    #: (bank, phase) -> what is read there, and in which step of the flat schedule
+    #: (bank, phase) -> the row or flags read there, and the step of the flat schedule
     readers: dict[tuple[str, int], tuple[Row | Flags, int]] = field(default_factory=dict)
     writers: set[tuple[str, int]] = field(default_factory=set)
     #: result -> bank -> last step in which it is read there
@@ -93,7 +93,7 @@ class _Attempt:
     # -- operands ------------------------------------------------------------------------------
 
     def _choices(self, what: Row | Flags, step: int, extend: bool) -> Iterator[str]:
-        """Banks and forwarding paths from which ``what`` could be read in ``step``."""
+        """Yield the banks and forwarding paths from which ``what`` could be read in ``step``."""
         if isinstance(what, Input):
             yield self.homes[what.number]
         elif isinstance(what, Constant):
@@ -110,7 +110,7 @@ class _Attempt:
                 yield from sorted(free, key=lambda bank: (what.index, bank) not in self.stored)
 
     def _storable(self, index: int, bank: str, step: int, apart: int) -> bool:
-        """Whether the result can be, or is, kept in ``bank`` until ``step``."""
+        """Whether ``bank`` keeps the result, or could keep it, until ``step``."""
         made = self.steps[index]
         if step < made + apart:
             return False
@@ -132,7 +132,7 @@ class _Attempt:
         )
 
     def _read_all(self, wanted: Sequence[tuple[Row | Flags, bool]], step: int) -> list[str] | None:
-        """Find a bank for each of the operands, and note all reads; None if there is no way."""
+        """Return a bank for each operand and note all reads; None if some operand has no bank."""
         if not wanted:
             return []
         (what, extend), *rest = wanted
@@ -196,9 +196,9 @@ class _Attempt:
         return True
 
     def _issue_renewed(self, index: int, number: int, step: int) -> bool:
-        """Issue the instruction behind a copy of one of its operands, or behind making it anew.
+        """Issue the instruction behind a new one that copies or recomputes one of its operands.
 
-        A forwarded operand needs no port.
+        The operand then comes by forwarding, which needs no port.
         """
         operation = self.operations[index]
         source = operation.sources[number]
@@ -225,7 +225,7 @@ class _Attempt:
     # -- registers -----------------------------------------------------------------------------
 
     def plan(self, target: Target) -> Plan | None:
-        """Give every stored result its registers; None if they do not suffice."""
+        """Return the plan with registers for every stored result; None if there are too few."""
         free = dict.fromkeys(FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
         for bank, constant in self.constants:
@@ -269,7 +269,7 @@ class _Attempt:
 
 
 def _heights(program: Program) -> list[int]:
-    """For each instruction, the longest chain of instructions that begins with it."""
+    """Return for each instruction the length of the longest chain that begins with it."""
     heights = [1] * len(program.operations)
     for index in reversed(range(len(program.operations))):
         for read in reads(program.operations[index]):
@@ -278,7 +278,7 @@ def _heights(program: Program) -> list[int]:
 
 
 def _separate(program: Program, homes: Sequence[str]) -> Program:
-    """Copy an input to a register first where an instruction reads two inputs of one LM."""
+    """Copy inputs to registers first where an instruction would read two inputs of one LM."""
     copied: dict[Input, Input] = {}
     for operation in program.operations:
         rows = dict.fromkeys(s.row for s in operation.sources if isinstance(s.row, Input))
@@ -319,7 +319,7 @@ def _separate(program: Program, homes: Sequence[str]) -> Program:
 def plan_rows(
     program: Program, homes: Sequence[str], result_home: str, target: Target, most: int
 ) -> Plan | None:
-    """Return the pipeline of shortest interval up to ``most``, or None.
+    """Return the pipeline with the shortest interval, at most ``most``; None if there is none.
 
     ``homes`` are the memories of the inputs, ``result_home`` the one of the result.
     """

@@ -1,8 +1,8 @@
-"""Straight-line programs over rows: what an elementwise operator does to one vector.
+"""Straight-line programs over rows: the instructions that an operator runs on one vector.
 
 A row is the long word of each cycle of a step, in every PE: two singles, two 32-bit integers or one
-64-bit integer. A program says what is computed, not where or when: :mod:`.modulo_schedule` finds a
-register and a step for each instruction. Equal instructions are made once.
+64-bit integer. A program only lists the computations. :mod:`.modulo_schedule` finds a register and
+a step for each instruction. Equal instructions appear once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Result:
-    """What instruction ``index`` of the program makes."""
+    """The result of instruction ``index`` of the program."""
 
     index: int
 
@@ -57,7 +57,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Operation:
-    """One instruction. ``first_word`` results have only their first word."""
+    """One instruction. With ``first_word`` only the first word of its result is meant."""
 
     unit: str
     mnemonic: str
@@ -66,14 +66,14 @@ class Operation:
     first_word: bool = False
 
 
-#: What the methods below take for a row: a float stands for a single in both words, an int for
-#: 32 bits in both words.
+#: The forms of a row that the methods below accept. A float stands for a single in both words, an
+#: int for 32 bits in both words.
 Operand = Row | Source | float | int
 
 
 @dataclass(eq=False)
 class Program:
-    """Instructions in an order in which each follows what it reads; ``result`` is the outcome."""
+    """Instructions, each behind the instructions that it reads; ``result`` is the outcome."""
 
     operations: list[Operation] = field(default_factory=list)
     result: Result | None = None
@@ -127,11 +127,11 @@ class Program:
         return self.add(a, neg(b))
 
     def normal(self, a: Operand) -> Result:
-        """Return ``a`` with zeros positive and nothing below the smallest single."""
+        """Return ``a`` with positive zeros; numbers below the smallest single become 0."""
         return self.op("mau", "fvpassa", a)
 
     def polynomial(self, x: Operand, coefficients: Sequence[float]) -> Result:
-        """``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
+        """Return ``c0 + c1 x + c2 x^2 ...`` by Horner's rule; at least two coefficients."""
         *rest, last = coefficients
         total: Operand = last
         for coefficient in reversed(rest):
@@ -142,7 +142,7 @@ class Program:
     # -- ALU -----------------------------------------------------------------------------------
 
     def alu(self, mnemonic: str, *operands: Operand) -> Result:
-        """Any ALU instruction."""
+        """Return the result of an ALU instruction."""
         return self.op("alu", mnemonic, *operands)
 
     def flags(self, mnemonic: str, *operands: Operand) -> Flags:
@@ -154,7 +154,7 @@ class Program:
         return self.op("alu", "lpassa", a, flush=flags)
 
     def mask(self, flags: Flags) -> Result:
-        """All ones in lanes whose flag is set, 0 in others."""
+        """Return all ones in lanes whose flag is set, 0 in others."""
         return self.keep(flags, ONES)
 
     def select(self, mask: Operand, a: Operand, b: Operand) -> Result:
@@ -165,7 +165,7 @@ class Program:
     # -- the end -------------------------------------------------------------------------------
 
     def finish(self, result: Row) -> Program:
-        """Name the outcome and drop what it does not need."""
+        """Set the outcome and drop the instructions that it does not need."""
         if not isinstance(result, Result):
             result = self.alu("lpassa", result)
         needed = {result.index}

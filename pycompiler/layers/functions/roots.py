@@ -1,8 +1,8 @@
 """Quotients and roots, by Newton's iteration.
 
-What each returns at the ends: 1/0 is infinity with the sign of the zero, 1/infinity 0, sqrt(0) 0,
-sqrt(infinity) infinity, rsqrt(0) infinity, rsqrt(infinity) 0. Roots of negative numbers are those
-of their magnitudes.
+At the ends of the range: 1/0 is infinity with the sign of the zero, 1/infinity is 0, sqrt(0) is 0,
+sqrt(infinity) is infinity, rsqrt(0) is infinity, rsqrt(infinity) is 0. The root of a negative
+number is the root of its magnitude.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _ONE = 0x3F800000
 _LARGEST = 0x7F7FFFFF
 _FIELD, _BIAS = 23, 127
 
-# The bits of a single are about the logarithm of its value: this minus them is 1/x within 12.2 %,
-# and 5.0e-8 after three iterations.
+# The bits of a single are roughly the logarithm of its value. So this constant minus the bits of x
+# is 1/x within 12.2 %, and within 5.0e-8 after three iterations.
 _RECIPROCAL_START = 0x7EF311C7
 
 
 def reciprocal_of_moderate(p: Program, x: Operand) -> Result:
-    """1/x for magnitudes between 2^-124 and 2^124, within 2^-23."""
+    """Return 1/x for magnitudes between 2^-124 and 2^124, within 2^-23."""
     y = p.alu("isub", _RECIPROCAL_START, x)
     for _ in range(3):
         y = p.fma(y, p.fma(neg(x), y, 1.0), y)
@@ -34,8 +34,8 @@ def quotient(p: Program, a: Operand, b: Row) -> Result:
     """Return a / b, over the whole range."""
     signed_fraction = p.alu("ior", p.alu("iand", b, _SIGN | _FRACTION), _ONE)
     y = reciprocal_of_moderate(p, signed_fraction)
-    # The reciprocal of b, with the exponent of b held between -60 and 60: its product with a needs
-    # no other factor there, and leaves the range only where the quotient does.
+    # y becomes the reciprocal of b with the exponent of b bounded to -60 .. 60. For exponents in
+    # these bounds a y needs no other factor, and leaves the range only where the quotient does.
     field = p.alu("iand", b, _EXPONENT)
     near = p.alu("imin", p.alu("imax", field, (_BIAS - 60) << _FIELD), (_BIAS + 60) << _FIELD)
     y = p.mul(y, p.alu("isub", 2 * _BIAS << _FIELD, near))
@@ -47,20 +47,23 @@ def quotient(p: Program, a: Operand, b: Row) -> Result:
 
 
 def _halved_rsqrt_error(p: Program, x: Operand, y: Row) -> tuple[Result, Result]:
-    """``x * y`` and ``1 - x y^2`` for y near 1/sqrt(x)."""
+    """Return ``x * y`` and ``1 - x y^2`` for y near 1/sqrt(x)."""
     root = p.mul(x, y)
     return root, p.fma(neg(root), y, 1.0)
 
 
 def _better_rsqrt(p: Program, x: Row) -> Result:
-    """1/sqrt(x) within 4e-5 for x from the smallest to the largest number; the table has 2.75 %."""
+    """Return 1/sqrt(x) within 4e-5 for x from the smallest to the largest number.
+
+    The table of `frsqrt` alone gives 2.75 %.
+    """
     y = p.alu("frsqrt", x)
     _, error = _halved_rsqrt_error(p, x, y)
     return p.fma(p.mul(y, error), p.fma(error, 0.375, 0.5), y)
 
 
 def rsqrt(p: Program, x: Row) -> Result:
-    """1/sqrt(x)."""
+    """Return 1/sqrt(x)."""
     bounded = p.alu("fmax", p.alu("imin", p.alu("iand", x, _MAGNITUDE), _LARGEST), 2.0**-126)
     y = _better_rsqrt(p, bounded)
     _, error = _halved_rsqrt_error(p, bounded, y)
@@ -71,7 +74,7 @@ def rsqrt(p: Program, x: Row) -> Result:
 
 
 def square_root(p: Program, x: Row) -> Result:
-    """sqrt(x)."""
+    """Return sqrt(x)."""
     magnitude = p.alu("iand", x, _MAGNITUDE)
     bounded = p.alu("imin", magnitude, _LARGEST)
     y = _better_rsqrt(p, p.alu("fmax", bounded, 2.0**-126))

@@ -1,4 +1,4 @@
-"""A pipeline over many rows: what a modulo schedule comes to."""
+"""A pipeline over many rows: the outcome of modulo scheduling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .program import Constant, Operation
 
 @dataclass(frozen=True)
 class Place:
-    """``copies`` registers of one row each, from ``base`` on, that a result's rows take in turn."""
+    """``copies`` registers of one row each from ``base`` on; a result's rows use them in turn."""
 
     base: int
     copies: int
@@ -56,7 +56,7 @@ class Plan:
         issued = {issue.step for issue in self.issues}
         if rows <= self.length // self.interval + 1:
             return len({s + row * self.interval for s in issued for row in range(rows)})
-        # Steps at the start and the end that nobody uses are the same for any more rows.
+        # Further rows do not change which steps at the start and the end are unused.
         filled = self.length // self.interval + 1
         return self.steps(filled) + (rows - filled) * len({s % self.interval for s in issued})
 

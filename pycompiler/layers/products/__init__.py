@@ -1,1 +1,1 @@
-"""Matrix products: who is what, where operands lie, and the code of two schedules."""
+"""Matrix products: the roles of axes, the layouts of operands, and the code of two schedules."""

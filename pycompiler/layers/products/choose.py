@@ -1,4 +1,4 @@
-"""Which schedule and which layouts a product gets."""
+"""The choice of the schedule and the layouts of a product."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from .route import shares
 def choose_layouts(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> dict[str, Layout]:
-    """Return the layouts of the operands that take the fewest cycles, of those that fit LM.
+    """Return the layouts of the operands that fit LM and take the fewest cycles.
 
-    ``hints`` are the layouts inputs have; what agrees with them need not be brought.
+    ``hints`` are the layouts that inputs have. An input whose layout agrees with its hint need not
+    be brought.
     """
     found = list(candidates(node, graph, target, hints))
     if not found:
-        # Shares that are too large: other units, or L1Bs that take parts of the contracted axis.
+        # The shares are too large: try other units, or L1Bs that divide the contracted axis.
         found = [
             (target.cycles * resident.cost(node, _with(graph, one), target), one)
             for one in _spreads(node, graph, target, hints)
@@ -45,7 +46,7 @@ def choose_layouts(
 def candidates(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> Iterator[tuple[int, dict[str, Layout]]]:
-    """Yield cycles and layouts of the ways to make the product whose operands fit LM."""
+    """Yield cycles and layouts of each way to compute the product with operands that fit LM."""
 
     def valued(layouts: dict[str, Layout], steps: int) -> tuple[int, dict[str, Layout]]:
         return target.cycles * steps + _bring(node, graph, layouts, hints, target), layouts
@@ -67,7 +68,7 @@ def candidates(
 def _held(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> dict[str, Layout]:
-    """Return layouts in which every MAB holds what it multiplies; units of hints are kept."""
+    """Return layouts in which every MAB holds the elements it multiplies; keep units of hints."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
     kept = kept_units(roles, node, hints, shapes)
@@ -91,10 +92,10 @@ def candidate_layouts(
 def _spreads(
     node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
 ) -> Iterator[dict[str, Layout]]:
-    """Yield layouts that fit LM in which every MAB holds what it multiplies.
+    """Yield layouts that fit LM and in which every MAB holds the elements that it multiplies.
 
-    Spreads keep what the first operand has, or what the result is wanted with, or neither; some
-    give rows more units, some the contracted axis.
+    A spread keeps the units of the first operand, or the units wanted for the result, or neither.
+    Some spreads give more units to the rows, others give the L1Bs to the contracted axis.
     """
     roles, kind = roles_of(node, graph), precision_of(node, target)
     names = {name for name in (*node.inputs, *node.outputs) if name}
@@ -135,7 +136,7 @@ def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.S
 
 
 def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
-    """Whether the matrix fits LM1, and all else LM0."""
+    """Whether the matrix fits LM1 and all other operands fit LM0."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
     matrix = words.pop(node.inputs[1])
     return matrix <= target.words("lm1") and sum(words.values()) <= target.words("lm0")
@@ -148,7 +149,11 @@ def _bring(
     hints: Mapping[str, Layout],
     target: Target,
 ) -> int:
-    """Estimate the cycles that bring the operands: from DRAM, or about as long on the device."""
+    """Estimate the cycles that bring the operands into their layouts.
+
+    An operand that is on the device in another layout counts as a transfer from DRAM, without the
+    time of the DRAM itself.
+    """
     total = 0
     for name in dict.fromkeys(node.inputs[:2]):
         value, layout = graph.values[name], layouts[name]

@@ -22,12 +22,12 @@ class Spread:
     batch: list[list[SubAxis]]
     n: list[SubAxis]
     m: list[SubAxis]
-    #: all L1Bs or none
+    #: digits of the contracted axis: all L1Bs or none
     k: list[SubAxis] = field(default_factory=list)
 
 
 def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
-    """Whether the vectors fit LM0, and the rest LM1."""
+    """Whether the vectors fit LM0 and the other operands fit LM1."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
     others = sum(size for name, size in words.items() if name != node.inputs[0])
     return words[node.inputs[0]] <= target.words("lm0") and others <= target.words("lm1")
@@ -36,14 +36,14 @@ def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
 def kept_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
 ) -> Spread:
-    """Return the unit digits that the batch axes and m of the first operand have already."""
+    """Return the unit digits that the batch axes and m already have in the first operand."""
     return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes)
 
 
 def kept_result_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
 ) -> Spread:
-    """Return the unit digits that the batch axes and m have where the result is wanted."""
+    """Return the unit digits that the batch axes and m have in the layout wanted for the result."""
     return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes)
 
 
@@ -62,7 +62,7 @@ def _units_of_rows(
     def units(axis: int | None) -> list[SubAxis]:
         if axis is None:
             return []
-        # Only the uppermost digits may be on units: what is below them is one run in Addr.
+        # Only the uppermost digits may be on units: the digits below them are one run in Addr.
         kept: list[SubAxis] = []
         for part in found[axis]:
             if part.level in (Level.L2B, Level.L1B, Level.MAB):
@@ -78,7 +78,7 @@ def _units_of_rows(
 
 
 def _even(part: Part) -> int:
-    """Return the size of a part, made whole if the axis cuts it short."""
+    """Return the size of a part, rounded up to a power of two if the axis cuts it short."""
     size = 1
     while size < part.size:
         size *= 2
@@ -95,7 +95,8 @@ def spread_units(
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m.
 
-    ``contracted`` gives L1Bs to k. With ``rows_first`` n has MABs only until m has enough.
+    The digits of ``kept`` are given first. With ``contracted`` k takes the L1Bs. With
+    ``rows_first`` n takes only MABs until m has enough digits.
     """
     free: list[SubAxis] = [
         SubAxis(digit.size, level, digit.stride)
@@ -127,7 +128,7 @@ def spread_units(
     blocks = -(-roles.n // kind.rows)
     narrow = bool(out.k) or rows_first
     take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], 1)
-    # Whole outer levels are left for batch and m: L2Bs first.
+    # Batch and m take the digits that are left, from the outermost level inwards.
     for axis in reversed(range(len(roles.batch))):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
@@ -157,7 +158,7 @@ def result_digits(kind: Precision, target: Target) -> list[SubAxis]:
 def operand_layouts(
     node: MNNode, graph: MNGraph, spread: Spread, target: Target
 ) -> dict[str, Layout]:
-    """Return the layouts that go with a spread."""
+    """Return the layouts of the operands for a spread."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     over = prod(digit.size for digit in spread.k)
     rows = kind.rows
@@ -200,7 +201,7 @@ def operand_layouts(
         out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *subs_c]),
     }
     if other != one:
-        # Rows of halves lie side by side: two of them are written into the register at once.
+        # Rows of halves lie side by side: the register takes two of them at once.
         first = b[1] if b[2] is None or graph.values[other].dtype is not MNDtype.HALF else b[2]
         found[other] = made(other, subs_b, [first, *subs_b])
     bias = bias_of(node)
@@ -217,9 +218,10 @@ def lay_out(
     dtype: MNDtype,
     target: Target,
 ) -> Layout:
-    """Lay out axes given minor first; the rest is copied.
+    """Return the layout of axes whose digits are given minor first; free digits hold copies.
 
-    Addr digits of stride 0 get theirs in ``order``, after those before them.
+    Addr digits of stride 0 receive their strides here, axis by axis in ``order``, each digit
+    outside the digits before it.
     """
     axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]
     stride, done = 1, set()
@@ -252,9 +254,9 @@ def lay_out(
 
 
 def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout] | None:
-    """Return the layouts of all operands that go with the result's; None if there are none.
+    """Return the layouts of all operands that match the result's layout; None if there are none.
 
-    The operands' own may differ in digits that no index meets.
+    The actual layouts of the operands may differ in digits that no index reaches.
     """
     roles = roles_of(node, graph)
     spread = Spread([[] for _ in roles.batch], [], [])

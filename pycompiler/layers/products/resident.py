@@ -1,6 +1,6 @@
-"""The schedule for operands that every MAB holds: vectors and matrix both come from LM.
+"""The schedule in which every MAB holds its operands: vectors and matrix both come from LM.
 
-Block float is made by the ALU while the MAU works on what the ALU made a step before.
+The ALU converts a vector to block float while the MAU multiplies the vector of the step before.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, vector_operan
 
 @dataclass(frozen=True)
 class _Work:
-    """What a PE does: addresses in long words.
+    """The addresses that a PE works on, in long words.
 
-    ``batches`` pairs the addresses of a batch index in A, B, C. ``vectors``: of each m in A and C.
-    ``tiles``: of each block of rows in B, C and the bias. ``sums``: of each group of the
-    contracted axis in A and B, which word, and how many PEs hold elements of it. ``row`` is the
-    distance of rows in B, ``width`` how many words a result takes.
+    ``batches`` has the addresses of each batch index in A, B and C; ``vectors`` those of each m in
+    A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for each group
+    of the contracted axis its addresses in A and B, its word, and the number of its elements that
+    exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a result.
     """
 
     batches: tuple[tuple[int, int, int], ...]
@@ -55,7 +55,7 @@ def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
 
 
 def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
-    """Return what a PE does."""
+    """Return the addresses that a PE works on."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     layouts = wanted_layouts(node, graph, target)
     assert layouts is not None
@@ -67,7 +67,7 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
         return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
 
     batch: list[list[tuple[int, int, int]]] = []
-    # Where the matrix is the same for all of a batch axis, that axis is more vectors.
+    # If the matrix is the same along a batch axis, that axis only adds vectors.
     more: list[list[tuple[int, int, int]]] = []
     for index, axis in enumerate(roles.c[0]):
         own = along(c, axis)
@@ -92,18 +92,18 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
         tuple(zip(n_b, n_c, bias, strict=True)),
         tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target)),
         first[1] - first[0] if len(first) > 1 else 0,
-        # Without an axis for the rows all of them are equal, and one long word holds them.
+        # If the result has no n axis, all its rows are equal, and one long word holds them.
         WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
     )
 
 
 def _l1bs(axis: Sequence[SubAxis]) -> int:
-    """Return over how many L1Bs an axis lies."""
+    """Return the number of L1Bs that an axis is spread over."""
     return prod(sub.size for sub in axis if sub.level is Level.L1B)
 
 
 def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, int, int]]:
-    """Return the addresses of all combinations of indices."""
+    """Return the addresses of all combinations of the axes' indices."""
     return [
         (sum(c[0] for c in chosen), sum(c[1] for c in chosen), sum(c[2] for c in chosen))
         for chosen in product(*axes)
@@ -113,7 +113,7 @@ def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, 
 def _sums(
     a: tuple[SubAxis, ...], b: tuple[SubAxis, ...], size: int, kind: Precision, target: Target
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the groups of the contracted axis: addresses, word, PEs with elements."""
+    """Yield the groups of the contracted axis: addresses in A and B, word, elements that exist."""
     pes = target.counts["pe"]
     packed = kind.packed
     one, other = (_axis_addresses(s, packed) for s in (a, b))
@@ -123,14 +123,14 @@ def _sums(
             yield in_a, in_b, 0, left
             continue
         for word in range(WORDS_PER_LONG):
-            # Elements run over words first, then over PEs.
+            # Elements run over words first, then over PEs: a group has one element in each PE.
             count = -(-(left - word) // WORDS_PER_LONG)
             if count > 0:
                 yield in_a, in_b, word, min(count, pes)
 
 
 def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Count about the steps."""
+    """Estimate the steps."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
     vectors = -(-len(work.vectors) // target.cycles)
@@ -175,7 +175,7 @@ def _tile(
     masks: UnitMasks,
     target: Target,
 ) -> Iterator[Line]:
-    """Make the results of one block of rows for all vectors."""
+    """Yield the code that computes the results of one block of rows for all vectors."""
     one, other, out, bias = values
     cycles = target.cycles
     at_a, at_b, at_c = batch
@@ -200,7 +200,7 @@ def _tile(
             if last:
                 goal = PeOperand(out.location.memory, goal_words, out.name, words=work.width)
                 if first and bias is not None:
-                    # What is added lies where the result goes, and that memory has one port.
+                    # The bias lies in the memory of the result, and that memory has one port.
                     part = replace(register, words=work.width)
                     copies.append(alu_step("lpassa", (part,), goal))
                     goal = register
@@ -224,7 +224,7 @@ def _pipelined(
     masks: UnitMasks,
     target: Target,
 ) -> Iterator[Line]:
-    """Convert what the next instruction needs while this one runs."""
+    """Yield lines that convert the operand of the next instruction while this one runs."""
     if count == kind.block:
         before: Instruction | None = None
         for source, instruction in lines:
@@ -234,7 +234,7 @@ def _pipelined(
         if before is not None:
             yield Step((before,))
         return
-    # Some elements are padding: what stands there must not reach a block.
+    # Some elements are padding: their values must not reach a block.
     steps: list[Step] = []
     if kind.words >= WORDS_PER_LONG:
         yield from _long_tail(lines, kind, count, masks, target)
@@ -254,7 +254,10 @@ def _long_tail(
     masks: UnitMasks,
     target: Target,
 ) -> Iterator[Line]:
-    """Clear the singles behind element ``count``: whole PEs, then words of the one it ends in."""
+    """Yield the lines of a group with ``count`` elements; the singles behind them are cleared.
+
+    Each word is copied to zeroed registers under a mask of the PEs that have an element in it.
+    """
     whole, within = divmod(count, kind.words)
     for source, instruction in lines:
         at = tuple(range(0, kind.long * target.cycles, kind.long))

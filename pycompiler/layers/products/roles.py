@@ -1,4 +1,4 @@
-"""What the axes of a product's operands are, and the precisions products are made in."""
+"""The roles of the axes of a product's operands, and the precisions of products."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from ...graph.graph import MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
 
-#: The attribute that names the precision products are made in.
+#: The attribute that names the precision of a product.
 PRECISION = "precision"
 
 
@@ -18,12 +18,13 @@ PRECISIONS = {"single": "f", "pseudo_single": "g", "half": "h"}
 
 @dataclass(frozen=True)
 class Precision:
-    """What the MAU of one machine does in one precision; all of it comes from the spec.
+    """The facts of the MAU of one machine in one precision, taken from the spec.
 
-    ``letter`` begins the mnemonics. ``words`` are the singles of one PE in one vector, ``convert``
-    is the instruction that makes block float of them, ``result`` are the long words of a PE's
-    result. ``rows`` are the rows of the matrix register: the singles of a result over the PEs.
-    ``block`` are the elements of the contracted axis in one vector.
+    ``letter`` begins the mnemonics. ``words`` is the number of singles of one PE in one vector.
+    ``convert`` is the instruction that makes block float of them. ``result`` is the number of long
+    words of a PE's result. ``rows`` is the number of rows of the matrix register, which are the
+    singles of a result over all PEs. ``block`` is the number of elements of the contracted axis in
+    one vector.
     """
 
     letter: str
@@ -35,18 +36,21 @@ class Precision:
 
     @property
     def long(self) -> int:
-        """Long words that a vector's singles take in one PE; one word of them if it is 0."""
+        """Long words of a PE in one vector; 0 if a vector takes one word of a long word."""
         return self.words // WORDS_PER_LONG
 
     @property
     def packed(self) -> int:
-        """Elements of the contracted axis in one long word of all PEs of a MAB, or in a vector."""
+        """Elements of the contracted axis in one long word of each PE of a MAB, or in a vector.
+
+        The larger of the two counts.
+        """
         return max(self.words, WORDS_PER_LONG) * self.block // self.words
 
 
 @lru_cache(maxsize=64)
 def precision(name: str, target: Target) -> Precision:
-    """Return what the MAU of ``target`` does in the precision called ``name``."""
+    """Return the facts of the MAU of ``target`` in the precision called ``name``."""
     letter = PRECISIONS[name]
     facts = target.products[letter]
     length = "" if facts["mantissa"] is None else f"/{facts['mantissa']}"
@@ -56,7 +60,7 @@ def precision(name: str, target: Target) -> Precision:
 
 
 def precision_of(node: MNNode, target: Target) -> Precision:
-    """Return the precision the dtype planner chose."""
+    """Return the precision that the dtype planner chose."""
     return precision(str(dict(node.attributes).get(PRECISION, "single")), target)
 
 
@@ -64,8 +68,9 @@ def precision_of(node: MNNode, target: Target) -> Precision:
 class Roles:
     """Axes of a product ``C[batch, m, n] = sum_k A[batch, m, k] B[batch, k, n]``.
 
-    For each operand the axes of its roles: ``batch`` axes (None where the operand is repeated),
-    then its two others. ``m``, ``n``, ``k`` and ``batch`` are sizes.
+    ``a``, ``b`` and ``c`` number the axes of each operand: first the batch axes (None where the
+    operand is repeated), then the other two in the order of the formula (None if the operand lacks
+    the axis). ``m``, ``n``, ``k`` and ``batch`` are sizes.
     """
 
     batch: tuple[int, ...]
@@ -78,7 +83,7 @@ class Roles:
 
 
 def roles_of(node: MNNode, graph: MNGraph) -> Roles:
-    """Return which axis of a MatMul or Gemm is what."""
+    """Return the roles of the axes of a MatMul or Gemm."""
     one, other, out = (graph.values[n].shape for n in (*node.inputs[:2], node.outputs[0]))
     facts = dict(node.attributes)
     if node.op == "Gemm":
@@ -114,12 +119,16 @@ def roles_of(node: MNNode, graph: MNGraph) -> Roles:
 
 
 def bias_of(node: MNNode) -> str | None:
-    """Return the name of the row a Gemm adds."""
+    """Return the name of the row that a Gemm adds; None if it adds none."""
     return node.inputs[2] if len(node.inputs) > 2 and node.inputs[2] else None
 
 
 def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
-    """Whether the factors may be given as halves: two of them, and no block has padding."""
+    """Whether the factors may be given as halves.
+
+    The precision must take more than one long word per PE and vector, the factors must be two
+    values, and no block may have padding.
+    """
     kind, k = precision_of(node, target), roles_of(node, graph).k
     halves = kind.words > WORDS_PER_LONG
     return halves and node.inputs[0] != node.inputs[1] and k % kind.block == 0

@@ -1,6 +1,6 @@
-"""How vectors of all MABs come together in every L1BM of a share.
+"""How the vectors of all MABs come together in every L1BM of a share.
 
-A *share* are the L1Bs that multiply the same vectors, each by columns of its own. Every PE sends
+A *share* is a set of L1Bs that multiply the same vectors, each by its own columns. Every PE sends
 long words; a vector is one long word of each PE of a MAB.
 """
 
@@ -19,12 +19,13 @@ from ..fragment import BlockOperand, Operand, Step, single_step
 
 @dataclass(frozen=True)
 class Route:
-    """What happens to one vector that all PEs send (a step of ``l1bmd``).
+    """The way of the long words that all PEs send in one step of ``l1bmd``.
 
-    ``sent``: long words in L1BM behind it; ``above``: long words of L2BM they take, 0 if they stay;
-    ``landed``: long words in L1BM when all vectors of the share are there. ``up`` and ``down``
-    are the L2BM instructions with the long words of each side. ``order`` tells which unit of the
-    share, MABs minor, sent the vector, and in which cycle, as they lie in L1BM.
+    ``sent``: long words in L1BM after the step. ``above``: long words of L2BM that they take, 0 if
+    they stay in L1BM. ``landed``: long words in L1BM when all vectors of the share are there.
+    ``up`` and ``down`` are the L2BM instructions, with their long words at the source and at the
+    destination. ``order`` has for each vector in L1BM, in address order, the unit of the share
+    (MABs minor) that sent it, and the cycle.
     """
 
     sent: int
@@ -36,18 +37,18 @@ class Route:
 
     @property
     def steps(self) -> int:
-        """L2BM instructions."""
+        """Number of L2BM instructions."""
         return self.sent // self.up[1] + self.above // self.down[1] if self.above else 0
 
     def climb(self, l1: int, l2: int) -> Iterator[Step]:
-        """Yield what brings the long words from ``l1`` of L1BM to ``l2`` of L2BM."""
+        """Yield the steps that bring the long words from ``l1`` of L1BM to ``l2`` of L2BM."""
         name, below, above = self.up
         for part in range(self.sent // below if self.above else 0):
             source = BlockOperand("l1bm", l1 + part * below, below)
             yield _l2bm(name, source, BlockOperand("l2bm", l2 + part * above, above))
 
     def land(self, l2: int, l1: int) -> Iterator[Step]:
-        """Yield what brings them from ``l2`` to ``l1`` of every L1BM of the share."""
+        """Yield the steps that bring them from ``l2`` of L2BM to ``l1`` of the share's L1BMs."""
         name, above, below = self.down
         for part in range(self.above // above if self.above else 0):
             source = BlockOperand("l2bm", l2 + part * above, above)
@@ -65,7 +66,7 @@ def shares(target: Target) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def route(share: int, target: Target) -> Route:
-    """Return the route for shares of so many L1Bs."""
+    """Return the route for shares of ``share`` L1Bs."""
     l1bs, pes = target.level_range[Level.L1B.value], target.counts["pe"]
     send, climb = target.transfer("l1bmd", "from_pe"), target.transfer("l2bmd", "up")
     down = "l2bmb" if share == l1bs else "l2bmb2"
@@ -105,7 +106,7 @@ def _landed(l2: IntArray, land: TransferMap, l1bs: int) -> IntArray:
 
 
 def _vectors(words: IntArray, share: int, target: Target) -> tuple[tuple[int, int], ...]:
-    """Return sender and cycle of every vector; a vector's long words lie in the order of PEs."""
+    """Return sender and cycle of every vector; the long words of a vector lie in PE order."""
     by_vector = words.reshape(-1, target.counts["pe"])
     cycle = by_vector % target.cycles
     sender = by_vector // target.cycles

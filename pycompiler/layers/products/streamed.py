@@ -1,10 +1,11 @@
 """The schedule for vectors that come through L1BM.
 
-Every MAB keeps its columns of the matrix in LM1 for the whole contracted axis. The vectors lie in
-LM0, each in one MAB only: the units of a share have different rows. They are collected in L1BM
-(:mod:`.route`) and brought to all MABs while the MAU works: `l1bmm`, block float and product of
-three following vectors stand on one line. A tile of the matrix meets all rows for which the
-register files can sum up, then the next one is written to the other bank.
+Every MAB keeps its columns of the matrix in LM1, for the whole contracted axis. The vectors lie in
+LM0, each in one MAB only: the units of a share have different rows. L1BM collects the vectors
+(:mod:`.route`) and brings them to all MABs while the MAU works. So one line holds the `l1bmm` of
+one vector, the block float conversion of the vector before it, and the product of the vector before
+that. A tile of the matrix is multiplied by as many rows as the register files can sum. Then the
+next tile is written to the other bank.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .roles import Precision, bias_of, precision_of, roles_of
 from .route import Route, route
 from .tiles import tile_steps
 
-#: The registers that sum up.
+#: The register files that hold the sums.
 FILES = ("grf0", "grf1")
 
 
@@ -35,8 +36,9 @@ FILES = ("grf0", "grf1")
 class Split:
     """How a product is spread over the units.
 
-    ``along`` is the batch axis that rows are spread on, None for m. ``n`` are the digits of the
-    columns: MABs, L1Bs of a share, L2Bs; ``rows`` those of the rows: other L1Bs, other L2Bs.
+    ``along`` is the batch axis on which rows are spread, None for m. ``n`` are the digits of the
+    columns: MABs, L1Bs of a share, L2Bs. ``rows`` are the digits of the rows: the other L1Bs and
+    L2Bs.
     """
 
     along: int | None
@@ -45,7 +47,7 @@ class Split:
 
     @property
     def share(self) -> int:
-        """L1Bs that take the same vectors."""
+        """Number of L1Bs that multiply the same vectors."""
         return prod(digit.size for digit in self.n if digit.level is Level.L1B)
 
 
@@ -53,7 +55,7 @@ class Split:
 class Shape:
     """Counts of a streamed product in one share, and distances of its operands in LM.
 
-    ``own``: units that send; ``each``: rows of the spread axis in one of them; ``rows``: rows in
+    ``own``: units that send; ``each``: rows of the spread axis in one unit; ``rows``: all rows in
     one unit; ``tiles`` and ``sums``: blocks of columns and of the contracted axis in one MAB;
     ``limit``: rows of the spread axis that exist in a share. ``vector`` and ``row``: long words of
     a vector in A and of a row of a tile in B.
@@ -70,7 +72,7 @@ class Shape:
 
 
 def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
-    """Whether the schedule can do this product at all."""
+    """Whether the schedule can compute this product at all."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     whole = None not in (roles.a[1], roles.b[2], roles.c[1], roles.c[2])
     return (
@@ -89,7 +91,7 @@ def streams(node: MNNode, graph: MNGraph) -> bool:
 
 
 def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]:
-    """Return the row axes of A and C with the batch axis they are (None: m)."""
+    """Return each row axis as its batch axis (None for m), its axis of A and its axis of C."""
     roles = roles_of(node, graph)
     if roles.a[1] is None or roles.c[1] is None:
         return []
@@ -99,7 +101,7 @@ def _row_axes(node: MNNode, graph: MNGraph) -> list[tuple[int | None, int, int]]
 
 
 def _along(node: MNNode, graph: MNGraph) -> tuple[int | None, int] | None:
-    """Return the row axis whose vectors lie in different MABs, and its axis of C."""
+    """Return the row axis whose vectors lie in different MABs, and its number in C."""
     one, out = (layout_of(graph.values[n]) for n in (node.inputs[0], node.outputs[0]))
     for axis, in_a, in_c in _row_axes(node, graph):
         sent = {digit for digit in unit_digits(one, in_a) if digit.level is Level.MAB}
@@ -118,12 +120,12 @@ def spread(node: MNNode, graph: MNGraph) -> Split:
 
 
 def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
-    """Return the layouts of all operands that go with the result's."""
+    """Return the layouts of all operands that match the result's layout."""
     return layouts(node, graph, spread(node, graph), target)
 
 
 def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shape:
-    """Return the counts of a product that is spread so."""
+    """Return the counts of a product that is spread as ``split`` says."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     own = target.counts["mab"] * split.share
     size = roles.m if split.along is None else roles.batch[split.along]
@@ -146,7 +148,7 @@ def shape_of(node: MNNode, graph: MNGraph, split: Split, target: Target) -> Shap
 
 
 def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[str, Layout]:
-    """Return the layouts of a product that is spread so."""
+    """Return the layouts of the operands of a product that is spread as ``split`` says."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shape = shape_of(node, graph, split, target)
     values = [graph.values[name] for name in (*node.inputs[:2], node.outputs[0])]
@@ -162,7 +164,7 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
         blocks = SubAxis(shape.tiles, Level.ADDR, stride)
         return [*first, *low, blocks, *high]
 
-    # A: vector, rows, contracted axis. C: result, rows, blocks of columns.
+    # Addresses, minor first. A: vector, rows, contracted axis. C: result, rows, column blocks.
     a: dict[int, list[SubAxis]] = {roles.a[2]: contracted(one, shape.vector * shape.rows)}
     result = result_digits(kind, target)
     rows = shape.own * shape.rows
@@ -203,18 +205,18 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
 
 
 def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
-    """Return for how many rows of every unit the register files can sum up; 0 if for none."""
+    """Return how many rows of every unit the register files can sum at once; 0 if none."""
     vectors = sum(target.words(file) for file in FILES) // kind.result
     return vectors // shape.own
 
 
 def burst(found: Route, target: Target) -> int:
-    """Return how many sending steps are collected together: many, but a quarter of L1BM."""
+    """Return how many sending steps are collected together: at most a quarter of L1BM."""
     return max(1, min(target.cycles, target.words("l1bm") // (4 * found.landed)))
 
 
 def steps_of(shape: Shape, share: int, node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Count about the steps of a product of this shape."""
+    """Estimate the steps of a product of this shape."""
     kind, found = precision_of(node, target), route(share, target)
     fill = tile_steps(kind, graph.values[node.inputs[1]], shape.row, target)
     most = rows_at_once(shape, kind, target)
@@ -222,12 +224,12 @@ def steps_of(shape: Shape, share: int, node: MNNode, graph: MNGraph, target: Tar
     rows = shape.rows // shape.each * shape.limit
     work = shape.sums * (blocks * fill + -(-rows // target.cycles))
     sends = -(-shape.sums * shape.rows // target.cycles)
-    # Sending keeps L1BM from giving for some steps.
+    # L1BM cannot deliver vectors for some steps around each send.
     gap = 3 * -(-sends // burst(found, target)) + sends
     return shape.tiles * max(work + gap, sends * found.steps)
 
 
 def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
-    """Count about the steps."""
+    """Estimate the steps."""
     split = spread(node, graph)
     return steps_of(shape_of(node, graph, split, target), split.share, node, graph, target)

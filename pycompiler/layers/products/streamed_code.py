@@ -28,7 +28,7 @@ from .tiles import NOWHERE, convert, tile_pairs
 
 @dataclass(frozen=True)
 class _Group:
-    """Vectors of one step: where they lie in L1BM, their rows in a unit, and who sent them."""
+    """The vectors of one step: their place in L1BM, the units and the cycle that sent them."""
 
     at: int
     sender: tuple[int, ...]
@@ -39,8 +39,9 @@ class _Group:
 class _Job:
     """Vectors that are collected together.
 
-    ``sent`` are block of the contracted axis and row of each sent long word. They belong to block
-    ``tile`` of the columns, to rows from ``first`` on, and to pass ``turn`` over the matrix.
+    ``sent`` has the block of the contracted axis and the row of each sent long word. The vectors
+    belong to block ``tile`` of the columns, to the rows from ``first`` on, and to pass ``turn``
+    over the matrix.
     """
 
     turn: int
@@ -63,7 +64,7 @@ class _Code:
         bias = bias_of(node)
         self.bias = None if bias is None else graph.values[bias]
         self.groups = tuple(self._groups(self.route))
-        #: sending steps that are collected together
+        #: number of sending steps that are collected together
         self.burst = burst(self.route, target)
         self.jobs = list(self._jobs())
         self._convert = Step((convert(self.kind, Forward("l1bm")),))
@@ -89,7 +90,7 @@ class _Code:
                 yield _Job(turn, tile, first, tuple(words[start : start + size]))
 
     def lines(self) -> Iterator[Line]:
-        """Yield all lines; what the next vectors need comes before the work on these."""
+        """Yield all lines; the next vectors are collected before the work on these begins."""
         yield from self._collect(0)
         for number in range(len(self.jobs)):
             if number + 1 < len(self.jobs):
@@ -97,7 +98,7 @@ class _Code:
             yield from self._work(number)
 
     def _buffers(self) -> tuple[int, int]:
-        """Return how many collections L1BM holds beside those on their way, and where they lie."""
+        """Return how many collections L1BM holds beside those on their way, and their start."""
         found, words = self.route, self.target.words("l1bm")
         if not found.above:
             return words // (found.sent * self.burst), 0
@@ -169,7 +170,7 @@ class _Code:
         yield self._bring(landing + group.at)
         yield self._convert
         if 0 < block < self.shape.sums - 1:
-            # Most lines are alike but for their addresses: each is made once.
+            # Products of inner blocks depend only on bank and register: each is made once.
             key = bank, number
             if key not in self._sums:
                 register = self._register(number)
@@ -205,7 +206,7 @@ class _Code:
         )
         goal = PeOperand(self.out.location.memory, at, self.out.name, words=width)
         if isinstance(added, PeOperand) and added.memory == goal.memory:
-            # What is added lies where the result goes, and that memory has one port.
+            # The bias lies in the memory of the result, and that memory has one port.
             yield self._product(bank, added, register)
             yield alu_step("lpassa", (register,), goal)
         else:
@@ -218,7 +219,7 @@ class _Code:
         return single_step("mau", name, sources, goal)
 
     def _register(self, index: int) -> PeOperand:
-        """Return the registers that sum up the vectors of a step."""
+        """Return the registers that hold the sums of the vectors of a step."""
         long = self.kind.result
         width = WORDS_PER_LONG * long
         cycles = self.target.cycles

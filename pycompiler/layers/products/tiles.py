@@ -1,4 +1,4 @@
-"""What both schedules do with one tile of the matrix: convert it, and write it to a bank."""
+"""The code that converts one tile of the matrix and writes it to a bank; for both schedules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...machine import WORDS_PER_LONG, Target
 from ..fragment import Forward, Instruction, Operand, PeOperand, Special
 from .roles import Precision
 
-#: What the ALU converts, and the instruction that takes the result by forwarding.
+#: The operand that the ALU converts, and the instruction that reads the result by forwarding.
 Pair = tuple[PeOperand, Instruction]
 
 NOWHERE: Operand = Special("nowrite")
@@ -17,7 +17,10 @@ NOWHERE: Operand = Special("nowrite")
 def vector_operand(
     kind: Precision, value: MNValue, words: tuple[int, ...], word: int = 0
 ) -> PeOperand:
-    """Return what the ALU reads of one vector per cycle; singles are rounded to halves."""
+    """Return the ALU operand that reads one vector per cycle.
+
+    Singles are rounded to halves if a vector takes more than one long word of a PE.
+    """
     memory = value.location.memory
     if value.dtype is MNDtype.HALF:
         return PeOperand(memory, words, value.name)
@@ -28,14 +31,17 @@ def vector_operand(
 
 
 def rows_per_cycle(value: MNValue, row: int) -> int:
-    """Return how many rows a cycle writes: halves that lie side by side make two."""
+    """Return how many rows a cycle writes: two if the rows are halves that lie side by side."""
     return 2 if value.dtype is MNDtype.HALF and row == 1 else 1
 
 
 def tile_pairs(
     kind: Precision, value: MNValue, at: int, row: int, bank: str, target: Target, word: int = 0
 ) -> list[Pair]:
-    """Return what fills ``bank`` with the tile at ``at``, whose rows are ``row`` words apart."""
+    """Return the pairs that fill ``bank`` with the tile at ``at``.
+
+    The rows of the tile are ``row`` long words apart.
+    """
     cycles = target.cycles
     each = rows_per_cycle(value, row)
     out: list[Pair] = []
@@ -59,5 +65,5 @@ def tile_steps(kind: Precision, value: MNValue, row: int, target: Target) -> int
 
 
 def convert(kind: Precision, source: Operand) -> Instruction:
-    """Make block float of ``source``."""
+    """Return the instruction that makes block float of ``source``."""
     return Instruction("alu", kind.convert, (source,), (NOWHERE,))

@@ -1,7 +1,7 @@
 """Passes between L1Bs (through L2BM) and between L2Bs (through PDM).
 
-What moves are *rows*: one long word of every PE of an L1B, or of an L2B. Rows go up in vectors,
-cross over, and come down to their new addresses, which are the same in all units.
+These passes move *rows*: a row is one long word of every PE of an L1B, or of an L2B. Rows go up in
+vectors, cross over, and come down to their new addresses, which are the same in all units.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ Origin = tuple[int, int]  # unit and address
 
 @dataclass(frozen=True)
 class _Room:
-    """Sizes in long words, and how many rows go together.
+    """The room for rows in L1BM, and how many rows go together.
 
-    ``row`` is a row in L1BM, ``block`` the rows that one L2BM instruction moves, ``vector`` those
-    of one L1BM instruction; ``half`` is where the way down begins, in vectors.
+    ``row`` is the size of a row in long words. ``block`` is the number of rows that one L2BM
+    instruction moves, ``vector`` the number that one L1BM instruction moves. The rows that come
+    down begin behind ``half`` vectors.
     """
 
     row: int
@@ -48,7 +49,7 @@ def _l1b_room(target: Target) -> _Room:
 
 
 def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
-    """For each result address, where each unit's row comes from."""
+    """Return for each result address the origin of each unit's row."""
     out: dict[int, list[Origin | None]] = defaultdict(lambda: [None] * count)
     rows = (found.result_at, found.result, found.source, found.source_at)
     for at, unit, source, source_at in zip(*(row.tolist() for row in rows), strict=True):
@@ -58,14 +59,14 @@ def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows that come down together, and for each unit the unit and rows they come from."""
+    """Rows that come down together; ``origins`` has for each unit their unit and rows before."""
 
     results: tuple[int, ...]
     origins: tuple[tuple[int, tuple[int, ...]] | None, ...]
 
 
 def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_Block]:
-    """Group result rows whose units take from the same units, ``size`` at a time."""
+    """Group result rows that take their data from the same units, ``size`` at a time."""
     alike: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
     for at, row in sorted(origins.items()):
         alike[tuple(None if o is None else o[0] for o in row)].append(at)
@@ -97,7 +98,7 @@ def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
     while start < len(blocks):
         batch = _batch(blocks, start, room)
         start += len(batch)
-        # A vector comes down whole: the last row fills it, with its own data.
+        # Only whole vectors come down: the last block is repeated to fill one.
         batch += [batch[-1]] * (-len(batch) % (room.vector // room.block))
         out += _l1b_batch(batch, room, source, result, target)
     return out
@@ -167,7 +168,7 @@ def _filled(rows: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
 
 
 def subsets(units: Sequence[int], count: int) -> list[str]:
-    """Return the suffixes of an instruction to L1Bs that together name ``units``."""
+    """Return the suffixes with which L2BM instructions together address the L1Bs ``units``."""
     if len(units) == count:
         return [""]
     found = set(units)
@@ -246,7 +247,7 @@ def _l2b_batch(
 
 
 def _check_rows(row: int, target: Target) -> None:
-    """P0606 if the rows of L2Bs are no whole MVs: then nothing moves between L2Bs."""
+    """Raise P0606 if a row of an L2B is no multiple of the MV unit: no MV can then move it."""
     if row % target.mv_unit:
         reason = (
             f"a row of an L2B, {row} long words, is no multiple of the unit of MVs, "
@@ -275,7 +276,7 @@ def _runs(
     row: int,
     below: int,
 ) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield stretches of L2BM: unit, unit it comes from, start there, start here, long words."""
+    """Yield runs of L2BM: unit, origin unit, start in the origin, start in the unit, long words."""
     units = len(next(iter(origins.values())))
     for unit in range(units):
         run: list[int] | None = None

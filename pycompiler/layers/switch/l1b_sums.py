@@ -1,4 +1,4 @@
-"""Sums of what all L1Bs of an L2B hold, by the reduction network above L1BM."""
+"""Sums over all L1Bs of an L2B, by the reduction network above L1BM."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from .pe_mab_passes import l1bm_room
 def sum_l1bs(
     value: MNValue, added: MNValue | None, rows: Mapping[int, int], target: Target
 ) -> Iterator[Line]:
-    """Make the long words ``rows`` of ``value`` the sums over the L1Bs, in all of them.
+    """Replace the long words ``rows`` of ``value`` by their sums over the L1Bs, in every L1B.
 
-    ``rows`` maps each to the long word of ``added`` that is added once. Singles.
+    ``rows`` maps each long word to the long word of ``added`` that is added to its sum once. All
+    are singles.
     """
     room = l1bm_room(target)
     wide = target.transfer("l2bmrffadd", "up")
@@ -61,7 +62,7 @@ def sum_l1bs(
                 continue
             more = vector(added, tuple(rows[word] for word in words))
             yield single_step("l1bm", "l1bmd", (down,), Special("nowrite"))
-            # What is added may lie in the LM of the sums, which has one port.
+            # ``added`` may lie in the LM of the sums, which has one port.
             yield single_step("mau", "fvadd", (Forward("l1bm"), more), _register(index, target))
         if added is not None:
             for index, words in enumerate(batch):

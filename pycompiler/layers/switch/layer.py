@@ -15,12 +15,12 @@ from .pass_code import pass_code, pass_steps
 from .pass_moves import LayoutChange, NoPassError, moves
 
 SWITCH = "MNCoreLayoutSwitch"
-#: The attribute that names the level a pass settles.
+#: The attribute that names the level whose digits a pass changes.
 LEVEL = "level"
 
 
 class LayoutSwitch(Layer):
-    """One pass: ``level`` says over which level."""
+    """One pass of a layout switch; attribute ``level`` names the level whose digits it changes."""
 
     op = SWITCH
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
@@ -28,21 +28,21 @@ class LayoutSwitch(Layer):
     error = MOVE
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes: that the layouts differ is the point."""
+        """Tie no axes: source and result differ in layout on purpose."""
         return Frame((), ())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield every axis: slices of a value switch one by one."""
+        """Yield every axis: the slices of a value can switch one by one."""
         for axis, size in enumerate(graph.values[node.inputs[0]].shape):
             if size > 1:
                 yield Cut(((node.inputs[0], axis), (node.outputs[0], axis)))
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Go from one LM to the other: both are used in every step."""
+        """Read one LM and write the other: every step uses both."""
         return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield what one pass cannot do."""
+        """Yield the reasons why one pass cannot make the change."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if {source.location, result.location} != {Location.LM0, Location.LM1}:
             yield "operands that are not one in LM0 and one in LM1"
@@ -55,7 +55,7 @@ class LayoutSwitch(Layer):
             yield f"a switch in which {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps, about."""
+        """Estimate the steps."""
         return pass_steps(_change(node, graph), level_of(node), target)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
@@ -70,7 +70,7 @@ def _change(node: MNNode, graph: MNGraph) -> LayoutChange:
 
 
 def level_of(node: MNNode) -> Level:
-    """Return the level that a switch node settles."""
+    """Return the level whose digits a switch node changes."""
     return Level(dict(node.attributes)[LEVEL])
 
 

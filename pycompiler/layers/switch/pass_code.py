@@ -1,4 +1,4 @@
-"""The code of one pass, and what it pass_costs."""
+"""The code of one pass, and its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
 
     NoPassError if one pass cannot do it.
     """
-    # Where several rows go together it matters how many there are.
+    # If several rows go together, the number of rows matters, and a pattern does not tell it.
     whole = level is Level.L1B and pass_costs.rows_together(target) > 1
     found = (moves if whole else pattern)(change, level, target)
     if level is Level.W:
@@ -38,17 +38,17 @@ def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
 
 
 def _around(target: Target) -> int:
-    """Return the steps that hazards cost before and behind a pass, about."""
+    """Estimate the steps that hazards cost before and behind a pass."""
     return 2 * target.cycles
 
 
 @lru_cache(maxsize=64)
 def least_steps(level: Level, target: Target) -> int:
-    """Return what :func:`pass_steps` counts at least for a pass over ``level``."""
+    """Return a lower bound of :func:`pass_steps` for passes over ``level``."""
     one = np.zeros(1, dtype=np.int64)
     least = Moves(one, one, one, one)
     costs_of = {Level.L1B: pass_costs.l1b_cost, Level.L2B: pass_costs.l2b_cost}
-    # Of the other levels a single move may be free where it meets what is there.
+    # On the other levels a single move may cost next to nothing: count one step.
     found = costs_of[level](least, target) if level in costs_of else 1
     return found + _around(target)
 

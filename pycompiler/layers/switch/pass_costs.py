@@ -1,6 +1,6 @@
-"""What passes cost, counted without making their code: planners ask for thousands.
+"""The costs of passes, counted without making their code: planners ask for thousands.
 
-The counts are those of the functions that make the code, in :mod:`.pe_mab_passes` and
+The counts follow the functions that make the code, in :mod:`.pe_mab_passes` and
 :mod:`.l1b_l2b_passes`.
 """
 
@@ -30,7 +30,7 @@ def mab_cost(found: Moves, target: Target) -> int:
     count = target.counts["mab"]
     _, masked, vectors = _turns(found, count, target.cycles)
     by_turns = int(2 * vectors.sum() + _MASK * masked.sum())
-    # Casts bring at most a vector of results each: often that is enough to know.
+    # A cast brings at most one vector of results. This bound often decides for turns at once.
     results = np.unique(_number(found.source_at, found.result_at, found.source)).size * found.times
     read = np.unique(found.source_at).size * found.times
     if by_turns <= -(-read // target.cycles) + -(-results // target.cycles):
@@ -47,7 +47,7 @@ def rows_together(target: Target) -> int:
 
 
 def l1b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`.l1b_l2b_passes.l1b_steps`."""
+    """Estimate the steps of :func:`.l1b_l2b_passes.l1b_steps`."""
     room = _l1b_room(target)
     wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
     if room.block == 1:
@@ -64,17 +64,17 @@ def l1b_cost(found: Moves, target: Target) -> int:
 
 
 def l2b_cost(found: Moves, target: Target) -> int:
-    """Count about the steps of :func:`.l1b_l2b_passes.l2b_lines`, waiting for the MVs included."""
+    """Estimate the steps of :func:`.l1b_l2b_passes.l2b_lines`, with the waits for MVs."""
     row = _l1b_room(target).row * target.counts["l1b"]
     moved = np.unique(_number(found.result_at, found.result)).size * found.times
     rows = np.unique(found.result_at).size * found.times
-    # An MV of any size takes long to begin; about as many steps as its unit has words.
+    # An MV of any size takes long to begin: about as many steps as the MV unit has long words.
     per_step = target.mv_unit * target.cycles
     return 2 * (target.mv_unit + moved * row // per_step) + rows
 
 
 def _number(*keys: IntArray) -> IntArray:
-    """Return one number per combination of keys, which are not negative."""
+    """Return one number per combination of keys. The keys must not be negative."""
     code = np.zeros_like(keys[0])
     for key in keys:
         code = code * (int(key.max(initial=0)) + 1) + key
@@ -82,9 +82,9 @@ def _number(*keys: IntArray) -> IntArray:
 
 
 def _turns(found: Moves, count: int, cycles: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return of every turn by how much, whether it has a mask, and its vectors.
+    """Return for every turn the units upwards, whether it has a mask, and its vectors.
 
-    See :func:`.pe_mab_passes.turns`, which says what is in them.
+    The turns are those of :func:`.pe_mab_passes.turns`.
     """
     turned = (found.result - found.source) % count
     _, first, inverse = np.unique(

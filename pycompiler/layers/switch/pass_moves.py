@@ -1,8 +1,8 @@
-"""What one pass of a layout switch moves.
+"""The moves of one pass of a layout switch.
 
-A pass changes digits of one level (words, PEs, MABs, L1Bs or L2Bs) and of Addr, all units of the
-other levels doing the same. It is a list of moves ``(unit, address) <- (unit, address)`` over the
-coordinates of the level.
+A pass changes digits of one level (words, PEs, MABs, L1Bs or L2Bs) and of Addr. All units of the
+other levels do the same. So a pass is a list of moves ``(unit, address) <- (unit, address)``, where
+``unit`` is a number on its level.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...machine import IntArray, Target
 class Moves:
     """``result_at[i]`` of unit ``result[i]`` takes ``source_at[i]`` of unit ``source[i]``.
 
-    All of it happens ``times`` times, at other addresses each time.
+    The whole list is done ``times`` times, each time at other addresses.
     """
 
     result: IntArray
@@ -47,7 +47,7 @@ class NoPassError(ValueError):
 
 
 class _Dim:
-    """Contributions of the values of one digit to the four coordinates and an axis's index."""
+    """The amounts that the values of one digit add to the four coordinates and an axis's index."""
 
     def __init__(self, size: int, axis: int | None = None, lo: int = 0):
         self.result, self.result_at, self.source, self.source_at = (
@@ -63,13 +63,16 @@ class _Dim:
 
 @lru_cache(maxsize=4096)
 def moves(change: LayoutChange, level: Level, target: Target) -> Moves:
-    """Return the moves of the pass over ``level``. NoPassError if one pass does not do it."""
+    """Return the moves of the pass over ``level``; NoPassError if one pass cannot do it."""
     dims, _ = _dims(change, level, target)
     return _combined(dims, change.shape)
 
 
 def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
-    """Return what :func:`moves` does once for all digits that only change their addresses."""
+    """Return the moves for one value of the digits that only change their addresses.
+
+    ``times`` of the result is the number of values that these digits have.
+    """
     dims, idle = _dims(change, level, target, whole=False)
     return replace(_combined(dims, change.shape), times=idle)
 
@@ -77,7 +80,10 @@ def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
 def _dims(
     change: LayoutChange, level: Level, target: Target, whole: bool = True
 ) -> tuple[list[_Dim], int]:
-    """Return the digits that a pass meets; with ``whole`` false, how many values idle ones have."""
+    """Return the digits of a pass, and the number of values of the digits left out.
+
+    Digits that only change their addresses are left out if ``whole`` is false.
+    """
     source, result, shape = change.source, change.result, change.shape
     ranges = all_ranges(target.level_range, change.dtype)
     open_levels = (level, Level.ADDR)
@@ -141,7 +147,7 @@ def _digit(
     dim.put("source", a.level, index * a.stride)
     dim.put("result", b.level, index * b.stride)
     if a.level is Level.ADDR and b.level is not Level.ADDR:
-        # Where every unit holds all values, each takes its own.
+        # The source has copies on these units, so each unit takes the value from its own copy.
         reach = {0}
         for stride, size in have:
             reach = {at + stride * value for at in reach for value in range(size)}
@@ -157,7 +163,7 @@ def _combined(dims: list[_Dim], shape: tuple[int, ...]) -> Moves:
             out = (out[:, None] + array).reshape(-1)
         return out
 
-    # Digits of one axis may reach further than the axis: there another element may lie.
+    # Digits may reach past the end of an axis. Another element may lie there, so drop such moves.
     inside = np.ones(total([np.zeros_like(dim.index) for dim in dims]).size, dtype=bool)
     for axis, size in enumerate(shape):
         own = [d.index if d.axis == axis else np.zeros_like(d.index) for d in dims]

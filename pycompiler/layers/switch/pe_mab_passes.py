@@ -1,8 +1,9 @@
 """Passes inside an L1B: between PEs of a MAB by the ALU, between MABs through L1BM.
 
-Data goes round by a number of units, and only some units write it: a *turn*. Or one unit's data
-goes to all MABs, some of which write it: a *cast*. What no other move writes needs no mask if it
-comes first.
+There are two kinds of moves. A *turn* sends the data of all units round by a number of units, and
+some units write it. A *cast* sends the data of one unit to all MABs, and some of them write it. For
+each result address, one move comes first and writes everywhere without a mask: the moves after it
+overwrite the units where it is wrong.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Turn:
-    """``pairs`` of source and result addresses, ``by`` units upwards, written by ``units``.
+    """Long words that go up by ``by`` units: ``pairs`` of source and result addresses.
 
-    ``units`` None means all.
+    ``units`` are the units that write them, a bit for each; None means all.
     """
 
     by: int
@@ -36,7 +37,10 @@ class Turn:
 
 @dataclass(frozen=True)
 class Cast:
-    """Address ``at`` of units ``first``, ``first + 1`` ... to ``results``, written by ``units``."""
+    """Address ``at`` of units ``first``, ``first + 1`` ... goes to addresses ``results``.
+
+    ``units`` are the units that write them, a bit for each; None means all.
+    """
 
     at: int
     first: int
@@ -48,7 +52,7 @@ def turns(moves: Moves, count: int) -> list[Turn]:
     """Return the moves as turns of ``count`` units, those without a mask first."""
     turned = (moves.result - moves.source) % count
     rows = _units_by(moves, (turned, moves.source_at, moves.result_at), count)
-    # Of the moves to one address, one may write everywhere before the others.
+    # For each result address, one move may write everywhere, before the others.
     first: dict[int, tuple[int, int]] = {}
     for index, ((turn, _, at), units) in enumerate(rows):
         rank = (-units.bit_count() if turn else -count, index)
@@ -65,7 +69,7 @@ def turns(moves: Moves, count: int) -> list[Turn]:
 def _units_by(
     moves: Moves, keys: Sequence[np.ndarray], count: int
 ) -> list[tuple[tuple[int, ...], int]]:
-    """Distinct values of ``keys``, and which units write for each."""
+    """Return the distinct combinations of ``keys``, and the units that write for each."""
     # One number per combination of keys sorts faster than rows of a table.
     code = np.zeros_like(keys[0])
     for key in keys:
@@ -104,7 +108,7 @@ def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
 
 
 def chunks(items: Sequence[Pair], size: int) -> Iterator[tuple[Pair, ...]]:
-    """``size`` at a time; the last repeats its last item."""
+    """Yield the items ``size`` at a time; the last chunk is filled with its last item."""
     for start in range(0, len(items), size):
         part = tuple(items[start : start + size])
         yield part + (part[-1],) * (size - len(part))
@@ -138,7 +142,11 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
 
 @dataclass(frozen=True)
 class L1bmRoom:
-    """Vectors of all PEs in L1BM: how many fit, and the long words of one."""
+    """The room in L1BM for vectors of all PEs.
+
+    ``vectors`` is the number that fits beside a spare one. ``words`` is the number of long words of
+    a vector, ``row`` of one cycle of it.
+    """
 
     vectors: int
     words: int
@@ -233,7 +241,7 @@ def _cast_steps(
 
 
 def _shifts(target: Target) -> dict[int, str]:
-    """How many units upwards data goes, to what the mnemonic says; read off the index maps."""
+    """Return the suffix of the mnemonic by the units that data goes upwards, from index maps."""
     out: dict[int, str] = {}
     pes = target.counts["pe"]
     for shift in range(target.counts["mab"]):

@@ -19,13 +19,13 @@ class UnitMasks:
     """Makes masks of sets of units (bit u of a number stands for unit u), and keeps them.
 
     ``unit`` is the fixed input with the unit's number (``mabid``, ``subpeid``). The last long word
-    of the second register file is taken for it.
+    of the second register file holds a copy of it.
     """
 
     def __init__(self, unit: str, target: Target):
         self._number = PeOperand("grf1", (target.words("grf1") - 1,) * target.cycles)
         self._unit = unit
-        # Entry 0 is no register: it masks nothing.
+        # Entry 0 cannot be written: it masks nothing.
         self._registers = range(1, target.words("omr") // target.cycles)
         self._made: dict[int, int] = {}
         self._ready = False
@@ -46,7 +46,7 @@ class UnitMasks:
         return f"$imr{self._made[units]}"
 
     def _make(self, units: int, register: int) -> Iterator[Step]:
-        """Shift the bit of the own unit to the top; the flag says that the top bit is 0."""
+        """Shift the bit of the PE's own unit to the top; the flag is set if that bit is 0."""
         bits = sum(
             1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1
         )

@@ -1,6 +1,6 @@
 """Passes over the words of a long word: by word addresses, or by rotation and masks.
 
-Words of 32 bits have addresses of their own. Narrower ones are cut out of rotated long words and
+Words of 32 bits have addresses of their own. Narrower words are cut out of rotated long words and
 joined.
 """
 
@@ -24,7 +24,7 @@ from .pass_moves import Moves
 
 _BITS = 64
 _ADDRESSED = _BITS // WORDS_PER_LONG
-_Cut = tuple[int, int]  # bits that a long word is rotated left, and the bits that are kept
+_Cut = tuple[int, int]  # how far a long word is rotated left, and the mask of the bits kept
 _CONSTANTS, _SUM = "grf1", "grf0"
 
 
@@ -75,7 +75,10 @@ def _word(value: MNValue, at: Sequence[int], word: Sequence[int]) -> PeOperand:
 def _groups(
     found: Moves, bits: int
 ) -> tuple[dict[tuple[_Cut, ...], list[tuple[int, ...]]], set[_Cut]]:
-    """Long words of the result by how they are put together: rows of addresses, result first."""
+    """Group the long words of the result by the cuts that make them; return also all cuts.
+
+    Each row of a group has the address in the result, then the source address of each cut.
+    """
     count = _BITS // bits
     pieces: dict[int, dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
     ones = (1 << bits) - 1
