@@ -33,8 +33,8 @@ class AxisClass:
     """Axes that share their digits.
 
     ``digits`` run from minor to major, and ``rest`` is the size that is left for Addr. ``placed``
-    says that the digits are decided, ``exact`` that padding along the axes must be filled.
-    ``number`` is the place of the class in the order of creation.
+    says that the digits are decided. ``exact`` says that a frame lists one of the axes as exact
+    (see :class:`Frame`). ``number`` is the place of the class in the order of creation.
     """
 
     size: int
