@@ -1,8 +1,8 @@
 """The rules of parallel issue: which instructions a line may hold together.
 
-A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used.
-A PE memory has one port for each direction. All masks of a line have one length. The assembler
-checks every line again.
+A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
+all in one precision. A PE memory has one port for each direction. All masks of a line have one
+length. The assembler checks every line again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Op:
     precision: str
     reads: tuple[Touch, ...]
     writes: tuple[Touch, ...]
-    #: slots whose result of the step before it reads by forwarding
+    #: slots whose results it reads by forwarding
     takes: frozenset[str]
     #: length of the masks, None if it has none
     masks: str | None

@@ -91,7 +91,7 @@ def _axis_segments(
     common = sorted({1} | (one & other))
     for low, high in pairwise([*common, size]):
         cuts = sorted(c for c in one | other if low < c < high)
-        # The size of an axis need not be a multiple of its topmost cut.
+        # The last range may end at the size of the axis, which need not be a multiple of a weight.
         ends = [low, *cuts, high]
         inner = ends[:-1] if high == size and high not in one | other else ends
         if all(b % a == 0 for a, b in pairwise(inner)):

@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class DisjointSets(Generic[T]):
-    """Sets of members; each member starts alone. One member, the root, names the set."""
+    """Sets of members; each member starts alone, and one member of a set, the root, names it."""
 
     def __init__(self) -> None:
         self._parent: dict[T, T] = {}

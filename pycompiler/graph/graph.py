@@ -16,7 +16,7 @@ from .layout import Layout
 
 
 class Location(Enum):
-    """The memory of a value. The host reads and writes the values of the device in DRAM."""
+    """The memory of a value; the host reads and writes the values of the device in DRAM."""
 
     UNDECIDED = "?"
     DRAM = "DRAM"
@@ -62,10 +62,11 @@ class TensorType:
 
 @dataclass(frozen=True)
 class MNValue:
-    """A tensor. ``addr`` is in long words; ``num_lw`` is the number of long words in a PE's share.
+    """A tensor.
 
-    If the value is a time slice, ``origin`` names the value that was sliced. Only reports use it:
-    two values that differ only in ``origin`` are equal, and the text form leaves it out.
+    ``addr`` is in long words; ``num_lw`` is the number of long words in a PE's share. If the value
+    is a time slice, ``origin`` names the value that was sliced. Only reports use ``origin``: two
+    values that differ only there are equal, and the text form leaves it out.
     """
 
     name: str
@@ -90,7 +91,7 @@ Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str,
 
 @dataclass(frozen=True)
 class MNNode:
-    """An operation. Absent optional inputs are empty names.
+    """An operation; absent optional inputs are empty names.
 
     ``source`` is the ``file:line`` of the model's Python code, if known. ``reason`` says why a node
     runs on the host. ``inplace`` is the number of the input whose long words the first output may

@@ -74,7 +74,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout without the tensor's shape. The docstring of the module explains the fields."""
+    """A layout without the tensor's shape; the docstring of the module explains the fields."""
 
     axes: tuple[tuple[SubAxis, ...], ...]
     broadcast: tuple[Broadcast, ...] = ()

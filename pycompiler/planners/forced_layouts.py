@@ -141,7 +141,7 @@ def _anchored(
     for hints in ({}, given, *({name: layout} for name, layout in given.items())):
         for found in layer.candidates(node, graph, target, hints):
             yield {name: found[name] for name in names}
-            # The layouts of the other operands may be the right ones for the given operand.
+            # The operands that are not given keep the layouts of the candidate.
             yield {name: given.get(name, found[name]) for name in names}
 
 

@@ -142,7 +142,7 @@ def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
 
 
 class _Problem:
-    """Buffers as arrays. Time is cut into sections in which the same buffers live."""
+    """Buffers as arrays, with time cut into sections in which the same buffers live."""
 
     def __init__(self, buffers: Sequence[Buffer], capacity: int):
         self.buffers, self.capacity = buffers, capacity
