@@ -1,7 +1,8 @@
-"""Lines of fragments at their addresses: packed, with their text and what they touch.
+"""Lines of fragments at their addresses: packed, with their text and their accesses.
 
-Nodes that share a fragment often lie at the same addresses in LM too; then they share all that.
-Only MV lines name DRAM, where no two nodes have their values.
+Nodes that share a fragment often have the same addresses in LM too. Then they also share the packed
+lines, the text and the accesses. MV lines that name DRAM differ, because no two nodes have their
+values at the same place in DRAM.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from .hazards import Accesses, accesses
 from .list_scheduler import schedule
 from .text import Addresses, instruction_text
 
-#: Memories that MVs use.
+#: Memories that MVs access.
 _SHARED = frozenset({"dram", "pdm", "l2bm"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ready:
-    """A line, what it touches, and its text; an MV's text is made when it has a tag.
+    """A line with its accesses and its text.
 
-    ``shared`` says whether it touches a memory that MVs use.
+    The text of an MV is empty here: it is made when the MV gets a tag. ``shared`` says whether the
+    line touches a memory that MVs use.
     """
 
     line: Line
@@ -35,23 +37,23 @@ class Ready:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of one node, and the steps in which each issue slot is used."""
+    """The lines of one node, and the number of steps that use each issue slot."""
 
     lines: Sequence[Ready]
     busy: Mapping[str, int]
 
 
 class Shelf:
-    """The lines of fragments, made once for all that are alike at the same addresses."""
+    """The lines of fragments; equal fragments at equal addresses are made once."""
 
     def __init__(self, addresses: Addresses, target: Target):
         self._addresses, self._target = addresses, target
-        # By identity of lines, which are kept so that no others take their place.
+        # Keys are identities. The lines are kept so that no other object gets the same identity.
         self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
         self._made: dict[tuple[int, tuple[int | None, ...]], Lines] = {}
 
     def of(self, fragment: Fragment) -> Lines:
-        """Return the lines of ``fragment`` in the order of issue, its values by their own names."""
+        """Return the lines of ``fragment`` in the order of issue, with the names of its values."""
         names, lines = fragment.names, fragment.lines
         if not names:
             return self._ready(fragment)
@@ -72,7 +74,7 @@ class Shelf:
         return lines, found
 
     def _own(self, ready: Ready, names: Mapping[str, str]) -> Ready:
-        """Return a line of alike nodes as that of the node whose values have these names."""
+        """Return a shared line with the names of one node's values; only MVs change."""
         line = ready.line
         if not isinstance(line, Move):
             return ready
@@ -93,7 +95,7 @@ class Shelf:
         lines = fragment.lines
         if not fragment.packed:
             lines = tuple(schedule(lines, addresses, self._target))
-        # Some instructions stand on many lines.
+        # One instruction may stand on many lines; its text is made once.
         texts: dict[int, str] = {}
 
         def text(instruction: Instruction) -> str:

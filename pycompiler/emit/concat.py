@@ -1,8 +1,8 @@
-"""Fragments of a segment, one after the other, as one program.
+"""Concatenate the fragments of a segment into one program.
 
-Inserts `nop` where a hazard demands distance and `wait` where a line needs the result of an MV.
-The text is made for given addresses; places where it names a DRAM address are listed, so that
-:func:`relocate` can move the whole program to another DRAM base.
+A `nop` is inserted where a hazard demands distance, and a `wait` where a line needs the result of
+an MV. The text is made for given addresses. The program lists the lines that name a DRAM address,
+so that :func:`relocate` can move the whole program to another DRAM base.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Relocation:
 
 @dataclass(frozen=True)
 class NodeCode:
-    """What a node's code came to.
+    """Counts of the code of one node.
 
-    ``dram`` counts long words over all groups, ``busy`` the steps in which an issue slot is used.
+    ``dram_read`` and ``dram_written`` count long words over all groups. ``busy`` counts the steps
+    that use each issue slot.
     """
 
     node: str
@@ -46,7 +47,7 @@ class NodeCode:
 
 @dataclass(frozen=True)
 class Code:
-    """A program: its lines, where DRAM addresses stand, and a row per node."""
+    """A program: its lines, the lines that name DRAM addresses, and the counts of each node."""
 
     lines: tuple[str, ...]
     relocations: tuple[Relocation, ...]
@@ -108,7 +109,7 @@ class _Writer:
 
 @dataclass
 class _Row:
-    """What is counted for a node."""
+    """The counts of a node while the program is written."""
 
     busy: Mapping[str, int]
     first_line: int = 0
@@ -121,10 +122,10 @@ class _Row:
 def concatenate(
     fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
 ) -> Code:
-    """One program of ``(node, comment, fragment)``; at its end every MV has finished.
+    """Make one program of ``(node, comment, fragment)``; at its end every MV has finished.
 
-    What is read from DRAM is asked for as early as its buffer in L2BM is free, so that it is on
-    its way while the nodes before work.
+    A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while the nodes
+    before its own still work.
     """
     tracker = Tracker(target)
     writer = _Writer(target, addresses, tracker)
@@ -169,12 +170,12 @@ def concatenate(
 
 
 def _hoisted(nodes: Sequence[Sequence[Ready]]) -> Iterator[tuple[int, int, Ready]]:
-    """Yield the node under which a line is issued, its own, and the line, in order.
+    """Yield each line in the order of issue, with the node it is issued under and its own node.
 
-    A transfer from DRAM goes up to behind the last line that it may not pass: the one that made
-    what it reads, or that used its buffer.
+    A transfer from DRAM moves up until right behind the last line that it may not pass. That is
+    the line that wrote the data it reads, or the line that used its buffer.
     """
-    # By node: for each of its lines that a transfer stands behind, those transfers.
+    # By node and line number: the transfers that are issued right behind this line.
     behind: dict[tuple[int, int], list[tuple[int, Ready]]] = {}
     moved: set[tuple[int, int]] = set()
     slots: list[tuple[int, int]] = []
@@ -210,7 +211,7 @@ def _hoisted(nodes: Sequence[Sequence[Ready]]) -> Iterator[tuple[int, int, Ready
 
 @dataclass(frozen=True)
 class Moved:
-    """The DRAM words from ``start`` to ``stop`` of a program lie at ``at`` instead."""
+    """The DRAM words from ``start`` to before ``stop`` of a program lie at ``at`` instead."""
 
     start: int
     stop: int
@@ -224,7 +225,7 @@ def relocate(
     target: Target,
     moved: Sequence[Moved] = (),
 ) -> str:
-    """Return the program with its DRAM at ``delta``, apart from what ``moved`` puts elsewhere."""
+    """Return the program with ``delta`` added to its DRAM addresses; ``moved`` lists exceptions."""
     if not delta and not moved:
         return text
     dram = f"${target.letter('dram')}"

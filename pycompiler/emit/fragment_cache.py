@@ -1,6 +1,7 @@
 """Nodes that differ only in the names of their values share one fragment.
 
-Networks repeat their layers, time slices their nodes; the code of a node takes long to make.
+Networks repeat their layers, and time slices repeat nodes. It takes long to make the code of a
+node, so it is made once for all nodes that are alike.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Fragments:
     def of(self, node: MNNode, graph: MNGraph) -> Fragment:
         """Return the code of ``node``.
 
-        A layer sees the node alone, with values named by their place: what it emits cannot depend
-        on anything else.
+        The layer sees only this node, with values that are named by their place among its operands.
+        So the code cannot depend on anything else, and other nodes can share it.
         """
         names = {
             name: f"v{number}"

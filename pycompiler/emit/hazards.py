@@ -1,6 +1,6 @@
-"""Distances between lines: how many steps a line must wait, and for which MV.
+"""Distances between lines: how many steps a line must wait, and for which MVs.
 
-The machine's hazard rules are known only from the spec. Ranges are half open, in long words.
+All hazard rules come from the spec of the machine. Ranges are half open, in long words.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _NO_END = 1 << 32  # past the end of any memory
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Access:
-    """Long words that one operand touches; ``cycles`` gives the one of each cycle on a PE.
+    """The long words that one operand touches.
 
-    ``unit`` is group and L2B of a memory above the PEs, None where all are meant. ``source`` is
-    the memory above the PEs that what is written comes from.
+    For an operand in a PE, ``cycles`` has the long word of each cycle. ``unit`` is group and L2B of
+    a memory above the PEs; None stands for all of them. If data from a memory above the PEs is
+    written, ``source`` is that memory.
     """
 
     memory: str
@@ -32,7 +33,7 @@ class Access:
     source: str | None = None
 
     def touches(self, other: Access) -> bool:
-        """Whether both touch a common long word."""
+        """Whether both accesses touch a common long word."""
         if self.memory != other.memory or self.low >= other.high or other.low >= self.high:
             return False
         if self.unit == _ALL or other.unit == _ALL:
@@ -43,13 +44,13 @@ class Access:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Accesses:
-    """What a line reads and writes. Two are equal if they are the same one."""
+    """The reads and writes of a line; objects are compared by identity."""
 
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
 
     def conflicts(self, later: Accesses) -> bool:
-        """Whether ``later`` must not start before this has finished."""
+        """Whether ``later`` must not start before this line has finished."""
         for mine in self.writes:
             for theirs in (*later.reads, *later.writes):
                 if mine.memory == theirs.memory and mine.touches(theirs):
@@ -65,7 +66,7 @@ _NOTHING = Accesses((), ())
 
 
 def accesses(line: Line, addresses: Addresses) -> Accesses:
-    """Say what ``line`` touches."""
+    """Return the accesses of ``line``."""
     reads: list[Access] = []
     writes: list[Access] = []
 
@@ -104,7 +105,10 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
 
 
 class _Recent:
-    """What the last steps touched, newest first, and what is known of lines that came next."""
+    """The accesses of the last steps, newest first.
+
+    ``next`` keeps, for each line that came next, its distance and the recent steps after it.
+    """
 
     __slots__ = ("next", "steps")
 
@@ -114,10 +118,10 @@ class _Recent:
 
 
 class Tracker:
-    """Follows a program in issue order: recent steps, and the MVs nobody has waited for.
+    """Follows a program in issue order: recent steps, and the MVs that no line has waited for.
 
-    What stands in the last steps is looked up as a whole, so that code that comes again (the next
-    layer, the next slice) costs little.
+    The recent steps are one object, and equal ones are shared. It keeps the distances that were
+    found after it, so that repeated code (the next layer, the next slice) costs little.
     """
 
     def __init__(self, target: Target):
@@ -126,13 +130,13 @@ class Tracker:
         self.moves: dict[int, Accesses] = {}
         self._last_tag: int | None = None
         self._known: dict[tuple[str, str, str | None, str], tuple[tuple[Hazard, int], ...]] = {}
-        # Further back no rule reaches.
+        # No rule looks at steps that lie further back.
         self._reach = max((self._most(rule) for rule in target.hazards), default=1) - 1
         self._recent = _Recent((_NOTHING,) * self._reach)
         self._all = {self._recent.steps: self._recent}
 
     def tags_before(self, touched: Accesses) -> list[int]:
-        """Tags of the MVs that must have finished before a line that touches this."""
+        """Return the tags of the MVs that must finish before a line with these accesses."""
         return [tag for tag, move in self.moves.items() if move.conflicts(touched)]
 
     def waited(self, tag: int) -> None:
@@ -140,7 +144,7 @@ class Tracker:
         del self.moves[tag]
 
     def distance(self, touched: Accesses) -> int:
-        """Count the steps that must still pass before a line that touches this may be issued."""
+        """Count the steps that must still pass before a line with these accesses is legal."""
         most = 0
         for read in touched.reads:
             memory = read.memory
@@ -154,7 +158,7 @@ class Tracker:
         return most
 
     def issue(self, touched: Accesses) -> int:
-        """Note a PE line, and the steps that must pass before it. Return how many they are."""
+        """Note a PE line and the steps that must pass before it, and return their number."""
         found = self._recent.next.get(touched)
         if found is None:
             before, distance = self._recent, self.distance(touched)
@@ -180,7 +184,7 @@ class Tracker:
         return found
 
     def _rules(self, memory: str, write: Access, reader: str) -> tuple[tuple[Hazard, int], ...]:
-        """Return the rules, each with the most steps it can ask for."""
+        """Return the rules that apply, each with the most steps that it can demand."""
         key = memory, write.slot, write.source, reader
         found = self._known.get(key)
         if found is None:
@@ -192,14 +196,14 @@ class Tracker:
         return found
 
     def _most(self, rule: Hazard) -> int:
-        """Return how many steps after a write a read is legal at the latest."""
+        """Return the number of steps after a write from which every read is legal."""
         if rule.steps is not None:
             return rule.steps + 1
         cycles = self.target.cycles
         return -(-((rule.cycles or 0) + cycles) // cycles)
 
     def _steps(self, rule: Hazard, write: Access, read: Access) -> int:
-        """Return how many steps after ``write`` a ``read`` is legal at the earliest."""
+        """Return the number of steps after ``write`` from which ``read`` is legal."""
         if rule.rule == "data" and not write.touches(read):
             return 0
         if rule.steps is not None:
@@ -217,7 +221,7 @@ class Tracker:
         )
 
     def next_tag(self) -> int:
-        """Return the next tag. The caller waits for it first if it is still under way."""
+        """Return the next tag; if an MV still uses it, the caller waits for that MV first."""
         tags = self.target.mv_tags
         last = self._last_tag
         return tags[0] if last is None or last == tags[-1] else last + 1

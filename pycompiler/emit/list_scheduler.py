@@ -1,9 +1,9 @@
-"""The list scheduler: instructions of a fragment share lines where ports and hazards allow.
+"""The list scheduler: instructions of a fragment share lines where ports and hazards allow it.
 
-Instructions joined by a forwarding path keep their distance of one step and move together. Such
-groups are placed in the order of the fragment, each at the first step at which nothing stands
-against it: what it reads is there, what it overwrites has been read, its slots and ports are
-free. MV lines, and lines that may wait for one, are not passed.
+Instructions that a forwarding path connects keep their distance of one step and move together as a
+group. Groups are placed in the order of the fragment. Each goes to the first step at which its
+inputs are written, the old contents of its outputs have been read, and its slots and ports are
+free. No instruction moves past an MV line or past a line that may wait for an MV.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .hazards import Accesses, accesses
 from .ports import LineState, Op, Place, Ports, op_of
 from .text import Addresses
 
-#: A group: ``(step, instruction)`` pairs, steps relative to its first.
+#: A group: ``(step, instruction)`` pairs, with steps counted from the first step of the group.
 Group = list[tuple[int, Op]]
 
 
 def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> list[Line]:
-    """Return the lines packed. Hazards inside of a group are left to whoever adds the `nop`."""
+    """Return the lines packed; the caller adds the `nop` for hazards inside a group."""
     known: dict[int, Op] = {}
 
     def op(instruction: Instruction) -> Op:
-        # An instruction that stands on several lines is looked at once.
+        # One instruction may stand on several lines; its needs are found once.
         found = known.get(id(instruction))
         if found is None:
             found = known[id(instruction)] = op_of(instruction, addresses, target)
@@ -45,7 +45,8 @@ def schedule(lines: Sequence[Line], addresses: Addresses, target: Target) -> lis
         if isinstance(part, Move):
             out.append(part)
             continue
-        # What the next part takes by forwarding must stay in this one's last line.
+        # If the next part reads results by forwarding, they must stay in the last line of this
+        # part. Then this part is not packed.
         following = next((p for p in parts[index + 1 :] if isinstance(p, list)), None)
         taken = following is not None and any(op(i).takes for i in following[0].instructions)
         ops = needs[index]
@@ -64,7 +65,7 @@ def _indirect(part: Sequence[Step]) -> bool:
 
 
 def _parts(lines: Sequence[Line], addresses: Addresses) -> Iterator[list[Step] | Move]:
-    """Cut at MV lines, and before the first line that must wait for one."""
+    """Cut the lines at MV lines, and before the first line that must wait for an MV."""
     part: list[Step] = []
     moves: list[Accesses] = []
     for line in lines:
@@ -97,9 +98,10 @@ def _above(step: Step) -> bool:
 
 
 def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
-    """Return the groups so that none depends on a later one.
+    """Return the groups in an order in which no group depends on a later one.
 
-    None if a result comes from outside, or if there is no such order.
+    None if there is no such order, or if an instruction reads, by forwarding, a result from
+    outside these steps.
     """
     chosen: dict[str, int] = {}
     members: list[list[tuple[int, Op]]] = []
@@ -135,7 +137,7 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
 
 
 def _in_order(steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]]) -> bool:
-    """Whether no group depends on one that begins later."""
+    """Whether no group depends on a group that begins later."""
     last: dict[Place, int] = {}
     read: dict[Place, int] = {}
     for ops, owners in zip(steps, roots, strict=True):
@@ -158,7 +160,7 @@ def _in_order(steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]]) -> 
 def _sorted(
     steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]], groups: dict[int, Group]
 ) -> list[Group] | None:
-    """Sort the groups by what they depend on; None if some depend on each other."""
+    """Sort the groups so that each comes after those it depends on; None if there is a cycle."""
     later: dict[int, set[int]] = {group: set() for group in groups}
     written: dict[Place, int] = {}
     read: dict[Place, set[int]] = {}
@@ -193,29 +195,29 @@ def _sorted(
 
 
 class _Placing:
-    """Steps as they fill up."""
+    """The steps of a part while instructions are placed in them."""
 
     def __init__(self, target: Target):
         self.target = target
         self.ports = Ports(target)
         self.lines: list[LineState] = []
-        # Of every place: step, cycle and writer of the last write; last step that reads it.
+        # For every place: step, cycle and writer of the last write; the last step that reads it.
         self.written: dict[Place, tuple[int, int, Op]] = {}
         self.read: dict[Place, int] = {}
-        # By port rule: steps with a write, steps with a read.
+        # For every port rule: the steps with a write, and the steps with a read.
         self.rules = [rule for rule in target.hazards if rule.rule == "port"]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]
         self.port_reads: list[set[int]] = [set() for _ in self.rules]
-        # By slot, and by kind of instruction: for a taken step a later one that may be free.
+        # By slot, and by kind of instruction: maps a taken step to a later one that may be free.
         self.after: dict[object, dict[int, int]] = {}
-        # No rule keeps a read further from a write than that.
+        # A read this many steps after a write breaks no rule.
         reach = (1 + max(rule.steps or 0, rule.cycles or 0) for rule in target.hazards)
         self.most = max(reach, default=1)
         self.gaps: dict[tuple[str, str, str | None, str], tuple[int, int | None]] = {}
         self.sides: dict[tuple[str, str, str | None], tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def place(self, groups: Sequence[Group]) -> list[Line]:
-        """Place all groups; return the lines without the empty ones."""
+        """Place all groups, and return the lines that are not empty."""
         for group in groups:
             at = self._free(group, 0)
             for offset, op in group:
@@ -230,8 +232,8 @@ class _Placing:
     def _tried(self, op: Op, at: int) -> bool:
         """Whether ``op`` fits step ``at``; if not, its kind is not tried there again.
 
-        Lines only fill up. A later instruction of the kind that reads the very words of the line
-        might fit: that chance is given up.
+        Lines only become fuller, so the answer rarely changes. One case is lost: an instruction of
+        the same kind would fit if it reads exactly the words that the line reads already.
         """
         if self._fits(op, at):
             return True
@@ -239,7 +241,7 @@ class _Placing:
         return False
 
     def _free(self, group: Group, at: int) -> int:
-        """Return the first step from ``at`` on that no map of ``after`` rules out."""
+        """Return the first step from ``at`` on that ``after`` does not rule out for the group."""
         settled = False
         while not settled:
             settled = True
@@ -257,7 +259,7 @@ class _Placing:
         return at
 
     def _earliest(self, op: Op, at: int) -> int:
-        """Return the first step from ``at`` on at which the words it touches allow it."""
+        """Return the first step from ``at`` on at which no access of ``op`` comes too soon."""
         written, read = self.written, self.read
         for touch in op.reads:
             for place, cycle in touch.places:
@@ -281,7 +283,7 @@ class _Placing:
         return at
 
     def _gap(self, memory: str, writer: Op, reader: Op) -> tuple[int, int | None]:
-        """Return the distance that a data rule asks for, in steps, or the cycles in between."""
+        """Return the distance that the rules demand: in steps, and in cycles if a rule has them."""
         key = memory, writer.slot, writer.source, reader.slot
         if key not in self.gaps:
             rules = [
@@ -314,7 +316,7 @@ class _Placing:
         return True
 
     def _side(self, memory: str, op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return which port rules ``op`` can break as writer, and as reader, of ``memory``."""
+        """Return the port rules that ``op`` can break as writer and as reader of ``memory``."""
         key = memory, op.slot, op.source
         if key not in self.sides:
 

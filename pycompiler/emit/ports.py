@@ -1,7 +1,8 @@
-"""What an instruction occupies in a line, and which instructions a line may hold together.
+"""The rules of parallel issue: which instructions a line may hold together.
 
-The rules of parallel issue: one instruction per slot, shares of slots that drive one unit, one
-port per PE memory and direction, one mask length. The assembler checks every line again.
+A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
+all in one precision. A PE memory has one port for each direction. All masks of a line have one
+length. The assembler checks every line again.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from .text import Addresses, base
 _MATRIX = re.compile(r"l{0,2}([a-z])\d*$")
 _ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
 _PATTERN = re.compile(r"(ll)?[01]+$")
-#: Long words of L1BM and L2BM that are told apart.
-_GRANULE = 16  # not a size of the machine
+#: Accesses to L1BM and L2BM are compared in blocks of this many long words. The machine has no such
+#: size.
+_GRANULE = 16
 _PLACES = 32  # bits for a place of one memory
 
 Place = int  # memory and long word (or granule), in one number
-#: The words of each cycle, as the rule of equal reads compares them.
+#: The words of each cycle. Two reads may share a port if their words are equal.
 Words = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Touch:
-    """One access: ``words`` per cycle, and every place with the cycle that touches it."""
+    """One access: the ``words`` of each cycle, and all places with the cycle that touches them."""
 
     memory: str
     words: Words
@@ -38,40 +40,40 @@ class Touch:
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An instruction and what it needs."""
+    """An instruction with its accesses and the other facts that decide where it fits."""
 
     instruction: Instruction
     slot: str
     precision: str
     reads: tuple[Touch, ...]
     writes: tuple[Touch, ...]
-    #: slots whose last result it reads by forwarding
+    #: slots whose results it reads by forwarding
     takes: frozenset[str]
     #: length of the masks, None if it has none
     masks: str | None
     flushes: bool
     #: memories that nothing on its line may touch
     excludes: frozenset[str]
-    #: a transfer's source memory
+    #: source memory of a transfer from L1BM or L2BM
     source: str | None
-    #: a vector product: its second operand shares a port with the matrix write
+    #: whether it is a vector product: its second operand shares a port with the matrix write
     vector: bool
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
-        """All that decides about ports but the words."""
+        """All facts that decide about ports, except the words."""
         own = self.slot, self.precision, self.masks, self.flushes, self.excludes, self.vector
         return *own, self.source, self.memories
 
     @cached_property
     def memories(self) -> tuple[tuple[str, bool], ...]:
-        """The memories it touches, and whether it writes them."""
+        """The memory of each access, and whether the access is a write."""
         reads = ((touch.memory, False) for touch in self.reads)
         return (*reads, *((touch.memory, True) for touch in self.writes))
 
 
 def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
-    """Return what ``instruction`` needs."""
+    """Return the accesses and port needs of ``instruction``."""
     reads: list[Touch] = []
     writes: list[Touch] = []
     takes: set[str] = set()
@@ -169,7 +171,7 @@ def _entry(number: int, target: Target) -> Touch:
 
 @dataclass
 class LineState:
-    """What the instructions of a line occupy."""
+    """The slots, ports and masks that the instructions of a line occupy."""
 
     ops: list[Op] = field(default_factory=list)
     slots: dict[str, Op] = field(default_factory=dict)
@@ -189,13 +191,13 @@ class LineState:
 
 
 class Ports:
-    """The rules of one machine."""
+    """The rules of parallel issue of one machine."""
 
     def __init__(self, target: Target):
         self._shares = target.shares
         self._above = frozenset({"l1bm", "l2bm"})
         self._banks = frozenset(target.banks.values())
-        #: memories whose reads and writes of a line must meet the same words
+        #: memories in which all reads and writes of a line must touch the same words
         self._single = frozenset(
             memory for rule in target.hazards if rule.rule == "port" for memory in rule.memories
         )

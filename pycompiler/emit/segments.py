@@ -1,4 +1,4 @@
-"""Segments: runs of nodes on one side, and the program of each that runs on the device."""
+"""Segments: runs of nodes on one side, and the programs of those that run on the device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from .fragment_cache import Fragments
 class Segment:
     """Nodes that run one after the other on one side.
 
-    ``inputs`` are the values it takes from outside, constants apart, ``outputs`` those that others
-    take from it. ``code`` is the program of a segment on the device, None on the host.
+    ``inputs`` are the values that the segment reads from outside, except constants. ``outputs`` are
+    the values that other segments or the caller read. ``code`` is the program of a segment on the
+    device; it is None on the host.
     """
 
     nodes: tuple[MNNode, ...]
@@ -66,9 +67,9 @@ def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...],
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Hold the garbage collector, and let it go on as before afterwards.
+    """Stop the garbage collector, and restore its state afterwards.
 
-    Code is many small objects without cycles; the collector would take half of the time.
+    Code consists of many small objects without cycles. The collector would take half of the time.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -32,7 +32,7 @@ def _address(words: tuple[int, ...], width: int) -> str:
 
 
 def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
-    """One operand."""
+    """Return the text of one operand."""
     if isinstance(operand, Literal):
         return f'ui"0x{operand.bits:08X}"'
     if isinstance(operand, BlockOperand):
@@ -71,7 +71,7 @@ def _block(operand: BlockOperand, start: int, target: Target) -> str:
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:
-    """One instruction of a PE line."""
+    """Return the text of one instruction of a PE line."""
     operands: tuple[Operand, ...] = (*instruction.sources, *instruction.destinations)
     shown = (operand_text(operand, addresses, target) for operand in operands)
     mnemonic = instruction.mnemonic
@@ -81,14 +81,14 @@ def instruction_text(instruction: Instruction, addresses: Addresses, target: Tar
 
 
 def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str:
-    """One MV line."""
+    """Return the text of one MV line."""
     source = operand_text(move.source, addresses, target)
     destination = operand_text(move.destination, addresses, target)
     return f"{move.mnemonic}/n{move.words}i{tag:02x} {source} {destination}"
 
 
 def dram_operand(move: Move) -> BlockOperand | None:
-    """Return the operand of ``move`` in DRAM."""
+    """Return the operand of ``move`` in DRAM, if it has one."""
     for operand in (move.source, move.destination):
         if operand.memory == "dram":
             return operand

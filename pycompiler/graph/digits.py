@@ -1,9 +1,9 @@
-"""Two layouts of one tensor, digit by digit: what a layout switch has to move.
+"""Compare two layouts of one tensor digit by digit, to find the data that a switch must move.
 
-The *parts* of a layout are its subaxes with the weight each has in the index (``lo``). A *segment*
-is a stretch of an axis between weights at which both layouts cut the index. Where the cuts inside
-of a stretch divide each other, it falls into segments with one part on each side: digits. Where
-they do not (3 x 2 against 2 x 3), the segment keeps several parts.
+The *parts* of a layout are its subaxes, each with its weight in the index (``lo``). A *segment* is
+a range of an axis between two weights at which both layouts cut the index. If the cuts inside such
+a range divide each other, the range splits into digits: segments with one part on each side. If
+they do not (3 x 2 against 2 x 3), the range stays one segment with several parts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 
 
 class PrimeDigit(NamedTuple):
-    """``size`` coordinates of a level, a prime number of them, that lie ``stride`` apart."""
+    """``size`` coordinates of a level that lie ``stride`` apart; ``size`` is a prime number."""
 
     stride: int
     size: int
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Segment:
-    """Digits ``index // lo % size`` of ``axis``, as two layouts place them; minor parts first."""
+    """The digit ``index // lo % size`` of ``axis`` as two layouts place it, minor parts first."""
 
     axis: int
     lo: int
@@ -54,7 +54,7 @@ class Segment:
 
 
 def parts(layout: Layout, shape: tuple[int, ...]) -> list[list[Part]]:
-    """Return the parts of each axis that more than one index meets, minor first."""
+    """Return the parts of each axis, minor first; parts of size 1 are left out."""
     return [list(found) for found in _parts(layout, shape)]
 
 
@@ -73,7 +73,7 @@ def _parts(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ..
 
 
 def segments(source: Layout, result: Layout, shape: tuple[int, ...]) -> list[Segment]:
-    """Return the segments of all axes, minor ones of an axis first."""
+    """Return the segments of all axes; within an axis the minor segments come first."""
     out: list[Segment] = []
     pairs = zip(_parts(source, shape), _parts(result, shape), shape, strict=True)
     for axis, (ours, theirs, size) in enumerate(pairs):
@@ -91,7 +91,7 @@ def _axis_segments(
     common = sorted({1} | (one & other))
     for low, high in pairwise([*common, size]):
         cuts = sorted(c for c in one | other if low < c < high)
-        # The topmost digits of an axis may be cut short by its size.
+        # The last range may end at the size of the axis, which need not be a multiple of a weight.
         ends = [low, *cuts, high]
         inner = ends[:-1] if high == size and high not in one | other else ends
         if all(b % a == 0 for a, b in pairwise(inner)):
@@ -108,7 +108,7 @@ def _segment(
 
 
 def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
-    """Return what ``found`` does between two weights; a part may begin before and end behind."""
+    """Return the pieces of ``found`` between two weights; a part that sticks out is cut."""
     out: list[Part] = []
     for part in found:
         start, stop = max(low, part.lo), min(high, part.lo * part.size)
@@ -119,7 +119,7 @@ def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
 
 
 def primes(count: int) -> list[PrimeDigit]:
-    """Return the prime factors of ``count``, each with the product of those before it as stride."""
+    """Return the prime factors of ``count``; a stride is the product of the factors before it."""
     out, stride, factor = list[PrimeDigit](), 1, 2
     while count > 1:
         while count % factor:
@@ -134,7 +134,8 @@ def copied_digits(
 ) -> frozenset[PrimeDigit]:
     """Return the digits of ``level`` over which ``layout`` holds copies.
 
-    Words that no digit packs hold copies, whether the layout says so or not.
+    If no digit of the layout uses level W, all words of a long word hold copies, even if the layout
+    does not say so.
     """
     return _copied_digits(layout, level, ranges[level])
 
@@ -155,7 +156,10 @@ def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[PrimeD
 def agrees(
     layout: Layout, wanted: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
 ) -> bool:
-    """Whether every element lies where ``wanted`` says, and is copied where it is there."""
+    """Whether ``layout`` has each element and each copy at the places that ``wanted`` names.
+
+    ``layout`` may have more copies than ``wanted``.
+    """
     ranges = all_ranges(target.level_range, dtype)
     same = [sorted(p) for p in parts(layout, shape)] == [sorted(p) for p in parts(wanted, shape)]
     return same and all(
@@ -170,13 +174,16 @@ def make_layout(
     copies: Mapping[Level, frozenset[PrimeDigit]],
     ranges: Mapping[Level, int],
 ) -> Layout:
-    """Return the layout with these parts per axis (in any order) and these copies."""
+    """Return the layout with these parts per axis (in any order) and these copies.
+
+    ValueError if the parts of an axis leave a weight out.
+    """
     axes: list[tuple[SubAxis, ...]] = []
     for axis in range(rank):
         subs: list[SubAxis] = []
         weight = 1
         for part in sorted(placed.get(axis, [])):
-            if part.lo != weight:  # a size that the index never reaches is made up for
+            if part.lo != weight:
                 raise ValueError(f"axis {axis} has no digit of weight {weight}")
             subs.append(SubAxis(part.size, part.level, part.stride))
             weight *= part.size
@@ -193,7 +200,7 @@ def make_layout(
 
 
 def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
-    """Return digits from minor to major, where neighbours that continue each other became one."""
+    """Return the digits, minor to major, with neighbours that continue each other joined."""
     out: list[SubAxis] = []
     for digit in digits:
         last = out[-1] if out else None
@@ -206,5 +213,5 @@ def merged(digits: Iterable[SubAxis]) -> list[SubAxis]:
 
 
 def all_ranges(level_range: Mapping[str, int], dtype: MNDtype) -> dict[Level, int]:
-    """Return how many coordinates each unit level and the words of ``dtype`` have."""
+    """Return the number of coordinates of each unit level, and of level W for ``dtype``."""
     return {Level(n): c for n, c in level_range.items()} | {Level.W: dtype.words_per_long}

@@ -9,13 +9,13 @@ T = TypeVar("T", bound=Hashable)
 
 
 class DisjointSets(Generic[T]):
-    """Every member starts in a set of its own. A set is named by one of its members, the root."""
+    """Sets of members; each member starts alone, and one member of a set, the root, names it."""
 
     def __init__(self) -> None:
         self._parent: dict[T, T] = {}
 
     def root(self, member: T) -> T:
-        """Return the root of the set that ``member`` is in."""
+        """Return the root of the set of ``member``."""
         parent = self._parent
         root = member
         while (above := parent.get(root, root)) != root:
@@ -25,5 +25,5 @@ class DisjointSets(Generic[T]):
         return root
 
     def join(self, member: T, other: T) -> None:
-        """Make one set of the sets of both; its root is the root of ``other``."""
+        """Join the sets of the two members; the root of ``other`` becomes the common root."""
         self._parent[self.root(member)] = self.root(other)

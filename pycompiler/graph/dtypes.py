@@ -74,7 +74,8 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_elem_type(name)))
 
 
-# The device's half has other fields than torch's 16-bit formats; a single holds both.
+# The device's half has other field widths than torch's 16-bit formats. A single holds every value
+# of both.
 _DEVICE = {
     "float16": MNDtype.FLOAT,
     "bfloat16": MNDtype.FLOAT,
@@ -93,5 +94,5 @@ _DEVICE = {
 
 
 def device_dtype(elem: str) -> MNDtype:
-    """Return the device dtype that keeps ONNX element type ``elem``; Unknown if none does."""
+    """Return the device dtype that holds ONNX element type ``elem``; Unknown if there is none."""
     return _DEVICE.get(elem, MNDtype.UNKNOWN)

@@ -1,7 +1,7 @@
-"""MNGraph: the one representation from import to code.
+"""MNGraph: the one representation of a model from import to code.
 
-Graphs are immutable; a planner returns a new one. Every value has one record, made by exactly one
-input, constant or node output.
+Graphs are immutable; a planner returns a new one. Every value has one record. Exactly one input,
+constant or node output makes the value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .layout import Layout
 
 
 class Location(Enum):
-    """Where a value lives. DRAM values of the device are also what the host reads and writes."""
+    """The memory of a value; the host reads and writes the values of the device in DRAM."""
 
     UNDECIDED = "?"
     DRAM = "DRAM"
@@ -32,14 +32,14 @@ class Location(Enum):
 
 
 class Side(Enum):
-    """What runs a node."""
+    """The side that runs a node: device or host."""
 
     DEVICE = "MNCore"
     HOST = "Host"
 
 
 class Stage(Enum):
-    """How far planning has come; each stage includes those before."""
+    """How far planning has come; each stage includes the stages before it."""
 
     IMPORTED = 0
     DTYPE = 1
@@ -62,10 +62,11 @@ class TensorType:
 
 @dataclass(frozen=True)
 class MNValue:
-    """A tensor. ``addr`` is in long words; ``num_lw`` is the long words of a PE's share.
+    """A tensor.
 
-    ``origin`` names, for reports, what a value of a time slice is a slice of. It is no part of what
-    the value is: two values that differ only there are equal, and the text form leaves it out.
+    ``addr`` is in long words; ``num_lw`` is the number of long words in a PE's share. If the value
+    is a time slice, ``origin`` names the value that was sliced. Only reports use ``origin``: two
+    values that differ only there are equal, and the text form leaves it out.
     """
 
     name: str
@@ -84,18 +85,18 @@ class MNValue:
         return self.type.shape
 
 
-#: An attribute of a node. Tensors and graphs, which no layer takes, are shown as text.
+#: An attribute of a node. Tensors and graphs are kept as text, because no layer takes them.
 Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class MNNode:
-    """An operation. Absent optional inputs are empty names.
+    """An operation; absent optional inputs are empty names.
 
-    ``source`` is the model's Python ``file:line`` where known; ``reason`` says why a host node is
-    one. ``inplace`` is the input whose long words the first output may overwrite. ``slice`` is the
-    number of the time slice the node works on, and ``origin`` names, for reports only, what it is a
-    slice of (see :class:`MNValue`).
+    ``source`` is the ``file:line`` of the model's Python code, if known. ``reason`` says why a node
+    runs on the host. ``inplace`` is the number of the input whose long words the first output may
+    overwrite. ``slice`` is the number of the time slice that the node works on. ``origin`` names
+    the node that was sliced; only reports use it (see :class:`MNValue`).
     """
 
     name: str
@@ -113,7 +114,7 @@ class MNNode:
 
     @property
     def place(self) -> Place | None:
-        """Where diagnostics about the node point."""
+        """The place in the model's source that diagnostics about the node name."""
         return place_of(self.source)
 
 
@@ -121,9 +122,9 @@ class MNNode:
 class MNGraph:
     """Nodes in execution order, and a record for every value.
 
-    ``outputs`` pairs the names the caller sees with values (a value may be given out twice, or be
-    an input or a constant). ``constants`` maps a value to the digest of its data, which lives
-    beside the graph.
+    ``outputs`` pairs the names that the caller sees with values. A value may be an output twice; it
+    may also be an input or a constant. ``constants`` maps a value to the digest of its data. The
+    data itself is kept beside the graph.
     """
 
     name: str
@@ -136,11 +137,11 @@ class MNGraph:
     values: Mapping[str, MNValue] = field(default_factory=dict)
 
     def with_values(self, changed: Mapping[str, MNValue], **more: object) -> MNGraph:
-        """Return the graph with some value records replaced or added, and other fields replaced."""
+        """Return the graph with the records ``changed`` and the fields ``more`` put in."""
         return replace(self, values={**self.values, **changed}, **more)  # type: ignore[arg-type]
 
     def producers(self) -> dict[str, MNNode]:
-        """Value name to the node that makes it."""
+        """Map the name of each value to the node that makes it."""
         return {out: node for node in self.nodes for out in node.outputs if out}
 
     def device_nodes(self) -> Iterator[MNNode]:
@@ -148,11 +149,11 @@ class MNGraph:
         return (node for node in self.nodes if node.side is Side.DEVICE)
 
     def device_values(self) -> set[str]:
-        """Values that a device node reads or makes."""
+        """Return the values that a device node reads or makes."""
         return {v for node in self.device_nodes() for v in (*node.inputs, *node.outputs) if v}
 
     def last_use(self) -> dict[str, int]:
-        """Value name to the index of the last node that reads it; outputs live to the end."""
+        """Map each value to the index of its last reader; outputs live to the end of the graph."""
         last: dict[str, int] = {}
         for index, node in enumerate(self.nodes):
             for name in node.inputs:

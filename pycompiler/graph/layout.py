@@ -1,8 +1,9 @@
-"""Layouts: which unit, long word and word holds each element of a tensor.
+"""Layouts: the unit, long word and word that hold each element of a tensor.
 
-A layout gives every axis of a tensor a list of subaxes. An index splits into mixed-radix digits,
-the last subaxis running fastest; a subaxis adds ``digit * stride`` to the coordinate of its level.
-Levels named in ``broadcast`` hold copies. Strides of the level ``Addr`` are long words.
+A layout gives every axis of a tensor a list of subaxes. The index on an axis splits into
+mixed-radix digits, one for each subaxis; the last subaxis runs fastest. A subaxis adds
+``digit * stride`` to the coordinate of its level. Levels named in ``broadcast`` hold copies.
+Strides of the level ``Addr`` are in long words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .dtypes import MNDtype
 
 
 class Level(Enum):
-    """What a digit selects, outermost first."""
+    """The kind of place that a digit selects, outermost first."""
 
     TIME = "Time"
     L2B = "L2B"
@@ -31,7 +32,8 @@ class Level(Enum):
     ADDR = "Addr"
     W = "W"
 
-    # By identity: planners look layouts up all the time, and an Enum hashes its name each time.
+    # Planners look layouts up all the time. The hash of an Enum hashes its name at every call, so
+    # the hash of the object is used instead.
     __hash__ = object.__hash__
 
 
@@ -40,7 +42,7 @@ UNIT_LEVELS = (Level.L2B, Level.L1B, Level.MAB, Level.PE)
 
 @dataclass(frozen=True)
 class SubAxis:
-    """``size`` digits on ``level``, each ``stride`` coordinates apart."""
+    """A digit of ``size`` values on ``level``, which lie ``stride`` coordinates apart."""
 
     size: int
     level: Level = Level.ADDR
@@ -55,7 +57,7 @@ class SubAxis:
 class Broadcast:
     """An entry of ``B@``: copies on the whole ``level``, or on ``size`` units ``stride`` apart.
 
-    ``level`` None stands for ``...``: every unit level that no axis uses.
+    A ``level`` of None stands for ``...``: every unit level that no axis and no other entry uses.
     """
 
     level: Level | None
@@ -72,7 +74,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout without the tensor's shape. See the module."""
+    """A layout without the tensor's shape; the docstring of the module explains the fields."""
 
     axes: tuple[tuple[SubAxis, ...], ...]
     broadcast: tuple[Broadcast, ...] = ()
@@ -85,7 +87,7 @@ class Layout:
         return hash((self.axes, self.broadcast))
 
     def __reduce__(self) -> tuple[type[Layout], tuple[object, ...]]:
-        # Without the hash, which is another one in another process.
+        # The pickle leaves the cached hash out, because hashes differ between processes.
         return Layout, (self.axes, self.broadcast)
 
     def __str__(self) -> str:
@@ -109,7 +111,7 @@ class Layout:
         return tuple(sub for sub in self.subaxes if sub.level is level)
 
     def extent(self, level: Level) -> int:
-        """One more than the largest coordinate the axes reach on ``level``."""
+        """Return one more than the largest coordinate that the axes reach on ``level``."""
         return 1 + sum((sub.size - 1) * sub.stride for sub in self.on(level))
 
     @cached_property
@@ -119,7 +121,7 @@ class Layout:
 
     @cached_property
     def slices(self) -> int:
-        """Time slices."""
+        """The number of time slices."""
         return self.extent(Level.TIME)
 
     @cached_property
@@ -131,11 +133,11 @@ class Layout:
         return Layout(tuple(kept), self.broadcast)
 
     def num_lw(self, step: int) -> int:
-        """Long words a value takes per PE: whole vectors of ``step`` cycles."""
+        """Return the long words a value takes per PE, rounded up to a multiple of ``step``."""
         return -(-max(self.address_words, self.extent(Level.ADDR)) // step) * step
 
     def copies(self, ranges: Mapping[Level, int]) -> tuple[SubAxis, ...]:
-        """Return the entries of ``B@`` with sizes; ``ranges`` are the counts of the levels."""
+        """Return the entries of ``B@`` with sizes; ``ranges`` has the count of each level."""
         out: list[SubAxis] = []
         for entry in self.broadcast:
             if entry.level is None:
@@ -151,10 +153,10 @@ class Layout:
         return any(entry.level is level for entry in self.broadcast)
 
     def coordinates(self, *indices: NDArray[np.int64]) -> dict[Level, NDArray[np.int64]]:
-        """Return the coordinate on each level of the elements at ``indices``, one array per axis.
+        """Return the coordinates of the elements at ``indices``, one array for each level.
 
-        The arrays broadcast against each other; so do the results. Copies are at the coordinates
-        plus those of :meth:`copies`.
+        ``indices`` has one array per axis. The arrays broadcast against each other, and so do the
+        results. To find a copy, add the coordinates of :meth:`copies`.
         """
         out: dict[Level, NDArray[np.int64]] = {}
         for axis, index in zip(self.axes, indices, strict=True):
@@ -168,7 +170,7 @@ class Layout:
     def check(
         self, shape: tuple[int, ...], dtype: MNDtype, ranges: Mapping[Level, int], words: int
     ) -> None:
-        """Raise P0202 unless the layout is legal for such a tensor; ``words`` bounds Addr."""
+        """Raise P0202 if the layout is illegal for the shape and dtype; ``words`` bounds Addr."""
         problem = self._problem(shape, dtype, ranges, words)
         if problem is not None:
             raise error("P0202", layout=str(self), reason=problem)

@@ -1,4 +1,4 @@
-"""Reading layouts: the grammar of :mod:`pycompiler.graph.layout`'s texts.
+"""Read layouts from text; the classes of :mod:`pycompiler.graph.layout` print this grammar.
 
 ::
 
@@ -112,7 +112,7 @@ class _Reader:
         return Layout(tuple(axes), tuple(broadcast))
 
     def shape(self) -> tuple[int, ...] | None:
-        """Return a shape in front of `/`; None, and nothing taken, if there is none."""
+        """Return the shape in front of `/`; if there is none, take no token and return None."""
         start = self.at
         depth = 0
         while self.at < len(self.tokens):
@@ -130,7 +130,10 @@ class _Reader:
 
 
 def parse_pad_layout(text: str) -> PadLayout:
-    """Read ``PadLayout{shape/layout}``; wrapper and shape may be absent. P0201 if it cannot."""
+    """Read ``PadLayout{shape/layout}``; wrapper and shape may be absent.
+
+    P0201 if the text is no layout.
+    """
     reader = _Reader(text)
     wrapped = reader.skip("PadLayout")
     if wrapped:
@@ -147,5 +150,5 @@ def parse_pad_layout(text: str) -> PadLayout:
 
 
 def parse_layout(text: str) -> Layout:
-    """Read a layout, with or without wrapper and shape, and returns the layout alone."""
+    """Read a layout, with or without wrapper and shape, and return the layout alone."""
     return parse_pad_layout(text).layout

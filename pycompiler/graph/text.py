@@ -1,9 +1,10 @@
 """The text form of an MNGraph (``l3ir.txt``): printed by ``print_graph``, read by ``parse_graph``.
 
-One line per graph property, then per node a line ``Op(inputs) -> (outputs)`` followed by one line
-for every value it touches: direction and index, name, ONNX type, num_lw, padded_shape, layout,
-layout_kind, dtype, gene, location and address (words of 32 bits in LM, long words in DRAM).
-Reading back gives an equal graph.
+The text begins with one line per property of the graph. Each node then has a line
+``Op(inputs) -> (outputs)``, followed by one line for every value that it touches. That line has
+direction and index, name, ONNX type, num_lw, padded_shape, layout, layout_kind, dtype, gene,
+location and address (words of 32 bits in LM, long words in DRAM). ``parse_graph`` gives a graph
+that is equal to the printed one.
 """
 
 from __future__ import annotations
@@ -216,7 +217,10 @@ def _parse_node(line: _Line) -> MNNode:
 
 
 def parse_graph(text: str) -> MNGraph:
-    """Read what :func:`print_graph` wrote. P0203 with the line otherwise."""
+    """Read the text that :func:`print_graph` wrote.
+
+    P0203, with the number of the line, if the text is not such a graph.
+    """
     header: dict[str, Any] = {}
     inputs: list[str] = []
     constants: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""The verifier: a table of rules that hold from a stage of planning on.
+"""The verifier: a table of rules, each of which holds from a stage of planning on.
 
-A rule is a function from graph and target to its violations, as text. :func:`verify` runs every
-rule whose stage has come; a violation is a bug of the pass before it.
+A rule is a function that takes graph and target and yields its violations as text. :func:`verify`
+runs every rule whose stage the graph has reached. A violation is a bug of the pass that ran last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .layout import Level
 
 @dataclass(frozen=True)
 class Rule:
-    """``name`` holds from ``stage`` on; ``violations`` yields what breaks it."""
+    """A rule that holds from ``stage`` on; ``violations`` yields the problems of a graph."""
 
     name: str
     stage: Stage
@@ -114,7 +114,10 @@ def _addresses(graph: MNGraph, target: Target) -> Iterator[str]:
 
 
 def _overlaps(graph: MNGraph, target: Target) -> Iterator[str]:
-    """No two LM values that are alive at once share long words, `inplace` outputs apart."""
+    """Report LM values that are alive at once and share long words.
+
+    An output may lie on the input that the node overwrites (`inplace`).
+    """
     last = graph.last_use()
     alive: list[str] = []
     for index, node in enumerate(graph.nodes):
@@ -158,7 +161,7 @@ STRUCTURE: tuple[Rule, ...] = (
 
 
 def violations(graph: MNGraph, target: Target, rules: Sequence[Rule]) -> Iterator[tuple[str, str]]:
-    """Rule name and problem of everything that is wrong with ``graph``."""
+    """Yield the name of the rule and the problem for each violation in ``graph``."""
     for rule in rules:
         if graph.stage.value >= rule.stage.value:
             yield from ((rule.name, problem) for problem in rule.violations(graph, target))

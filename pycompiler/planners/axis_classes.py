@@ -1,12 +1,13 @@
 """Axis classes: the layouts of values that elementwise operators and reductions connect.
 
-Axes that meet in an operator form a *class*: they get the same digits everywhere. Two classes
-*meet* when one operator works over both; then they may not share a digit of the machine. The
-machine's digits are the prime factors of its counts, so that any set of them leaves a set that
-copies can fill. A value is copied on every digit its own axes do not have.
+Axes that an operator runs along together form a *class*: they get the same digits everywhere. Two
+classes *meet* when one operator works over both; then they may not share a digit of the machine.
+The machine's digits are the prime factors of its counts. So the digits that no axis uses can always
+be filled with copies: a value is copied on every digit that its own axes do not have.
 
-Classes are served from the largest operator down. Each digit goes to the axis it divides evenly,
-minor axes first, else to the axis it wastes least on; what is left of an axis is Addr.
+Classes get their digits operator by operator, the largest operator first. A digit goes to an axis
+that it divides evenly, minor axes first. If there is none, it goes to the longest axis, which then
+needs the least padding. The rest of an axis lies in Addr.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ from .switch_insertion import is_anchored
 
 @dataclass(eq=False)
 class AxisClass:
-    """Axes that share their digits; ``digits`` run from minor to major, ``rest`` is for Addr."""
+    """Axes that share their digits.
+
+    ``digits`` run from minor to major, and ``rest`` is the size that is left for Addr. ``placed``
+    says that the digits are decided. ``exact`` says that a frame lists one of the axes as exact
+    (see :class:`Frame`). ``number`` is the place of the class in the order of creation.
+    """
 
     size: int
     rest: int
@@ -41,7 +47,7 @@ class AxisClass:
 
 @dataclass(eq=False)
 class Region:
-    """Classes that meet, the nodes that work over them, and the values that have them."""
+    """Classes that meet, the nodes that work over them, and the values with axes in them."""
 
     classes: list[AxisClass] = field(default_factory=list)
     nodes: list[MNNode] = field(default_factory=list)
@@ -50,7 +56,7 @@ class Region:
 
 @lru_cache(maxsize=64)
 def machine_digits(target: Target, words: int) -> tuple[SubAxis, ...]:
-    """All digits of the machine in the order they are given out: words, PEs, MABs, L1Bs, L2Bs."""
+    """Return all digits of the machine in the order of use: words, PEs, MABs, L1Bs, L2Bs."""
     counts = [(Level.W, words)]
     counts += [(lv, target.level_range[lv.value]) for lv in reversed(UNIT_LEVELS)]
     return tuple(
@@ -78,8 +84,8 @@ class Classes:
                         self.joined.join((name, axis), (f"{node.name}\n", along))
         self.classes: dict[tuple[str, int], AxisClass] = {}
         self.meets: dict[AxisClass, set[AxisClass]] = {}
-        # Elements per long word of the values of each class. Where they differ, words of one
-        # value do not lie beside words of another: such classes stay off the W level.
+        # For each class, the numbers of elements per long word of its values. If they differ, the
+        # words of one value cannot lie as those of another, and the class gets no digit on W.
         self.widths: dict[AxisClass, set[int]] = {}
         # Larger operators first; the order of the graph decides between equals.
         for node, frame in self._by_size():
@@ -89,7 +95,7 @@ class Classes:
         return sorted(self.frames, key=lambda item: -prod(item[1].shape))
 
     def spread(self, nodes: Collection[MNNode] | None = None) -> None:
-        """Give digits to the axes of ``nodes``, or of all, larger operators first."""
+        """Give digits to the axes of ``nodes``, or of all nodes, larger operators first."""
         names = None if nodes is None else {node.name for node in nodes}
         for node, frame in self._by_size():
             if names is None or node.name in names:
@@ -98,7 +104,7 @@ class Classes:
     def adopt(self, value: MNValue, layout: Layout, only: Collection[int] | None = None) -> bool:
         """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them.
 
-        ``only`` names the axes; the others stay as they are.
+        With ``only``, only the axes with these numbers change.
         """
         known = set(machine_digits(self.target, value.dtype.words_per_long))
         wanted: list[tuple[AxisClass, list[SubAxis]]] = []
@@ -128,7 +134,7 @@ class Classes:
     # -- regions -----------------------------------------------------------------------------
 
     def regions(self) -> list[Region]:
-        """Return the sets of classes that meet, directly or by way of others, in graph order."""
+        """Return the regions in graph order: the classes that meet, directly or through others."""
         found: dict[AxisClass, Region] = {}
         out: list[Region] = []
         for node, frame in self.frames:
@@ -160,12 +166,12 @@ class Classes:
         return [self.classes[root] for root in roots if root in self.classes]
 
     def clear(self, region: Region) -> None:
-        """Take back what the classes of a region were given."""
+        """Take the digits of the classes of a region away."""
         for one in region.classes:
             one.digits, one.rest, one.placed = [], one.size, False
 
     def digits_of(self, region: Region) -> tuple[tuple[SubAxis, ...], ...]:
-        """Return what its classes have: equal for equal layouts."""
+        """Return the digits of the region's classes; they are equal for equal layouts."""
         return tuple(tuple(one.digits) for one in region.classes)
 
     # -- classes -----------------------------------------------------------------------------
@@ -195,17 +201,17 @@ class Classes:
         packed = widths.pop() if len(widths) == 1 else 1
         for digit in machine_digits(self.target, packed):
             share = prod(one.rest for one in classes)
-            # One vector per PE is the least a PE works on: more PEs would only make copies.
+            # A PE works on at least one vector, so more PEs would only hold copies.
             if digit.level is not Level.W and share <= self.target.cycles:
                 break
             free = [one for one in new if one.rest > 1 and self._free(one, digit)]
             even = [one for one in free if one.rest % digit.size == 0]
             if digit.level is not Level.W:
-                # What is reduced is best reduced within a PE, of which words are a part.
+                # An axis that is reduced is best kept within a PE (words are part of a PE).
                 even.sort(key=lambda one: one.exact)
             if not free:
                 continue
-            # Padding of an axis that is reduced must be filled: others come first.
+            # Padding of a reduced axis must be filled, so other axes come first.
             padded = [one for one in free if not one.exact] or free
             chosen = even[0] if even else max(padded, key=lambda one: one.rest)
             chosen.digits.append(digit)
@@ -219,7 +225,7 @@ class Classes:
     # -- layouts -----------------------------------------------------------------------------
 
     def lay_out(self, value: MNValue) -> Layout:
-        """Return the layout its classes give ``value``."""
+        """Return the layout of ``value`` that follows from the digits of its classes."""
         axes: list[tuple[SubAxis, ...]] = []
         words = value.dtype.words_per_long
         stride, used = 1, set[SubAxis]()
@@ -231,7 +237,7 @@ class Classes:
             subs: list[SubAxis] = []
             for digit in (*found.digits, SubAxis(found.rest, Level.ADDR, 0)):
                 if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
-                    # Elements as wide as a long word lie one behind the other.
+                    # Elements as wide as a long word have no W level and lie in Addr.
                     if digit.size > 1:
                         subs.append(SubAxis(digit.size, Level.ADDR, stride))
                         stride *= digit.size

@@ -1,8 +1,9 @@
-"""The dtype planner: which device dtype each value has.
+"""The dtype planner: it decides the device dtype of each value.
 
-``float`` keeps every element type and makes matrix products in single precision. ``mixed`` makes
-them of half words and adds up singles. What the host gives only to such products is rounded when
-it is packed; everything else on the way into the MAU, which gives the same bits.
+``float`` keeps every element type and computes matrix products in single precision. ``mixed``
+multiplies halves and adds the products up as singles. If the host gives a value only to such
+products, the value is rounded to half when the host packs it. All other factors are rounded on
+their way into the MAU, which gives the same bits.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ def plan_dtypes(
     overrides: Overrides | None = None,
     registered: Collection[str] = (),
 ) -> MNGraph:
-    """Set the dtype of every value. ``float_dtype`` is ``float`` or ``mixed``.
+    """Set the dtype of every value.
 
-    ``gemm_precision`` is that of products, ``auto`` the one that goes with ``float_dtype``.
-    ``registered`` values live on the device for several functions: they keep all their bits.
+    ``float_dtype`` is ``float`` or ``mixed``. ``gemm_precision`` is the precision of products;
+    ``auto`` takes the one that belongs to ``float_dtype``. ``registered`` values are shared by
+    several functions on the device, so they keep all their bits.
     """
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
@@ -45,7 +47,7 @@ def plan_dtypes(
             return PRECISION_OF[MNDtype(decided["dtype"])]
         if gemm_precision != "auto":
             return gemm_precision
-        # A sum of few terms gains nothing from halves, and its error has nothing to vanish in.
+        # A sum of few terms gains nothing from halves, and its rounding errors do not average out.
         short = roles_of(node, graph).k < precision("half", target).block
         return "half" if float_dtype == "mixed" and not short else "single"
 
@@ -61,9 +63,9 @@ def plan_dtypes(
 
 
 def _rounded_by_host(graph: MNGraph, target: Target) -> set[str]:
-    """Return inputs and constants that only products of halves read, as factors.
+    """Return the inputs and constants that are read only as factors of products in half.
 
-    A contracted axis must fill its blocks: padding of halves is not cleared on the device.
+    The contracted axis must fill its blocks, because the device does not clear padding of halves.
     """
     kept = {name for _, name in graph.outputs}
     found = {

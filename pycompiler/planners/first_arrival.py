@@ -17,8 +17,8 @@ from .switch_insertion import is_anchored
 class FirstArrival:
     """Lays out regions and anchored nodes in the order of the graph.
 
-    A *region* is what elementwise operators and reductions connect; its values have layouts that
-    agree. It takes over the layout of the first value that reaches it, if that will do.
+    A *region* is a set of values that elementwise operators and reductions connect. Their layouts
+    must agree. A region takes over the layout of the first value that reaches it, if it can.
     """
 
     def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
@@ -69,7 +69,7 @@ class FirstArrival:
         for name, layout in found.items():
             if name not in self.wanted:
                 self.layouts[name] = layout
-            # What nobody else has laid out arrives as it is wanted.
+            # If the value in front of the switch has no layout yet, it gets the wanted one.
             self.layouts.setdefault(sources.get(name, name), layout)
 
     def _arrive(self, node: MNNode) -> None:
@@ -82,7 +82,7 @@ class FirstArrival:
             self.layouts[result] = self.layouts[source]
 
     def _kept(self, name: str) -> bool:
-        """Whether no anchored node will name the layout of ``name``."""
+        """Whether no anchored node reads ``name``: then no layer names its layout."""
         readers = [n for n in self.graph.nodes if name in n.inputs]
         return not any(n.side is Side.DEVICE and is_anchored(n) for n in readers)
 

@@ -1,7 +1,7 @@
-"""Layouts that files force on operands: matched to nodes, made whole, handed to the planners.
+"""Layouts that files force on operands: matched to nodes, completed, handed to the planners.
 
-A node with a forced operand gets switches around all its operands. Their layouts are then the
-cheapest that its layer has with the forced one, and no planner changes them.
+A node with a forced operand gets switches around all its operands. The other operands get the
+cheapest layouts that the node's layer accepts with the forced one. No planner changes any of them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .switch_insertion import is_anchored
 
 @dataclass(frozen=True)
 class Forced:
-    """Layouts by operand number of one node, counted over inputs and then outputs."""
+    """The forced layouts of one node by operand number: inputs are counted first, then outputs."""
 
     layouts: Mapping[int, Layout]
-    #: entries they come from, by operand number
+    #: entries of the files that the layouts come from, by operand number
     specs: Mapping[int, LayoutSpec]
 
 
 def match(graph: MNGraph, specs: Sequence[LayoutSpec]) -> dict[str, Forced]:
-    """Return what is forced, by node name; where several entries fit, the first one counts."""
+    """Return the forced layouts by node name; if several entries fit, the first one counts."""
     out: dict[str, Forced] = {}
     for node in graph.device_nodes():
         found: dict[int, tuple[Layout, LayoutSpec]] = {}
@@ -64,7 +64,7 @@ def _fitting(node: MNNode, graph: MNGraph, spec: LayoutSpec) -> Iterator[tuple[i
 
 
 def _names(name: str, graph: MNGraph) -> Iterator[str]:
-    """Yield the name of a value and of those that it is only another form of."""
+    """Yield the name of a value, and of the values it is made of by operators with one input."""
     made = graph.producers()
     while True:
         yield name
@@ -82,7 +82,10 @@ def _swapped(layout: Layout) -> Layout:
 
 
 def force(graph: MNGraph, forced: Mapping[str, Forced], target: Target) -> dict[str, Layout]:
-    """Return layouts for all operands of the nodes in ``forced``. P0311 if there are none."""
+    """Return layouts for all operands of the nodes in ``forced``.
+
+    P0311 if a forced layout is illegal or fits no layouts of the other operands.
+    """
     out: dict[str, Layout] = {}
     if not forced:
         return out
@@ -138,7 +141,7 @@ def _anchored(
     for hints in ({}, given, *({name: layout} for name, layout in given.items())):
         for found in layer.candidates(node, graph, target, hints):
             yield {name: found[name] for name in names}
-            # An operand that is given may decide what the others can be.
+            # The operands that are not given keep the layouts of the candidate.
             yield {name: given.get(name, found[name]) for name in names}
 
 
@@ -149,7 +152,7 @@ def _region(
     target: Target,
     classes: Classes,
 ) -> Iterator[dict[str, Layout]]:
-    """Yield what a node that compares digits has if it takes over one of the layouts."""
+    """Yield the layouts of a node in a region that takes over one of the given layouts."""
     names = {name for name in (*node.inputs, *node.outputs) if name}
     region = next((found for found in classes.regions() if node in found.nodes), None)
     for name, layout in given.items():
@@ -161,7 +164,7 @@ def _region(
         classes.spread(region.nodes)
         found = {n: classes.lay_out(graph.values[n]) for n in names}
         if all(_same_places(layout, found[n], graph.values[n]) for n, layout in given.items()):
-            # Where an input has no copies, the result has none.
+            # The result can have copies only where all inputs have them.
             for n in names & {*given} & {*node.inputs}:
                 lacking = _copies(found[n], target) - _copies(given[n], target)
                 for out in node.outputs:
@@ -179,7 +182,7 @@ def _copies(layout: Layout, target: Target) -> set[tuple[Level, PrimeDigit]]:
 
 
 def _without(layout: Layout, lacking: set[tuple[Level, PrimeDigit]], target: Target) -> Layout:
-    """Return ``layout`` with copies on fewer digits."""
+    """Return ``layout`` without copies on the digits ``lacking``."""
     entries = [entry for entry in layout.broadcast if entry.level is Level.W]
     for level in reversed(UNIT_LEVELS):
         digits = sorted(d for lv, d in _copies(layout, target) - lacking if lv is level)

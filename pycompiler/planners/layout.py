@@ -1,4 +1,4 @@
-"""The layout planner: switches where layouts may change, a layout for every value, the passes."""
+"""Plan layouts: insert switches, give every value a layout, turn switches into passes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_swit
 
 @dataclass(eq=False)
 class LayoutFacts:
-    """What a run of the planner has to tell.
+    """Facts about a run of the planner, for the report.
 
-    ``estimates`` are by planner, ``unused`` the places of entries that fit no operator.
+    ``estimates`` has one entry per planner. ``unused`` are the places of entries that fit no
+    operator.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
@@ -49,7 +50,10 @@ def _first_arrival(
 
 
 def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping[str, Layout]:
-    """Return the layouts of the operands that ``given`` names. P0306 if the dtypes differ."""
+    """Return, for each value in ``given``, the layout of the operand that ``given`` names.
+
+    P0306 if the dtypes differ.
+    """
     products = {node.name: node for node in planned.nodes}
     out: dict[str, Layout] = {}
     for name, (product, role) in given.items():
@@ -61,7 +65,8 @@ def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping
     return out
 
 
-#: The planners by the value of the option ``layout_planner``: which layout every value has.
+#: The planners by the value of the option ``layout_planner``. A planner returns a layout for every
+#: value on the device.
 PLANNERS: Mapping[str, _Planner] = {"lpz": _lpz, "first_arrival": _first_arrival}
 
 
@@ -75,14 +80,15 @@ def plan_layouts(
     *,
     resolve: bool = True,
 ) -> MNGraph:
-    """Set layout, num_lw and gene of every value that the device touches. P0306, P0311.
+    """Set layout, num_lw and gene of every value on the device.
 
-    ``resolve`` plans the passes of the switches; without, they stand where layouts change.
+    With ``resolve`` the switches are replaced by their passes; without, they stay in the graph.
+    P0306 for an override that cannot be followed, P0311 for such a forced layout.
     """
     facts = facts or LayoutFacts()
     wanted, given = wanted_layouts(overrides or {}), wanted_genes(overrides or {})
     if given:
-        # A first plan tells how the operands are laid out.
+        # The layouts of the operands come from a first plan without the genes.
         others = {
             n: {k: v for k, v in d.items() if k != "gene"} for n, d in (overrides or {}).items()
         }

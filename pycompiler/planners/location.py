@@ -1,7 +1,7 @@
-"""The location planner: where values lie before a scheduler decides.
+"""The location planner: the location of each value before a scheduler decides.
 
 Inputs, outputs, constants and values that cross between device and host are in DRAM, where the
-host reaches them. Values only device nodes touch are in LM. All others stay on the host.
+host reaches them. Values that only device nodes touch are in LM. All others stay on the host.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from .overrides import Overrides, wanted_locations
 
 
 def plan_locations(graph: MNGraph, overrides: Overrides | None = None) -> MNGraph:
-    """Set the location of every value; again after layouts, which add values."""
+    """Set the location of every value.
+
+    The pass runs again after the layout planner, because that planner adds values.
+    """
     on_device = graph.device_values()
     outside = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
     for node in graph.nodes:

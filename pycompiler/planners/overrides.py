@@ -1,13 +1,18 @@
-"""Decisions the user takes instead of a planner: option ``overrides``.
+"""Decisions that the user takes instead of a planner: the option ``overrides``.
 
-The option maps a value's name to decisions: ``layout`` (the notation of the dumps), ``location``
-(``DRAM``, ``LM0`` or ``LM1``), ``dtype`` (``Half`` or ``Float``: what a product that makes the
-value computes in), ``precision`` (the same by the names of option ``gemm_precision``),
-``time_slice`` (``axis:count``, more of them after commas: into how many slices an axis is cut),
-``gene`` (``product,A`` or ``product,BT``: the value is laid out as that operand is), ``keep``
-(``LM`` until it was read last, or ``DRAM`` after every node) and ``address`` (``LM0:64``, more
-after commas, numbers as the dumps show them). A layout may have Time digits, the uppermost of their
-axes; it says both.
+The option maps the name of a value to decisions:
+
+* ``layout``: a layout as the dumps show it. An axis may begin with a Time digit, which also gives
+  its number of slices.
+* ``location``: ``DRAM``, ``LM0`` or ``LM1``.
+* ``dtype``: ``Half`` or ``Float``, the dtype in which the product that makes the value computes.
+* ``precision``: the same decision, with a name of the option ``gemm_precision``.
+* ``time_slice``: ``axis:count``, the number of slices of an axis; several are joined by commas.
+* ``gene``: ``product,A`` or ``product,BT``; the value gets the layout of that operand.
+* ``keep``: ``LM`` keeps the value in LM until its last reader, ``DRAM`` moves it to DRAM after
+  every node.
+* ``address``: such as ``LM0:64``, with the number as the dumps show it; several are joined by
+  commas.
 """
 
 from __future__ import annotations
@@ -26,14 +31,14 @@ from ..layers.products.roles import PRECISIONS
 Overrides = Mapping[str, Mapping[str, str]]
 
 _LOCATIONS = (Location.DRAM, Location.LM0, Location.LM1)
-#: Operands of a product, as genes call them.
+#: Names of the operands of a product in genes.
 ROLES = ("A", "BT")
-#: Which precision a product has for which dtype of its result.
+#: The precision of a product by the value of the decision ``dtype``.
 PRECISION_OF = {MNDtype.HALF: "half", MNDtype.FLOAT: "single"}
 
 
 def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
-    """P0306 for a value that is not there or a decision nobody takes; P0201 for a bad layout."""
+    """Raise P0306 for an unknown value or an illegal decision, P0201 for a bad layout."""
     made = graph.producers()
     for name, facts in overrides.items():
         if name not in graph.values:
@@ -77,7 +82,7 @@ def _product(name: str, maker: MNNode | None) -> None:
 
 
 def _check_gene(graph: MNGraph, name: str, text: str) -> None:
-    """P0306 unless ``text`` names an operand of a product that has the value's shape."""
+    """Raise P0306 unless ``text`` names an operand of a product with the shape of the value."""
     product, _, role = text.rpartition(",")
     node = next((n for n in graph.nodes if n.name == product and n.op in PRODUCTS), None)
     if node is None or role not in ROLES:
@@ -94,7 +99,10 @@ _CUTS = re.compile(r"\s*\d+\s*:\s*[1-9]\d*\s*(,\s*\d+\s*:\s*[1-9]\d*\s*)*")
 
 
 def _time_of(name: str, layout: Layout) -> dict[int, int]:
-    """Return the slices of each axis that a layout cuts. P0306 if a Time digit is not uppermost."""
+    """Return the number of slices of each axis that a layout cuts.
+
+    P0306 if a Time digit is not the uppermost digit of its axis.
+    """
     found: dict[int, int] = {}
     for number, axis in enumerate(layout.axes):
         for place, sub in enumerate(axis):
@@ -107,7 +115,7 @@ def _time_of(name: str, layout: Layout) -> dict[int, int]:
 
 
 def wanted_slices(overrides: Overrides) -> dict[str, dict[int, int]]:
-    """Return the slices that are given, by axis."""
+    """Return the numbers of slices that overrides give, by value and axis."""
     out: dict[str, dict[int, int]] = {}
     for name, facts in overrides.items():
         cuts = _time_of(name, parse_layout(facts["layout"])) if "layout" in facts else {}
@@ -133,7 +141,7 @@ def whole_overrides(overrides: Overrides) -> Overrides:
 
 
 def untimed(overrides: Overrides) -> Overrides:
-    """Return the overrides for a graph that is not cut: no layout of slices."""
+    """Return the overrides for a graph that is not cut: without layouts that have Time digits."""
     return {
         name: {
             key: text
@@ -145,12 +153,12 @@ def untimed(overrides: Overrides) -> Overrides:
 
 
 def wanted_layouts(overrides: Overrides) -> dict[str, Layout]:
-    """Return the layouts that are given."""
+    """Return the layouts that overrides give, by value."""
     return {n: parse_layout(facts["layout"]) for n, facts in overrides.items() if "layout" in facts}
 
 
 def wanted_locations(overrides: Overrides) -> dict[str, Location]:
-    """Return the locations that are given; an address in one of the LMs says it, too."""
+    """Return the locations that overrides give; an address in LM0 or LM1 also gives one."""
     found: dict[str, Location] = {}
     for name, place in wanted_addresses(overrides):
         if place is not Location.DRAM:
@@ -159,18 +167,21 @@ def wanted_locations(overrides: Overrides) -> dict[str, Location]:
 
 
 def wanted_genes(overrides: Overrides) -> dict[str, tuple[str, str]]:
-    """Return the product and the operand that values are given for."""
+    """Return the genes that overrides give, by value: product and operand."""
     found = {n: facts["gene"].rpartition(",") for n, facts in overrides.items() if "gene" in facts}
     return {name: (product, role) for name, (product, _, role) in found.items()}
 
 
 def without_genes(overrides: Overrides) -> Overrides:
-    """Return what else is given."""
+    """Return the overrides without the genes."""
     return {n: {k: v for k, v in facts.items() if k != "gene"} for n, facts in overrides.items()}
 
 
 def wanted_addresses(overrides: Overrides) -> dict[tuple[str, Location], int]:
-    """Return the addresses that are given, as the dumps show them, by value and location."""
+    """Return the addresses that overrides give, by value and location.
+
+    The numbers are as the dumps show them.
+    """
     return {
         (name, Location(place.strip())): int(number)
         for name, facts in overrides.items()
@@ -180,17 +191,17 @@ def wanted_addresses(overrides: Overrides) -> dict[tuple[str, Location], int]:
 
 
 def wanted_keeping(overrides: Overrides) -> dict[str, bool]:
-    """Return which values stay in LM, and which never do, between two nodes."""
+    """Return whether a value stays in LM between nodes (True) or never does (False), by value."""
     return {n: facts["keep"] == "LM" for n, facts in overrides.items() if "keep" in facts}
 
 
 def with_io_layouts(
     overrides: Overrides, layouts: Mapping[str, str], graph: MNGraph, registered: Collection[str]
 ) -> Overrides:
-    """Return the overrides, with the layouts that a caller wants of inputs and outputs. P0705.
+    """Return the overrides with the layouts that a caller wants for inputs and outputs.
 
-    ``layouts`` has them by the names that the caller sees; ``registered`` are the inputs that
-    callers do not give.
+    ``layouts`` has these layouts by the names that the caller sees. ``registered`` are inputs that
+    the caller does not pass. P0705 for an unknown name, or for two layouts of one value.
     """
     wanted = {name: dict(facts) for name, facts in overrides.items()}
     given = set(graph.inputs) - set(registered)

@@ -1,8 +1,8 @@
-"""Which nodes run on the device, and the order of device and host segments.
+"""The planner of sides: it decides which nodes run on the device, and forms segments.
 
-An operator without a layer, or one whose values have a dtype its layer does not compute in, runs
-on the host. Nodes are grouped into segments that alternate between device and host as seldom as
-the data flow allows; segment numbers follow execution order.
+An operator runs on the host if it has no layer, or if its layer does not support its dtypes.
+Nodes are grouped into segments that run on one side. The segments alternate between device and
+host, as few times as the data flow allows. Segment numbers follow the order of execution.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..pfvm.random import RANDOM
 
 
 def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
-    """Set side, reason and segment of every node and sorts them by segment.
+    """Set side, reason and segment of every node, and sort the nodes by segment.
 
     ``strict`` raises P0303 for the first node that would run on the host.
     """
@@ -50,7 +50,7 @@ def _decide(node: MNNode, graph: MNGraph) -> MNNode:
 
 def _reason(node: MNNode, graph: MNGraph) -> str | None:
     layer = LAYERS.get(node.op)
-    # Dropout makes random numbers only where it has the input that says whether it trains.
+    # Dropout makes random numbers only if it has the input `training_mode`.
     if node.op in RANDOM or (node.op == "Dropout" and len(node.inputs) > 2):
         return "the device makes no random numbers"
     if layer is None:

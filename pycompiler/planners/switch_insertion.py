@@ -1,9 +1,9 @@
-"""Where layouts may change: MNCoreLayoutSwitch nodes before planning, and what becomes of them.
+"""Layout switches: inserted before layouts are planned, and replaced by passes afterwards.
 
-Every operand of an anchored node (one whose layer names the layouts itself) gets a value of its own
-behind a switch, and so does an operand that would make two axes of a tensor lie alike. When all
-layouts are known, a switch between equal layouts disappears, any other becomes the passes that its
-plan says.
+A switch is a MNCoreLayoutSwitch node: a place where the layout may change. An anchored node is one
+whose layer names the layouts of its operands. Each of its operands gets a value of its own behind a
+switch. So does an operand that would give two axes of a tensor the same digits. When all layouts
+are known, a switch between equal layouts disappears, and any other becomes the passes of its plan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Inserting:
     nodes: list[MNNode] = field(default_factory=list)
 
     def private(self, name: str) -> str:
-        """Return a new value like ``name``."""
+        """Make a value like ``name``, and return its name."""
         found = fresh(f"{name}.own", self.names)
         self.names.add(found)
         self.values[found] = replace(self.graph.values[name], name=found)
@@ -52,9 +52,10 @@ class _Inserting:
 
 
 def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
-    """Put a switch before and behind every operand of an anchored node, and of those in ``alone``.
+    """Put switches around the anchored nodes and the nodes in ``alone``.
 
-    A constant that only one node reads needs none: the host lays it out.
+    One goes before every input and one behind every output. A constant that only one node reads
+    needs no switch, because the host lays it out.
     """
     uses: dict[str, int] = {}
     for node in graph.nodes:
@@ -92,9 +93,10 @@ def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
 
 
 def keep_apart(graph: MNGraph) -> MNGraph:
-    """Put switches before operands by which two axes of one tensor would have the same digits.
+    """Put switches before operands that would give two axes of one tensor the same digits.
 
-    In ``x + x.amax(1)`` the maxima lie as the rows of ``x``, and would meet its columns.
+    In ``x + x.amax(1)`` the maxima have the digits of the rows of ``x``, but the addition needs
+    those of the columns.
     """
     work = _Inserting(graph, set(graph.values), {})
     classes = _Meeting()
@@ -105,7 +107,7 @@ def keep_apart(graph: MNGraph) -> MNGraph:
         frame = LAYERS[node.op].frame(node, graph)
         inputs = dict.fromkeys(n for n in node.inputs if n)
         small = sorted(inputs, key=lambda name: prod(graph.values[name].shape))
-        # None, one, or all of them; what a node makes is bound to nothing yet.
+        # Try to move no operand, one operand, then all. The outputs of the node are still free.
         for moved in ((), *((name,) for name in small), tuple(small)):
             free = {*moved, *node.outputs}
             if classes.fits(frame, free):
@@ -118,14 +120,17 @@ def keep_apart(graph: MNGraph) -> MNGraph:
 
 
 class _Meeting:
-    """Axes that operators join, and which of them meet in an operator: these must differ."""
+    """Sets of axes that share digits; axes that meet in an operator must have different digits."""
 
     def __init__(self) -> None:
         self.joined = DisjointSets[tuple[str, int]]()
         self.others: dict[tuple[str, int], set[tuple[str, int]]] = {}
 
     def fits(self, frame: Frame, free: Collection[str]) -> bool:
-        """Whether all axes of the frame can differ; values in ``free`` are not bound."""
+        """Whether all axes of the frame can have different digits.
+
+        The axes of values in ``free`` can have any digits.
+        """
         seen: set[tuple[str, int]] = set()
         for along in self._along(frame, {}):
             roots = {self.joined.root(axis) for axis in along if axis[0] not in free}
@@ -138,7 +143,7 @@ class _Meeting:
         return True
 
     def join(self, frame: Frame, renamed: Mapping[str, str]) -> None:
-        """Join what lies along each axis of the frame."""
+        """Join the value axes that lie along each axis of the frame, and note that these meet."""
         found: list[tuple[str, int]] = []
         for axes in self._along(frame, renamed):
             others = {axis for one in axes for axis in self.others.pop(self.joined.root(one), ())}
@@ -160,9 +165,9 @@ class _Meeting:
 
 
 def cut_out(graph: MNGraph, wanted: Mapping[str, Layout], target: Target) -> MNGraph:
-    """Put switches around the values whose layouts are given, so that nothing else is bound.
+    """Put switches around the values with given layouts, so that all other values stay free.
 
-    P0306 for a layout that is not legal for its value.
+    P0306 for a layout that is not legal for its value, or for a value that is not on the device.
     """
     limits = layout_ranges(target)
     on_device = graph.device_values()
@@ -186,7 +191,7 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
         n for n in graph.nodes if name in n.inputs and n.side is Side.DEVICE and n.op != SWITCH
     ]
     if made is not None and (made.side is Side.HOST or made.op == SWITCH):
-        made = None  # what comes from the host or a switch is bound to nothing
+        made = None  # a value from the host or from a switch may have any layout
     for node in graph.nodes:
         changed = node
         if node.side is Side.DEVICE and node.op != SWITCH and name in node.inputs:
@@ -204,7 +209,7 @@ def _around(graph: MNGraph, name: str) -> MNGraph:
 
 
 def rigid_values(graph: MNGraph) -> set[str]:
-    """Return what operators read that compare the digits of their operands."""
+    """Return the values read by operators that compare the digits of their operands."""
     return {
         name
         for node in graph.device_nodes()
@@ -214,10 +219,10 @@ def rigid_values(graph: MNGraph) -> set[str]:
 
 
 def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> MNGraph:
-    """Replace every switch by its passes, or by nothing.
+    """Replace every switch by its passes, or remove it if it needs none.
 
-    ``named`` are the values of the model. A value keeps the model's name for it if it can:
-    overrides use that name, and so does the host's segment.
+    ``named`` are the values of the model. A value keeps its name in the model if possible, because
+    overrides and host segments use that name.
     """
     alias: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -267,7 +272,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
             )
             before = name
         if not plan:
-            # The same places; digits that no index meets may differ.
+            # All elements lie at the same places. Only digits that no index uses may differ.
             alias[result] = source
             del values[result]
             if result in for_host:
@@ -285,9 +290,10 @@ def _takes(
     others: Mapping[str, Layout],
     target: Target,
 ) -> bool:
-    """Whether an anchored node accepts ``others`` instead of what ``layouts`` has.
+    """Whether an anchored node accepts the layouts ``others`` in place of those in ``layouts``.
 
-    Layers read which schedule a product has from digits that no index may meet.
+    This is checked because a layer reads the schedule of a product from the digits of its operands,
+    even from digits that no index uses.
     """
 
     def refused(given: Mapping[str, Layout | None]) -> set[str]:
@@ -299,7 +305,7 @@ def _takes(
 
 
 def _renamed(graph: MNGraph, names: Mapping[str, str]) -> MNGraph:
-    """Give values the names that ``names`` has for them."""
+    """Rename the values that are keys of ``names``."""
     if not names:
         return graph
 

@@ -1,9 +1,9 @@
-"""The plan of a layout switch: which passes, in which order.
+"""The plan of a layout switch: the passes and their order.
 
-A pass settles one level: digits that must not stay leave for Addr, digits that belong there and
-are in Addr come in, copies are made. The order of the levels is found by a shortest path over the
-layouts in between; a pass costs the steps of its code. Digits that the two layouts cut differently
-meet in Addr, where any cut is one of addresses.
+A pass settles one level. Digits that must not stay on the level move to Addr, digits that belong on
+it come from Addr, and copies are made. A search for the shortest path over the layouts in between
+finds the order of the levels. A pass costs the steps of its code. Digits that the two layouts cut
+at different weights must all be in Addr at one time, because addresses can be cut anywhere.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Pass:
 
 @dataclass(frozen=True)
 class _State:
-    """Where each segment's parts are, and on which digits of each level there are copies.
+    """The parts of each segment, and the digits of each level that hold copies.
 
-    A segment in ``result`` form has the parts of the wanted layout. Strides in Addr do not count.
+    A segment in ``wanted_form`` is cut as the wanted layout cuts it. Strides in Addr do not count.
     """
 
     parts: tuple[tuple[Part, ...], ...]
@@ -62,12 +62,12 @@ class _State:
 def plan_switch(
     change: LayoutChange, target: Target, literal: bool = False, most: int | None = None
 ) -> tuple[Pass, ...]:
-    """Return the cheapest passes that change a layout. P0305 if LM is too small.
+    """Return the cheapest passes that change a layout.
 
-    With ``most``, P0305 too if they take more steps than that.
+    P0305 if LM is too small, or if the passes take more than ``most`` steps.
 
-    Layouts that differ only in digits which no index meets need no pass, unless the ``literal``
-    digits of the result are asked for: operators that work on several values compare those.
+    Layouts that differ only in digits that no index uses need no pass. With ``literal`` they get
+    one, because operators that work on several values compare all digits.
     """
     found = _Search(change, target, most).run()
     if literal and not found and not same_digits(change.source, change.result):
@@ -77,7 +77,7 @@ def plan_switch(
 
 
 def same_digits(source: Layout, result: Layout) -> bool:
-    """Whether the axes of both have the same digits."""
+    """Whether the axes of both layouts have the same digits."""
     ours, theirs = ([digits(axis) for axis in layout.axes] for layout in (source, result))
     return ours == theirs
 
@@ -102,7 +102,7 @@ class _Search:
         if self._done(start):
             return self._last(start)
         order = count()
-        # A way is looked at in the order of what it takes, with the least that is left to do.
+        # Entries are ordered by their steps so far plus the least steps that are left.
         queue: list[tuple[int, int, int, _State, tuple[Pass, ...]]] = []
         heapq.heappush(queue, (self._left(start), next(order), 0, start, ()))
         best: dict[_State, int] = {}
@@ -116,7 +116,7 @@ class _Search:
             before = done[-1].layout if done else self.change.source
             for level, after in self._next(state):
                 if after in best:
-                    continue  # it was reached for less
+                    continue  # the state was reached in fewer steps
                 layout = self.change.result if self._done(after) else self._layout(after)
                 if layout.num_lw(self.target.cycles) > self.target.words("lm0"):
                     continue
@@ -125,7 +125,7 @@ class _Search:
                     change = LayoutChange(before, layout, shape, dtype)
                     steps = pass_steps(change, level, self.target)
                 except (GraphError, NoPassError):
-                    continue  # words are packed wholly or not at all: another order will do
+                    continue  # no such pass, as words are packed wholly or not at all
                 found = (*done, Pass(level, layout, steps))
                 steps += cost
                 least = steps + self._left(after)
@@ -134,7 +134,7 @@ class _Search:
         raise error("P0305", source=str(self.change.source), result=str(self.change.result))
 
     def _last(self, state: _State) -> tuple[Pass, ...]:
-        """Return what is left where every digit is on its level: addresses."""
+        """Return the passes if every digit is on its level, so that only addresses may differ."""
         if _addresses(self.change.source, self.change.shape) == _addresses(
             self.change.result, self.change.shape
         ):
@@ -152,7 +152,7 @@ class _Search:
         )
 
     def _left(self, state: _State) -> int:
-        """Return the least steps of the passes over levels that are not settled."""
+        """Return a lower bound of the steps of the passes over levels that are not settled."""
         copies = dict(state.copies)
         open_levels = {lv for lv in LEVELS if not self.goal[lv] <= copies[lv]}
         for now, segment in zip(state.parts, self.segments, strict=True):
@@ -162,9 +162,10 @@ class _Search:
         return sum(self.least[lv] for lv in open_levels if lv is not Level.ADDR)
 
     def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
-        """Yield every pass: settle a level, or take all words apart.
+        """Yield the level of each possible next pass, and the state after it.
 
-        Where all digits that leave a level need more room than there is, they leave one by one.
+        A pass settles a level, or moves all digits of W to Addr. If LM has no room for all digits
+        that leave a level at once, they leave one by one.
         """
         for level in LEVELS:
             settled = self._settle(state, level)
@@ -182,7 +183,7 @@ class _Search:
         return prod(addresses) <= self.target.words("lm0")
 
     def _one_by_one(self, state: _State, level: Level) -> Iterator[_State]:
-        """Yield the states in which one digit less is on ``level``."""
+        """Yield the states in which one digit of ``level`` has moved to Addr."""
         for index, (now, segment) in enumerate(zip(state.parts, self.segments, strict=True)):
             for which, part in enumerate(now):
                 if part.level is not level or part in segment.result:
@@ -222,7 +223,7 @@ class _Search:
             if inside:
                 copies[level] = frozenset()
             elif not wanted and self.change.result.on(Level.W):
-                # The result packs digits that no index meets.
+                # The result packs digits that no index uses.
                 copies[level] = frozenset()
         return _State(tuple(moved), tuple(forms), tuple((lv, copies[lv]) for lv in LEVELS))
 
@@ -237,7 +238,7 @@ class _Search:
         return part
 
     def _layout(self, state: _State) -> Layout:
-        """Return a layout for ``state``, dense in Addr."""
+        """Return a layout for ``state`` without gaps in Addr."""
         placed: dict[int, list[Part]] = {}
         stride = 1
         for segment, now in zip(self.segments, state.parts, strict=True):
@@ -254,12 +255,12 @@ def _in_addr(part: Part) -> Part:
 
 
 def _placed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Parts without the strides of Addr."""
+    """Return the parts with stride 0 in Addr."""
     return tuple(_in_addr(p) if p.level is Level.ADDR else p for p in parts)
 
 
 def _alike(segment: Segment) -> bool:
-    """Whether both layouts cut the segment alike."""
+    """Whether both layouts cut the segment at the same weights."""
     ours, theirs = ([(p.lo, p.size) for p in side] for side in (segment.source, segment.result))
     return ours == theirs
 

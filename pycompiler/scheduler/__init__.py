@@ -1,1 +1,1 @@
-"""Schedulers place moves between DRAM and LM; the address planner gives everything its place."""
+"""Schedulers place the moves between DRAM and LM; the address planner sets all addresses."""

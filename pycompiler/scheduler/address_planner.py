@@ -1,7 +1,7 @@
-"""The address planner: packs lifetimes into LM0, LM1 and DRAM.
+"""The address planner: it gives every value a place in LM0, LM1 or DRAM.
 
-Values whose lifetimes overlap get disjoint long words. Values are placed in order of birth at the
-lowest address that is free for their whole life.
+Values whose lifetimes overlap get disjoint long words. Values are placed in order of birth, each at
+the lowest address that is free for its whole life. If that fails in LM, a search follows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from .address_search import Buffer, OutOfTimeError, place
 from .best_fit import Block, pack
 from .given_addresses import with_given
 
-_SECONDS = 5.0  # of search, where best fit fails
+_SECONDS = 5.0  # time limit of the search
 
 
 def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
-    """Set the address of every device value. P0302 or P0304 if they do not fit.
+    """Set the address of every device value.
 
-    P0306 if an address that is given cannot be had.
+    P0302 if the values do not fit DRAM, P0304 if they do not fit LM. P0306 if an override gives an
+    address that is impossible.
     """
     given = wanted_addresses(overrides or {})
     last = graph.last_use()
@@ -59,7 +60,7 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
     for location, wanted in blocks.items():
         addresses, words = pack(wanted)
         capacity = target.words(location.memory)
-        # The search knows no addresses that are given.
+        # The search cannot work with given addresses.
         free = all(block.at is None for block in wanted)
         if words > capacity and location is not Location.DRAM and free:
             found = _searched(wanted, capacity, target)
@@ -77,7 +78,7 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
 
 
 def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, int] | None:
-    """Return addresses found by search where best fit has failed; None if there are none.
+    """Search for addresses after best fit has failed; None if the search finds none.
 
     Blocks that take over each other's words are one buffer.
     """

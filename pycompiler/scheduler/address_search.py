@@ -1,7 +1,7 @@
-"""Placing buffers of known lifetimes in memories of fixed sizes.
+"""Place buffers of known lifetimes in memories of fixed sizes.
 
-First best fit, in several orders. Where that fails, the exact searches of the crate ``packing``.
-Sizes, offsets and times are integers in units of the caller's choice.
+Best fit is tried first, in several orders. If it fails, the exact searches of the crate ``packing``
+follow. Sizes, offsets and times are integers in units that the caller chooses.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from emu2 import _core
 IntArray = NDArray[np.int64]
 
 _FAR = np.iinfo(np.int64).max // 4
-#: A placement per level of recursion: larger problems are left to best fit.
+#: The search recurses once per buffer, so larger problems are left to best fit.
 _MOST_SEARCHED = 1000
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """``size`` units that live from ``start`` to before ``end``.
+    """A buffer of ``size`` units that lives from ``start`` to before ``end``.
 
-    The offset is a multiple of ``align``; ``banks`` are the memories the buffer may lie in.
+    Its offset is a multiple of ``align``. It may lie in any of the memories ``banks``.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Place:
 
 
 class OutOfTimeError(Exception):
-    """The search was stopped before it could tell."""
+    """The search was stopped before it had an answer."""
 
 
 def place(
@@ -54,7 +54,7 @@ def place(
 ) -> dict[str, Place] | None:
     """Place all buffers in banks of ``capacities``; None if that is impossible.
 
-    With buffers that may choose their bank, None says only that the assignments tried are
+    If a buffer may lie in several banks, None only means that the one assignment that was tried is
     impossible. Raises OutOfTimeError after about ``seconds``.
     """
     deadline = time.monotonic() + seconds
@@ -70,8 +70,12 @@ def place(
 def place_in_one(
     buffers: Sequence[Buffer], capacity: int, seconds: float = 10.0
 ) -> dict[str, int] | None:
-    """Place all buffers in one memory: best fit, else the search. OutOfTimeError as above."""
-    # What has no size overlaps nothing.
+    """Place all buffers in one memory by best fit, or else by search.
+
+    None if that is impossible. Raises OutOfTimeError after about ``seconds``, or if there are too
+    many buffers for the search.
+    """
+    # Buffers without size overlap nothing.
     empty = {buffer.name: 0 for buffer in buffers if not buffer.size}
     buffers = [buffer for buffer in buffers if buffer.size]
     if not buffers:
@@ -95,7 +99,7 @@ def place_in_one(
 
 
 def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
-    """Place buffers in a memory without end: the offsets of the best order, and its size."""
+    """Place buffers in an unlimited memory; return the offsets of the best order and the peak."""
     if not buffers:
         return {}, 0
     problem = _Problem(buffers, _FAR)
@@ -106,7 +110,7 @@ def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
 
 
 def overlaps(buffers: Sequence[Buffer], places: Mapping[str, Place]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of buffers that share a unit while both live."""
+    """Yield the pairs of buffers that share a unit at a time at which both live."""
     for number, one in enumerate(buffers):
         for other in buffers[number + 1 :]:
             a, b = places[one.name], places[other.name]
@@ -116,7 +120,10 @@ def overlaps(buffers: Sequence[Buffer], places: Mapping[str, Place]) -> Iterator
 
 
 def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
-    """Split the buffers over the banks: those with a choice, largest first, where load is least."""
+    """Split the buffers over the banks.
+
+    Buffers with a choice of banks come last, largest first, and go where the peak load is least.
+    """
     own: list[list[Buffer]] = [[] for _ in range(banks)]
     for buffer in sorted(buffers, key=lambda b: (len(b.banks) > 1, -b.size * (b.end - b.start))):
 
@@ -135,7 +142,7 @@ def _assigned(buffers: Sequence[Buffer], banks: int) -> list[list[Buffer]]:
 
 
 class _Problem:
-    """Buffers as arrays. Time is cut into sections in which the same buffers live."""
+    """Buffers as arrays, with time cut into sections in which the same buffers live."""
 
     def __init__(self, buffers: Sequence[Buffer], capacity: int):
         self.buffers, self.capacity = buffers, capacity
@@ -159,7 +166,7 @@ class _Problem:
         return {b.name: int(at) for b, at in zip(self.buffers, offsets, strict=True)}
 
     def best_fit(self, order: IntArray) -> IntArray:
-        """Return the offsets when each buffer in turn takes the tightest gap it fits."""
+        """Return the offsets if each buffer in ``order`` takes the tightest gap that it fits."""
         offsets = np.full(len(self.buffers), -1, dtype=np.int64)
         for index in order:
             near = np.flatnonzero(self.meet[index] & (offsets >= 0))
@@ -176,7 +183,7 @@ class _Problem:
         return offsets
 
 
-#: Orders in which buffers are preferred, most wanted first.
+#: Orders of the buffers for best fit and for the search. A name lists the criteria, largest first.
 ORDERS: dict[str, Callable[[_Problem], IntArray]] = {
     "crowd, duration, area": lambda p: np.lexsort((-p.size * p.duration, -p.duration, -p.crowd)),
     "crowd, area, duration": lambda p: np.lexsort((-p.duration, -p.size * p.duration, -p.crowd)),

@@ -22,16 +22,16 @@ from .lm_copies import lm_copy, move
 
 @dataclass
 class _Copies:
-    """Copies in LM, by name."""
+    """The copies of values in LM, by name."""
 
     target: Target
     names: set[str]
     values: dict[str, MNValue] = field(default_factory=dict)
-    #: Values of the graph that have a copy, and the banks.
+    #: The values of the graph that have a copy, with the bank of the copy.
     made: set[tuple[str, Location]] = field(default_factory=set)
 
     def copy(self, value: MNValue, bank: Location, number: int, node: MNNode) -> MNValue:
-        """Make a copy of ``value`` for ``node``, whose ``number`` tells it from others."""
+        """Make a copy of ``value`` for ``node``; the name of the copy contains ``number``."""
         made = lm_copy(value, f"at{number}", bank, node, self.target)
         made = replace(made, name=fresh(made.name, self.names))
         self.names.add(made.name)
@@ -43,9 +43,10 @@ class _Copies:
 def schedule_from_dram(
     graph: MNGraph, target: Target, share: float, overrides: Overrides
 ) -> MNGraph:
-    """Put downloads and uploads around every device node; ``share`` makes no difference.
+    """Put downloads and uploads around every device node.
 
-    P0301 if a value cannot fit, P0306 for one that should be kept in LM.
+    ``share`` has no effect. P0301 if a value does not fit LM. P0306 for an override that keeps a
+    value in LM, or that names a location in which no node has the value.
     """
     for name, kept in wanted_keeping(overrides).items():
         if kept:

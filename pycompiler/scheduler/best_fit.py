@@ -1,4 +1,4 @@
-"""Best fit: blocks in order of birth, each at the lowest address that is free for its life."""
+"""Place blocks in order of birth, each at the lowest address that is free for its whole life."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Block:
-    """``words`` that must stay together from time ``start`` to ``stop``, both included.
+    """A block of ``words`` that lives from time ``start`` to ``stop``, both included.
 
-    ``on`` names a block whose address this one must take, ``at`` is an address that is given.
+    ``on`` names a block whose address this block must take. ``at`` is an address that the user
+    gives.
     """
 
     name: str
@@ -20,18 +21,18 @@ class Block:
     at: int | None = None
 
     def meets(self, other: Block) -> bool:
-        """Whether there is a time at which both are there."""
+        """Whether there is a time at which both blocks live."""
         return self.start <= other.stop and other.start <= self.stop
 
 
 def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
-    """Addresses for ``blocks``, and the words they need in all."""
+    """Return addresses for ``blocks``, and the number of words up to the highest end."""
     alive: list[tuple[Block, int]] = []
     given = [block for block in blocks if block.at is not None]
     where: dict[str, int] = {}
     needed = 0
     for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
-        # Blocks come in order of birth: what has died by now can meet none of the rest.
+        # Blocks come in order of birth, so a block that is dead by now meets none of the rest.
         alive = [(other, at) for other, at in alive if other.stop >= block.start]
         address = 0
         if block.on is not None:

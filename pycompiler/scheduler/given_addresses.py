@@ -12,7 +12,7 @@ from ..graph.graph import Location
 from ..machine import WORDS_PER_LONG, Target
 from .best_fit import Block
 
-#: What schedulers append to a value's name for its copies in LM.
+#: The ends of names that schedulers give to copies of a value in LM.
 _COPY = re.compile(r"\.(at\d+|lm[01])(__\d+)?\Z")
 
 Given = Mapping[tuple[str, Location], int]
@@ -20,7 +20,10 @@ Blocks = Mapping[Location, Sequence[Block]]
 
 
 def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, list[Block]]:
-    """Return ``blocks`` with the addresses that ``given`` has for values and locations. P0306."""
+    """Return ``blocks`` with the addresses that ``given`` has for values and locations.
+
+    P0306 if an address is impossible.
+    """
     left = dict(given)
     out: dict[Location, list[Block]] = {}
     for location, own in blocks.items():
@@ -44,7 +47,7 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
 
 
 def _roots(blocks: Sequence[Block]) -> dict[str, str]:
-    """For each block, the one whose address it has."""
+    """Return, for each block, the block at the beginning of its chain of ``on``."""
     root: dict[str, str] = {}
     for block in sorted(blocks, key=lambda b: b.start):
         root[block.name] = block.name if block.on is None else root[block.on]

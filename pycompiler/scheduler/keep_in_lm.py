@@ -1,9 +1,10 @@
 """Schedulers that keep values in LM: ``reuse_consecutive`` and ``spill_opt``.
 
-Both walk the nodes in order and know which values have a copy in LM0 or LM1. An operand is
-downloaded only if it has none. ``reuse_consecutive`` keeps what the next node reads;
-``spill_opt`` keeps what fits, and gives up first what is read furthest in the future. A value that
-is given up and has no copy in DRAM is written there first.
+Both go through the nodes in order and track which values have a copy in LM0 or LM1. An operand is
+downloaded only if it has no copy. ``reuse_consecutive`` keeps the copies that the next node reads.
+``spill_opt`` keeps the copies that fit; if room is short, the value that is read furthest in the
+future loses its copy first. If a value that is still needed loses its last copy and is not in DRAM,
+it is uploaded first.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from .address_planner import plan_addresses
 from .lm_copies import lm_copy, move
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
-#: Shares of LM that are tried: packing addresses may need more room than the words alone.
+#: Shares of LM that are tried in turn. A smaller share leaves room for gaps between addresses.
 _SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
 def schedule_in_lm(
     graph: MNGraph, target: Target, share: float, overrides: Overrides, *, consecutive: bool
 ) -> MNGraph:
-    """Place moves between DRAM and LM. ``share`` of LM may be used. P0301, P0304 if it is small.
+    """Place the moves between DRAM and LM.
 
-    ``consecutive`` keeps only what the next node reads.
+    ``share`` is the part of LM that may be used. ``consecutive`` keeps only the values that the
+    next node reads. P0301 or P0304 if LM is too small, P0306 for an override that cannot be
+    followed.
     """
     problem: NoRoomError | None = None
     for part in _SHARES:
@@ -53,7 +56,7 @@ def schedule_in_lm(
 
 @dataclass
 class _Copies:
-    """Where one value is: names of its copies by bank, and whether DRAM has it."""
+    """The places of one value: the names of its copies by bank, and whether it is in DRAM."""
 
     banks: dict[Location, str] = field(default_factory=dict)
     dram: bool = False
@@ -83,7 +86,7 @@ class _Walk:
         self.values: dict[str, MNValue] = {}
         self.origin: dict[str, str] = {}
         self.where: dict[str, _Copies] = {}
-        #: Values that may have copies, in the order in which they came.
+        #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}
         self.nodes: list[MNNode] = []
         self.uses: dict[str, list[int]] = {}
@@ -97,7 +100,7 @@ class _Walk:
                 readers.setdefault(name, set()).add(node.slice)
             for name in node.outputs:
                 readers.setdefault(name, set()).add(node.slice)
-        #: What several time slices have to do with stays for all of them.
+        #: Values that several time slices read or make stay in LM for all of these slices.
         self.held = {name for name, slices in readers.items() if len(slices - {None}) > 1}
         self.held |= {name for name, kept in self.keeping.items() if kept}
         kept = {*graph.inputs, *graph.constants, *(name for _, name in graph.outputs)}
@@ -113,7 +116,7 @@ class _Walk:
         segment: int | None = None
         for index, node in enumerate(self.graph.nodes):
             if node.segment != segment:
-                # What crosses segments lies in DRAM.
+                # Values that cross segments are in DRAM.
                 for copies in self.where.values():
                     copies.banks.clear()
                 segment = node.segment
@@ -147,7 +150,11 @@ class _Walk:
                 raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
 
     def _check_kept(self) -> None:
-        """Refuse to move what stays in LM: from DRAM at most once, and there only if it must."""
+        """Raise P0306 if a value that must stay in LM is moved too often.
+
+        An input or constant may be downloaded once. A value that must be in DRAM anyway may be
+        uploaded once.
+        """
         moved = Counter(
             (node.op, node.inputs[0] if node.op == DOWNLOAD else node.outputs[0])
             for node in self.nodes
@@ -192,7 +199,10 @@ class _Walk:
         self._forget(index)
 
     def _placement(self, node: MNNode, inputs: Sequence[str]) -> Placement:
-        """Return the layer's placement, or its mirror image if that moves less and may be."""
+        """Return the layer's placement, or its mirror image if that suits overrides or moves less.
+
+        Locations in overrides come first, then the number of words to move.
+        """
         wanted = LAYERS[node.op].place(node, self.graph)
 
         def moved(placement: Placement) -> int:
@@ -210,7 +220,7 @@ class _Walk:
         return min((wanted, mirrored(wanted)), key=lambda found: (astray(found), moved(found)))
 
     def _bring(self, name: str, bank: Location, node: MNNode) -> str:
-        """Return a copy of ``name`` in ``bank``."""
+        """Return the copy of ``name`` in ``bank``; if there is none, make it."""
         copies = self.where[name]
         if bank in copies.banks:
             return copies.banks[bank]
@@ -225,7 +235,7 @@ class _Walk:
         return made
 
     def _save(self, name: str, bank: Location, node: MNNode, index: int) -> None:
-        """Keep a value whose copy in ``bank`` is about to be overwritten."""
+        """Save a value whose last copy, in ``bank``, is about to be overwritten."""
         copies = self.where[name]
         if copies.dram or any(other is not bank for other in copies.banks):
             return
@@ -286,7 +296,7 @@ class _Walk:
         placement: Placement,
         taken: str | None,
     ) -> None:
-        """Give up copies until what the node needs fits."""
+        """Drop copies until the copies and results that the node needs fit."""
         for bank in _OTHER:
             needed = sum(
                 self.graph.values[name].num_lw or 0
@@ -311,7 +321,7 @@ class _Walk:
                 self._evict(self._furthest(victims, index), bank, node, index)
 
     def _furthest(self, names: Sequence[str], index: int) -> str:
-        """Return the value to give up: read last; of two alike, the one that costs no upload."""
+        """Return the value that is read last; between equals, one that needs no upload."""
 
         def rank(name: str) -> tuple[int, bool]:
             use = self._next_use(name, index - 1)
@@ -327,13 +337,13 @@ class _Walk:
 
     @staticmethod
     def _same_slice(node: MNNode, other: MNNode) -> bool:
-        """Whether both work on one time slice, which is small enough to stay."""
+        """Whether both nodes work on the same time slice; its values are small enough to stay."""
         return node.slice is not None and (node.slice, node.segment) == (other.slice, other.segment)
 
     def _forget(self, index: int) -> None:
-        """Drop copies nobody reads any more; with ``consecutive`` all but the next node's.
+        """Drop copies that no node reads any more; with ``consecutive``, keep only the next node's.
 
-        Time slices keep what is read later in the same slice, or in several of them.
+        Values that are read later in the same time slice, or in several time slices, also stay.
         """
         following = self.graph.nodes[index + 1] if index + 1 < len(self.graph.nodes) else None
         node = self.graph.nodes[index]

@@ -14,7 +14,7 @@ _VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy"}
 
 
 def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:
-    """Return a copy of ``value`` in ``bank`` for ``node``, called after it with ``suffix``.
+    """Return a copy of ``value`` in ``bank`` for ``node``; its name is the value's plus ``suffix``.
 
     P0301 if the bank is too small even when it is empty.
     """
@@ -35,9 +35,9 @@ def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: T
 
 
 def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
-    """Return the node ``op`` from ``source`` to ``result``, which is there for ``node``.
+    """Return a node ``op`` that moves ``source`` to ``result`` on behalf of ``node``.
 
-    It is called after ``node`` and the value that is moved.
+    Its name consists of the name of ``node``, a verb and the name of the value that is moved.
     """
     value = result if op == UPLOAD else source
     origin = f"{node.origin or node.name}.{_VERBS[op]}.{value.origin or value.name}"

@@ -1,4 +1,4 @@
-"""Instances of the address problem that fill a memory completely, cut out of a rectangle."""
+"""Instances of the address problem that fill a memory completely."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .address_search import Buffer
 
 
 def packed(seed: int, count: int, capacity: int = 1 << 20, length: int = 1 << 20) -> list[Buffer]:
-    """``count`` buffers that fill ``capacity`` at all times from 0 to ``length``, shuffled.
+    """Return ``count`` shuffled buffers that fill ``capacity`` at all times from 0 to ``length``.
 
-    A rectangle is cut in two again and again, the larger pieces first.
+    They are the pieces of a rectangle. It is cut in two again and again, larger pieces first.
     """
     print(f"seed {seed}")
     rng = random.Random(seed)

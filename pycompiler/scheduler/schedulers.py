@@ -11,9 +11,9 @@ from ..planners.overrides import Overrides
 from .always_from_dram import schedule_from_dram
 from .keep_in_lm import schedule_in_lm
 
-#: Takes a graph with layouts, the machine, the share of LM that may be used, and the overrides.
-#: Returns the graph with every move between DRAM and LM. Raises NoRoomError (P0301, P0304) where
-#: LM is too small, P0306 for an override that cannot be followed.
+#: A function that takes a graph with layouts, the machine, the share of LM that may be used, and
+#: the overrides. It returns the graph with every move between DRAM and LM. It raises NoRoomError
+#: (P0301, P0304) if LM is too small, and P0306 for an override that cannot be followed.
 Scheduler = Callable[[MNGraph, Target, float, Overrides], MNGraph]
 
 SCHEDULERS: Mapping[str, Scheduler] = {

@@ -1,1 +1,1 @@
-"""The layout planner "lpz": the cheapest layouts of all that layers and neighbours propose."""
+"""The layout planner "lpz": it chooses the cheapest layouts that layers and neighbours propose."""

@@ -1,4 +1,4 @@
-"""What layouts cost, in steps: nodes, layout switches and transfers, each computed once."""
+"""The costs of layouts in steps: of nodes, layout switches and transfers, each computed once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
 
-#: What stands for "not possible": more than any program has steps, small enough to add up.
+#: The cost of "not possible". No program has so many steps, and sums of it do not overflow.
 NEVER = 1 << 40
-#: From here on: shares do not fit. Better than nothing at all, since slices may still help.
+#: Costs from here on mean that shares do not fit LM. This is better than NEVER, because time slices
+#: may still help.
 TOO_LARGE = 1 << 36
 _BANKS = (Location.LM0, Location.LM1)
 
@@ -63,7 +64,8 @@ class Costs:
         graph = replace(graph, values=laid)
         if any(layer.refusals(node, graph, self.target)):
             return NEVER
-        # Shares that do not fit are for another planner, if there is any other way.
+        # Layouts whose shares do not fit are chosen only if there is no other way. Then it is for
+        # the time-slice planner to cut them.
         spare = 0
         for bank in _BANKS:
             own = [v.num_lw or 0 for n, v in laid.items() if v.location is bank]
@@ -78,7 +80,7 @@ class Costs:
         return replace(value, layout=layout, num_lw=layout.num_lw(self.target.cycles))
 
     def transfer(self, value: MNValue, layout: Layout) -> int:
-        """Count the steps of a download of ``value``, with those that its MVs take.
+        """Count the steps of a download of ``value``, including the time of its MVs.
 
         An upload takes as many.
         """
@@ -88,7 +90,7 @@ class Costs:
             node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
             graph = MNGraph(self.graph.name, self.graph.target, values=laid)
             steps = LAYERS[DOWNLOAD].cost(node, graph, self.target)
-            # As for switches: an MV's unit a cycle, and about so many steps before it begins.
+            # As for switches: an MV moves one unit per cycle, and starts after about `unit` steps.
             words = plan_transfer(layout, self.target).dram_words * self.target.groups
             unit = self.target.mv_unit
             self._transfers[key] = steps + unit + words // (unit * self.target.cycles)
@@ -97,9 +99,9 @@ class Costs:
     def switch(
         self, source: Layout, result: Layout, value: MNValue, most: int | None = None
     ) -> int:
-        """Count the steps of the passes to layout ``result`` of ``value``.
+        """Count the steps of the passes from layout ``source`` to layout ``result`` of ``value``.
 
-        NEVER if there is no way, or none of at most ``most`` steps.
+        NEVER if there are no such passes, or none that take at most ``most`` steps together.
         """
         literal = value.name in self._rigid
         key = source, result, value.shape, value.dtype, literal, most
@@ -112,7 +114,7 @@ class Costs:
         return self._switches[key]
 
     def guess(self, source: Layout, result: Layout, value: MNValue) -> int:
-        """Guess at the steps of a switch without looking for its passes."""
+        """Guess the steps of a switch without looking for its passes."""
         key = source, result, value.shape, value.dtype
         if key not in self._guesses:
             self._guesses[key] = self._guess(source, result, value)
@@ -139,11 +141,14 @@ class Costs:
         if not levels:
             return 2 * self.target.cycles if moved else 0
         words = source.address_words, result.address_words
-        # Passes in between have more to move: half as much again, as most networks show.
+        # Passes in the middle move more data. In most networks that costs half as much again.
         return 3 * sum(self._least(level, min(words), max(words)) for level in levels) // 2
 
     def _least(self, level: Level, fewer: int, more: int) -> int:
-        """Return about what a pass over ``level`` takes between so many long words."""
+        """Estimate the steps of a pass over ``level``.
+
+        ``fewer`` and ``more`` are the long words per PE of the smaller and of the larger layout.
+        """
         row = prod(self.target.counts[name] for name in ("mab", "pe"))
         steps = 2 * self.target.cycles
         if level is Level.L2B:

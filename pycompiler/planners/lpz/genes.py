@@ -1,7 +1,7 @@
-"""Genes: for every value, the product further down whose wishes reach it.
+"""Genes: for every value, the product further down that proposes layouts for it.
 
-A gene is a pair: the node of a product, and which operand of it the value becomes (``A`` the left
-one, ``BT`` the right one). Proposals of layouts travel the same way, against the data.
+A gene is a pair: the name of a product, and the operand of it that the value becomes (``A`` is the
+left one, ``BT`` the right one). Proposals of layouts travel the same way, against the data.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Gene = tuple[str, str]
 
 
 def genes(graph: MNGraph) -> dict[str, Gene]:
-    """Return the gene of every value that a product on the device reads, at once or later.
+    """Return the gene of every value that a product on the device reads, directly or later on.
 
-    Of several products the first in the order of the graph counts.
+    If there are several products, the first one in the order of the graph counts.
     """
     out: dict[str, Gene] = {}
     for node in reversed(list(graph.device_nodes())):
         if node.op in PRODUCTS:
-            # The text form separates the two by a comma, in brackets.
+            # The text form writes the pair in brackets with a comma between the two.
             name = re.sub(r"[,\]]", "_", node.name)
             out |= {value: (name, role) for value, role in zip(node.inputs, ROLES, strict=False)}
             continue

@@ -1,9 +1,9 @@
-"""The planner "lpz": the layouts whose switches, nodes and transfers take the fewest steps.
+"""The planner "lpz": it chooses the layouts with the fewest steps.
 
-The search begins with guesses at what switches cost, and looks for the passes of only those
-switches that a choice would need: if what they cost in truth makes another choice cheaper, that is
-looked at next. So few passes are planned. The result is never dearer than the first-arrival layouts
-that everything starts from.
+The steps of switches, nodes and transfers count. It takes long to plan the passes of a switch, so
+the search begins with guesses of the costs of switches. It plans passes only for the switches that
+the cheapest choice needs. If their true costs make another choice cheaper, that choice is looked
+at next. The result never costs more than the first-arrival layouts, with which the search starts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,21 @@ from .pools import Pools
 from .search import Costs as Table
 from .search import cheapest, total
 
-#: The search ends after so many looks without a better choice, or when only this part of the steps
-#: could be saved.
+#: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
+#: of the steps could be saved.
 PATIENCE, WORTH = 4, 1 / 64
-#: How many times what it was guessed at a switch may take.
+#: The search for the passes of a switch stops at about this many times the guessed steps.
 DEARER = 2.5
-#: What is known of a cost: a guess, that it is more than so much, or all.
+#: How well a cost is known: it is a guess, a lower bound, or the true cost.
 _GUESS, _DEAR, _TRUE = range(3)
 
 
 @dataclass(eq=False)
 class _Edge:
-    """A switch between two variables, and how well the costs of pairs of candidates are known."""
+    """A switch between two variables.
+
+    ``costs`` has the cost of each pair of candidates, ``looks`` how well that cost is known.
+    """
 
     node: MNNode
     source: int
@@ -54,14 +57,14 @@ class Estimate:
 
 
 class LayoutPlannerZ:
-    """Plans one graph, whose anchored nodes have switches around them."""
+    """The planner of one graph; its anchored nodes must have switches around them."""
 
     def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
         self.graph, self.target, self.wanted = graph, target, wanted
         self.costs = Costs(graph, target)
         first = FirstArrival(graph, target, wanted).run()
         self.pools = Pools(graph, target, wanted, first)
-        #: Estimates for the first-arrival layouts, and for those chosen.
+        #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 
     def run(self) -> Mapping[str, Layout]:
@@ -81,7 +84,7 @@ class LayoutPlannerZ:
             if now - total(*tables, found) <= now * WORTH:
                 break
             self._look(found)
-            # What is known may go together in other ways than it was found.
+            # Switches that were looked at for different choices may combine to a better one.
             best = cheapest(*self._tables(known=True), best)
             idle = 0 if total(*self._tables(), best) < now else idle + 1
         self.after = self._estimate(best)
@@ -92,7 +95,7 @@ class LayoutPlannerZ:
         }
 
     def _estimate(self, choices: Sequence[int]) -> Estimate:
-        """Return what the candidates ``choices`` cost, without the penalties of the search."""
+        """Return the cost of the candidates ``choices``, without the penalties of the search."""
         costs: list[tuple[str, int]] = []
         for variable, choice in zip(self.pools.variables, choices, strict=True):
             candidate = variable.pool[choice]
@@ -112,7 +115,7 @@ class LayoutPlannerZ:
         )
 
     def _single(self, number: int) -> Table:
-        """Return what the candidates of a variable cost by themselves."""
+        """Return the costs of the candidates of a variable: its nodes and transfers."""
         variable = self.pools.variables[number]
         out = np.zeros(len(variable.pool), dtype=np.int64)
         for index, candidate in enumerate(variable.pool):
@@ -127,7 +130,10 @@ class LayoutPlannerZ:
         return out
 
     def _all_of(self, node: MNNode, candidate: Mapping[str, Layout]) -> Mapping[str, Layout]:
-        """Return the layouts of all operands: some have no choice, and are no part of it."""
+        """Return the layouts of all operands of ``node``.
+
+        Operands that are not part of the candidate have the first layout of their own variable.
+        """
         more = {}
         for name in (*node.inputs, *node.outputs):
             if name and name not in candidate:
@@ -135,7 +141,11 @@ class LayoutPlannerZ:
         return {**candidate, **more} if more else candidate
 
     def _crossings(self, name: str) -> int:
-        """Count the transfers of a value that lies in DRAM: one for every node that reads it."""
+        """Count the transfers of a value between DRAM and LM.
+
+        An input or a constant is downloaded for every node that reads it. A value that the host or
+        the caller reads is uploaded once.
+        """
         graph = self.graph
         outside = name in graph.inputs or name in graph.constants
         given = any(name == out for _, out in graph.outputs)
@@ -159,9 +169,10 @@ class LayoutPlannerZ:
         return _Edge(node, source, result, costs)
 
     def _tables(self, *, known: bool = False) -> tuple[list[Table], dict[tuple[int, int], Table]]:
-        """Return the costs of single variables and of pairs; guesses are no way if ``known``.
+        """Return the costs of single variables and of pairs of variables.
 
-        Switches between the same variables add up; one within a variable is its own.
+        With ``known``, switches whose true cost is not known count as not possible. Switches
+        between the same two variables add up. A switch within a variable counts for that variable.
         """
         single, pairs = list(self.alone), dict[tuple[int, int], Table]()
         for edge in self.edges:
@@ -175,10 +186,11 @@ class LayoutPlannerZ:
         return single, pairs
 
     def _look(self, chosen: list[int], *, first: bool = False) -> None:
-        """Replace the guesses that ``chosen`` rests on by true costs.
+        """Replace the guessed costs of the switches that ``chosen`` needs by true costs.
 
-        What takes far more than it was guessed at is not searched for to the end, unless it is
-        chosen even so. The ``first`` choice is looked at in full.
+        The search for passes stops if they take far more steps than the guess. Then the cost is
+        only a lower bound. If the switch is chosen again, or if this is the ``first`` choice, the
+        search runs to the end.
         """
         for edge in self.edges:
             at = chosen[edge.source], chosen[edge.result]

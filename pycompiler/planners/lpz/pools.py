@@ -1,8 +1,9 @@
-"""What the planner chooses among: variables, and the candidates that neighbours propose for them.
+"""The variables that the planner chooses for, and the candidates that neighbours propose for them.
 
-A variable is a region, an anchored node, or a value that only switches touch. What one variable
-can have is proposed to those behind its switches, with the data and against it, several times: so
-a layout that a product would like reaches values far above it (the *genes* of these values).
+A variable is a region, an anchored node, or a value that only switches touch. The candidates of a
+variable are proposed to the variables on the other side of its switches, with the data and against
+it, several times. So a layout that suits a product reaches values far above the product (the
+*genes* of these values).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...machine import Target
 from ..axis_classes import Classes, Region
 from ..switch_insertion import is_anchored
 
-#: Candidates a variable may have, and how often proposals go through the graph and back.
+#: The most candidates of a variable, and how often proposals go through the graph and back.
 POOL, SWEEPS = 8, 2
 
 Candidate = Mapping[str, Layout]
@@ -29,7 +30,10 @@ Candidate = Mapping[str, Layout]
 
 @dataclass(eq=False)
 class Variable:
-    """Values that are laid out together, the nodes this gives a cost, and the candidates."""
+    """Values that are laid out together, the nodes whose costs depend on that, the candidates.
+
+    A ``fixed`` variable keeps its first candidate. ``known`` has the keys of all its candidates.
+    """
 
     values: tuple[str, ...]
     nodes: tuple[MNNode, ...] = ()
@@ -39,7 +43,7 @@ class Variable:
     known: set[object] = field(default_factory=set)
 
     def add(self, candidate: Candidate) -> None:
-        """Add a candidate that is not there yet, if there is room."""
+        """Add a candidate if it is new and the pool has room."""
         key = tuple(candidate[name] for name in self.values)
         if key not in self.known and len(self.pool) < POOL:
             self.known.add(key)
@@ -47,7 +51,7 @@ class Variable:
 
 
 class Pools:
-    """The variables of a graph. ``first`` is a layout for every value: the first candidates."""
+    """The variables of a graph; ``first`` has a layout for every value, the first candidate."""
 
     def __init__(
         self, graph: MNGraph, target: Target, wanted: Iterable[str], first: Mapping[str, Layout]
@@ -66,8 +70,8 @@ class Pools:
             if is_anchored(node):
                 names = dict.fromkeys(n for n in (*node.inputs, *node.outputs) if n)
                 self._variable(Variable(tuple(n for n in names if n not in self.of), (node,)))
-        # What a region meets as single elements has no class: its layout has no digits, as the
-        # other operands expect.
+        # Operands of a region with a single element have no class. Their layout must stay without
+        # digits, as the other operands expect.
         plain = {
             name
             for node in graph.device_nodes()
@@ -87,7 +91,7 @@ class Pools:
         self.variables.append(variable)
 
     def fill(self) -> None:
-        """Let everything propose to its neighbours."""
+        """Fill the pools: layers propose candidates, then variables propose to their neighbours."""
         for variable in self.variables:
             if variable.region is not None:
                 self._spread(variable, None)
@@ -124,7 +128,10 @@ class Pools:
         return (one[name] for one in self.variables[self.of[name]].pool)
 
     def _spread(self, variable: Variable, seed: tuple[MNValue, Layout, int | None] | None) -> None:
-        """Lay a region out from a layout of one of its values, or of one axis of it."""
+        """Add a candidate of a region; ``seed`` is a value with its layout, and an axis or None.
+
+        The region takes over that layout, or only the digits of that axis.
+        """
         region = variable.region
         assert region is not None
         if len(variable.pool) >= POOL:
@@ -147,7 +154,7 @@ class Pools:
         node = variable.nodes[0]
         ends = (*node.inputs, *node.outputs)
         names = list(dict.fromkeys(name for name in ends if name))
-        # Nodes that differ in names only get the same.
+        # Nodes that differ only in names get the same candidates.
         key = (
             node.op,
             node.attributes,
@@ -164,9 +171,10 @@ class Pools:
 
 
 def unfolded(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:
-    """Yield layouts in which MABs that hold copies hold parts of the last axes in Addr instead.
+    """Yield layouts that hold parts of an axis in the MABs where ``layout`` holds copies.
 
-    One pass over the MABs makes ``layout`` of them.
+    The parts come from Addr. Each layout does this for one axis; the last axis comes first. One
+    pass over the MABs turns such a layout into ``layout``.
     """
     ranges = all_ranges(target.level_range, value.dtype)
     free = sorted(copied_digits(layout, Level.MAB, ranges))

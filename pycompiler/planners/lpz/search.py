@@ -1,8 +1,9 @@
-"""The cheapest choice: one candidate for each variable, costs on variables and on pairs.
+"""Find the cheapest choice of one candidate per variable; variables and pairs of them have costs.
 
-Variables are eliminated one by one, each by dynamic programming over the variables it has costs
-with: exact, on chains and trees at once, on the rest while the tables stay small. What would make
-a table too large keeps the choice it has, and a local search tries its candidates one by one.
+Variables are eliminated one by one, each by dynamic programming over the variables that it shares
+costs with. This is exact while the tables stay small, as they do on chains and trees. If a table
+would become too large, a variable keeps its present choice. A local search then tries the
+candidates of each variable one by one.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from numpy.typing import NDArray
 Costs = NDArray[np.int64]
 _Factor = tuple[tuple[int, ...], Costs]
 
-#: Entries of the largest table an elimination may make.
+#: Entries of the largest table that an elimination may make.
 TABLE = 1 << 16
 
 
 def cheapest(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:
-    """Return one choice per variable, never dearer than ``start``.
+    """Return one choice per variable that costs at most as much as ``start``.
 
-    ``single[v][c]`` is the cost of choice ``c`` of variable ``v``, ``pairs[u, v][b, c]`` what
-    choices of two variables cost together.
+    ``single[v][c]`` is the cost of choice ``c`` of variable ``v``. ``pairs[u, v][b, c]`` is the
+    cost of choice ``b`` of ``u`` together with choice ``c`` of ``v``.
     """
     best = list(start)
     while True:
@@ -40,7 +41,7 @@ def cheapest(
 def total(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], chosen: Sequence[int]
 ) -> int:
-    """Return what the choices cost."""
+    """Return the total cost of the choices."""
     found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))
     return found + sum(int(costs[chosen[u], chosen[v]]) for (u, v), costs in pairs.items())
 
@@ -102,7 +103,7 @@ def _sum(factors: Sequence[_Factor], scope: tuple[int, ...], sizes: Sequence[int
 def _improved(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:
-    """Change one choice at a time for the better until none is better."""
+    """Improve one choice at a time until no single change makes the total cheaper."""
     chosen = list(start)
     changed = True
     while changed:

@@ -1,1 +1,1 @@
-"""Time slices: what does not fit LM is cut into slices that are worked on one after the other."""
+"""Time slices: values that do not fit LM are cut into slices, which are computed in turn."""

@@ -1,7 +1,8 @@
 """Classes of axes that time slices cut together.
 
-Axes along which a node works slice by slice belong to one class (:meth:`Layer.cuts`): cutting one
-cuts all. So every value has one set of slices, whoever makes or reads it.
+If a node works slice by slice along some axes of its values, these axes belong to one class
+(:meth:`Layer.cuts`): a cut of one of them cuts them all. So a value has the same slices for all
+nodes that make or read it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ class Axes:
     def __init__(self, graph: MNGraph):
         self.graph = graph
         self._classes = DisjointSets[Axis]()
-        #: Classes that must stay whole, and why; classes in which results of slices are joined.
+        #: Classes that must stay whole, and the reason.
         self.rigid: dict[Axis, str] = {}
+        #: Classes that some node reduces or contracts, so that the results of slices are joined.
         self.joined: set[Axis] = set()
-        #: Operators that touch each class.
+        #: Operators that work along each class.
         self.ops: dict[Axis, set[str]] = {}
         self.cuts: dict[str, tuple[Cut, ...]] = {}
         rigid: list[tuple[Axis, str]] = []
@@ -63,11 +65,11 @@ class Axes:
         return self.graph.values[one[0]].shape[one[1]]
 
     def of_value(self, name: str) -> Iterator[tuple[int, Axis]]:
-        """Yield the axes of a value longer than 1, and their classes."""
+        """Yield the axes of a value that are longer than 1, with their classes."""
         for number, size in enumerate(self.graph.values[name].shape):
             if size > 1:
                 yield number, self.of((name, number))
 
     def of_node(self, node: MNNode) -> tuple[tuple[Axis, Cut], ...]:
-        """Return the classes along which a node works."""
+        """Return the classes along which a node works slice by slice."""
         return tuple((self.of(cut.axes[0]), cut) for cut in self.cuts.get(node.name, ()))

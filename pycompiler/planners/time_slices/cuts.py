@@ -1,4 +1,4 @@
-"""The cuts of a graph: how long slices are along each class, and the graph laid out for them."""
+"""The cuts of a graph: the length of slices along each class, and the graph laid out for them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..overrides import Overrides, wanted_slices
 from .cut_classes import Axes, Axis
 from .sliced_graph import TimeSlices
 
-_WASTE = 8  # slices may add one part in so many to an axis as padding
+_WASTE = 8  # slices may pad an axis by at most 1/8 of its length
 
 
 class Cuts:
-    """The size of the slices along each class of a graph; classes have the names of ``plain``."""
+    """The size of slices along each class of a graph; classes are named by axes of ``plain``."""
 
     def __init__(
         self, plain: MNGraph, target: Target, lay_out: Callable[..., MNGraph], share: float
@@ -26,9 +26,9 @@ class Cuts:
         self.plain, self.target, self.lay_out, self.share = plain, target, lay_out, share
         self.axes = Axes(plain)
         self.sizes: dict[Axis, int] = {}
-        #: Classes that overrides cut: the value and axis they name, and the number of slices.
+        #: Classes that overrides cut: the value and axis of the override, and the number of slices.
         self.fixed: dict[Axis, tuple[str, int, int]] = {}
-        #: Classes that must not be cut finer, since that has brought nothing.
+        #: Classes that are not cut finer, because the last try did not help.
         self.useless: set[Axis] = set()
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
@@ -36,7 +36,7 @@ class Cuts:
                 self.members.setdefault(one, []).append((name, number))
 
     def fix(self, overrides: Overrides) -> None:
-        """Follow the overrides. P0306."""
+        """Set the cuts that overrides demand; P0306 if one is impossible."""
         for name, cuts in wanted_slices(overrides).items():
             for number, count in cuts.items():
                 shape = self.plain.values[name].shape
@@ -56,12 +56,16 @@ class Cuts:
     # -- one set of cuts -----------------------------------------------------------------------
 
     def laid_out(self, *, resolve: bool = True, last: bool = False) -> TimeSlices:
-        """Lay out the graph of one slice; slices become longer where a layout pads them."""
+        """Lay out the graph of one slice; a slice becomes longer if a layout in DRAM pads it.
+
+        P0306 if an override forbids that.
+        """
         while True:
             graph = self.lay_out(self._shrunk(), resolve=resolve, last=last)
             axes = Axes(graph)
             names = {one: self._name_in(graph, one) for one in self.sizes}
-            # What is joined comes innermost, so that a sum is complete before the next begins.
+            # Joined classes are the innermost loops, so that a sum is complete before the next one
+            # begins.
             inner = sorted(self.sizes, key=lambda one: one in self.axes.joined)
             sizes = {axes.of(names[one]): self.sizes[one] for one in inner}
             made = TimeSlices(graph, self.plain, axes, sizes)
@@ -79,7 +83,7 @@ class Cuts:
                     del self.sizes[one]
 
     def attempt(self) -> TimeSlices | None:
-        """Lay out the graph if its layouts can be switched."""
+        """Lay out the graph; None if a layout switch has no passes."""
         try:
             return self.laid_out()
         except NoSwitchError:
@@ -95,11 +99,11 @@ class Cuts:
         return self.plain.with_values(values)
 
     def _name_in(self, graph: MNGraph, one: Axis) -> Axis:
-        """Return an axis of the class that ``graph`` has too."""
+        """Return an axis of the class whose value is also in ``graph``."""
         return next(axis for axis in self.members[one] if axis[0] in graph.values)
 
     def _padded(self, made: TimeSlices, names: Mapping[Axis, Axis]) -> dict[Axis, int]:
-        """Return longer slices where the layout of a value in DRAM reaches further than one."""
+        """Return longer sizes for classes in which a layout in DRAM is longer than a slice."""
         ours = {made.axes.of(name): one for one, name in names.items()}
         longer: dict[Axis, int] = {}
         for name, value in made.graph.values.items():
@@ -114,11 +118,11 @@ class Cuts:
     # -- sizes of slices ---------------------------------------------------------------------
 
     def now(self, one: Axis) -> int:
-        """Return the size of slices along a class; the whole length where it is not cut."""
+        """Return the size of slices along a class; the whole length if it is not cut."""
         return self.sizes.get(one, self.axes.size(one))
 
     def halves(self, one: Axis) -> Iterator[int]:
-        """Yield sizes of slices, each half of the one before or less."""
+        """Yield sizes of slices, each at most half of the one before."""
         size = self.finer(one, 2.0)
         while size is not None:
             yield size
@@ -126,7 +130,7 @@ class Cuts:
             size = next((found for found in self._sizes(one, most) if found <= most), None)
 
     def finer(self, one: Axis, factor: float) -> int | None:
-        """Return a size of slices that is smaller by at least ``factor``, if there is one."""
+        """Return a size of slices that is smaller by at least ``factor``; None if there is none."""
         if one in self.axes.rigid or one in self.fixed or one in self.useless:
             return None
         now = self.now(one)
@@ -134,7 +138,7 @@ class Cuts:
         return next((size for size in self._sizes(one, most) if size < now), None)
 
     def _sizes(self, one: Axis, most: int) -> Iterator[int]:
-        """Yield sizes of slices up to ``most``: the roundest first, or the longest legal ones."""
+        """Yield legal sizes up to ``most``: multiples of large powers of two first, then all."""
         unit = 1 << max(most, 1).bit_length() - 1
         while unit > 1:
             size = most // unit * unit
@@ -144,15 +148,18 @@ class Cuts:
         yield from (size for size in range(most, 1, -1) if self._legal(one, size))
 
     def _legal(self, one: Axis, size: int) -> bool:
-        """Whether slices of ``size`` add little padding, and none where it would do harm."""
+        """Whether slices of ``size`` add little padding, and none where padding is illegal."""
         whole = self.axes.size(one)
         return self._even(one, size) and -whole % size * _WASTE <= whole
 
     def _even(self, one: Axis, size: int) -> bool:
-        """Whether the last slice may be as long as it would be: some nodes know no shorter ones."""
+        """Whether the last slice of a class may have the length that slices of ``size`` leave.
+
+        Anchored operators that join slices need slices of equal length.
+        """
         fixed = one in self.axes.joined and self.axes.ops[one] & ANCHORED
         return not fixed or self.axes.size(one) % size == 0
 
 
-#: Operators that join slices but know nothing of shorter ones.
+#: Anchored operators. If they join slices, they cannot work on a shorter last slice.
 ANCHORED = frozenset(name for name, layer in LAYERS.items() if layer.anchored)

@@ -1,9 +1,10 @@
-"""From a graph of whole values to a graph of time slices: what the time-slice planner decided.
+"""Expand a graph of whole values to a graph of time slices, as the time-slice planner decided.
 
-Every node becomes one node per slice. Values from outside are split in DRAM, values for outside
-concatenated there; where slices of a reduced or contracted axis leave results, nodes behind them
-join these. Nodes that follow on a joined result form a new *phase*: all slices of one phase come
-before those of the next, and within a phase one slice goes through all its nodes before the next.
+Every node becomes one node per slice. Values from outside are split in DRAM, and values for outside
+are concatenated there. If an axis is reduced or contracted, each slice leaves a partial result, and
+extra nodes join these. Nodes that depend on a joined result form a new *phase*. All slices of one
+phase come before those of the next. Within a phase, one slice goes through all its nodes before the
+next slice begins.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ...pfvm.names import fresh
 from .cut_classes import Axis
 from .sliced_graph import TimeSlices
 
-#: The slice along each class.
+#: The number of the slice along each class.
 _Index = dict[Axis, int]
 
 
@@ -95,16 +96,16 @@ class _Cutter:
         return self.slice_names[key]
 
     def _new(self, name: str, origin: str, number: int, index: Mapping[Axis, int]) -> str:
-        """Make a value like ``name``, as large as the slice at ``index``.
+        """Make a value like ``name``, as large as the slice at ``index``, and return its name.
 
-        It is called ``origin`` with its ``number``.
+        The name is ``origin`` followed by a number.
         """
         value = self.graph.values[name]
         shape = list(value.shape)
         for number, one in self.found.cut_axes(name):
             size = self.found.sizes[one]
             if one in self.found.axes.joined:
-                # What a reduction must not see is no part of the value.
+                # The last slice ends with the axis, because a reduction must not read padding.
                 size = min(size, self.found.lengths[one] - index[one] * size)
             shape[number] = size
         called = fresh(f"{origin}{number}", self.names)
@@ -180,7 +181,10 @@ class _Cutter:
     # -- order ---------------------------------------------------------------------------------
 
     def _groups(self) -> dict[str, int]:
-        """Set the phase of every node, and return which nodes of a phase belong together."""
+        """Set the phase of every node, and return a group number for every node.
+
+        Nodes of one phase that sliced values connect have the same group number.
+        """
         made = self.graph.producers()
         together = DisjointSets[str]()
 
@@ -205,7 +209,7 @@ class _Cutter:
         return {node.name: numbers[together.root(node.name)] for node in self.graph.nodes}
 
     def _sorted(self) -> Iterator[MNNode]:
-        """Yield the nodes in the order of their keys, as far as what they read allows."""
+        """Yield the nodes in the order of their keys, but each after the nodes that it needs."""
         maker = {out: at for at, (_, node) in enumerate(self.made) for out in node.outputs if out}
         missing: list[int] = []
         readers: dict[int, list[int]] = {}
@@ -233,5 +237,5 @@ def _flat(at: Sequence[int], counts: Sequence[int]) -> int:
 
 
 def _joins(cuts: Sequence[tuple[Axis, Cut]]) -> str:
-    """Return the operator that joins what slices leave."""
+    """Return the operator that joins the partial results of slices."""
     return next(cut.joins for _, cut in cuts if cut.joins)

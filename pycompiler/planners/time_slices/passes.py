@@ -1,7 +1,7 @@
-"""The passes ``layout``, ``time_slice`` and ``slices``, each of which needs the one before it.
+"""The passes ``layout``, ``time_slice`` and ``slices``; each needs the one before it.
 
-The time-slice planner lays out the graph again for every cut it tries, so the layout planner is
-given to it; and a graph that cannot be laid out whole is cut at once.
+The time-slice planner lays out the graph again for every cut that it tries, so it gets the layout
+planner as a function. A graph that cannot be laid out whole is cut in the first pass.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class SlicedLayouts:
     ):
         self.target, self.overrides = target, overrides
         self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
-        #: What the layout planner found out, if it could lay out the whole graph.
+        #: The facts of the layout planner; None if it could not lay out the whole graph.
         self.facts: LayoutFacts | None = None
         self._plain: MNGraph | None = None
         self._found: TimeSlices | None = None
 
     def lay_out(self, graph: MNGraph) -> MNGraph:
-        """Set layouts; the graph without them is kept for the next pass.
+        """Set layouts, and keep the graph without layouts for the next pass.
 
-        Where values are so large that layouts cannot be switched, slices are planned at once.
+        If values are so large that their layouts cannot be switched, slices are planned at once.
         """
         self._plain = graph
         facts = LayoutFacts()
@@ -69,7 +69,7 @@ class SlicedLayouts:
         resolve: bool = True,
         last: bool = False,
     ) -> MNGraph:
-        # Looking for slices lays many graphs out: there the fast planner has to do.
+        # The search for slices lays out many graphs, so it uses the fast planner.
         planner = self.planner if last or facts is not None else "first_arrival"
         found = plan_layouts(
             graph, self.target, overrides, planner, self.specs, facts, resolve=resolve
@@ -77,7 +77,7 @@ class SlicedLayouts:
         return plan_locations(found, overrides)
 
     def plan(self, graph: MNGraph) -> MNGraph:
-        """Give values that are too large Time digits."""
+        """Give Time digits to the values that are cut into slices."""
         return (self._found or self._planned(graph)).annotated()
 
     def _planned(self, graph: MNGraph | None) -> TimeSlices:

@@ -1,11 +1,11 @@
-"""The time-slice planner: what does not fit LM is worked on slice by slice.
+"""The time-slice planner: values that do not fit LM are computed slice by slice.
 
 Axes are cut by class (:mod:`.cut_classes`), so that a whole chain of operators works on one slice
-before the next one comes. The planner lays out the graph again with axes as long as one slice: that
-is how it knows what a slice needs. Cuts become finer until every node finds room for its operands.
-An axis that a node reduces or contracts is cut last: what the slices leave is joined.
+before the next slice comes. To find the LM that a slice needs, the planner lays out the graph again
+with axes as long as one slice. Cuts become finer until every node finds room for its operands. An
+axis that a node reduces or contracts is cut last, because the results of its slices must be joined.
 
-In DRAM a sliced value has a Time digit, the uppermost of its axis; its slices lie one behind the
+In DRAM a sliced value has a Time digit, the uppermost of its axis. Its slices lie one behind the
 other.
 """
 
@@ -29,24 +29,25 @@ from .cuts import ANCHORED, Cuts
 from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large, units
 
-_ROUNDS = 60  # of cutting finer
-_TRIES = 4  # of cutting what has brought nothing again, each time twice as fine
-_CHUNKS = 4  # transfers of fewer parts are not worth slices
+_ROUNDS = 60  # the most cuts that one search makes
+_TRIES = 4  # how often useless cuts are tried again, each time twice as fine
+_CHUNKS = 4  # a transfer of fewer parts is not worth slices
 
 
 class LayOut(Protocol):
-    """Sets layouts and locations of a graph: at once, or with care if they are the ``last``.
+    """A function that sets the layouts and locations of a graph.
 
-    Without ``resolve`` switches have no passes yet.
+    It uses a fast planner, and a better one for the ``last`` layouts. Without ``resolve`` the
+    switches have no passes yet.
     """
 
     def __call__(
         self, graph: MNGraph, overrides: Overrides, *, resolve: bool = True, last: bool = False
     ) -> MNGraph:
-        """Return the graph. P0305 where a switch has no passes."""
+        """Return the graph with layouts and locations; P0305 if a switch has no passes."""
 
 
-#: What is wrong with slices: nodes, and by what factor they are too large.
+#: Yields the nodes for which the slices are too large, and the factor by which they are.
 Measure = Callable[["TimeSlices", Target, float], Iterator[tuple[float, MNNode]]]
 
 
@@ -62,11 +63,13 @@ def plan_time_slices(
 ) -> TimeSlices:
     """Return the slices of a graph; ``plain`` is ``planned`` before it had layouts.
 
-    ``planned`` None means that the whole graph cannot be laid out.
+    ``planned`` is None if the whole graph cannot be laid out. ``lay_out`` lays out a graph.
+    ``share`` is the part of LM that may be used.
 
-    ``lay_out`` lays out a graph. ``share`` of LM may be used. ``mode`` ``fit`` cuts what does not
-    fit, ``auto`` also what is faster in slices, ``off`` only what ``overrides`` say. What cannot be
-    cut stays as it is, for the scheduler to refuse. P0306 for an override that cannot be followed.
+    With ``mode`` ``fit``, values that do not fit are cut; with ``auto``, also values that are
+    faster in slices; with ``off``, only the values that ``overrides`` name. A value that does not
+    fit and cannot be cut stays whole, and the scheduler refuses it. P0306 for an override that
+    cannot be followed.
     """
     given = overrides or {}
     work = _Search(plain, target, partial(lay_out, overrides=whole_overrides(given)), share)
@@ -83,18 +86,19 @@ def plan_time_slices(
 class _Search(Cuts):
     """Cuts that become finer until everything fits."""
 
-    #: How much finer than necessary to cut.
+    #: Slices are cut this many times finer than necessary.
     haste = 1
 
     def run(self, *, finer: bool) -> TimeSlices:
-        """Cut until everything fits, or nothing more can be cut."""
+        """Cut until everything fits, or until nothing more can be cut."""
         if not finer:
             return self.laid_out()
         found = self._refined(self._started(), excess)
         while self.useless and self.haste < 1 << _TRIES:
             if not any(excess(found, self.target, self.share)):
                 break
-            # Slices of a size that fewer units divide keep their share: another size may not.
+            # A smaller slice may lie on fewer units, so that a PE's share stays the same. A much
+            # smaller one may still help.
             self.haste *= 2
             self.useless.clear()
             found = self._refined(found, excess)
@@ -102,7 +106,7 @@ class _Search(Cuts):
         return self._refined(found, crowded) if found.sizes else found
 
     def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
-        """Cut for the node for which ``measure`` is worst, until it yields none."""
+        """Cut for the node with the largest factor of ``measure``, until it yields no node."""
         before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], float] | None = None
         for _ in range(_ROUNDS):
             over = sorted(measure(found, self.target, self.share), key=lambda it: -it[0])
@@ -110,7 +114,7 @@ class _Search(Cuts):
                 break
             factor, worst = over[0]
             if before is not None and factor >= before[3]:
-                # The last cut has brought nothing.
+                # The last cut did not help.
                 self.sizes, found = before[:2]
                 self.useless.update(before[2])
                 before = None
@@ -123,15 +127,16 @@ class _Search(Cuts):
                 if size < self.now(one):
                     self.sizes.pop(one, None)
                     self.sizes[one] = size
-            # Layouts that cannot be switched are as bad as a cut that brings nothing.
+            # If the layouts cannot be switched, the cut counts as one that did not help.
             found = self.attempt() or before[1]
         return found
 
     def stream(self, found: TimeSlices) -> TimeSlices:
-        """Cut what elementwise operators and reductions pass on so fine that transfers overlap.
+        """Cut the classes of elementwise operators and reductions so that transfers overlap work.
 
-        A slice then is what one buffer of L2BM takes: the next one is on its way to L2BM and the
-        one before on its way to DRAM while it is worked on. The units must share it as before.
+        A slice is then as large as one buffer of L2BM. While it is computed, the next slice moves
+        to L2BM and the slice before it moves to DRAM. A cut is kept only if values in DRAM have the
+        same digits on the units as before.
         """
         for one in list(self.members):
             chunks = self._chunks(found, one)
@@ -150,7 +155,7 @@ class _Search(Cuts):
         return found
 
     def settled(self, found: TimeSlices) -> TimeSlices:
-        """Lay out the slices for the last time; keep that if everything fits and it is faster."""
+        """Lay out the slices for the last time; keep the result if it fits and is faster."""
         sizes = dict(self.sizes)
         try:
             last = self.laid_out(last=True)
@@ -161,7 +166,7 @@ class _Search(Cuts):
         return last if fits and steps[1] < steps[0] else found
 
     def _chunks(self, found: TimeSlices, one: Axis) -> int:
-        """Return in how many parts the values of a class in DRAM are transferred; 0 if joined."""
+        """Return the most parts in which a DRAM value of a class is moved; 0 for joined classes."""
         if one in self.axes.joined:
             return 0
         names = {name for name, _ in self.members[one]}
@@ -174,10 +179,10 @@ class _Search(Cuts):
         return max(counts, default=0)
 
     def _started(self) -> TimeSlices:
-        """Lay out the graph, with cuts where even that needs some. P0305.
+        """Lay out the graph, and cut it if that is impossible without cuts.
 
-        What a node needs is known before its operands can be switched: nodes that need too much
-        come first, then the largest values.
+        The LM that a node needs is known before its operands can be switched. So cuts for nodes
+        that need too much come first, then cuts of the largest values. P0305 if no cut helps.
         """
         found: TimeSlices | None = None
         for _ in range(_ROUNDS):
@@ -191,9 +196,9 @@ class _Search(Cuts):
         return found or self.laid_out()
 
     def _for_the_worst(self) -> tuple[tuple[Axis, int], ...]:
-        """Return cuts for the node that needs most, if one needs too much; switches come last.
+        """Return cuts for the node that exceeds LM most, if one does; switches come last.
 
-        Cuts are halves: layouts of what is shorter may need far less.
+        Slices become at most half as long, because layouts of shorter values may need far less.
         """
         rough = self.laid_out(resolve=False)
         over = sorted(
@@ -226,9 +231,10 @@ class _Search(Cuts):
     def _choose(
         self, node: MNNode, found: TimeSlices, factor: float
     ) -> tuple[tuple[Axis, int], ...]:
-        """Return what to cut for ``node``: classes and sizes of slices; nothing if nothing can be.
+        """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
 
-        Several sizes come at once where a node contracts an axis: its operands share classes.
+        If the node contracts an axis, several classes may be cut at once, because its operands
+        share classes.
         """
         ours = {
             found.axes.of(axis): one
@@ -260,7 +266,7 @@ class _Search(Cuts):
                 best = rank, one
         if best is None:
             return ()
-        # Another cut will have to do the rest if this one cannot do it all.
+        # If the class has no size that is small enough, take any finer one: later cuts do the rest.
         size = self.finer(best[1], factor * self.haste) or self.finer(best[1], 1.0)
         assert size is not None
         return ((best[1], size),)

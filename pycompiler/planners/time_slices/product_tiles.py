@@ -1,7 +1,7 @@
-"""The slices of one product that fit LM and bring the fewest words there.
+"""Find the slices of one product that fit LM and move the fewest words.
 
-A product's operands share axes two by two, so that finer slices of one axis mean that an operand
-without it comes more often. All combinations of sizes are tried on the layer's own layouts.
+Most axes of a product belong to two of its three operands. If such an axis is cut finer, the third
+operand must be moved more often. All combinations of sizes are tried with the layer's own layouts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ...layers.operators import LAYERS
 from ...machine import Target
 from .cut_classes import Axis
 
-#: A class, where the node has it, and the sizes its slices may have; the first is that of now.
+#: A class, the node's axes in it, and the sizes its slices may have; the present size is the first.
 Choice = tuple[Axis, Cut, tuple[int, ...]]
 
-_PER_SLICE = 50  # long words that the beginning of a slice is worth
+_PER_SLICE = 50  # the cost of the beginning of a slice, in long words moved
 
 
 def best_tiles(
     node: MNNode, graph: MNGraph, target: Target, choices: Sequence[Choice], share: float
 ) -> tuple[tuple[Axis, int], ...]:
-    """Return classes with sizes of slices, outermost loop first; empty if nothing fits."""
+    """Return classes with sizes of slices, outermost loop first; empty if no sizes fit."""
     best: tuple[float, tuple[tuple[Axis, int], ...]] | None = None
     for sizes in product(*(found for _, _, found in choices)):
         small = _small(node, graph, target, choices, sizes)
@@ -49,7 +49,7 @@ def best_tiles(
 
 
 def _orders(cut: Sequence[int], choices: Sequence[Choice]) -> Iterator[tuple[int, ...]]:
-    """Yield the orders of loops; what is joined is innermost."""
+    """Yield the orders of the loops; joined classes are innermost."""
     outer = [at for at in cut if not choices[at][1].joins]
     inner = tuple(at for at in cut if choices[at][1].joins)
     yield from ((*order, *inner) for order in permutations(outer))
@@ -62,7 +62,7 @@ def _small(
     choices: Sequence[Choice],
     sizes: Sequence[int],
 ) -> MNGraph:
-    """Return the graph with slices for the operands of ``node``, laid out."""
+    """Return the graph with the operands of ``node`` cut to ``sizes`` and laid out."""
     values = {n: graph.values[n] for n in (*node.inputs, *node.outputs) if n}
     for (_, cut, _), size in zip(choices, sizes, strict=True):
         for name, number in cut.axes:
@@ -95,7 +95,10 @@ def _traffic(
     order: Sequence[int],
     counts: Mapping[int, int],
 ) -> float:
-    """Count the words that all slices bring and take, if a slice stays while inner loops go on."""
+    """Count the words that all slices move.
+
+    A slice of an operand stays in LM during the loops inside its own innermost loop.
+    """
     total = float(_PER_SLICE * prod(counts.values()))
     for name in distinct([n for n in (*node.inputs, *node.outputs) if n]):
         own = [place for place, at in enumerate(order) if name in dict(choices[at][1].axes)]

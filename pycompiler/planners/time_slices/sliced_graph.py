@@ -1,4 +1,4 @@
-"""A graph that is cut into time slices, and what of it is too large."""
+"""A graph that is cut into time slices, and the tests that find nodes with too large operands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ...machine import Target
 from ..lpz.costs import Costs
 from .cut_classes import Axes, Axis
 
-_LIVE = 0.75  # of both LMs, what a slice may need at once
+_LIVE = 0.75  # the part of both LMs that the live values of a slice may take
 
 
 @dataclass(frozen=True)
 class TimeSlices:
-    """``graph`` is laid out for one slice; ``sizes`` are the elements of a slice along its classes.
+    """A graph that is cut into time slices.
 
-    ``whole`` has the axes in full length; ``axes`` are the classes of ``graph``.
+    ``graph`` is laid out for one slice; ``axes`` are its classes. ``sizes`` are the elements of a
+    slice along the classes that are cut. ``whole`` has the axes in full length.
     """
 
     graph: MNGraph
@@ -71,12 +72,12 @@ class TimeSlices:
 
 
 def excess(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes whose operands do not fit LM together, and by what factor."""
+    """Yield the nodes whose operands do not fit LM together, with the factor of the excess."""
     yield from too_large(found.graph, target, share)
 
 
 def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes of a graph whose operands exceed a share of LM, and by what factor."""
+    """Yield the nodes whose operands exceed the part ``share`` of LM, with the factor."""
     for node in graph.device_nodes():
         placement = LAYERS[node.op].place(node, graph)
         used: dict[Location, int] = {}
@@ -93,9 +94,9 @@ def too_large(graph: MNGraph, target: Target, share: float) -> Iterator[tuple[fl
 
 
 def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[float, MNNode]]:
-    """Yield the nodes at which more is alive in a slice than LM can keep, and by what factor.
+    """Yield the nodes at which the live values of a slice exceed LM, with the factor.
 
-    A slice then would go to DRAM and back between its nodes.
+    Such a slice would go to DRAM and back between its nodes.
     """
     graph, last = found.graph, found.graph.last_use()
     room = _LIVE * share * (target.words("lm0") + target.words("lm1"))
@@ -108,12 +109,12 @@ def crowded(found: TimeSlices, target: Target, share: float) -> Iterator[tuple[f
         factor = sum(alive.values()) / room
         if factor > 1 and any(found.cut_axes(name) for name in names):
             yield factor, node
-        # What the host takes is in DRAM by then.
+        # Outputs of the graph have moved to DRAM by then.
         alive = {n: w for n, w in alive.items() if index < last.get(n, -1) < len(graph.nodes)}
 
 
 def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
-    """Return for every value in DRAM what its axes have on units."""
+    """Return, for every value in DRAM, the subaxes of each axis that are not in Addr."""
     return {
         name: [[s for s in axis if s.level is not Level.ADDR] for axis in layout_of(value).axes]
         for name, value in found.graph.values.items()
@@ -122,7 +123,7 @@ def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
 
 
 def estimated_steps(found: TimeSlices, target: Target) -> int:
-    """Count about the steps of all slices: nodes, and transfers of what lies in DRAM."""
+    """Estimate the steps of all slices: of the nodes, and of the transfers of values in DRAM."""
     graph, costs = found.graph, Costs(found.graph, target)
     layouts = {name: layout_of(graph.values[name]) for name in graph.device_values()}
     steps = 0
