@@ -1,4 +1,4 @@
-"""One compilation with its folder: from a model to a function, success or failure on disk."""
+"""One compilation with its folder: makes a function of a model and writes the files."""
 
 from __future__ import annotations
 
@@ -56,13 +56,15 @@ def build(
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
 ) -> Function:
-    """Compile what ``make_model`` gives and write ``folder``; ``board`` None is the host.
+    """Compile the model that ``make_model`` returns, and write ``folder``.
 
-    ``ineffective`` names arguments of the caller that change nothing. ``registry`` holds the
-    registered values that the function shares; ``io_specs`` are constraints of its inputs and
-    outputs. ``progress`` shows the passes of a long compile on a terminal.
-    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``;
-    an interrupt (KeyboardInterrupt) leaves no report.
+    ``board`` None stands for the host. ``ineffective`` names arguments of the caller that change
+    nothing. ``registry`` holds the registered values that the function shares. ``io_specs`` are
+    constraints on its inputs and outputs. ``progress`` shows the passes of a long compile on a
+    terminal.
+
+    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
+    An interrupt (KeyboardInterrupt) leaves no report.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
@@ -107,7 +109,7 @@ def _build(
     warn_of_options(report, (*checked.ineffective, *ineffective))
     with report.running("export"):
         model = make_model()
-    _serialized(model)  # what is too large for ONNX no pass can read either
+    _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
     with report.running("pfvm"):
         model = optimise(model)
     files = {MODEL_ONNX: _serialized(model)}
@@ -143,7 +145,7 @@ def _artifacts(
     report: Report,
     cache: CompileCache | None,
 ) -> Artifacts:
-    """Compile ``model``, or take what an earlier compile kept."""
+    """Compile ``model``, or take the entry of the cache."""
     key = ""
     if cache is not None:
         with report.running("cache"):
@@ -164,12 +166,12 @@ def _artifacts(
 def _serialized(model: onnx.ModelProto) -> bytes:
     try:
         return bytes(model.SerializeToString())
-    except Exception as problem:  # protobuf has several kinds for one that is too large
+    except Exception as problem:  # protobuf raises several kinds if a model is too large
         raise error("P0110", reason=" ".join(str(problem).split())) from problem
 
 
 def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
-    """Return the whole model on the host runtime."""
+    """Return a function that runs the whole model on the host."""
     registry = Registry() if registry is None else registry
     prepared = prepare(model)
     types = static_types(prepared)

@@ -1,9 +1,9 @@
-"""The compile cache: what a compilation makes of a model, kept under a key made of its inputs.
+"""The compile cache: keeps the results of a compilation under a digest of its inputs.
 
-An entry is one zip file. It is written beside its place and renamed, so that processes may share a
-folder; the last writer of a key wins, and all write the same. A problem with the cache is a note in
-the report: a compile never fails because of it. Entries are never removed; delete the folder to
-empty the cache.
+An entry is one zip file. It is written to a temporary file and renamed, so processes may share a
+folder. The last writer of a key wins, and all writers of a key write the same. A problem with the
+cache becomes a note in the report and never stops a compile. Entries are never removed; delete the
+folder to empty the cache.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .report.report import Report
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
 _DUMPS = "dumps/"
 
-#: What of the report an entry keeps; the rest belongs to the compile that asks.
+#: The parts of the report that an entry keeps; the rest belongs to the current compile.
 _KEPT = (
     "steps",
     "cycles",
@@ -49,7 +49,7 @@ _KEPT = (
 
 @dataclass(frozen=True, eq=False)
 class Artifacts:
-    """What a compilation makes for a device."""
+    """The results of a compilation for a device."""
 
     app: App
     vsm: str
@@ -58,13 +58,13 @@ class Artifacts:
 
 
 class CompileCache:
-    """Entries in a folder, which is made when the first one is stored."""
+    """Entries in a folder, which is made when the first entry is stored."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def load(self, key: str, report: Report) -> Artifacts | None:
-        """Return the entry of ``key`` and fill in its part of the report; None if there is none."""
+        """Return the entry of ``key`` and add its part to the report; None if there is none."""
         path = self._path(key)
         if not path.exists():
             return None
@@ -80,7 +80,7 @@ class CompileCache:
             if facts["key"] != key:
                 raise ValueError("it belongs to another key")
             kept = {name: facts["report"][name] for name in _KEPT}
-        except Exception as problem:  # damage surfaces as many kinds of exception
+        except Exception as problem:  # a damaged entry can raise many kinds of exception
             report.note(f"cache: `{path}` is damaged and made anew ({problem})")
             return None
         report.data.update(kept)
@@ -112,7 +112,7 @@ class CompileCache:
 
 
 def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
-    """Return a digest of all that decides the result: model, machine, options, this software."""
+    """Return a digest of all inputs of a compilation: model, machine, options, this software."""
     facts = {
         "software": _software(),
         "machine": [target.name, target.digest],
@@ -124,7 +124,7 @@ def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
 
 
 def _canonical(model: onnx.ModelProto) -> bytes:
-    """Return the model without what no pass reads; of its metadata the line of each node stays."""
+    """Return the model's bytes without metadata that no pass reads; source lines stay."""
     plain = onnx.ModelProto()
     plain.CopyFrom(model)
     plain.ClearField("producer_name")
@@ -142,7 +142,7 @@ def _canonical(model: onnx.ModelProto) -> bytes:
 
 @lru_cache(maxsize=1)
 def _software() -> list[str]:
-    """Versions, and digests of our own code: a working copy changes without its version."""
+    """Return versions, and a digest of our code, which can change without a new version."""
     package = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -152,5 +152,5 @@ def _software() -> list[str]:
 
 
 def cache_states(app: str) -> Mapping[str, Any]:
-    """Return the report's row of the cache: ``app`` is ``hit``, ``miss`` or ``off``."""
+    """Return the entry ``cache`` of the report; ``app`` is ``hit``, ``miss`` or ``off``."""
     return {"app": app, "codegen": app, "onnx": "off", "gpfn2obj": "off"}

@@ -1,4 +1,4 @@
-"""The entry point of the command ``pycompiler``: Ctrl-C ends it properly while it is loading too.
+"""The entry point of the command ``pycompiler``: Ctrl-C also works while libraries load.
 
 torch-sized libraries take seconds to import, and some of them take an interrupt for a failed
 import. Nothing is open or half written then, so the process ends at once.

@@ -1,4 +1,4 @@
-"""docs/options.md from the table of options: ``python -m pycompiler.document_options [FILE]``."""
+"""Writes docs/options.md from the options: ``python -m pycompiler.document_options [FILE]``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ The cache key covers every option that can change the result of a compile.
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of the page."""
     return _HEAD + "".join(_row(name, known) for name, known in OPTIONS.items())
 
 

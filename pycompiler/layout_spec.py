@@ -1,9 +1,10 @@
 """Files of forced layouts: the options ``layout_spec`` and ``gemm_layout_spec``.
 
-Both are JSON lists. An entry of the first says ``trigger`` (``SwitchInput`` or ``FixOutput``),
-``op_type``, ``shape`` and ``layout``: inputs, or outputs, of that shape have that layout in every
-such operator. One of the second says ``key``, part of a weight's name, and the layouts ``A``,
-``BT`` and ``C`` of the left operand, the transposed right operand and the result of its products.
+Both are JSON lists. An entry of a ``layout_spec`` file has ``trigger``, ``op_type``, ``shape`` and
+``layout``: in every operator of that type, inputs (``SwitchInput``) or outputs (``FixOutput``) of
+that shape have that layout. An entry of a ``gemm_layout_spec`` file has ``key``, which is part of a
+weight's name, and the layouts of that weight's products: ``A`` of the left operand, ``BT`` of the
+transposed right operand, ``C`` of the result.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class OperandSpec:
 
 @dataclass(frozen=True)
 class ProductSpec:
-    """An entry of a ``gemm_layout_spec`` file; ``BT`` has the axes of the result's columns, k."""
+    """An entry of a ``gemm_layout_spec`` file; ``BT`` has the axes (columns of the result, k)."""
 
     place: str
     key: str

@@ -1,7 +1,7 @@
-"""The one door to `emu2`: what the compiler knows about a machine, and how it runs programs.
+"""The compiler's access to `emu2`: the facts of a machine, and running programs.
 
-A :class:`Target` wraps an ``emu2.Spec``. Counts, sizes, letters, index maps and hazards are asked
-of it and stand nowhere else in the compiler. Addresses and counts are long words (64 bits).
+A :class:`Target` wraps an ``emu2.Spec``. Counts, sizes, letters, index maps and hazards come from
+it and stand nowhere else in the compiler. Addresses and counts are long words (64 bits).
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from .errors import error
 
 IntArray = NDArray[np.int64]
 
-#: MABs of an L1B, and PEs of a MAB, that masks can choose among: one bit of a word for each.
+#: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
 MOST_UNITS = 32
 WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
 
 
 @dataclass(frozen=True, eq=False)
 class TransferMap:
-    """Which long words one transfer instruction moves: one entry per moved word.
+    """The long words that one transfer instruction moves: one entry per moved word.
 
     ``source`` and ``destination`` map coordinate names (``group``, ``l2b``, ``l1b``, ``mab``,
-    ``pe``, ``cycle``, ``half``, ``addr``) to arrays; ``addr`` is the offset from the written
-    address. Units the map does not name are those of the unit that runs the instruction.
+    ``pe``, ``cycle``, ``half``, ``addr``) to arrays; ``addr`` is the offset from the address in
+    the assembly. A coordinate that the map does not name is that of the unit that runs the
+    instruction.
     """
 
     source: Mapping[str, IntArray]
     destination: Mapping[str, IntArray]
-    #: MV only: by how much source and destination offsets grow from block to block
+    #: MV only: the distances from block to block in source and destination
     strides: tuple[int, int] | None = None
 
     @cached_property
@@ -75,7 +76,7 @@ class Hazard:
     source: str | None = None
 
     def applies(self, memory: str, writer: str, reader: str, source: str | None = None) -> bool:
-        """Whether the rule speaks of this memory, these slots, a writer that reads ``source``."""
+        """Whether the rule covers this memory, these slots and a writer that reads ``source``."""
         return (
             memory in self.memories
             and (self.source is None or source is None or self.source == source)
@@ -89,7 +90,7 @@ class Target:
 
     def __init__(self, spec: emu2.Spec, digest: str = ""):
         self.spec = spec
-        #: Of the description's content and of the emulator it is for.
+        #: Digest of the description's files and of the emulator.
         self.digest = digest
         self.name: str = spec.name
         self.counts: dict[str, int] = dict(spec.counts)
@@ -116,7 +117,7 @@ class Target:
 
     @cached_property
     def level_range(self) -> dict[str, int]:
-        """How many coordinates each unit level of a layout has."""
+        """The number of coordinates of each unit level of a layout."""
         counts = self.counts
         return {
             "L2B": counts["group"] * counts["l2b"],
@@ -142,7 +143,7 @@ class Target:
 
     @property
     def mv_unit(self) -> int:
-        """Long words that the size and the addresses of an MV are multiples of."""
+        """The unit, in long words, of the size and the addresses of an MV."""
         return self._ports["mv_unit"]
 
     @property
@@ -193,12 +194,12 @@ class Target:
 
     @cached_property
     def shares(self) -> tuple[tuple[frozenset[str], int], ...]:
-        """Slots that drive one unit, and how many of them a line may use, of one precision."""
+        """Slots that share one unit, and how many of them a line may use; all of one precision."""
         return tuple((frozenset(s["slots"]), int(s["limit"])) for s in self.spec.shares)
 
     @cached_property
     def forwards(self) -> dict[str, str]:
-        """The forwarding paths, and the issue slot whose last result each holds."""
+        """The forwarding paths, each with the issue slot whose last result it holds."""
         return dict(self.spec.forwards)
 
     def forward(self, slot: str) -> str:
@@ -207,29 +208,29 @@ class Target:
 
     @cached_property
     def banks(self) -> dict[str, str]:
-        """The matrix registers: letter in operands, and memory."""
+        """The matrix registers: the letter in operands, and the memory."""
         return dict(self.spec.banks)
 
     @cached_property
     def excludes(self) -> dict[str, frozenset[str]]:
-        """ALU operations, and the memories that no instruction of their line may touch."""
+        """ALU operations, each with the memories that no instruction of its line may access."""
         return {name: frozenset(memories) for name, memories in self.spec.excludes.items()}
 
     @cached_property
     def products(self) -> dict[str, dict[str, Any]]:
-        """What the MAU does by precision: rows, columns, result, mantissa (see ``emu2.Spec``)."""
+        """Products of the MAU by precision: rows, columns, result, mantissa (see ``emu2.Spec``)."""
         return dict(self.spec.products)
 
     @cached_property
     def mv_tags(self) -> range:
-        """Tags an MV may carry and a `wait` may name."""
+        """The tags that an MV may carry and a `wait` may name."""
         first, last = self.spec.mv_tags
         return range(first, last + 1)
 
     # -- programs ----------------------------------------------------------------------------
 
     def assemble(self, text: str, filename: str) -> emu2.Program:
-        """Assembles generated code, guessed hazards included; a refusal is our bug (P0401)."""
+        """Assemble generated code, checking guessed hazards too. P0401 (our bug) if refused."""
         try:
             return emu2.assemble(text, self.spec, filename=filename, policy="strict")
         except emu2.AssembleError as problem:
@@ -242,7 +243,7 @@ class Target:
 
 @lru_cache(maxsize=16)
 def load_target(name: str) -> Target:
-    """Return the machine called ``name``, or described by the folder ``name``."""
+    """Return the machine with the name, or with the description in the folder, ``name``. P0606."""
     try:
         spec = emu2.Spec.load(name)
     except emu2.EmulatorError as problem:
@@ -266,10 +267,10 @@ def load_target(name: str) -> Target:
 
 
 def _digest(name: str) -> str:
-    """SHA-256 of a description's files, of those it extends, and of emu2's compiled part.
+    """Return the SHA-256 of a description, of those it extends, and of emu2's compiled part.
 
-    That part holds the built-in descriptions. Names are found as emu2 finds them: beside the
-    description that extends them, then built in, then as a path.
+    The compiled part holds the built-in descriptions. Names are looked up as emu2 does it: beside
+    the description that extends them, then among the built-in ones, then as a path.
     """
     digest = hashlib.sha256(_emulator_digest())
     beside: Path | None = None

@@ -33,7 +33,7 @@ from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """What a compilation makes: the app, its assembly text, and the final graph."""
+    """The results of a compilation: the app, its assembly text, and the final graph."""
 
     app: App
     vsm: str
@@ -47,14 +47,14 @@ class Compiled:
         return print_graph(self.graph)
 
 
-#: A pass makes a graph of a graph; what it did to the report is recorded behind it.
+#: The name of a pass, the function from graph to graph, and the function that adds to the report.
 Pass = tuple[str, Callable[[MNGraph], MNGraph], Callable[[MNGraph, Report], None]]
 
 
 def compile_onnx(
     model: onnx.ModelProto, target: Target, options: Options, report: Report
 ) -> Compiled:
-    """Compiles a model with static shapes for ``target``.
+    """Compile a model with static shapes for ``target``.
 
     Warns once (HostFallbackWarning) if nodes must run on the host. Raises the diagnostics of the
     passes.
@@ -87,7 +87,7 @@ def compile_onnx(
 def _passes(
     imported: ImportedModel, target: Target, options: Options, overrides: Overrides
 ) -> Sequence[Pass]:
-    """Return the passes from the imported graph to one with addresses, in order."""
+    """Return the passes that lead from the imported graph to one with addresses, in order."""
     sliced = SlicedLayouts(
         target,
         overrides,
@@ -131,7 +131,7 @@ def _record_sides(graph: MNGraph, report: Report) -> None:
 
 
 def _record_layouts(facts: LayoutFacts | None, report: Report) -> None:
-    """Record what the layout planner found out; ``facts`` None means that it could not work."""
+    """Record the results of the layout planner; ``facts`` None means that it failed."""
     if facts is None:
         return
     report.data["layout_spec_unused"] = facts.unused

@@ -1,6 +1,6 @@
-"""Error bounds of compiled functions, by the dtype that computed and the kind of operator.
+"""Error bounds of compiled functions, by computing dtype and kind of operator.
 
-One table: the operators document it, the tests compare with it. A bound is relative to the
+The documentation of the operators and the tests use this one table. A bound is relative to the
 reference unless it says otherwise.
 """
 
@@ -18,17 +18,17 @@ RELATIVE: dict[tuple[str, str], float] = {
     ("Float", MOVE): 0.0,
 }
 
-#: (computing dtype, kind) -> largest error of a sum of K products over K max|a| max|b|; a sum
-#: alone has b = 1.
+#: (computing dtype, kind) -> largest error of a sum of K products, divided by K max|a| max|b|.
+#: For a plain sum, b = 1.
 SUMS: dict[tuple[str, str], float] = {
     ("Float", SUM): 2.0**-20,
-    # Block float of 18 bits: half a unit of the block's largest element, for each factor.
+    # Block float of 18 bits: for each factor, half a unit in the last place of the block's largest.
     ("PseudoSingle", SUM): 0.5 * 2.0**-15,
-    # A factor is rounded to half and then to block float: that adds up in the worst case.
+    # A factor is rounded to half and then to block float. In the worst case both errors add up.
     ("Half", SUM): 1.5 * 2.0**-8,
 }
 
-#: Results below this magnitude are flushed to zero (single precision has no denormals here).
+#: Results below this magnitude become zero (single precision has no denormals on this machine).
 FLUSH: dict[str, float] = {"Float": 2.0**-126}
 
 

@@ -8,7 +8,7 @@ from .model import App, AppValue, DeviceSegment
 
 
 def dump_app(app: App, *, code: bool = False) -> str:
-    """Return what ``pycompiler dump`` prints; ``code`` adds the assembly text."""
+    """Return the text that ``pycompiler dump`` prints; ``code`` adds the assembly text."""
     return "\n".join(_lines(app, code)) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""From a compiled graph and its programs to an app."""
+"""Makes an app of a compiled graph and its programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .model import App, AppValue, DeviceSegment, HostSegment, Port
 
 @dataclass(frozen=True, eq=False)
 class MadeApp:
-    """An app, and per segment what the assembler reports of its program; None on the host."""
+    """An app, and for each segment the assembler's report of its program (None on the host)."""
 
     app: App
     programs: tuple[dict[str, Any] | None, ...]
@@ -28,9 +28,9 @@ class MadeApp:
 def make_app(
     graph: MNGraph, imported: ImportedModel, segments: Sequence[Segment], target: Target
 ) -> MadeApp:
-    """Assemble the programs and put everything a call needs into an app.
+    """Assemble the programs and put everything that a call needs into an app.
 
-    P0401 for a program that the assembler refuses, which is a bug of the compiler.
+    P0401 if the assembler refuses a program. That is a bug of the compiler.
     """
     made: list[DeviceSegment | HostSegment] = []
     programs: list[dict[str, Any] | None] = []
@@ -62,7 +62,7 @@ def make_app(
 
 
 def _dram_ends(graph: MNGraph, target: Target) -> Iterator[int]:
-    """Yield where each DRAM value ends, in long words."""
+    """Yield the end of each DRAM value, in long words."""
     for value in graph.values.values():
         if value.location is Location.DRAM:
             yield (value.addr or 0) + dram_words(layout_of(value), target)

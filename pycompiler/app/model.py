@@ -1,4 +1,4 @@
-"""An app in memory: what ``gpfnapp.fbs`` stores, as plain dataclasses."""
+"""An app in memory: plain dataclasses for the tables of ``gpfnapp.fbs``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..pfvm.session import Array
 
 FORMAT = 2
 
-#: Length of the SHA-256 digest that ends a file. Readers of flatbuffers do not see it.
+#: Length of the SHA-256 digest at the end of a file. Readers of flatbuffers ignore it.
 DIGEST_BYTES = 32
 
 
@@ -18,8 +18,8 @@ DIGEST_BYTES = 32
 class AppValue:
     """A tensor.
 
-    ``layout`` is None unless it lies in DRAM; ``dram`` is relative to the app's base, ``words``
-    are long words per group.
+    ``layout`` is None unless the tensor lies in DRAM. ``dram`` is its address relative to the
+    app's base, ``words`` is its size in long words per group.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Port:
 
 @dataclass(frozen=True)
 class DeviceSegment:
-    """A program, with the steps and cycles the static program takes."""
+    """A program, with the number of steps and cycles that it takes."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -64,8 +64,8 @@ class HostSegment:
 class App:
     """A compiled model: segments in order, the tensors between them, constant data.
 
-    ``registered`` are values that functions share by name (``key``); ``constants`` has what they
-    are if nobody changes them.
+    ``registered`` are the values that functions share by name (``key``). ``constants`` also has
+    the initial data of the registered values.
     """
 
     producer: str

@@ -1,4 +1,4 @@
-"""Bytes to apps."""
+"""Reads apps from bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_app(data: bytes, path: str) -> App:
     """Return the app in ``data``; ``path`` names it in diagnostics. P0501, P0502."""
     if len(data) < 8 or not _fb.App.AppBufferHasIdentifier(data, 0):
         raise error("P0501", path=path, reason="it lacks the identifier GPFN")
-    # Unpacking damaged offsets and lengths can take any time and memory: the digest comes first.
+    # Unpacking damaged offsets and lengths can take any time and memory, so check the digest first.
     if hashlib.sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
         raise error("P0501", path=path, reason="it is damaged, its digest is wrong")
     found = _fb.App.GetRootAs(data, 0)

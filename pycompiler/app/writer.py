@@ -1,4 +1,4 @@
-"""Apps to bytes."""
+"""Writes apps as bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _fb: Any = gpfnapp_generated
 
 
 def write_app(app: App) -> bytes:
-    """Return the bytes of ``app``: the flatbuffer, then its digest."""
+    """Return the bytes of ``app``: the flatbuffer, followed by its SHA-256 digest."""
     root = _fb.AppT()
     root.format = FORMAT
     root.producer = app.producer

@@ -1,7 +1,7 @@
-"""torch functions to ONNX, by torch's own exporter.
+"""Exports torch functions to ONNX with torch's own exporter.
 
-The function maps a dict of tensors to a dict of tensors; shapes are those of the sample inputs.
-Tracing runs on fake tensors: parameters, gradients, training flags and the random state stay as
+The function maps a dict of tensors to a dict of tensors. Shapes are those of the sample inputs.
+Tracing runs on fake tensors, so parameters, gradients, training flags and the random state stay as
 they were.
 """
 
@@ -40,7 +40,7 @@ Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
 _OURS = frozenset({"dynamo", "f", "model", "args", "input_names", "output_names", "kwargs"})
 
-#: Tracing redirects streams, logs and warnings of the whole process: one thread at a time.
+#: Held while tracing, which redirects streams, logs and warnings of the whole process.
 _TRACING = threading.RLock()
 
 
@@ -50,8 +50,8 @@ class _Wrapper(torch.nn.Module):
     def __init__(self, function: Callable[..., tuple[torch.Tensor, ...]]):
         super().__init__()
         self.training = False
-        # The tracer restores what attributes hold, and a module would become a submodule: neither
-        # may happen to the caller's function.
+        # As an attribute, the caller's function would be restored by the tracer, and a module
+        # would become a submodule. Neither may happen.
         self.__dict__["_function"] = function
 
     def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -60,9 +60,10 @@ class _Wrapper(torch.nn.Module):
 
 
 def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tensor]:
-    """``value`` if it maps names to dense tensors of known dtypes; ``one`` names an entry.
+    """Return ``value`` if it maps names to dense tensors of known dtypes.
 
-    P0104 if it is anything else, P0109 if a tensor is of another kind.
+    P0104 if it is anything else, P0109 if a tensor is of another kind. In diagnostics, ``what``
+    names the whole and ``one`` an entry.
     """
     if not isinstance(value, Mapping):
         got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
@@ -80,13 +81,13 @@ def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tens
 
 
 def _check_function(function: object) -> None:
-    """P0704 unless ``function`` may be called with one dict."""
+    """Raise P0704 unless ``function`` can be called with one dict."""
     legal = "a function that takes one dict of tensors"
     if not callable(function):
         raise error("P0704", name="function", value=repr(function), legal=legal)
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some callables of compiled modules do not tell
+    except (TypeError, ValueError):  # some callables of compiled modules have no signature
         return
     try:
         signature.bind({})
@@ -103,10 +104,10 @@ def export(
 ) -> onnx.ModelProto:
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
-    Tensors that the function closes over become constants, called by their names if they have one;
-    those in ``registered`` become values that may change between calls. ``export_kwargs`` go to
-    ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704;
-    an exception the function itself raises passes through unchanged.
+    Tensors that the function closes over become constants, under their own names if they have
+    one. Those in ``registered`` become values that may change between calls. ``export_kwargs`` go
+    to ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704. An exception of the function
+    itself passes through unchanged.
     """
     if not isinstance(export_kwargs, Mapping | None):
         raise error(
@@ -161,7 +162,7 @@ def _recognised(
 def _name_constants(
     model: onnx.ModelProto, wanted: Mapping[str, str], keys: Collection[str]
 ) -> dict[str, str]:
-    """Rename initializers; return what they are called now. Those with one name become one."""
+    """Rename initializers, merge those with one name, and return the new names."""
     graph = model.graph
     present = {tensor.name for tensor in graph.initializer}
     taken = all_names(graph) | set(keys)
@@ -181,7 +182,7 @@ def _name_constants(
 
 
 def _maker(model: onnx.ModelProto, value: str) -> Place | None:
-    """Find the line that made ``value``; copies at the end of a model have none of their own."""
+    """Find the line that made ``value``, through copies, which have no line of their own."""
     makers = {name: node for node in model.graph.node for name in node.output}
     node = makers.get(value)
     while node is not None and source_of(node) is None and node.input:
@@ -190,7 +191,7 @@ def _maker(model: onnx.ModelProto, value: str) -> Place | None:
 
 
 def _anchored(function: Function) -> Function:
-    """Make torch's tracer take ``function`` for model code, so that its lines are recorded."""
+    """Mark ``function`` as model code for torch's tracer, so that its lines are recorded."""
     annotate = getattr(torch.fx.traceback, "annotate_fn", None)
     if annotate is None or not hasattr(function, "__code__"):
         return function
@@ -199,7 +200,7 @@ def _anchored(function: Function) -> Function:
 
 
 class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses in-place writes to inputs, and to real tensors: tracing must change nothing."""
+    """Refuses in-place writes to inputs and to real tensors: tracing must change nothing."""
 
     supports_higher_order_operators = True
 
@@ -211,7 +212,7 @@ class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        # Operators of higher order have no schema; what their bodies write, torch refuses itself.
+        # Operators of higher order have no schema; torch itself refuses writes in their bodies.
         if hasattr(func, "_schema") and func._schema.is_mutable:
             for index, argument in enumerate(func._schema.arguments):
                 if argument.alias_info is not None and argument.alias_info.is_write:
@@ -232,7 +233,7 @@ class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def model_place(problem: BaseException | None = None) -> Place | None:
-    """Find the innermost line of the model's own code, on the stack or where ``problem`` arose."""
+    """Find the innermost line of the model's own code: of ``problem`` or of the current stack."""
     stack = traceback.extract_stack() if problem is None else None
     frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
     own = [f for f in frames if not f.filename.startswith((*NOT_THE_MODEL, "<"))]
@@ -249,7 +250,7 @@ def _capture(wrapper: _Wrapper, tensors: tuple[torch.Tensor, ...]) -> torch.expo
 
 
 def _why_not_captured(problem: Exception) -> Exception:
-    """Return the function's own exception if it raised one, else a diagnostic."""
+    """Return the function's own exception if it raised one, otherwise a diagnostic."""
     frames = traceback.extract_tb(problem.__traceback__)
     in_torch = bool(frames) and frames[-1].filename.startswith(NOT_THE_MODEL)
     if not in_torch and type(problem).__module__.partition(".")[0] != "torch":
@@ -262,9 +263,9 @@ def _why_not_captured(problem: Exception) -> Exception:
 def _convert(
     program: torch.export.ExportedProgram, extra: dict[str, Any], state: Mapping[str, str]
 ) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """Return the ONNX model, and ``state`` by the names in it.
+    """Return the ONNX model, and ``state`` by the names in that model.
 
-    The constants in ``state`` are hidden from torch's optimiser, which would compute with them.
+    The constants in ``state`` are hidden from torch's optimiser, which would fold them.
     """
     optimise = extra.get("optimize", True)
     extra = {**extra, "optimize": False}
@@ -282,7 +283,7 @@ def _convert(
 def _optimised_around(
     converted: torch.onnx.ONNXProgram, state: Mapping[str, str], optimise: bool
 ) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """Return the model, optimised with the initializers in ``state`` as inputs meanwhile."""
+    """Return the optimised model; the initializers in ``state`` are inputs for the optimiser."""
     graph = converted.model.graph
     present = [name for name in state if name in graph.initializers]
     hidden = [graph.initializers.pop(name) for name in present]
@@ -302,7 +303,7 @@ def _optimised_around(
     for name, value, tensor in zip(present, hidden, data, strict=True):
         assert tensor is not None
         assert value.name is not None
-        names[value.name] = state[name]  # the optimiser renames what is an output too
+        names[value.name] = state[name]  # the optimiser renames values that are outputs too
         model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
     return model, names
 
@@ -322,7 +323,7 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
 
 
 def _translated(problem: BaseException) -> Place | None:
-    """Find the line of the node torch was translating; only its frames still know which."""
+    """Find the line of the node that torch was translating, in the frames of ``problem``."""
     trace = problem.__traceback__
     while trace is not None:
         node = trace.tb_frame.f_locals.get("node")

@@ -1,4 +1,4 @@
-"""ONNX models to MNGraph."""
+"""Imports ONNX models as MNGraph."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ..pfvm.source import source_of
 
 @dataclass(frozen=True, eq=False)
 class ImportedModel:
-    """A graph with what it does not carry itself: constant data, ONNX nodes by name, opsets.
+    """A graph, with constant data, ONNX nodes by name and opsets, which it does not hold itself.
 
-    ``parameters`` are the constants that became attributes; ``protos`` still name them.
-    ``registered`` has the registered name and the data of inputs that callers do not give.
+    ``parameters`` are the constants that became attributes; the ONNX nodes in ``protos`` still
+    read them. ``registered`` has the registered name and the data of each registered value.
     """
 
     graph: MNGraph
@@ -42,7 +42,7 @@ class ImportedModel:
 def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     """Read a model with static shapes for a machine.
 
-    Constant nodes become constants, Identity nodes disappear, nodes nobody needs are left out.
+    Constant nodes become constants. Identity nodes and unused nodes are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given = registered(model)
@@ -102,7 +102,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
 
 
 def _op(proto: onnx.NodeProto, opset: int) -> str:
-    """Return the operator's name, with its opset where it means something else than layers do."""
+    """Return the operator's name, with the opset if its meaning there differs from the layers'."""
     if proto.domain not in ("", "ai.onnx"):
         return f"{proto.domain}.{proto.op_type}"
     return str(proto.op_type) if understood(proto, opset) else f"{proto.op_type} of opset {opset}"
@@ -161,7 +161,7 @@ def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
 
 
-#: Inputs that say what an operator does rather than what to: constants become attributes.
+#: Inputs that are parameters of an operator rather than data. If constant, they become attributes.
 PARAMETERS: dict[str, dict[int, str]] = {
     "ReduceSum": {1: "axes"},
     "ReduceMax": {1: "axes"},
@@ -180,7 +180,7 @@ PARAMETERS: dict[str, dict[int, str]] = {
 def _parameters(
     node: onnx.NodeProto, data: Mapping[str, Array]
 ) -> tuple[tuple[str, Attribute], ...]:
-    """Return the parameters of ``node`` if all that it has are constants."""
+    """Return the parameters of ``node`` if all of them are constants, otherwise nothing."""
     wanted = PARAMETERS.get(node.op_type, {}) if not node.domain else {}
     given = {k: node.input[k] for k in wanted if k < len(node.input) and node.input[k]}
     if not all(name in data for name in given.values()):
@@ -194,9 +194,9 @@ def _parameters(
 
 
 def _reads(node: onnx.NodeProto, data: Mapping[str, Array] | None = None) -> tuple[str, ...]:
-    """Return the node's inputs, then outer values that its bodies read.
+    """Return the node's inputs, followed by the outer values that its bodies read.
 
-    With ``data``, inputs that became attributes are left out.
+    With ``data``, the inputs that became attributes are left out.
     """
     outer: list[str] = []
     for body in _bodies(node):

@@ -1,4 +1,4 @@
-"""Modules of torch as functions over dicts."""
+"""Wraps torch modules as functions over dicts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import torch
 
 from ..errors import PycompilerError, error
 
-#: What a module raises that got a dict in the place of a tensor.
+#: Exceptions of a module that got a dict in place of a tensor.
 _CONFUSED = TypeError, AttributeError, KeyError
 
 
 def as_function(function: Any, names: Collection[str]) -> Any:
-    """Return a module as a function over the dict of the inputs ``names``, others as they are.
+    """Wrap a module as a function over a dict of the inputs ``names``; return others unchanged.
 
-    ``forward`` gets the tensors by the names of its parameters if they are ``names``. It gets the
-    one tensor if it is known to take one. Otherwise it gets the dict. P0114 if it takes neither.
+    If the parameters of ``forward`` are called ``names``, it gets the tensors by name. If it is
+    known to take one tensor and there is one, it gets that tensor. Otherwise it gets the dict.
+    P0114 if it takes none of these.
     """
     if not isinstance(function, torch.nn.Module):
         return function
@@ -29,7 +30,7 @@ def as_function(function: Any, names: Collection[str]) -> Any:
 def _call(module: torch.nn.Module, names: Collection[str]) -> Callable[[dict[str, Any]], Any]:
     try:
         signature = inspect.signature(module.forward)
-    except (TypeError, ValueError):  # some compiled modules do not tell
+    except (TypeError, ValueError):  # some compiled modules have no signature
         return module
     if _takes(signature, **dict.fromkeys(names)):
         return lambda tensors: module(**tensors)
@@ -80,7 +81,7 @@ def _wrap(module: torch.nn.Module, names: Collection[str], reason: str) -> Pycom
 
 
 def _named(result: Any) -> Any:
-    """Return the outputs by name; what is no tensor is left for the exporter to refuse."""
+    """Return the outputs by name; the exporter refuses outputs that are not tensors."""
     if isinstance(result, torch.Tensor):
         return {"out": result}
     if isinstance(result, tuple | list) and not isinstance(result, Mapping):

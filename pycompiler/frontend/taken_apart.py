@@ -1,6 +1,6 @@
-"""Calls that torch's ONNX exporter translates wrongly or not at all: torch takes them apart first.
+"""Decomposes calls that torch's ONNX exporter translates wrongly or not at all.
 
-A table of operators: which of their calls, and what they are made of.
+The table has a rule per operator. torch applies it before the export.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import torch
 from ..errors import error
 
 _ATEN = torch.ops.aten
-#: How torch numbers reductions; the third one is the sum.
+#: torch's numbers of the reductions; the third is the sum.
 _NONE, _MEAN = 0, 1
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """``concerns`` says whether a call must be taken apart, ``made_of`` does it."""
+    """``concerns`` tells whether a call must be decomposed, ``made_of`` computes it instead."""
 
     concerns: Callable[[torch.fx.Node], bool]
     made_of: Callable[..., Any]
@@ -31,14 +31,17 @@ def _argument(node: torch.fx.Node, place: int, name: str, default: object) -> An
 
 
 def _no_plain_classes(node: torch.fx.Node) -> bool:
-    """Tell what the exporter drops (smoothing) or takes for classes of a batch (all targets)."""
+    """Whether the loss has smoothing, targets that are chances, or no batch axis.
+
+    The exporter drops smoothing, and takes every target for a batch of classes.
+    """
     chances, target = (node.args[place].meta["val"] for place in (0, 1))  # type: ignore[union-attr]
     smoothed = _argument(node, 5, "label_smoothing", 0.0) != 0.0
     return bool(smoothed or target.is_floating_point() or chances.ndim == 1)
 
 
 def _extreme(op: Any) -> _Rule:
-    """Reduce everything: the exporter's function wants the axes that torch lets one leave out."""
+    """Return the rule for a reduction without axes, for which the exporter requires axes."""
 
     def made_of(x: torch.Tensor, axes: Sequence[int] = (), keepdim: bool = False) -> Any:
         if axes:
@@ -57,7 +60,7 @@ def _cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> torch.Tensor:
-    """Return the loss as torch's documentation has it."""
+    """Return the loss by the formula of torch's documentation."""
     if x.ndim == 1:
         one = _cross_entropy(
             x[None], target[None], weight, reduction, ignore_index, label_smoothing
@@ -89,7 +92,7 @@ def _joined(each: torch.Tensor, reduction: int, count: torch.Tensor | int) -> to
 
 
 def _drawn_once(node: torch.fx.Node) -> bool:
-    """Tell draws without replacement: the exporter makes them draws with replacement."""
+    """Whether samples are drawn without replacement, which the exporter ignores."""
     several = node.args[1] != 1
     return bool(several and not _argument(node, 2, "replacement", False))
 
@@ -107,7 +110,7 @@ _RULES: dict[object, _Rule] = {
 
 
 def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
-    """Return ``program`` without the calls that the table concerns."""
+    """Return ``program`` with the calls that the table concerns decomposed."""
     found: dict[Any, Callable[..., Any]] = {}
     for node in program.graph.nodes:
         rule = _RULES.get(node.target)

@@ -1,6 +1,6 @@
-"""Names of tensors: what a parameter is called in models, and registered as.
+"""Names of tensors, under which they appear in models and are registered.
 
-A name belongs to the tensor object, not to its values; it goes away with the tensor.
+A name belongs to the tensor object, not to its values, and is forgotten with the tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _names: MutableMapping[torch.Tensor, str] = WeakTensorKeyDictionary()
 
 
 def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
-    """Call ``tensor`` ``name``, instead of what it was called before. P0704."""
+    """Give ``tensor`` the name ``name``, in place of an earlier one. P0704."""
     if not isinstance(tensor, torch.Tensor):
         raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
     if not isinstance(name, str) or not name:
@@ -30,7 +30,7 @@ def get_tensor_name(tensor: torch.Tensor) -> str | None:
 
 
 def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters and buffers of a module, each once, with their paths. P0704."""
+    """Yield the parameters and buffers of a module, each once, with their paths. P0704."""
     if not isinstance(module, torch.nn.Module):
         raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
     yield from module.named_parameters()
@@ -38,7 +38,7 @@ def tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def set_tensor_name_in_module(module: torch.nn.Module, prefix: str) -> None:
-    """Name every parameter and buffer of ``module`` ``prefix.<path>``. P0704."""
+    """Give every parameter and buffer of ``module`` the name ``prefix.<path>``. P0704."""
     if not isinstance(prefix, str) or not prefix:
         raise error("P0704", name="prefix", value=repr(prefix), legal="a text that is not empty")
     for path, tensor in tensors_of(module):
@@ -49,10 +49,10 @@ Memory = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
 
 def memory_of(tensor: torch.Tensor) -> Memory:
-    """Return what tells a tensor's memory from any other: tracing makes new objects over it."""
+    """Return a key of a tensor's memory: tracing makes new tensor objects over the same memory."""
     return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
 def named_memories() -> dict[Memory, str]:
-    """Return the names of all tensors that have one."""
+    """Return the names of all named tensors, by their memory."""
     return {memory_of(tensor): name for tensor, name in _names.items()}

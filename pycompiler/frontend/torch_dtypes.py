@@ -23,12 +23,12 @@ TORCH_DTYPES: dict[str, torch.dtype] = {
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """``float32`` for ``torch.float32``."""
+    """Return the short name of a dtype: ``float32`` for ``torch.float32``."""
     return str(dtype).removeprefix("torch.")
 
 
 def strange_kind(tensor: torch.Tensor) -> str | None:
-    """Say what makes ``tensor`` one that cannot be compiled: ``sparse``, ``complex64``..."""
+    """Return why ``tensor`` cannot be compiled (``sparse``, ``complex64``...), or None."""
     if tensor.layout is not torch.strided:
         return "sparse"
     known = tensor.dtype in TORCH_DTYPES.values()

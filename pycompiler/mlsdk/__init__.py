@@ -1,4 +1,4 @@
-"""The public interface, shaped like the vendor's MLSDK.
+"""The public interface, with the names of the vendor's MLSDK.
 
 >>> from pycompiler.mlsdk import Context, MNDevice
 >>> context = Context(MNDevice("emu2"))

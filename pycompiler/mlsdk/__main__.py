@@ -10,7 +10,7 @@ USAGE = "python -m pycompiler.mlsdk SCRIPT [ARG...]"
 
 
 def main() -> int:
-    """Run the script named on the command line; its exit code."""
+    """Run the script named on the command line and return its exit code."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]):
         print(f"usage: {USAGE}\n\nRuns a script written for MLSDK; `import mlsdk` gives this one.")

@@ -1,8 +1,8 @@
 """Functions over nested tuples, lists, dicts, named tuples and dataclasses.
 
-Nested arguments become a flat dict of tensors named by their paths, and back. Arguments that are
-no tensors (numbers, texts, None) are part of the function: a call must repeat those of compile
-time.
+Nested arguments are flattened to a dict of tensors named by their paths, and restored from it.
+Arguments that are not tensors (numbers, texts, None) are part of the compiled function: each call
+must repeat the values of compile time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Class = TypeVar("Class", bound=type)
 
 
 def register_pytree_namedtuple(cls: Class) -> Class:
-    """Make a NamedTuple one that ``compile_automap`` looks into; a class decorator. P0704."""
+    """Let ``compile_automap`` look into a NamedTuple; a class decorator. P0704."""
     if not (isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")):
         raise error("P0704", name="cls", value=repr(cls), legal="a NamedTuple class")
-    # Named tuples are nested structures without being registered.
+    # torch looks into every named tuple, so there is nothing to register.
     return cls
 
 
 def register_pytree_dataclass(cls: Class) -> Class:
-    """Make a dataclass one that ``compile_automap`` looks into; a class decorator. P0704."""
+    """Let ``compile_automap`` look into a dataclass; a class decorator. P0704."""
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
         raise error("P0704", name="cls", value=repr(cls), legal="a dataclass")
     if cls not in pytree.SUPPORTED_NODES:
@@ -41,10 +41,10 @@ def register_pytree_dataclass(cls: Class) -> Class:
 
 
 class Arguments:
-    """The structure of a call's arguments: which tensors they have, and everything else.
+    """The arguments of a call: their structure, their tensors, and all other values.
 
-    Arguments go by the names of the function's parameters, however they are passed. P0603 if the
-    function does not take them.
+    Arguments are named by the function's parameters, however they are passed. P0603 if the function
+    does not take them.
     """
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]):
@@ -71,7 +71,7 @@ class Arguments:
         return bound.args, bound.kwargs
 
     def check(self, call: Arguments) -> None:
-        """P0603 unless ``call`` differs from this in its tensors only."""
+        """Raise P0603 unless ``call`` differs from these arguments only in its tensors."""
         signature = f"the structure given at compile time, with tensors {', '.join(self.tensors)}"
         if call.tree != self.tree:
             raise error("P0603", problem="they have another structure", signature=signature)
@@ -90,7 +90,7 @@ def _is_tensor(leaf: object) -> bool:
 
 
 def _signature(function: Any) -> inspect.Signature:
-    """Return the signature of ``function``; of those that do not tell, one that takes anything."""
+    """Return the signature of ``function``, or one that takes anything if it has none."""
     if not callable(function):
         raise error("P0704", name="fn", value=repr(function), legal="a function")
     try:
@@ -107,7 +107,7 @@ def _step(part: Any) -> str:
 
 
 class Results:
-    """The structure of a function's result, known once it is traced."""
+    """The structure of a function's result, known once the function is traced."""
 
     def __init__(self) -> None:
         self._tree: Any = None
@@ -130,12 +130,12 @@ class Results:
 
 
 class AutomapFunction:
-    """A compiled function that is called like the one it was made of."""
+    """A compiled function that is called like the original function."""
 
     def __init__(
         self, function: Any, compiled: CompiledFunction, arguments: Arguments, results: Results
     ):
-        #: The function over dicts that does the work.
+        #: The compiled function over flat dicts.
         self.compiled = compiled
         self._function, self._arguments, self._results = function, arguments, results
 

@@ -14,16 +14,16 @@ from ..errors import error
 class CacheOptions:
     """Keep compilations in the folder ``dir``, and take them from there.
 
-    The app and the text files of ``codegen_dir`` are made together and are kept together: where
-    ``enable_app_cache`` and ``enable_codegen_cache`` are both set, a model that was compiled before
-    with the same options for the same machine is taken from ``dir``, by any process; processes may
-    share it. ``report.json`` says ``hit`` or ``miss`` under ``cache``, and what was wrong with the
-    cache under ``notes``: that never stops a compile. The cache is never emptied; delete ``dir``.
+    The app and the text files of ``codegen_dir`` are kept together. If ``enable_app_cache`` and
+    ``enable_codegen_cache`` are both set, a model that was compiled before with the same options
+    for the same machine is taken from ``dir``. Several processes may share ``dir``.
+    ``report.json`` says ``hit`` or ``miss`` under ``cache``. Problems with the cache are listed
+    under ``notes`` and never stop a compile. The cache is never emptied; delete ``dir``.
 
-    ``enable_onnx_cache`` has nothing to switch: whether a Python function and the tensors it closes
-    over are the ones of last time is known only from the model torch exports of them. Neither has
-    ``enable_gpfn2obj_cache``: an app holds assembly text, there are no object files. On
-    ``pfvm:cpu`` nothing is compiled and nothing is kept. P0704 for values of other types.
+    ``enable_onnx_cache`` changes nothing: only the model that torch exports shows whether a Python
+    function and the tensors that it closes over have changed. ``enable_gpfn2obj_cache`` changes
+    nothing either: an app holds assembly text, so there are no object files. On ``pfvm:cpu``
+    nothing is compiled and nothing is kept. P0704 for values of other types.
     """
 
     dir: str | os.PathLike[str]
@@ -42,6 +42,6 @@ class CacheOptions:
 
     @property
     def cache(self) -> CompileCache | None:
-        """The cache these options ask for."""
+        """The cache that these options ask for; None if it is switched off."""
         wanted = self.enable_app_cache and self.enable_codegen_cache
         return CompileCache(Path(self.dir)) if wanted else None

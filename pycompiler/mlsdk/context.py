@@ -1,4 +1,4 @@
-"""Contexts: a device, what is registered on it, and the functions compiled for it."""
+"""Contexts: a device, the values registered on it, and the functions compiled for it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ THREADS = f"`num_compiler_threads` ({OPTIONS['num_threads'].reason})"
 class Context:
     """Owns the memory of a device, the values registered there, and functions compiled for it.
 
-    Registered values live on the device between calls; all functions of the context that close
-    over the tensor, or were compiled elsewhere with one of that name, share them.
+    Registered values live on the device between calls. They are shared by all functions of the
+    context that close over the tensor, and by loaded functions that registered one of that name.
     """
 
     _active: ClassVar[Context | None] = None
@@ -73,7 +73,7 @@ class Context:
         export_kwargs: Mapping[str, Any] | None = None,
         io_spec_constraints: Mapping[str, IOSpec] | None = None,
     ) -> CompiledFunction:
-        """Trace ``function`` with tensors like ``inputs``, compile it, write ``codegen_dir``.
+        """Trace ``function`` with tensors like ``inputs``, compile it and write ``codegen_dir``.
 
         ``function`` maps a dict of tensors to a dict of tensors; shapes are those of ``inputs``.
         It may also be a ``torch.nn.Module``: its ``forward`` gets the tensors by the names of its
@@ -99,7 +99,7 @@ class Context:
         ):
             if not isinstance(value, kind | None):
                 raise error("P0704", name=name, value=repr(value), legal=legal)
-        # -1, 0 and 1 ask for no more than there is: one thread.
+        # -1, 0 and 1 fit the compiler, which has one thread.
         threads = num_compiler_threads not in (-1, 0, 1, None)
         ineffective = [THREADS] if threads else []
 
@@ -140,9 +140,9 @@ class Context:
     ) -> AutomapFunction:
         """Compile a function over nested structures of tensors; the result is called like ``fn``.
 
-        ``args`` and ``kwargs`` are sample arguments. Tuples, lists, dicts, named tuples and
-        dataclasses (see ``register_pytree_dataclass``) are looked into; other values belong to the
-        function. ``settings`` are those of :meth:`compile`.
+        ``args`` and ``kwargs`` are sample arguments. Tensors may be nested in tuples, lists,
+        dicts, named tuples and dataclasses (see ``register_pytree_dataclass``). Other values
+        become part of the function. ``settings`` are those of :meth:`compile`.
         """
         if not isinstance(args, list | tuple):
             raise error("P0704", name="args", value=repr(args), legal="a tuple of arguments")
@@ -154,10 +154,11 @@ class Context:
         return AutomapFunction(fn, compiled, arguments, results)
 
     def load_codegen_dir(self, path: str | os.PathLike[str]) -> CompiledFunction:
-        """Return the function that a compile left in the folder, maybe in another process.
+        """Return the function that a compile, maybe in another process, left in the folder.
 
-        Its registered values are this context's, by name; new ones start as they were when it was
-        compiled. P0004 if there is none, P0503 if it is for another machine, P0608.
+        It shares this context's registered values by name. Values that are new to the context start
+        with their values at compile time. P0004 if the folder has no function, P0503 if the
+        function is for another machine, P0608.
         """
         self._check_valid()
         folder = _folder(path)
@@ -166,12 +167,12 @@ class Context:
     # -- registered values ---------------------------------------------------------------------
 
     def register_param(self, tensor: torch.Tensor) -> None:
-        """Keep a named parameter on the device from now on, with the values it has now. P0608."""
+        """Keep a named parameter on the device from now on; its current values are used. P0608."""
         self._check_valid()
         self.registry.add(tensor)
 
     def register_buffer(self, tensor: torch.Tensor) -> None:
-        """Keep a named buffer on the device from now on, with the values it has now. P0608."""
+        """Keep a named buffer on the device from now on; its current values are used. P0608."""
         self._check_valid()
         self.registry.add(tensor)
 
@@ -185,12 +186,12 @@ class Context:
         return TensorProxy(self.registry.find(tensor))
 
     def synchronize(self) -> None:
-        """Write what the device holds into the registered tensors."""
+        """Copy the values on the device to the registered tensors."""
         self._check_valid()
         self.registry.synchronize()
 
     def invalidate(self) -> None:
-        """Give the device's memory back. What uses it from now on is refused (P0607)."""
+        """Free the device's memory. Later uses of the context are refused (P0607)."""
         self._invalid = True
         self.registry.clear()
         if self._board is not None:
@@ -209,5 +210,5 @@ def _folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _sample(value: TensorLike) -> torch.Tensor:
-    """Return a sample input; anything that is no tensor is left for the exporter to refuse."""
+    """Return a sample input; the exporter refuses inputs that are not tensors."""
     return value.cpu() if isinstance(value, TensorProxy) else value

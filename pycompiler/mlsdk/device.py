@@ -1,4 +1,4 @@
-"""Device names as scripts give them."""
+"""Device names that scripts use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DEVICE_VARIABLE = "MLSDK_DEVICE"
 class MNDevice:
     """A place to run functions.
 
-    ``emu2`` is the emulator of MN-Core 2 and ``emu2:MACHINE`` of another description (a name or a
-    folder); ``mncore2:auto`` and ``mncore2:0`` to ``mncore2:7`` mean the emulator too, since there
-    is no board; ``pfvm:cpu`` runs the exported model on the host. The environment variable
-    MLSDK_DEVICE, if set, overrides ``name``. P0601 for an unknown name.
+    ``emu2`` is the emulator of MN-Core 2. ``emu2:MACHINE`` is the emulator of another machine (the
+    name or the folder of its description). ``mncore2:auto`` and ``mncore2:0`` to ``mncore2:7`` also
+    mean the emulator, since there is no board. ``pfvm:cpu`` runs the exported model on the host.
+    The environment variable MLSDK_DEVICE, if set, overrides ``name``. P0601 for an unknown name.
     """
 
     def __init__(self, name: str):

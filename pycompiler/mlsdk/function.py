@@ -23,15 +23,15 @@ class CompiledFunction:
     """A function on a device. Call it with a dict of tensors."""
 
     def __init__(self, function: Function, codegen_dir: Path):
-        #: What runs it: an app on a board, or a model on the host.
+        #: The app on a board, or the model on the host.
         self.function = function
         self.codegen_dir = codegen_dir
 
     def __call__(self, inputs: Mapping[str, TensorLike]) -> dict[str, TensorProxy]:
-        """Run the function; inputs go by name. P0603 if they are not what it was compiled for.
+        """Run the function on inputs by name. P0603 if it was compiled for others.
 
-        A proxy whose bytes are what the function wants (:meth:`IOSpec.is_memcopyable_to`, same
-        context) is read where it lies, without a copy. P0604, P0607.
+        A proxy of the same context whose bytes fit (:meth:`IOSpec.is_memcopyable_to`) is read in
+        place, without a copy. P0604, P0607.
         """
         checked = self._checked(inputs)
         try:
@@ -55,8 +55,8 @@ class CompiledFunction:
     def allocate_input_proxy(self) -> dict[str, TensorProxy]:
         """Return a new tensor of zeros on the device for each input.
 
-        Fill them with ``load_from`` and call the function with them as often as wanted: it reads
-        them where they are. P0302 if the device is full.
+        Fill them with ``load_from`` and call the function with them as often as you like: it reads
+        them in place. P0302 if the device is full.
         """
         return {key: TensorProxy(self.function.allocate(key)) for key in self.function.inputs}
 

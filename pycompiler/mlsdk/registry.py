@@ -1,4 +1,4 @@
-"""Registering: which tensors live on the device between calls."""
+"""The registered tensors, which live on the device between calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ContextRegistry:
     """The registered tensors of a context."""
 
     def __init__(self) -> None:
-        #: The values, by name: what functions share.
+        #: The values that functions share, by name.
         self.values = Registry()
         self._tensors: dict[str, torch.Tensor] = {}
 
@@ -29,7 +29,7 @@ class ContextRegistry:
         return dict(self._tensors)
 
     def register(self, prefix: str, module_or_optimizer: object) -> None:
-        """Name everything below a module ``prefix.<path>`` and register it.
+        """Name all parameters and buffers of a module ``prefix.<path>`` and register them.
 
         P0703 for an optimizer: there is no training path yet. P0608, P0704.
         """
@@ -43,7 +43,7 @@ class ContextRegistry:
             self.add(tensor)
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Register a named tensor; its values are taken now. P0608, P0109."""
+        """Register a named tensor with its current values. P0608, P0109."""
         if not isinstance(tensor, torch.Tensor):
             raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
         name = get_tensor_name(tensor)
@@ -71,7 +71,7 @@ class ContextRegistry:
         raise error("P0608", name=named or "without name", problem="it is not registered")
 
     def synchronize(self) -> None:
-        """Write what the device holds into the tensors."""
+        """Copy the values on the device to the tensors."""
         with torch.no_grad():
             for name, tensor in self._tensors.items():
                 tensor.copy_(to_tensor(self.values[name].values()))

@@ -1,4 +1,4 @@
-"""Runs a script written for MLSDK: ``import mlsdk`` gives ours."""
+"""Runs a script written for MLSDK: its ``import mlsdk`` loads this package."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ..frontend.export import model_place
 from ..runtime import proxy
 
 _OURS = __package__ or "pycompiler.mlsdk"
-#: What scripts import, and what they get.
+#: The modules that scripts import, and the modules that they get.
 _ALIASES = {"mlsdk": _OURS, "fx2onnx": f"{_OURS}.naming"}
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def _ours(name: str) -> str | None:
-    """Return the module of ours that ``name`` means."""
+    """Return the module of this package that ``name`` stands for."""
     first, dot, rest = name.partition(".")
     return _ALIASES[first] + dot + rest if first in _ALIASES else None
 
 
 class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes ``mlsdk`` and everything below it the modules of the same name in ours."""
+    """Maps ``mlsdk`` and its submodules to the modules of this package."""
 
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
@@ -47,7 +47,7 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = importlib.import_module(_ours(spec.name) or spec.name)
-        # The import system stamps its own spec on what it returns; ours must keep its own.
+        # The import system sets its spec on the returned module; ours must keep its own.
         self._own = (module.__spec__, module.__loader__, module.__package__)
         return module
 
@@ -56,7 +56,7 @@ class _Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install_alias() -> None:
-    """From now on ``import mlsdk`` gives ours."""
+    """Make ``import mlsdk`` load this package from now on."""
     if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Alias())
 
@@ -64,7 +64,7 @@ def install_alias() -> None:
 def _compiled(script: Path) -> types.CodeType:
     data = read_input(script, TEXT_BYTES)
     try:
-        tokenize.detect_encoding(io.BytesIO(data).readline)  # a declared one may not exist
+        tokenize.detect_encoding(io.BytesIO(data).readline)  # refuses an unknown declared encoding
         return compile(data, str(script), "exec", dont_inherit=True)
     except SyntaxError as problem:
         if "codec" in str(problem) or "encoding" in str(problem) or "null bytes" in str(problem):
@@ -75,10 +75,10 @@ def _compiled(script: Path) -> types.CodeType:
 
 
 def run_script(script: str, arguments: Sequence[str]) -> int:
-    """Run ``script`` as ``__main__`` with ``sys.argv = [script, *arguments]``; its exit code.
+    """Run ``script`` as ``__main__`` with ``sys.argv = [script, *arguments]``.
 
-    ``SystemExit`` passes through. The script's own exceptions show Python's traceback, ours one
-    diagnostic, on stderr.
+    Returns the exit code; ``SystemExit`` passes through. The script's own exceptions show Python's
+    traceback on stderr, exceptions of pycompiler show one diagnostic.
     """
     show_warnings_plainly()
     try:
@@ -106,10 +106,10 @@ def run_script(script: str, arguments: Sequence[str]) -> int:
 
 
 def _script_problem(problem: Exception, script: str) -> int:
-    """Python's traceback from the script on; a fault inside pycompiler is a bug of ours."""
+    """Print Python's traceback, from the script on; report a fault inside pycompiler as a bug."""
     frames = traceback.extract_tb(problem.__traceback__)
     own = frames and frames[-1].filename.startswith(_PACKAGE)
-    # Proxies call what the script asked torch for: what fails there is the script's.
+    # Proxies call torch for the script, so an exception there is the script's.
     if own and frames[-1].filename not in (__file__, proxy.__file__):
         report_problem(internal(problem))
         return BUG_EXIT

@@ -9,10 +9,10 @@ from ..errors import error
 
 
 def path(location: str | os.PathLike[str], target: object = None) -> Path:
-    """``location`` as a path of the local file system; ``file://`` is understood.
+    """Return ``location`` as a local path; ``file://`` is allowed.
 
-    ``target`` is accepted for scripts that name where the path is used. P0605 for other schemes,
-    P0704 if ``location`` is not a path.
+    ``target`` is ignored; some scripts give it. P0605 for other schemes, P0704 if ``location`` is
+    not a path.
     """
     if not isinstance(location, str | os.PathLike):
         raise error("P0704", name="path", value=repr(location), legal="a str or a path")

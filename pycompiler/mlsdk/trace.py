@@ -1,4 +1,4 @@
-"""Time lines of what scripts run, for https://ui.perfetto.dev."""
+"""Time lines of the work of scripts, for https://ui.perfetto.dev."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..runtime import trace
 
 @contextmanager
 def trace_scope(filename: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Write what runs inside to ``filename``, in Perfetto's format; None records nothing.
+    """Record the body and write it to ``filename`` in Perfetto's format; None records nothing.
 
     Track ``host`` has calls, transfers and fetches on the host's clock. Track ``device`` has the
-    programs and in them the nodes as the cycle model times them, in nanoseconds of the device;
-    the file is written when the scope is left, also by an exception. Scopes do not nest: the inner
-    one takes over. P0003 if the file cannot be written, P0704 if ``filename`` is no path.
+    programs and their nodes, timed by the cycle model in nanoseconds of the device. The file is
+    written when the scope ends, also by an exception. Inside a nested scope only that scope
+    records. P0003 if the file cannot be written, P0704 if ``filename`` is not a path.
     """
     if not isinstance(filename, str | os.PathLike | None):
         raise error("P0704", name="filename", value=repr(filename), legal="a path or None")
@@ -36,6 +36,6 @@ def trace_scope(filename: str | os.PathLike[str] | None) -> Iterator[None]:
 
 @contextmanager
 def trace_event(name: str) -> Iterator[None]:
-    """Show what runs inside as one slice ``name`` of the trace, if there is a scope."""
+    """Show the body as one slice ``name`` of the trace, if there is a scope."""
     with trace.span(name):
         yield

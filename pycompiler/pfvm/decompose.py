@@ -1,4 +1,4 @@
-"""Operators rewritten as others that compute the same: one function per rewritten operator."""
+"""Rewrites single operators as others that compute the same: one function per operator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-#: New nodes for one node, the last of which makes its output; None to leave it.
+#: Returns the nodes that replace a node (the last makes its output), or None to leave the node.
 Rule = Callable[[ir.Node], Sequence[ir.Node] | None]
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
@@ -28,7 +28,7 @@ def _constant(value: ir.Value | None) -> np.ndarray | None:
 
 
 def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
-    """Where a bound is absent only the other one is needed."""
+    """Write a Clip with one bound as Max or Min, and a Clip without bounds as Identity."""
     x, low, high = (*node.inputs, None, None)[:3]
     if low is not None and high is not None:
         return None
@@ -38,7 +38,7 @@ def _clip(node: ir.Node) -> Sequence[ir.Node] | None:
 
 
 def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
-    """Small constant exponents: products, square roots and reciprocals."""
+    """Write small constant exponents as products, square roots and reciprocals."""
     x, y = node.inputs
     assert x is not None
     assert y is not None
@@ -55,7 +55,7 @@ def _pow(node: ir.Node) -> Sequence[ir.Node] | None:
 
 
 def _chain(*ops: str) -> Callable[[ir.Value], Sequence[ir.Node]]:
-    """Unary operators in a row; ``Square`` and ``Cube`` stand for products."""
+    """Return a function that applies unary operators in turn; ``Square`` and ``Cube`` multiply."""
 
     def build(x: ir.Value) -> Sequence[ir.Node]:
         made: list[ir.Node] = []
@@ -87,7 +87,7 @@ RULES: dict[str, Rule] = {"Clip": _clip, "Pow": _pow}
 
 
 def decompose(model: ir.Model) -> None:
-    """Apply the rules to the main graph, in place. Source lines go over to the new nodes."""
+    """Apply the rules to the main graph, in place. New nodes take over the source lines."""
     for node in list(model.graph):
         rule = RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         made = None if rule is None else rule(node)

@@ -1,8 +1,8 @@
-"""Tensors without elements are constants, and so is what operators make of nothing.
+"""Removes operators on tensors without elements: their results are constants.
 
-Neither the device nor every runtime has operators on them: sums of no terms are written down as
-torch gives them (the mean of nothing is no number), and operators that also read other tensors go
-on without the empty ones.
+Neither the device nor every runtime has operators on empty tensors. A reduction of an empty tensor
+becomes the constant that torch returns (the mean of nothing is NaN). An operator that also reads
+other tensors is rewritten without the empty ones.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from onnx import helper, numpy_helper
 from ..errors import error
 from .names import all_names, fresh
 
-#: Larger results stay operators: a constant takes room in the app.
+#: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
-#: What operators make of nothing.
+#: The result of each operator on an empty tensor.
 _NOTHING: dict[str, float] = {
     "ReduceSum": 0.0,
     "ReduceSumSquare": 0.0,
@@ -35,14 +35,14 @@ _NOTHING: dict[str, float] = {
     "ReduceMin": np.inf,
     "MatMul": 0.0,
 }
-#: What losses over no targets are, by how they are reduced.
+#: The value of a loss without targets, by its reduction.
 _LOSSES = {b"mean": np.nan, b"sum": 0.0}
 
 
 def settle_empty(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``model``, with inferred types, without operators on tensors without elements.
+    """Return ``model`` without operators on empty tensors; ``model`` must have inferred types.
 
-    Operators without a rule stay if they make something of such a tensor.
+    An operator without a rule stays if its result has elements.
     """
     types = _types(model)
     if not any(0 in shape for _, shape in types.values()):
@@ -64,7 +64,7 @@ _Type = tuple[int, tuple[int, ...]]
 
 
 def _types(model: onnx.ModelProto) -> dict[str, _Type]:
-    """Return element type and shape of the tensors of the main graph that have a static shape."""
+    """Return element type and shape of the main graph's tensors that have a static shape."""
     graph = model.graph
     found = {t.name: (int(t.data_type), tuple(t.dims)) for t in graph.initializer}
     for info in (*graph.input, *graph.output, *graph.value_info):
@@ -91,7 +91,7 @@ class _Settler:
         return name in self.types and 0 in self.types[name][1]
 
     def truth(self, name: str) -> bool:
-        """Whether a tensor has only zeros and ones, made of booleans."""
+        """Whether a tensor holds only zeros and ones, because it is a cast of booleans."""
         maker = self.makers.get(name)
         if maker is None or maker.op_type != "Cast":
             return False
@@ -103,12 +103,12 @@ class _Settler:
         return name
 
     def full(self, name: str, elem: int, shape: Sequence[int], value: float) -> None:
-        """Append a constant of one number."""
+        """Append a constant that is filled with one number."""
         array = np.full(shape, value, dtype=helper.tensor_dtype_to_np_dtype(elem))
         self.constant(numpy_helper.from_array(array, name))
 
     def constant(self, tensor: onnx.TensorProto) -> None:
-        """Append a constant, called as the tensor is."""
+        """Append a constant with the name of the tensor."""
         name = f"{tensor.name}.Constant"
         self.nodes.append(helper.make_node("Constant", [], [tensor.name], name=name, value=tensor))
 
@@ -120,7 +120,7 @@ class _Settler:
         self.nodes.append(made)
 
     def keep(self, node: onnx.NodeProto) -> None:
-        """Append a node as it is; of inputs without elements it reads constants."""
+        """Append a node as it is, but with constants in place of empty inputs of the model."""
         kept = onnx.NodeProto()
         kept.CopyFrom(node)
         for index, name in enumerate(node.input):
@@ -132,7 +132,7 @@ class _Settler:
         self.nodes.append(kept)
 
     def settled(self, node: onnx.NodeProto) -> bool:
-        """Append what ``node`` becomes; False if it stays."""
+        """Append the nodes that replace ``node``; False if it stays."""
         if node.domain not in ("", "ai.onnx") or node.op_type == "Constant":
             return False
         results = [name for name in node.output if name]
@@ -154,7 +154,7 @@ def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
 
 
 def _nothing(write: _Settler, node: onnx.NodeProto) -> bool:
-    """Write down what the operator makes of nothing."""
+    """Write the operator's result on an empty tensor as a constant."""
     value, (name, *_) = _NOTHING.get(node.op_type), node.output
     if value is None or not write.empty(node.input[0]) or name not in write.types:
         return False
@@ -166,7 +166,7 @@ def _nothing(write: _Settler, node: onnx.NodeProto) -> bool:
         if np.isnan(value):
             return False
         if np.isinf(value):
-            # The smallest and largest that there can be.
+            # The smallest or largest value that the type can hold.
             bounds = (0, 1)
             if dtype.kind != "b" and not write.truth(node.input[0]):
                 bounds = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -176,7 +176,7 @@ def _nothing(write: _Settler, node: onnx.NodeProto) -> bool:
 
 
 def _place(write: _Settler, node: onnx.NodeProto) -> bool:
-    """Refuse to look for a place in an axis without places."""
+    """Refuse to find the index of an extreme element in an empty axis."""
     if not write.empty(node.input[0]):
         return False
     reason = f"{node.op_type} `{node.name}` has no elements to choose from"
@@ -184,7 +184,7 @@ def _place(write: _Settler, node: onnx.NodeProto) -> bool:
 
 
 def _loss(write: _Settler, node: onnx.NodeProto) -> bool:
-    """Without targets there is nothing to take the mean of."""
+    """Write the loss without targets as a constant."""
     value = _LOSSES.get(_attribute(node, "reduction", b"mean"))
     if value is None or not write.empty(node.input[1]) or node.output[0] not in write.types:
         return False
@@ -196,7 +196,7 @@ def _loss(write: _Settler, node: onnx.NodeProto) -> bool:
 
 
 def _gemm(write: _Settler, node: onnx.NodeProto) -> bool:
-    """Leave what is added to a product of no terms."""
+    """Replace a product without terms by zeros, plus the added operand if there is one."""
     (name,) = node.output
     if name not in write.types or prod(write.types[name][1]) > _MOST:
         return False
@@ -216,7 +216,7 @@ def _gemm(write: _Settler, node: onnx.NodeProto) -> bool:
 
 
 def _concat(write: _Settler, node: onnx.NodeProto) -> bool:
-    """Empty parts add nothing."""
+    """Drop the empty parts."""
     parts = [name for name in node.input if not write.empty(name)]
     if len(parts) == 1:
         write.op(node, "Identity", parts, node.output[0])

@@ -1,4 +1,4 @@
-"""Constant propagation: what depends on constants alone is computed at compile time."""
+"""Constant propagation: values that depend only on constants are computed at compile time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..graph.graph import TensorType
 from .random import is_random
 from .session import Array, HostSession
 
-#: Results larger than this many elements stay operators: a constant takes room in the app.
+#: Results with more elements stay operators, because a constant takes room in the app.
 _MOST = 1 << 22
 
 
 def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
-    """Return ``model`` with nodes of constants replaced by their results."""
+    """Return ``model`` with nodes that read only constants replaced by their results."""
     data = {t.name: t for t in model.graph.initializer}
     given = {value.name for value in model.graph.output}
     kept: list[onnx.NodeProto] = []
@@ -50,7 +50,7 @@ def _results(
     types: dict[str, TensorType],
     model: onnx.ModelProto,
 ) -> list[onnx.TensorProto] | None:
-    """Return what a node makes, or None if it cannot or should not be known."""
+    """Return the results of a node, or None if they cannot or should not be computed."""
     if node.domain not in ("", "ai.onnx") or is_random(node, _false(node, data)):
         return None
     if any(a.HasField("g") or a.graphs for a in node.attribute):
@@ -70,11 +70,11 @@ def _results(
     try:
         return _run(node, data, types, model)
     except PycompilerError:
-        return None  # what the host runtime lacks stays a node
+        return None  # an operator that the host runtime lacks stays a node
 
 
 def _false(node: onnx.NodeProto, data: dict[str, onnx.TensorProto]) -> list[str]:
-    """Return the booleans that ``node`` reads and that are known to be false."""
+    """Return the boolean inputs of ``node`` that are known to be false."""
     kind = onnx.TensorProto.BOOL
     known = [name for name in node.input if name in data and data[name].data_type == kind]
     return [name for name in known if not numpy_helper.to_array(data[name]).any()]

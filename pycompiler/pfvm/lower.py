@@ -1,4 +1,4 @@
-"""The last step before the graph: composite operators written out, constants folded."""
+"""The last step before the graph: writes out composite operators and folds constants."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .registered import attach, detach
 
 
 def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
-    """Return the model that the graph is made of; ``model`` is unchanged. P0103, P0108, P0109.
+    """Return the model from which the graph is made; ``model`` is unchanged. P0103, P0108, P0109.
 
     ``target`` None stands for the host.
     """
-    # Half of the memory leaves room for the other axes of a table.
+    # The longest table that is indexed by address. Half of LM leaves room for its other axes.
     rows = target.words("lm0") // 2 if target is not None else 0
     plain, registered = detach(model)
     plain = prepare(plain)

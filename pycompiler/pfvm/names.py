@@ -1,4 +1,4 @@
-"""Names of an ONNX model: renaming, and the keys its caller uses for inputs and outputs."""
+"""Names in an ONNX model: renaming, and the caller's keys of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OUTPUT_KEYS = "pycompiler.output_keys"
 
 
 def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """``graph`` and the bodies of its control-flow nodes, at any depth."""
+    """Yield ``graph`` and the bodies of its control-flow nodes, at any depth."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -24,7 +24,7 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_names(graph: onnx.GraphProto) -> set[str]:
-    """Every value name of ``graph`` and its bodies."""
+    """Return every value name of ``graph`` and its bodies."""
     names: set[str] = set()
     for part in graphs(graph):
         names.update(t.name for t in (*part.input, *part.output, *part.initializer))
@@ -33,7 +33,7 @@ def all_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def fresh(wanted: str, taken: Container[str]) -> str:
-    """``wanted``, or ``wanted__1``, ``wanted__2``...: the first that is not taken."""
+    """Return the first of ``wanted``, ``wanted__1``, ``wanted__2``... that is not taken."""
     name, count = wanted, 0
     while name in taken:
         count += 1
@@ -56,9 +56,9 @@ def rename(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
 def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:
     """Give the model's inputs and outputs the caller's names, in order.
 
-    Inner values that have such a name are renamed. Every output becomes a value of its own. An
-    output key that is also an input key keeps another ONNX name; the keys are recorded in the
-    model's metadata, where :func:`keys` finds them.
+    Inner values that have one of these names are renamed. Every output becomes a value of its own.
+    If a key names both an input and an output, the output gets another ONNX name. The keys are
+    recorded in the model's metadata, where :func:`keys` finds them.
     """
     graph = model.graph
     _separate_outputs(graph)
@@ -79,7 +79,7 @@ def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> N
 
 
 def _separate_outputs(graph: onnx.GraphProto) -> None:
-    """Put an Identity in front of outputs that are inputs, initializers or repeated."""
+    """Copy with Identity each output that is an input, an initializer or already an output."""
     taken = {value.name for value in (*graph.input, *graph.initializer)}
     for output in graph.output:
         if output.name in taken:
@@ -90,9 +90,9 @@ def _separate_outputs(graph: onnx.GraphProto) -> None:
 
 
 def separate_body_outputs(model: onnx.ModelProto) -> None:
-    """Let a node of its own make every output of the bodies of control flow, in place.
+    """Give every output of the bodies of control flow a node of its own, in place.
 
-    onnxruntime returns memory that nothing wrote for a value that is two outputs of one body.
+    If one value is two outputs of a body, onnxruntime returns uninitialised memory for it.
     """
     taken: set[str] = set()
     for body in list(graphs(model.graph))[1:]:
@@ -109,7 +109,7 @@ def separate_body_outputs(model: onnx.ModelProto) -> None:
 
 
 def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
-    """Return the names the caller uses for the model's inputs and outputs, in order."""
+    """Return the caller's names of the model's inputs and outputs, in order."""
     recorded = {item.key: item.value for item in model.metadata_props}
     not_given = {tensor.name for tensor in model.graph.initializer} | set(registered(model))
     inputs = [value.name for value in model.graph.input if value.name not in not_given]

@@ -1,7 +1,7 @@
-"""Opsets: the passes and the layers are written for one range of them, older models are converted.
+"""Opsets: the passes and layers are written for a range of opsets; older models are converted.
 
-An operator may take its axes as an attribute in one opset and as an input in the next, or mean
-another thing (Softmax before 13). What cannot be converted runs on the host as it is.
+From one opset to the next, axes may become an input instead of an attribute, or an operator may
+change its meaning (Softmax before 13). Models that cannot be converted run on the host as they are.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import onnx.version_converter
 
 from .names import graphs
 
-#: The opsets that the passes and the layers are written for. Between them operators get more
-#: element types and new attributes, which layers refuse; no operator changes what it computes.
+#: The opsets that the passes and the layers are written for. In this range, operators gain element
+#: types and attributes, which layers refuse, but no operator changes its result.
 OLDEST, NEWEST = 18, 28
-_IR_VERSION = 8  # the first that has opset 18
+_IR_VERSION = 8  # the first version with opset 18
 _STANDARD = ("", "ai.onnx")
-#: Operators that onnx converts without a word, though they mean another thing from an opset on.
+#: Operators that onnx converts without an error although their meaning changes at this opset.
 _CONVERTED_WRONGLY = {"Hardmax": 13}
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """Return the version of the standard opset that ``model`` imports, 0 if it imports none."""
+    """Return the version of the standard opset of ``model``; 0 if it imports none."""
     return next((int(o.version) for o in model.opset_import if o.domain in _STANDARD), 0)
 
 
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``model`` at opset ``OLDEST`` at least; as it is if onnx cannot convert it."""
+    """Return ``model`` at opset ``OLDEST`` or newer; unchanged if onnx cannot convert it."""
     version = opset_of(model)
     if not 0 < version < OLDEST:
         return model
@@ -50,7 +50,7 @@ def converted(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def understood(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether ``node`` means at ``opset`` what the passes and the layers take it for."""
+    """Whether ``node`` at ``opset`` has the meaning that the passes and the layers assume."""
     if node.domain not in _STANDARD or OLDEST <= opset <= NEWEST:
         return True
     try:

@@ -1,8 +1,8 @@
-"""The PFVM stage: a smaller model that computes the same, of operators that the device knows.
+"""The PFVM stage: makes an equivalent smaller model from operators that the device knows.
 
-onnxscript folds constants; onnx-ir's passes merge equal nodes and equal constants and drop what
-nobody reads; :mod:`.decompose` rewrites operators. Names of inputs and outputs stay, and so do the
-source lines of nodes.
+onnxscript folds constants. Passes of onnx-ir merge equal nodes and equal constants and drop unused
+nodes. :mod:`.decompose` rewrites operators. The names of inputs and outputs and the source lines
+of nodes stay.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .prepare import prepare
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
 
-# Larger results of constant nodes stay nodes: a model must not grow by what it can compute.
+# Larger results of constant nodes are not folded, so that the model does not grow.
 _MOST_FOLDED = 1 << 20
 
 
@@ -65,10 +65,10 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _drop_identities(model: ir.Model) -> None:
-    """Read what an Identity copies instead of the copy, where outputs stay apart.
+    """Remove Identity nodes, except where two outputs would become one value.
 
-    onnx-ir's pass makes one value two outputs of a body, or an output of two bodies, which
-    onnxruntime computes wrongly or onnx-ir refuses.
+    onnx-ir's own pass makes one value two outputs of a body, or an output of two bodies.
+    onnxruntime computes such bodies wrongly, or onnx-ir refuses them.
     """
     for graph in model.graphs():
         for node in graph:
@@ -89,7 +89,7 @@ def _drop_identities(model: ir.Model) -> None:
 
 
 def _keep_outputs(model: onnx.ModelProto, names: list[str]) -> None:
-    """Give outputs back their names: of two that are equal the passes keep one."""
+    """Restore the names of outputs: the passes keep only one of two equal outputs."""
     for value, name in zip(model.graph.output, names, strict=True):
         if value.name != name:
             made = onnx.helper.make_node("Identity", [value.name], [name], name=f"{name}.Identity")

@@ -1,4 +1,4 @@
-"""Passes every ONNX model goes through before it becomes a graph or runs on the host."""
+"""The passes on every ONNX model before it becomes a graph or runs on the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .names import separate_body_outputs
 from .opsets import converted
 from .shapes import check_shapes
 
-_LONGEST = 300  # characters of a reason that onnx gives; it appends whole nodes
+_LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:

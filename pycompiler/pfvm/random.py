@@ -1,8 +1,8 @@
-"""Operators that make random numbers: no pass may compute them or take two of them for one.
+"""Operators that make random numbers: no pass may fold them or merge two of them.
 
-onnx-ir, onnxscript and onnxruntime know all of these operators but two. While passes of the first
-two run, :func:`hidden` gives nodes of these two a domain that the passes do not know, and an
-attribute that no other node has.
+onnx-ir, onnxscript and onnxruntime treat all of these operators as random except Bernoulli and
+Dropout. While passes of onnx-ir and onnxscript run, :func:`hidden` gives nodes of these two
+operators a domain that the passes do not know, and a unique attribute.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ RANDOM = frozenset(
     }
 )
 _DROPOUT = "Dropout"
-#: The operators that the passes of the libraries take for functions of their inputs.
+#: The random operators that the libraries' passes treat as functions of their inputs.
 _UNKNOWN = ("Bernoulli", _DROPOUT)
-_TRAINING = 2  # the input of Dropout that says whether it drops anything
+_TRAINING = 2  # the input of Dropout that switches it on
 _STANDARD = ("", "ai.onnx")
 _DOMAIN, _NUMBER = "pycompiler.random", "pycompiler_number"
 
@@ -52,9 +52,9 @@ def taken_for_functions(graph: onnx.GraphProto) -> bool:
 
 @contextmanager
 def hidden(model: ir.Model) -> Iterator[int]:
-    """Keep passes from seeing what such nodes do; gives how many there are.
+    """Hide those nodes from the libraries' passes in the body; yield their number.
 
-    No pass infers the types of what they make meanwhile.
+    While they are hidden, no pass infers the types of their results.
     """
     found = _random_nodes(model)
     for number, node in enumerate(found):
@@ -70,9 +70,9 @@ def hidden(model: ir.Model) -> Iterator[int]:
 
 
 def write_out_bernoulli(model: ir.Model) -> None:
-    """Make every Bernoulli a comparison with random numbers, in place.
+    """Write every Bernoulli as a comparison with random numbers, in place.
 
-    onnxruntime computes it by ONNX's function, which gives 1 with the chance of 0.
+    onnxruntime runs the function body that ONNX gives for it, which swaps the chances of 0 and 1.
     """
     for node in _all_nodes(model):
         if node.op_type != "Bernoulli" or node.domain not in _STANDARD or node.inputs[0] is None:

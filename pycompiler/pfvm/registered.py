@@ -1,8 +1,8 @@
 """Values of a model that may change between calls: registered parameters and buffers.
 
-In the ONNX model such a value is an input with an initializer, its value if nobody gives another;
-the model's metadata maps it to the name it is registered under. Passes must not take the
-initializer for a constant: they work on what :func:`detach` returns.
+In the ONNX model such a value is an input with an initializer, which is its default. The model's
+metadata maps the input to its registered name. Passes must not treat the initializer as a
+constant, so they work on the model that :func:`detach` returns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _KEY = "pycompiler.registered"
 
 
 def registered(model: onnx.ModelProto) -> dict[str, str]:
-    """Return the registered name of each such value, in order."""
+    """Return the registered name of each registered value, in order."""
     recorded = {item.key: item.value for item in model.metadata_props}
     return dict(json.loads(recorded.get(_KEY, "{}")))
 
 
 def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
-    """Make inputs of the initializers that ``names`` maps to registered names."""
+    """Make the initializers that ``names`` maps to registered names inputs too."""
     if not names:
         return
     for tensor in model.graph.initializer:
@@ -38,7 +38,7 @@ def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
 
 
 def set_defaults(model: onnx.ModelProto, values: Callable[[str], Array]) -> None:
-    """Give each value what ``values`` returns for its registered name."""
+    """Set each default to the array that ``values`` returns for the registered name."""
     names = registered(model)
     for tensor in model.graph.initializer:
         if tensor.name in names:
@@ -61,6 +61,6 @@ def detach(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[onnx.TensorPro
 
 
 def attach(model: onnx.ModelProto, tensors: list[onnx.TensorProto]) -> onnx.ModelProto:
-    """Give ``model`` the initializers back that :func:`detach` took."""
+    """Add the initializers that :func:`detach` took back to ``model``."""
     model.graph.initializer.extend(tensors)
     return model

@@ -16,12 +16,12 @@ from .random import taken_for_functions
 
 Array = NDArray[Any]
 
-#: Optimisers of onnxruntime that make two random results one, or drop Dropout though it trains.
+#: Optimisers of onnxruntime that merge two random results, or drop a Dropout that is switched on.
 _WRONG_FOR_RANDOM = ["CommonSubexpressionElimination", "EliminateDropout"]
 
 
 class HostSession:
-    """A model ready to run on the host. Inputs and outputs go by the caller's keys."""
+    """A model ready to run on the host. Inputs and outputs are named by the caller's keys."""
 
     def __init__(self, model: bytes, what: str):
         """Load ``model``; ``what`` names it in diagnostics. P0602 if the runtime refuses it."""
@@ -35,7 +35,7 @@ class HostSession:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
             )
-        except Exception as problem:  # the runtime has no common base class for its refusals
+        except Exception as problem:  # the runtime's errors have no common base class
             raise error("P0602", what=what, reason=_first_line(problem)) from problem
         self._names = [value.name for value in self._session.get_inputs()]
 
@@ -44,7 +44,7 @@ class HostSession:
     ) -> dict[str, Array]:
         """Run the model on arrays of exactly its types. P0602 if the runtime fails.
 
-        ``replaced`` gives registered values by their ONNX names.
+        ``replaced`` has the registered values by their ONNX names.
         """
         feed = {name: np.ascontiguousarray(a) for name, a in (replaced or {}).items()}
         feed |= {

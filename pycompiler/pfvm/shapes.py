@@ -1,4 +1,4 @@
-"""Contradictory shapes and constant indices that ONNX's shape inference lets pass."""
+"""Refuses contradictory shapes and constant indices that ONNX's shape inference accepts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _STANDARD = ("", "ai.onnx")
 
 
 def check_shapes(model: onnx.ModelProto) -> None:
-    """Refuse negative dimensions (P0113), other element counts (P0112), bad indices (P0111).
+    """Refuse negative dimensions (P0113), wrong element counts (P0112), bad indices (P0111).
 
-    ``model`` has inferred types. Only the main graph is looked at: onnxruntime checks bodies.
+    ``model`` has inferred types. Only the main graph is checked, since onnxruntime checks bodies.
     """
     shapes, data = dict(_shapes(model.graph)), _Constants(model.graph)
     makers = {name: node for node in model.graph.node for name in node.output}
@@ -45,7 +45,7 @@ def _shapes(graph: onnx.GraphProto) -> Iterator[tuple[str, Shape]]:
 
 
 class _Constants:
-    """The data of constants, read when it is asked for."""
+    """The data of constants, decoded when it is asked for."""
 
     def __init__(self, graph: onnx.GraphProto):
         self.tensors = {tensor.name: tensor for tensor in graph.initializer}
@@ -81,7 +81,7 @@ def _same_count(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Consta
 
 
 def _reshape(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
-    """Compare with the constant shape too: what the model declares may be another one."""
+    """Also compare with the constant shape, which may differ from the declared shape."""
     _same_count(node, shapes, data)
     given = data.get(node.input[1])
     if given is None:

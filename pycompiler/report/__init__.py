@@ -1,1 +1,1 @@
-"""What a compile leaves behind: the report, and the folder of its files."""
+"""The output of a compile: the report, and the folder of its files."""

@@ -1,8 +1,8 @@
-"""The folder of a compilation: at any moment the old one or the new one, whole.
+"""The folder of a compilation: at any moment it is the whole old one or the whole new one.
 
-A new folder is built beside its place and renamed when it is complete. A folder that a compile
-wrote earlier changes places with the new one in one system call. A folder that holds files of the
-user, or is the current one, must stay the folder it is: :func:`_switch` changes its files together.
+A new folder is built under a temporary name and renamed when it is complete. A folder of an
+earlier compile is exchanged with the new one in one system call. A folder that holds files of the
+user, or is the current folder, cannot be replaced; :func:`_switch` changes all its files together.
 A failed compile leaves an older folder as it was and writes its own report under
 ``<folder>.failed``.
 """
@@ -34,11 +34,11 @@ L3IR, REPORT = "l3ir.txt", "report.json"
 _OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT})
 _DUMP = re.compile(r"layout\.\w+\.txt\Z")
 
-#: In a folder whose files are being changed: a link to the folder that has them.
+#: While the files of a folder are changed: a link to the folder that holds the current ones.
 _FILES = ".pycompiler"
-_ATTEMPTS = 100  # times that other processes may replace or remove the folder under our hands
+_ATTEMPTS = 100  # how often other processes may replace or remove the folder meanwhile
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: <fcntl.h>, renameat2(2)
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: <fcntl.h>, renameat2(2)
 
 
 def _is_own(name: str) -> bool:
@@ -47,10 +47,10 @@ def _is_own(name: str) -> bool:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make ``folder`` hold ``files``, and of an older one only what no compile wrote.
+    """Write ``files`` to ``folder`` and remove files of earlier compiles; other files stay.
 
-    Several processes may write one folder: it holds the files of the last one. P0003 if the folder
-    cannot be written; then it is as it was.
+    Several processes may write one folder; the last one wins. P0003 if the folder cannot be
+    written; then it is unchanged.
     """
     try:
         target = Path(os.path.realpath(folder))
@@ -86,7 +86,7 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _must_stay(folder: Path) -> bool:
-    """Whether somebody would miss the folder itself: it is the current one, or has other files."""
+    """Whether the folder cannot be replaced: it is the current one, or has files of the user."""
     with contextlib.suppress(FileNotFoundError):  # the current folder may be removed
         if Path.cwd().is_relative_to(folder):
             return True
@@ -101,7 +101,7 @@ def _fill(folder: Path, files: Mapping[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other writers of the folder out. FileNotFoundError if one replaces it meanwhile."""
+    """Lock the folder against other writers. FileNotFoundError if one replaces it meanwhile."""
     lock = lock_of(folder)
     try:
         yield
@@ -124,10 +124,10 @@ def _create(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _exchange(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Let the folder change places with a new one.
+    """Exchange the folder with a new one.
 
-    False if it must stay after all, or if the system, the file system or the permissions of the
-    folder above cannot do it.
+    False if the folder must stay after all, or if the system, the file system or the permissions
+    of the parent folder do not allow the exchange.
     """
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None or not os.access(folder.parent, os.W_OK | os.X_OK):
@@ -144,7 +144,7 @@ def _exchange(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _put_inside(folder: Path, files: Mapping[str, bytes]) -> bool:
-    """Change the files of a folder that must stay."""
+    """Replace the files of a folder that must stay."""
     with _locked(folder):
         _settle(folder)
         with temporary_folder(folder, "files") as place:
@@ -154,11 +154,11 @@ def _put_inside(folder: Path, files: Mapping[str, bytes]) -> bool:
 
 
 def _switch(folder: Path, place: Path) -> None:
-    """Change all files of ``folder`` to those of ``place/new`` in one step.
+    """Replace all files of ``folder`` by those of ``place/new`` in one step.
 
-    Every file becomes a link through the one link ``.pycompiler``, which then changes its target
-    from ``place/old`` to ``place/new``. Last, files take the place of links. Whoever looks at any
-    time, also after the process was killed, sees the old files or the new ones.
+    First every file becomes a link through the single link ``.pycompiler``. Then that link changes
+    its target from ``place/old`` to ``place/new``. Last, files replace the links. At any time, also
+    after the process was killed, a reader sees either all old files or all new ones.
     """
     old, links = place / "old", place / "links"
     old.mkdir()
@@ -180,7 +180,7 @@ def _switch(folder: Path, place: Path) -> None:
 def _copy(source: Path, copy: Path) -> None:
     try:
         os.link(source.resolve(), copy)
-    except OSError:  # of another user, or on another file system, or one without such links
+    except OSError:  # a file of another user or file system, or a file system without hard links
         shutil.copy2(source, copy)
 
 
@@ -192,29 +192,29 @@ def _point(link: Path, target: Path, made_in: Path) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Put files in the place of links, after a switch or one that was killed; clean up."""
+    """Replace links by files after a switch, even one that was killed, and clean up."""
     if (folder / _FILES).is_symlink():
         for path in list(folder.iterdir()):
             link = Path(_FILES, path.name)
             if path.is_symlink() and path.readlink() == link:
                 try:
                     (folder / link).replace(path)
-                except FileNotFoundError:  # no file of that name any more
+                except FileNotFoundError:  # the new files have none of that name
                     path.unlink()
         (folder / _FILES).unlink()
     remove_leftovers(folder)
 
 
 def _failure_folder(folder: Path) -> Path:
-    # `.` and `..` have no name of their own.
+    # `.` and `..` must be resolved to get a name.
     plain = folder.absolute()
     named = Path(os.path.realpath(plain)) if plain.name in ("", "..") else plain
     return named.with_name(named.name + ".failed")
 
 
 def write_failure(folder: Path, report: str) -> None:
-    """Leave the report of a failed compile under ``<folder>.failed``, if it can."""
-    # If there is no place for it, the compile's own diagnostic says more than that.
+    """Write the report of a failed compile to ``<folder>.failed``, if possible."""
+    # If that fails, the diagnostic of the compile is more useful than this one.
     with contextlib.suppress(PycompilerError, OSError, ValueError):
         write_folder(_failure_folder(folder), {REPORT: report.encode(errors="backslashreplace")})
 
@@ -228,7 +228,7 @@ def clear_failure(folder: Path) -> None:
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """One file of a codegen_dir. P0004 if it is not there."""
+    """Return the content of one file of a codegen_dir. P0004 if it is missing."""
     path = folder / name
     if not folder.is_dir():
         reason = "it is no folder" if folder.exists() else "there is no such folder"

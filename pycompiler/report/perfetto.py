@@ -1,4 +1,4 @@
-"""Time lines as Perfetto's own format: a protobuf message ``Trace`` of ``TracePacket``s.
+"""Writes time lines in Perfetto's format: a protobuf message ``Trace`` of ``TracePacket``s.
 
 Field numbers are those of Perfetto's ``trace_packet.proto``, ``track_event.proto``,
 ``track_descriptor.proto`` and ``debug_annotation.proto``.
@@ -51,7 +51,7 @@ def _text(number: int, value: str) -> bytes:
 
 
 def write_trace(slices: Iterable[Slice]) -> bytes:
-    """Return the trace file. Slices of one track are nested or apart."""
+    """Return the trace file. Two slices of one track must be nested or disjoint."""
     listed = list(slices)
     tracks = {name: number for number, name in enumerate(dict.fromkeys(s.track for s in listed), 1)}
     return b"".join(_bytes(_PACKET, packet) for packet in _packets(listed, tracks))
@@ -61,7 +61,7 @@ def _packets(slices: list[Slice], tracks: Mapping[str, int]) -> Iterator[bytes]:
     for name, number in tracks.items():
         descriptor = _number(_TRACK_ID, number) + _text(_TRACK_NAME, name)
         yield _number(_SEQUENCE, _OUR_SEQUENCE) + _bytes(_DESCRIPTOR, descriptor)
-    # At equal times ends come first, inner ones before outer ones, and outer begins before inner.
+    # At equal times: first ends (the inner before the outer), then begins (the outer first).
     events = [((s.start, 1, -s.stop), s, _BEGIN) for s in slices]
     events += [((s.stop, 0, -s.start), s, _END) for s in slices]
     for (time, *_), what, kind in sorted(events, key=lambda event: event[0]):

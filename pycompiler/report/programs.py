@@ -1,4 +1,4 @@
-"""What the programs of a compile came to: steps, words of DRAM, and a row per node."""
+"""Reports the programs of a compile: steps, words of DRAM, and a row per node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def record_programs(
 ) -> None:
     """Fill ``steps``, ``cycles``, ``dram_words``, ``nodes`` and ``schedule`` of the report.
 
-    ``programs`` has the assembler's report per segment, None for those on the host.
+    ``programs`` has the assembler's report of each segment, None for segments on the host.
     """
     data = report.data
     for number, (segment, facts) in enumerate(zip(segments, programs, strict=True)):
@@ -36,7 +36,7 @@ def record_programs(
 
 
 def _node_rows(segment: Segment, graph: MNGraph, number: int) -> list[dict[str, Any]]:
-    """Return a row per node; the slices of a node share one, with the shape of the first."""
+    """Return a row per node; the slices of a node share a row, with the shape of the first."""
     assert segment.code is not None
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for node, found in zip(segment.nodes, segment.code.nodes, strict=True):

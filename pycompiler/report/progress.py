@@ -17,8 +17,8 @@ _DELAY = 1.0  # seconds; a shorter compile shows no bar
 
 @contextmanager
 def progress_bar(report: Report, *, shown: bool) -> Iterator[None]:
-    """Show the passes of ``report`` on stderr while the body runs, if that is a terminal."""
-    stream = sys.stderr  # as it is now: the exporter redirects it
+    """Show the passes of ``report`` while the body runs, if stderr is a terminal."""
+    stream = sys.stderr  # keep it, because the exporter redirects stderr
     if not shown or not stream.isatty():
         yield
         return
@@ -44,5 +44,5 @@ def progress_bar(report: Report, *, shown: bool) -> Iterator[None]:
     finally:
         report.listener = None
         timer.cancel()
-        timer.join()  # it may be starting the bar right now
+        timer.join()  # the timer may be starting the bar right now
         bar.stop()

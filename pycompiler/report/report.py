@@ -1,4 +1,4 @@
-"""``report.json``: data that each pass records as it goes; valid after an abort."""
+"""``report.json``: data that each pass records while it runs; valid even after an abort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import PycompilerError
 
 
 class Report:
-    """The report of one compilation. ``data`` is what ``report.json`` will hold.
+    """The report of one compilation. ``data`` is the content of ``report.json``.
 
     ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
     """
@@ -36,12 +36,12 @@ class Report:
             "passes": [],
             "cache": {},
         }
-        #: Hears of every pass that begins: its name, how many ended, how many are expected.
+        #: Called when a pass begins: its name, the number of ended and of expected passes.
         self.listener: Callable[[str, int, int], None] | None = None
         self._ended = self._expected = 0
 
     def expect(self, passes: int) -> None:
-        """Announce that so many more passes will run, for who listens."""
+        """Announce that this many more passes will run, for the listener."""
         self._expected += passes
 
     def note(self, text: str) -> None:
@@ -50,7 +50,7 @@ class Report:
 
     @contextmanager
     def running(self, name: str) -> Iterator[dict[str, Any]]:
-        """Record one pass and its time; the pass adds facts to the dict it is given."""
+        """Record one pass and its time; the pass adds facts to the dict that this yields."""
         row: dict[str, Any] = {"pass": name}
         self.data["passes"].append(row)
         if self.listener is not None:
@@ -78,12 +78,12 @@ class Report:
     def json(self) -> str:
         """Return the text of ``report.json``."""
         text = json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
-        # A lone surrogate, of a path that is not UTF-8, is escaped as JSON does it.
+        # Escape lone surrogates, which come from paths that are not UTF-8, as JSON does.
         return text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:
-    """``value`` as JSON has it; paths and the like become text."""
+    """Return ``value`` as plain JSON values; others, such as paths, become text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):

@@ -12,7 +12,7 @@ from ..layers.dram_transfer import DOWNLOAD
 def schedule_facts(
     name: str, graph: MNGraph, rows: Iterable[Mapping[str, Any]], steps: int
 ) -> dict[str, Any]:
-    """Return the entry ``schedule`` of the report; ``rows`` are its entry ``nodes``.
+    """Return the entry ``schedule`` of the report; ``rows`` is the report's entry ``nodes``.
 
     DRAM words are long words over all groups. ``parameters`` counts downloads of parameters and
     constants, ``read`` the other downloads, ``written`` the uploads. ``lm_peak`` is the largest

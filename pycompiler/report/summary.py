@@ -1,4 +1,4 @@
-"""What a compile did, node by node, as a table for people; ``report.json`` has the same."""
+"""The report of a compile as a readable table of nodes; ``report.json`` has the same data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def summary_table(facts: Mapping[str, Any], title: str) -> Table:
 
 
 def totals(facts: Mapping[str, Any]) -> str:
-    """One line: steps, cycles, DRAM words, and what runs on the host."""
+    """Return one line: steps, cycles, DRAM words, and the number of operators on the host."""
     moved = facts["dram_words"]
     line = (
         f"{facts['steps']} steps, {facts['cycles']} cycles, {moved['read']} long words of DRAM "

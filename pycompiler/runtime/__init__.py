@@ -1,1 +1,1 @@
-"""Running apps: devices, DRAM images, functions, tensor proxies."""
+"""Runs apps: devices, DRAM images, functions, tensor proxies."""

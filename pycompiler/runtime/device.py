@@ -1,4 +1,4 @@
-"""Devices by name, and the board a context works on."""
+"""Devices by name, and the board that a context works on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT_MACHINE = "mncore2"
 
 @dataclass(frozen=True)
 class Device:
-    """Where functions run: ``machine`` names the emulated machine, None means the host."""
+    """A device for functions: ``machine`` names the emulated machine, None means the host."""
 
     name: str
     machine: str | None
@@ -34,7 +34,7 @@ class Device:
 
 
 def find_device(name: str) -> Device:
-    """Find the device called ``name``. A board name means the emulator. P0601 if there is none."""
+    """Find the device called ``name``; names of boards mean the emulator. P0601 if unknown."""
     if not isinstance(name, str):
         raise error("P0601", name=name, legal=_LEGAL)
     if name == "pfvm:cpu":
@@ -50,7 +50,7 @@ def find_device(name: str) -> Device:
 
 
 class Room:
-    """Long words of every group's DRAM; they are free again when nobody holds the room."""
+    """Long words in the DRAM of every group; they are freed with the last reference to the room."""
 
     def __init__(self, addr: int, words: int):
         self.addr, self.words = addr, words
@@ -59,8 +59,8 @@ class Room:
 class Board:
     """One emulated machine with its DRAM, shared by the functions of a context.
 
-    The machine is made at the first use; compiling needs none. A call of a function, from placing
-    its inputs to fetching its outputs, needs the machine to itself and holds ``lock``.
+    The machine is made at the first use; compiling needs none. A call of a function needs the
+    machine to itself: it holds ``lock`` from placing its inputs to fetching its outputs.
     """
 
     def __init__(self, target: Target):
@@ -68,7 +68,7 @@ class Board:
         self.lock = threading.RLock()
         self._machine: emu2.Machine | None = None
         self._free = 0
-        #: Rooms given back: first long word by size. Whoever collects garbage adds to it.
+        #: Freed rooms: the first long words, by size. The garbage collector adds to it.
         self._returned: dict[int, list[int]] = defaultdict(list)
         self._closed = False
 
@@ -82,12 +82,12 @@ class Board:
         return self._machine
 
     def close(self) -> None:
-        """Give the machine's memory back; the board cannot be used after."""
+        """Free the machine's memory; the board cannot be used afterwards."""
         with self.lock:
             self._machine, self._closed = None, True
 
     def allocate(self, words: int) -> Room:
-        """``words`` long words in the DRAM of every group. P0302."""
+        """Allocate ``words`` long words in the DRAM of every group. P0302."""
         unit = self.target.mv_unit
         size = -(-words // unit) * unit
         capacity = self.target.words("dram")

@@ -18,7 +18,7 @@ from .image import DramImage, dram_image
 class DramTensor:
     """A tensor in every group's DRAM, in the order that ``layout`` gives.
 
-    It begins ``offset`` long words behind the begin of ``room``, which it keeps.
+    It begins ``offset`` long words after the start of ``room`` and keeps the room allocated.
     """
 
     board: Board
@@ -35,19 +35,19 @@ class DramTensor:
 
     @property
     def addr(self) -> int:
-        """Its first long word."""
+        """The address of its first long word."""
         return self.room.addr + self.offset
 
     def moved(self, room: Room) -> DramTensor:
-        """Return a tensor like this one at the begin of another room."""
+        """Return a tensor like this one at the start of another room."""
         return DramTensor(self.board, room, 0, self.layout, self.dtype, self.type)
 
     def like(self, other: DramTensor) -> bool:
-        """Whether the long words of one can be read as those of the other."""
+        """Whether the long words of this tensor can be read as those of ``other``."""
         return self.board is other.board and self.type == other.type and self.same_order(other)
 
     def same_order(self, other: DramTensor) -> bool:
-        """Whether the words of one stand for the same elements in the other, on one machine."""
+        """Whether both tensors keep their elements in the same order, on machines of one kind."""
         if (self.layout, self.dtype) == (other.layout, other.dtype):
             return True
         return self.image.same_order(other.image)

@@ -1,4 +1,4 @@
-"""Functions ready to call, on arrays: an app on a board, or an ONNX model on the host."""
+"""Functions on arrays that are ready to call: an app on a board, or an ONNX model on the host."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ from .dram import DramTensor
 from .held_tensor import Held, Source, on_host
 from .registered_values import Registered, Registry
 
-#: Values by name, where a call finds them in DRAM instead of in the function's own room.
+#: By name: values that a call reads elsewhere in DRAM instead of in the function's own room.
 Bound = Mapping[str, DramTensor]
 _Places = tuple[tuple[str, int], ...]
 
-_PROGRAMS = 4  # programs kept per segment, one for each set of places that inputs were found in
+_PROGRAMS = 4  # program lists kept per function, one for each set of addresses of its bound values
 
 
 class Function(Protocol):
-    """What a compiled function runs on."""
+    """A compiled function, on whichever side it runs."""
 
     inputs: Mapping[str, TensorType]
     outputs: Mapping[str, TensorType]
 
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
-        """Return outputs by key; ``inputs`` are exactly of the types in ``inputs``."""
+        """Run the function and return its outputs by key.
+
+        The argument ``inputs`` must have exactly the types of the attribute ``inputs``.
+        """
 
     def place(self, key: str, *, output: bool) -> DramTensor | None:
-        """Where the function has an input or output in DRAM; None if only the host sees it."""
+        """Return the DRAM place of an input or output; None if only the host uses it."""
 
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
@@ -88,14 +91,14 @@ class HostFunction:
 class DeviceFunction:
     """An app on a board. Programs and constants are loaded at the first call.
 
-    Inputs that lie in DRAM in the order the app wants are read there; outputs stay in DRAM until
-    the next call, before which those that somebody still holds are fetched. P0302 if the board's
-    DRAM is full, P0602 if the host runtime lacks an operator of the app.
+    An input that lies in DRAM in the order that the app wants is read there. Outputs stay in DRAM
+    until the next call. Before that call, the outputs that are still in use are copied to the
+    host. P0302 if the board's DRAM is full, P0602 if the host runtime lacks an operator of the app.
     """
 
     def __init__(self, app: App, board: Board, registry: Registry | None = None):
         self.app, self.board = app, board
-        # What the host cannot run is better known now than at the first call.
+        # Make the sessions now, so that an unsupported operator is refused before the first call.
         self._sessions = {
             number: HostSession(segment.model, f"host segment {number}")
             for number, segment in enumerate(app.segments)
@@ -103,7 +106,7 @@ class DeviceFunction:
         }
         self.inputs = _types(app, app.inputs)
         self.outputs = _types(app, app.outputs)
-        #: Seconds the emulator ran in the last call, host segments and transfers apart.
+        #: Seconds that the emulator ran in the last call, without host segments and transfers.
         self.emulation_seconds = 0.0
         registry = Registry() if registry is None else registry
         self._registered = {
@@ -116,7 +119,7 @@ class DeviceFunction:
         self._results: list[weakref.ref[Held]] = []
 
     def place(self, key: str, *, output: bool) -> DramTensor | None:
-        """Where an input or output lies in DRAM; None if only the host sees it."""
+        """Return the DRAM place of an input or output; None if only the host uses it."""
         ports = self.app.outputs if output else self.app.inputs
         return self._own(next(port.value for port in ports if port.key == key))
 
@@ -130,7 +133,7 @@ class DeviceFunction:
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
         own = self.place(key, output=False)
-        # A buffer of halves would not give back the singles that were put in.
+        # A buffer of halves would round the singles that are written to it.
         if own is None or own.dtype == MNDtype.HALF.value:
             return on_host(self.inputs[key], _zeros(self.inputs[key]))
         place = own.moved(self.board.allocate(own.image.dram_words))
@@ -172,7 +175,7 @@ class DeviceFunction:
         return self._outputs(values, bound)
 
     def _keep_results(self) -> None:
-        """Fetch what earlier calls returned and somebody still holds: it is overwritten now."""
+        """Save earlier results that are still in use: this call overwrites them."""
         for reference in self._results:
             held = reference()
             if held is not None:
@@ -180,7 +183,7 @@ class DeviceFunction:
         self._results.clear()
 
     def _load(self) -> Bound:
-        """Put constants in DRAM at the first call; return where registered values are."""
+        """Put constants in DRAM at the first call; return the places of registered values."""
         if self._bound_always is None:
             for name, array in self.app.constants.items():
                 own = self._own(name)
@@ -194,7 +197,7 @@ class DeviceFunction:
         return self._bound_always
 
     def _loaded(self, bound: Bound) -> list[emu2.Program | HostSession]:
-        """Return the segments, with programs that read bound values where they are."""
+        """Return the segments, with programs that read bound values at their places."""
         key = tuple(sorted((name, place.addr) for name, place in bound.items()))
         found = self._programs.pop(key, None)
         if found is None:
@@ -228,7 +231,7 @@ class DeviceFunction:
         self.emulation_seconds += time.perf_counter() - start
 
     def _give(self, name: str, array: Array, values: dict[str, Array]) -> None:
-        """Make a value known to host segments, and to the device if it looks at it."""
+        """Give a value to host segments, and to the device if the device uses it."""
         values[name] = array
         own = self._own(name)
         if own is not None:

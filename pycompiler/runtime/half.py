@@ -1,7 +1,7 @@
 """The chip's half words on the host.
 
 Halves have no denormals and no NaN: exponent 0 is zero, an exponent of all ones is infinity.
-Rounding is to nearest, ties to even, as the chip's own conversion does it.
+Rounding is to nearest, ties to even, like the chip's own conversion.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ def _bias(exponent: int) -> int:
 
 @dataclass(frozen=True)
 class HalfFormat:
-    """Halves with one sign bit and so many bits of ``exponent`` and ``fraction``."""
+    """A half format: one sign bit, ``exponent`` bits of exponent, ``fraction`` bits of fraction."""
 
     exponent: int
     fraction: int
 
     @property
     def _dropped(self) -> int:
-        """Bits of a single's fraction that a half has not."""
+        """The fraction bits of a single that a half lacks."""
         return int(_SINGLE.nmant) - self.fraction
 
     @property
     def _rebias(self) -> int:
-        """What the exponents of a single and a half differ by, at the place of the exponent."""
+        """The exponent biases of single and half, subtracted, at the place of a half's exponent."""
         return (_bias(int(_SINGLE.nexp)) - _bias(self.exponent)) << self.fraction
 
     @property
@@ -49,7 +49,7 @@ class HalfFormat:
         return self.exponent + self.fraction
 
     def to_half(self, array: NDArray[np.float32]) -> NDArray[np.uint16]:
-        """Round singles. Too large becomes infinity, too small zero; NaN becomes infinity."""
+        """Round singles. Too large values and NaN become infinity, too small values zero."""
         bits = array.view(np.uint32).astype(np.int64)
         magnitude, dropped = bits & _MAGNITUDE, self._dropped
         rounded = (magnitude + (1 << dropped - 1) - 1 + (magnitude >> dropped & 1)) >> dropped
@@ -59,7 +59,7 @@ class HalfFormat:
         return words
 
     def from_half(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Return the singles that are equal to half words."""
+        """Return the singles that equal the half words."""
         bits = words.astype(np.int64)
         magnitude = bits & (1 << self._sign) - 1
         single = magnitude + self._rebias << self._dropped

@@ -1,4 +1,4 @@
-"""What a tensor proxy stands for: values on the host, or a place in DRAM."""
+"""The tensor behind a proxy: values on the host, or a place in DRAM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def place(self) -> DramTensor | None:
-        """Where it lies in DRAM, if a function may read it there."""
+        """Its place in DRAM; None if functions may not read it there."""
 
     def values(self) -> Array:
         """Return the values as they are now."""
@@ -35,7 +35,7 @@ class Source(Protocol):
 class Held:
     """A tensor in a buffer of DRAM, or on the host.
 
-    Whoever is about to overwrite the buffer calls :meth:`keep` first, so that the values stay.
+    Code that is about to overwrite the buffer calls :meth:`keep` first, which saves the values.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Held:
 
     @property
     def place(self) -> DramTensor | None:
-        """Where it lies in DRAM; None once it is on the host."""
+        """Its place in DRAM; None once it is on the host."""
         return self._place
 
     def values(self) -> Array:
@@ -67,7 +67,7 @@ class Held:
             return self._values()
 
     def load(self, array: Array) -> None:
-        """Replace the values, where they are."""
+        """Replace the values in place, on the device or on the host."""
         with self._lock:
             if self._place is not None:
                 self._place.write(array)
@@ -76,7 +76,7 @@ class Held:
                 self._values = lambda: copy
 
     def keep(self) -> None:
-        """Take the long words to the host; they are unpacked when somebody looks at them."""
+        """Copy the long words to the host; they are unpacked when the values are read."""
         with self._lock:
             if self._place is None:
                 return

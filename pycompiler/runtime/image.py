@@ -1,6 +1,7 @@
-"""The DRAM image of a value: which element stands in which word of which DRAM.
+"""The DRAM image of a value: the place of each element in the DRAMs.
 
-Built from the layout's formula and the word order of its download; cached per layout.
+An image is built from the layout's formula and the word order of the download that reads it.
+Images are cached per layout.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..machine import IntArray, Target
 from ..pfvm.session import Array
 from .half import half_format
 
-_BLOCK = 1 << 22  # entries handled at once: bounds the scratch memory of a large value
+_BLOCK = 1 << 22  # entries per block: bounds the scratch memory of a large value
 
 
 class DramImage:
@@ -48,11 +49,11 @@ class DramImage:
 
     @property
     def dram_words(self) -> int:
-        """Long words per group, all time slices."""
+        """Long words per group, for all time slices together."""
         return self.slices * self.plan.dram_words
 
     def _lm_words(self) -> IntArray:
-        """Return where every long word of LM comes from, slice after slice."""
+        """Return the DRAM long word that each long word of LM comes from, slice after slice."""
         group, word = np.divmod(self.plan.lm_words().reshape(-1), self.plan.dram_words)
         first = group * self.dram_words + word
         slices = np.arange(self.slices, dtype=np.int64) * self.plan.dram_words
@@ -62,14 +63,14 @@ class DramImage:
     def _copied(
         self, layout: Layout, lm: IntArray, word: IntArray, lm_words: IntArray, target: Target
     ) -> Iterator[tuple[int, IntArray]]:
-        """Blocks of ``(first element, places[copy, element])`` that cover all copies."""
+        """Yield blocks ``(first element, places[copy, element])`` that cover all copies."""
         strides = _lm_strides(self.plan)
         ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
         at, shift = np.zeros(1, np.int64), np.zeros(1, np.int64)
         copies = list(layout.copies({**ranges, Level.ADDR: 1}))
         packed = any(sub.size > 1 for sub in layout.on(Level.W))
         if not packed and not any(copy.level is Level.W for copy in copies):
-            # A dtype that is not packed into the long word stands in each of its words.
+            # A dtype that is not packed fills each word of the long word with the same element.
             shift = np.arange(self.words_per_long, dtype=np.int64)
             at = np.zeros_like(shift)
         for copy in copies:
@@ -86,7 +87,7 @@ class DramImage:
             yield first, found + shift[:, None] + word[part]
 
     def same_order(self, other: DramImage) -> bool:
-        """Whether words packed by one unpack by the other."""
+        """Whether words packed by one image can be unpacked by the other."""
         if self is other:
             return True
         if (self.shape, self._word, self._half) != (other.shape, other._word, other._half):
@@ -98,21 +99,21 @@ class DramImage:
     def pack(self, array: Array) -> NDArray[np.uint64]:
         """Return the long words of ``array``, shape ``(groups, dram_words)``; padding is zero."""
         flat = np.ascontiguousarray(array).reshape(-1)
-        if flat.dtype == np.bool_:  # true is all ones on the device, so that it serves as a mask
+        if flat.dtype == np.bool_:  # on the device true is all ones, so it can serve as a mask
             flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
         elif self._half is not None and flat.dtype.kind not in "iu":
             flat = self._half.to_half(flat.astype(np.float32))
         elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
             flat = flat.astype(np.float32)
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
-        padded = np.append(bits, bits.dtype.type(0))  # index -1 is the zero
+        padded = np.append(bits, bits.dtype.type(0))  # index -1 selects this zero
         words = padded[self._fill].astype(self._word)
         return words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
 
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
-        """Return the tensor in ``words``, as :meth:`pack` makes them.
+        """Return the tensor whose long words, as :meth:`pack` makes them, are ``words``.
 
-        ``dtype`` is as wide as the device's, bool, or a 16-bit float.
+        ``dtype`` has the width of the device's dtype, or is bool or a 16-bit float.
         """
         bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
         if dtype == np.bool_:
@@ -127,7 +128,7 @@ class DramImage:
 
 
 def _lm_strides(plan: TransferPlan) -> dict[Level, int]:
-    """Words from one coordinate to the next in the plan's array of LM words."""
+    """Return, per level, the words between two coordinates in the plan's array of LM words."""
     strides, stride = {Level.ADDR: 1}, plan.num_lw
     for level in reversed(UNIT_LEVELS):
         strides[level] = stride
@@ -139,7 +140,7 @@ def _lm_strides(plan: TransferPlan) -> dict[Level, int]:
 def _places(
     layout: Layout, shape: tuple[int, ...], plan: TransferPlan
 ) -> tuple[IntArray, IntArray]:
-    """For every element, its place in the plan's array of LM words, and its word."""
+    """Return each element's index in the plan's array of LM words, and its word there."""
     strides = _lm_strides(plan)
     lm = np.zeros(shape, dtype=np.int64)
     word = np.zeros(shape, dtype=np.int64)

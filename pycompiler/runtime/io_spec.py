@@ -1,4 +1,4 @@
-"""What the inputs and outputs of compiled functions look like in memory."""
+"""The form of the inputs and outputs of compiled functions in memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .executable import Function
 class IOSpec:
     """Shape and dtype of an input or output, and its layout in DRAM.
 
-    ``layout`` and ``device_dtype`` are None for what lies on the host: every value on
-    ``pfvm:cpu``, and values of a device function that only host operators touch.
+    ``layout`` and ``device_dtype`` are None for values on the host: all values on ``pfvm:cpu``,
+    and those values of a device function that only host operators use.
     """
 
     shape: tuple[int, ...]
@@ -29,7 +29,7 @@ class IOSpec:
     _place: DramTensor | None = field(default=None, repr=False, compare=False)
 
     def is_memcopyable_to(self, other: IOSpec) -> bool:
-        """Whether the bytes of a value like this one can be used as one like ``other``. P0704."""
+        """Whether bytes of a value with this spec can be read with the spec ``other``. P0704."""
         if not isinstance(other, IOSpec):
             raise error("P0704", name="other", value=repr(other), legal="an IOSpec")
         if (self.shape, self.dtype) != (other.shape, other.dtype):
@@ -42,7 +42,7 @@ class IOSpec:
 
 
 def specs_of(function: Function, types: Mapping[str, TensorType]) -> dict[str, IOSpec]:
-    """Return the specs of inputs or outputs ``types`` of ``function``."""
+    """Return the specs of ``types``, which are the inputs or the outputs of ``function``."""
     specs: dict[str, IOSpec] = {}
     for key, type in types.items():
         place = function.place(key, output=types is function.outputs)
@@ -52,7 +52,7 @@ def specs_of(function: Function, types: Mapping[str, TensorType]) -> dict[str, I
 
 
 def wanted_layouts(constraints: Mapping[str, IOSpec]) -> dict[str, str]:
-    """Return the layouts that ``constraints`` ask for. P0705 for what is no spec."""
+    """Return the layouts that ``constraints`` ask for. P0705 if an entry is not an IOSpec."""
     for name, wanted in constraints.items():
         if not isinstance(wanted, IOSpec):
             raise error("P0705", name=name, reason=f"{wanted!r} is no IOSpec")
@@ -60,7 +60,7 @@ def wanted_layouts(constraints: Mapping[str, IOSpec]) -> dict[str, str]:
 
 
 def check_constraints(constraints: Mapping[str, IOSpec], function: Function) -> None:
-    """P0705 unless every input or output that ``constraints`` names is what its spec says."""
+    """Raise P0705 unless all inputs and outputs named in ``constraints`` match their specs."""
     inputs = specs_of(function, function.inputs)
     outputs = specs_of(function, function.outputs)
     for name, wanted in constraints.items():

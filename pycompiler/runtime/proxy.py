@@ -1,4 +1,4 @@
-"""Tensors that stay on the device until somebody asks for them."""
+"""Tensors that stay on the device until their values are asked for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .tensors import to_array, to_tensor
 
 
 class TensorProxy:
-    """A tensor of a compiled function: an output, or an input or registered value it reads.
+    """A tensor of a compiled function: an output, or an input or registered value that it reads.
 
     An output keeps its values when the function is called again. Torch functions, operators and
-    methods of tensors work on a copy on the host and return tensors; what would write in place is
-    refused with AttributeError, since only the copy would change.
+    methods of tensors work on a copy on the host and return tensors. Methods that write in place
+    raise AttributeError, because they would change only the copy.
     """
 
     def __init__(self, source: Source):
@@ -46,7 +46,7 @@ class TensorProxy:
             return to_tensor(self.source.values())
 
     def item(self) -> float | int | bool:
-        """Return the only element as a Python number. P0704 if there are others."""
+        """Return the only element as a Python number. P0704 if the tensor has another size."""
         if self.shape.numel() != 1:
             value = f"called on a tensor of shape {tuple(self.shape)}"
             raise error("P0704", name="item()", value=value, legal="one with a single element")
@@ -54,10 +54,10 @@ class TensorProxy:
         return number
 
     def load_from(self, value: torch.Tensor | TensorProxy, clone: bool = False) -> None:
-        """Replace the values by those of ``value``, of the same shape and dtype. P0609.
+        """Replace the values by those of ``value``. P0609 if its shape or dtype differs.
 
-        The values are copied before this returns, so that ``clone``, which asks for a copy because
-        the caller goes on to change ``value``, has nothing to add.
+        The values are always copied before this returns, so ``clone`` changes nothing. Scripts
+        give it to ask for a copy when they change ``value`` afterwards.
         """
         wanted = f"{dtype_name(self.dtype)} {tuple(self.shape)}"
         if not isinstance(value, torch.Tensor | TensorProxy):
@@ -109,7 +109,7 @@ class TensorProxy:
 
 
 def on_host(value: Any) -> Any:
-    """Return ``value`` with proxies, also in lists, tuples and dicts, as tensors on the host."""
+    """Replace proxies in ``value`` (also in lists, tuples and dicts) by tensors on the host."""
     if isinstance(value, TensorProxy):
         return value.cpu()
     if type(value) in (list, tuple):

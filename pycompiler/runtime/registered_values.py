@@ -1,7 +1,7 @@
 """Registered values: parameters and buffers that the functions of a context share by name.
 
-On a board their home is DRAM: after the first function that reads one is loaded, the host keeps no
-copy. Functions that want different layouts of a value have a copy each; all are written together.
+On a board they live in DRAM: once a function that reads a value is loaded, the host keeps no copy.
+Functions that want different layouts of a value have one copy each; a write goes to all copies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .dram import DramTensor
 class Registered:
     """One registered value."""
 
-    #: Functions bind its copies themselves.
+    #: None: functions bind the copies themselves.
     place: DramTensor | None = None
 
     def __init__(self, name: str, type: TensorType, array: Array):
@@ -44,7 +44,7 @@ class Registered:
             copy.write(array)
 
     def copy_like(self, place: DramTensor) -> DramTensor:
-        """Return the copy with the order of ``place``; ``place`` becomes one if there is none."""
+        """Return the copy with the word order of ``place``; without one, make ``place`` a copy."""
         for copy in self._copies:
             if copy.like(place):
                 return copy
@@ -71,9 +71,9 @@ class Registry:
         self._values.clear()
 
     def share(self, name: str, type: TensorType, array: Array) -> Registered:
-        """Return the value called ``name``, which starts as ``array`` if it is new.
+        """Return the value called ``name``; a new value starts with the data of ``array``.
 
-        P0608 if there is one of another type.
+        P0608 if a value of that name has another type.
         """
         found = self._values.setdefault(name, Registered(name, type, array))
         if found.type != type:

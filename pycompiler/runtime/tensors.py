@@ -1,4 +1,4 @@
-"""torch tensors to arrays and back."""
+"""Converts torch tensors to arrays and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..pfvm.session import Array
 
 
 def to_array(tensor: torch.Tensor) -> Array:
-    """Return the tensor's values; strides, gradients and devices do not matter."""
+    """Return the tensor's values, whatever its strides, gradient and device."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if plain.dtype is torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
@@ -18,7 +18,7 @@ def to_array(tensor: torch.Tensor) -> Array:
 
 
 def to_tensor(array: Array) -> torch.Tensor:
-    """Return a tensor of its own with the array's values."""
+    """Return a new tensor with the array's values."""
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16).copy()).view(torch.bfloat16)
     return torch.from_numpy(np.array(array))

@@ -1,6 +1,6 @@
-"""Recording of what calls do, on the host's clock and in the device's cycles.
+"""Records the work of calls, on the host's clock and in cycles of the device.
 
-Nothing is recorded unless a :class:`Recorder` is active; one is at a time, for all threads.
+Nothing is recorded unless a :class:`Recorder` is active. One recorder serves all threads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import emu2
 from ..report.perfetto import Slice
 
 _HOST, _DEVICE = "host", "device"
-_PE = "PE"  # the process of a program's time line that has the steps and waits
+_PE = "PE"  # the process that holds the steps and waits in a program's time line
 
 
 @dataclass
 class Recorder:
-    """Slices so far. Time starts at zero; the device's time goes on only while it works."""
+    """The slices so far. Time starts at zero; the device's time advances only while it works."""
 
     slices: list[Slice] = field(default_factory=list)
     _start: int = field(default_factory=time.perf_counter_ns)
@@ -31,11 +31,11 @@ class Recorder:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def now(self) -> int:
-        """Nanoseconds since the recorder was made."""
+        """Return the nanoseconds since the recorder was made."""
         return time.perf_counter_ns() - self._start
 
     def host(self, name: str, start: int) -> None:
-        """Add what the host did since ``start``; threads have tracks of their own."""
+        """Add a slice from ``start`` to now for the host; each thread has its own track."""
         thread = threading.current_thread()
         own = thread is threading.main_thread()
         track = _HOST if own else f"{_HOST} {thread.name}"
@@ -43,7 +43,7 @@ class Recorder:
             self.slices.append(Slice(track, name, start, max(start + 1, self.now())))
 
     def device(self, name: str, program: emu2.Program, code: str) -> None:
-        """Add a run of ``program``, whose text is ``code``, and of each of its nodes."""
+        """Add slices for a run of ``program`` (its text is ``code``) and for each of its nodes."""
         cycle = 1000 / program.spec.clock_mhz
         with self._lock:
             begin = self._device
@@ -58,7 +58,7 @@ class Recorder:
 
 
 def _nodes(program: emu2.Program, code: str) -> dict[str, tuple[int, int]]:
-    """Return first and last cycle of each node; the comment before its lines names it."""
+    """Return the first and last cycle of each node, named by the comment before its lines."""
     owner, owners = "", []
     for number, line in enumerate(code.splitlines()):
         if line.startswith("# "):
@@ -84,7 +84,7 @@ _active: Recorder | None = None
 
 
 def activate(recorder: Recorder | None) -> Recorder | None:
-    """Make ``recorder`` the active one; return the one before."""
+    """Make ``recorder`` the active one; return the previous one."""
     global _active
     before, _active = _active, recorder
     return before
@@ -92,7 +92,7 @@ def activate(recorder: Recorder | None) -> Recorder | None:
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
-    """Record what happens inside, if a recorder is active."""
+    """Record the body as one slice, if a recorder is active."""
     recorder = _active
     if recorder is None:
         yield

@@ -1,7 +1,7 @@
-"""Operators that are made of others: Softmax, LayerNormalization and their kin.
+"""Composite operators such as Softmax and LayerNormalization.
 
-A table of operator names and how each is written with operators that the device has layers for.
-Bodies of control flow and functions are left alone.
+The table says how each is written with operators that the device has layers for. Bodies of control
+flow and functions stay as they are.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .writer import FLOATS, MOVED, Writer
 
 @dataclass(frozen=True)
 class Composite:
-    """An operator that is written as others.
+    """An operator that is written as other operators.
 
-    ``write`` appends them, or returns False for a form that is left alone. ``error`` is a row of
-    the tolerance table, ``elems`` are the element types of the first input, ``note`` says what
-    is left.
+    ``write`` appends those, or returns False for a form of the operator that it does not rewrite.
+    ``error`` is a row of the tolerance table. ``elems`` are the accepted element types of the first
+    input. ``note`` names the forms that are rewritten.
     """
 
     write: Callable[[Writer], bool]
@@ -62,11 +62,12 @@ COMPOSITES: dict[str, Composite] = {
 
 
 def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -> onnx.ModelProto:
-    """Return ``model`` with what the table names written out; ``types`` are those of its values.
+    """Return ``model`` with its composite operators written out.
 
-    ``rows`` is the length of the longest table that is picked from by address.
+    ``types`` are the types of its values. ``rows`` is the length of the longest table that Gather
+    may index by address.
     """
-    if opset_of(model) < OLDEST:  # before, axes of reductions were attributes
+    if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
     data = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:

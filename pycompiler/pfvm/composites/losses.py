@@ -9,7 +9,7 @@ from .writer import Writer
 
 
 def cross_entropy(write: Writer) -> bool:
-    """Log-softmax, then the likelihood."""
+    """Write log-softmax, then the likelihood."""
     shape = write.type(0).shape
     axes = [1]
     value = write.node.input[0]
@@ -23,7 +23,7 @@ def cross_entropy(write: Writer) -> bool:
 
 
 def nll(write: Writer) -> bool:
-    """Take the logarithms as they are given."""
+    """Write the likelihood of given logarithms."""
     return _likelihood(write, write.node.input[0], write.type(0).shape)
 
 
@@ -34,7 +34,7 @@ def _likelihood(write: Writer, chances: str, shape: tuple[int, ...]) -> bool:
     size, rank = shape[1], len(shape)
     wide = [size if place == 1 else 1 for place in range(rank)]
     places = write.constant(np.arange(size).reshape(wide).astype(elem), "places")
-    # Targets outside of the classes, ignored ones among them, meet no place.
+    # A target that is no class, such as an ignored one, equals no place.
     same = write.op("Equal", unsqueezed(write, target, [1]), places)
     ignored = write.attribute("ignore_index", None)
     if ignored is not None and 0 <= int(ignored) < size:

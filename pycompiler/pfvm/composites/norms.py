@@ -10,7 +10,7 @@ from .writer import Writer, axis_of
 
 
 def softmax(write: Writer) -> bool:
-    """Powers over their sum, the largest element taken out first."""
+    """Subtract the largest element, then divide the powers by their sum."""
     axes = [axis_of(write, -1)] if write.type(0).shape else []
     if not axes:
         return False
@@ -40,7 +40,7 @@ def log_softmax(write: Writer) -> bool:
 
 
 def layer_norm(write: Writer) -> bool:
-    """Take out the mean, divide by the deviation, scale and shift."""
+    """Subtract the mean, divide by the deviation, scale and shift."""
     if len(write.node.output) > 1 and any(write.node.output[1:]):
         return False
     shape = write.type(0).shape
@@ -77,7 +77,7 @@ def _scaled(write: Writer, normal: str) -> bool:
 
 
 def batch_norm(write: Writer) -> bool:
-    """Use the stored mean and variance; training mode is left."""
+    """Use the stored mean and variance; training mode is not rewritten."""
     if int(write.attribute("training_mode", 0)) or len(write.node.output) > 1:
         return False
     shape = write.type(0).shape
@@ -93,7 +93,7 @@ def batch_norm(write: Writer) -> bool:
 
 
 def instance_norm(write: Writer) -> bool:
-    """Take out the mean of every channel, divide by its deviation, scale and shift."""
+    """Subtract the mean of every channel, divide by its deviation, scale and shift."""
     shape = write.type(0).shape
     axes = list(range(2, len(shape)))
     value, count = write.node.input[0], prod(shape[2:])
@@ -106,7 +106,7 @@ def instance_norm(write: Writer) -> bool:
 
 
 def _reduced(write: Writer) -> list[int] | None:
-    """Return the axes of a reduction; None if they are no constant."""
+    """Return the axes of a reduction; None if they are not constant."""
     rank = len(write.type(0).shape)
     name = write.node.input[1] if len(write.node.input) > 1 else ""
     if name and name not in write.data:
@@ -118,19 +118,19 @@ def _reduced(write: Writer) -> list[int] | None:
 
 
 def mean(write: Writer) -> bool:
-    """Mean over axes."""
+    """Write the mean over axes."""
     axes = _reduced(write)
     return axes is not None and mean_over(write, axes, int(write.attribute("keepdims", 1)))
 
 
 def l1(write: Writer) -> bool:
-    """Sum of magnitudes."""
+    """Write the sum of magnitudes."""
     axes = _reduced(write)
     return bool(axes) and _summed(write, write.op("Abs", write.node.input[0]), axes or [])
 
 
 def l2(write: Writer) -> bool:
-    """Root of the sum of squares."""
+    """Write the root of the sum of squares."""
     axes, value = _reduced(write), write.node.input[0]
     return bool(axes) and _summed(write, write.op("Mul", value, value), axes or [], "Sqrt")
 
@@ -143,7 +143,7 @@ def _summed(write: Writer, value: str, axes: Sequence[int], then: str = "Identit
 
 
 def log_sum_exp(write: Writer) -> bool:
-    """Logarithm of the sum of powers, the largest element taken out first."""
+    """Subtract the largest element, then take the logarithm of the sum of powers."""
     axes, value = _reduced(write), write.node.input[0]
     if not axes:
         return False
@@ -159,7 +159,7 @@ def log_sum_exp(write: Writer) -> bool:
 
 
 def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
-    """Sum, times one over the count."""
+    """Write a mean as a sum times one over the count."""
     if not axes:
         write.op("Identity", write.node.input[0], result=write.node.output[0])
         return True
@@ -171,7 +171,7 @@ def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
 
 
 def gemm(write: Writer) -> bool:
-    """Take alpha, beta and a C that is no row out of a Gemm."""
+    """Write alpha, beta, and a C that is not a row, as operators after the Gemm."""
     alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
     bias = write.node.input[2] if len(write.node.input) > 2 else ""
     columns = write.types[write.node.output[0]].shape[1]

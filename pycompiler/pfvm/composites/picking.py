@@ -1,4 +1,4 @@
-"""Picking by index: as Gather, or every place of the axis is compared with the index."""
+"""Picking by index: as a Gather, or by comparing the index with every place of the axis."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .writer import FLOATS, Writer, axis_of
 
 
 def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
-    """Append the sum over ``axis`` of ``table`` where the position on it is ``index``.
+    """Append the elements of ``table`` at place ``index`` of ``axis``, as a masked sum.
 
-    Both have ``rank`` axes, ``index`` size 1 on ``axis``; ``size`` is that of ``table`` there.
+    Both have ``rank`` axes. On ``axis``, ``index`` has size 1 and ``table`` has size ``size``.
     """
     elem = write.type(1).elem
     dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
@@ -33,7 +33,7 @@ def unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
 
 
 def gather(write: Writer) -> bool:
-    """Write a slice for one constant index; else count from the front, or compare places."""
+    """Write a slice if the index is one constant, else a Gather or a comparison of places."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
     name = write.node.input[1]
@@ -53,7 +53,7 @@ def gather(write: Writer) -> bool:
 
 
 def gather_nd(write: Writer) -> bool:
-    """Write indices of several numbers as one into the axes they pick from, merged; then Gather."""
+    """Merge the axes that the index picks from, and the numbers of the index, then gather."""
     table, index = write.type(0), write.type(1)
     count, inner = index.shape[-1], len(index.shape) - 1
     if int(write.attribute("batch_dims", 0)) or not count:
@@ -81,9 +81,9 @@ def _gathered(
     axis: int,
     table: tuple[str, TensorType] | None = None,
 ) -> bool:
-    """Append the result: what ``index``, of ``type``, picks from ``axis`` of the table.
+    """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
-    Long tables are compared with; false if that cannot be.
+    A long table is compared with the index place by place; False if its element type forbids that.
     """
     value, whole = table or (write.node.input[0], write.type(0))
     shape, inner, result = whole.shape, len(type.shape), write.node.output[0]
@@ -95,7 +95,7 @@ def _gathered(
         return False
     rank = len(shape) + inner
     after = len(shape) - axis - 1
-    # Axes: those before, the index's, the one it picks from, those behind.
+    # Axes: those before ``axis``, those of the index, ``axis`` itself, those after it.
     wide = unsqueezed(write, value, range(axis, axis + inner))
     places = [*range(axis), axis + inner, *range(rank - after, rank)]
     wide_index = unsqueezed(write, index, places)
@@ -105,7 +105,7 @@ def _gathered(
 
 
 def _from_the_front(write: Writer, index: str, elem: str, size: int) -> str:
-    """Append ``size`` to the indices that count from the end."""
+    """Append the index with ``size`` added where it counts from the end."""
     given = write.data.get(index)
     if given is not None:
         return write.constant(np.where(given < 0, given + size, given).astype(given.dtype), "index")
@@ -121,7 +121,7 @@ def _number(write: Writer, elem: str, value: int) -> str:
 
 
 def gather_elements(write: Writer) -> bool:
-    """Pick from each line of the axis by its own index."""
+    """Pick from each line along the axis by the line's own index."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
     value = write.node.input[0]
@@ -155,7 +155,7 @@ def one_hot(write: Writer) -> bool:
 
 
 def extreme_index(write: Writer) -> bool:
-    """Find the first or last place of the largest or smallest element, among places as floats."""
+    """Find the first or last place of the extreme element; places are computed as floats."""
     shape = write.type(0).shape
     if not shape:
         return False

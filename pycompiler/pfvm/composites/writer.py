@@ -1,4 +1,4 @@
-"""What a rule writes with: nodes and constants that replace one node."""
+"""Writes the nodes and constants that replace one node."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...graph.graph import TensorType
 from ..names import fresh
 from ..session import Array
 
-#: Element types the rules are for.
+#: The element types that most rules accept.
 FLOATS = frozenset({"float"})
-#: Element types of which single elements can be moved.
+#: The element types of rules that only move elements.
 MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
 
 
@@ -29,7 +29,7 @@ class Writer:
     taken: set[str]
     #: inputs that are constants
     data: dict[str, Array]
-    #: the longest table that is picked from by address
+    #: the length of the longest table that Gather may index by address
     rows: int = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
@@ -59,11 +59,11 @@ class Writer:
         return self.constant(np.asarray(value, dtype=dtype), "number")
 
     def ints(self, values: Sequence[int]) -> str:
-        """Return the name of a constant of axes."""
+        """Return the name of a constant of integers, such as axes."""
         return self.constant(np.asarray(values, dtype=np.int64), "axes")
 
     def op(self, op: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
-        """Append a node; return its result."""
+        """Append a node; return the name of its result."""
         name = result or self._name(op)
         made = helper.make_node(op, list(inputs), [name], **attributes)
         made.name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
@@ -77,7 +77,7 @@ class Writer:
         return name
 
     def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
-        """Append the mean over axes, which stay with size 1."""
+        """Append the mean over axes, which keep size 1."""
         total = self.op("ReduceSum", value, self.ints(axes), keepdims=1)
         return self.op("Mul", total, self.number(1.0 / count), result=result)
 
