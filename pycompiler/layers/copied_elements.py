@@ -78,7 +78,7 @@ def pick_slice(node: MNNode, graph: MNGraph, number: int) -> Picked:
 
 
 def expand(node: MNNode, graph: MNGraph, number: int) -> Picked:
-    """Take index 0 of an axis of size 1 again and again."""
+    """Take index 0 of an axis of size 1 repeatedly."""
     shape, wide = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
     skipped = len(wide) - len(shape)
     along = (tuple(axis + skipped for axis in range(len(shape))),)

@@ -14,7 +14,7 @@ from ..machine import Target
 
 
 def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1) -> Layout:
-    """Return a layout for a value that has none; it has no padding if it is small enough so.
+    """Return a layout for a value that has none: one without padding if that is small enough.
 
     ``times`` is the number of such values that LM will hold.
     """
@@ -25,7 +25,7 @@ def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: 
 
 
 def small(layouts: Iterable[Layout], target: Target, times: int = 1) -> bool:
-    """Whether ``times`` values of a layout take at most a quarter of an LM; for all layouts."""
+    """Whether ``times`` values of each layout take at most a quarter of an LM."""
     most = target.words("lm0") // 4
     return all(layout.num_lw(target.cycles) * times <= most for layout in layouts)
 

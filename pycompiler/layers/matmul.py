@@ -1,10 +1,10 @@
 """Matrix products: MatMul, and Gemm with its bias.
 
 A MAB multiplies its matrix register by one vector a cycle. Vector and result lie across its PEs. So
-the lowest digits of the contracted axis lie on PEs in both operands. The rows of the register are
-the columns of the result, which come out over words and PEs. Longer contractions add to the sums in
-the register file. The ALU converts every factor to block float while the MAU works on the factor of
-the step before.
+the inner digits of the contracted axis lie across words and PEs in both operands. The rows of the
+register are the columns of the result, which come out over words and PEs. Longer contractions add
+to the sums in the register file. The ALU converts every factor to block float while the MAU works
+on the factor of the step before.
 
 ``single`` keeps single precision; a block has as many elements as a MAB has PEs. ``pseudo_single``
 rounds to 18 bits and has twice as many elements in a block, ``half`` rounds to half words and has

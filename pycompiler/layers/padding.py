@@ -74,7 +74,7 @@ _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can re
 def _padded(
     found: Sequence[Sequence[Part]], axis: int, size: int
 ) -> dict[int, set[tuple[int, int]]]:
-    """Return the words that may be padding, by the part ``units`` from which on they are."""
+    """Return the words that may be padding, by the lowest ``units`` at which they are."""
     own = found[axis]
     most = sum((p.size - 1) * p.lo for p in own if p.level in _UNIT)
     local = [p for p in own if p.level in (Level.ADDR, Level.W)]
