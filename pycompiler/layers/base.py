@@ -21,7 +21,8 @@ class Frame:
     """The index space of a node, and the frame axis that each axis of a value runs along.
 
     ``values`` pairs a value's name with one frame axis per axis of the value. The axis is None
-    where the value has size 1 and is repeated. Axes in ``exact`` can have no padding.
+    where the value has size 1 and is repeated. Axes in ``exact`` should have no padding: it goes to
+    other axes first.
     """
 
     shape: tuple[int, ...]
@@ -82,7 +83,7 @@ class Layer(ABC):
     note: str = ""
     #: whether the layer names the layouts of its operands itself (see :meth:`layouts`)
     anchored: bool = False
-    #: whether an anchored layer needs two layouts for a value that it reads twice
+    #: whether a value that an anchored layer reads twice gets two layouts
     apart: bool = False
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:

@@ -1,4 +1,4 @@
-"""Which elements a copying operator takes: for every result, of which input and at which index."""
+"""The elements that a copying operator takes: their inputs and their indices there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..graph.graph import MNGraph, MNNode
 
 @dataclass(frozen=True)
 class Selection:
-    """For each index of a result's axis: which input, and which index of its axis; -1 for none."""
+    """For each index of a result's axis: the input (-1 for none), and the index of its axis."""
 
     source: tuple[int, ...]
     index: tuple[int, ...]
 
 
-#: For each input the axis of the result that each of its axes is (or None), and selections by
-#: axis of the result.
+#: For each input the result's axis of each of its axes (or None), and the selections by axis of the
+#: result.
 Picked = tuple[tuple[tuple[int | None, ...], ...], dict[int, Selection]]
 
 
@@ -33,7 +33,7 @@ def _axis(node: MNNode, graph: MNGraph, default: int = 0) -> int:
 
 
 def concat(node: MNNode, graph: MNGraph, number: int) -> Picked:
-    """Take what each input has, one after the other."""
+    """Take all of each input, one input after the other."""
     axis = _axis(node, graph)
     source: list[int] = []
     index: list[int] = []
@@ -59,7 +59,7 @@ def _ints(node: MNNode, name: str) -> tuple[int, ...] | None:
 
 
 def pick_slice(node: MNNode, graph: MNGraph, number: int) -> Picked:
-    """Take every so many indices of some axes."""
+    """Take the indices of some axes between bounds, a step apart."""
     shape = graph.values[node.inputs[0]].shape
     starts, ends = _ints(node, "starts") or (), _ints(node, "ends") or ()
     axes = _ints(node, "axes") or tuple(range(len(starts)))
@@ -78,7 +78,7 @@ def pick_slice(node: MNNode, graph: MNGraph, number: int) -> Picked:
 
 
 def expand(node: MNNode, graph: MNGraph, number: int) -> Picked:
-    """Take index 0 of an axis of size 1 again and again."""
+    """Take index 0 of an axis of size 1 repeatedly."""
     shape, wide = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
     skipped = len(wide) - len(shape)
     along = (tuple(axis + skipped for axis in range(len(shape))),)
@@ -91,7 +91,7 @@ def expand(node: MNNode, graph: MNGraph, number: int) -> Picked:
 
 
 def pad(node: MNNode, graph: MNGraph, number: int) -> Picked:
-    """Take the input in the middle, and nothing around it."""
+    """Take the input in the middle, and no element around it."""
     shape = graph.values[node.inputs[0]].shape
     pads = _ints(node, "pads") or ()
     axes = _ints(node, "axes") or tuple(range(len(shape)))

@@ -1,7 +1,7 @@
 """Copies inside the PEs: Slice, Concat, Split, Expand and Pad.
 
-They work where the axes they change lie in Addr, but for digits that stay together: what is below
-blocks that are taken as a whole may be on units.
+The axes that they change must lie in Addr, except for digits inside a block: elements that are
+always copied together may lie on units.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .scratch import vector
 class Copy(Moving):
     """An operator that copies elements along some axes.
 
-    ``pick`` says for output ``number`` of a node where its elements come from.
+    ``pick`` returns for output ``number`` of a node the places that its elements come from.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Copy(Moving):
         self.op, self.pick, self.attributes = op, pick, attributes
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         facts = dict(node.attributes)
         if self.op == "Pad" and facts.get("mode", "constant") != "constant":
             return f"Pad in mode {facts['mode']}"
@@ -48,7 +48,7 @@ class Copy(Moving):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Keep what can stay: other axes, and of those that change what is below whole blocks."""
+        """Keep the digits of unchanged axes, and the digits inside blocks of changed axes."""
         ends = list(dict.fromkeys((*node.inputs, *node.outputs)))
         known = [name for name in ends if name in hints]
         main = max(known or node.inputs, key=lambda name: prod(graph.values[name].shape))
@@ -57,7 +57,7 @@ class Copy(Moving):
         along: tuple[int | None, ...] = tuple(range(rank))
         if main in node.inputs:
             along = self.pick(node, graph, 0)[0][node.inputs.index(main)]
-        # What changes will be in Addr: no unit should be given to it.
+        # Changed axes will lie in Addr, apart from their blocks: give them no units.
         spread = tuple(
             min(blocks.get(where, size), size) if where is not None else size
             for where, size in zip(along, value.shape, strict=True)
@@ -101,14 +101,14 @@ class Copy(Moving):
 
         layouts = laid_out(kept)
         if not small(layouts.values(), target):
-            # The units that axes which change gave back would hold copies: others take them.
+            # Units that changed axes gave back would hold copies: give them to other axes.
             layouts = laid_out(_shared_out(kept, blocks, target))
         return layouts
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
-        """Return for every axis that changes how many neighbours always stay neighbours.
+        """Return for every changed axis the size of its blocks.
 
-        They are taken in whole blocks of so many, to whole blocks.
+        The elements of a block stay neighbours: whole blocks are copied to places of whole blocks.
         """
         out: dict[int, int] = {}
         for number, name in enumerate(node.outputs):
@@ -144,7 +144,7 @@ class Copy(Moving):
         return made
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield the axes that stay as they are."""
+        """Yield the axes that do not change."""
         changed = {
             axis
             for number in range(len(node.outputs))
@@ -165,7 +165,7 @@ class Copy(Moving):
         return Placement(banks, tuple(Location.LM1 for _ in node.outputs))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield blocks of changed axes that are not in Addr, and axes that do not agree."""
+        """Yield changed axes with unit digits outside of blocks, and axes that do not agree."""
         banks = (Location.LM0, Location.LM1)
         values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
         if any(value.location not in banks for value in values):
@@ -224,7 +224,7 @@ class Copy(Moving):
 
 
 def _constant(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
-    """Put what a Pad puts around its input into a register, word by word if they differ."""
+    """Yield steps that put the filler of a Pad into a register, by words if the words differ."""
     dtype = graph.values[node.outputs[0]].dtype
     value = dict(node.attributes).get("constant_value", 0)
     if isinstance(value, tuple):
@@ -238,7 +238,7 @@ def _constant(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
 
 
 def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
-    """Return the words of a long word of elements that are ``value``."""
+    """Return the 32-bit words of a long word whose elements are all ``value``."""
     if dtype is MNDtype.FLOAT:
         bits = int(np.float32(float(str(value))).view(np.uint32))
     elif dtype is MNDtype.SINGLE_BOOL:
@@ -256,7 +256,7 @@ def _filler(target: Target, word: int | None = None) -> PeOperand:
 def _shared_out(
     kept: Mapping[int, list[Part]], blocks: Mapping[int, int], target: Target
 ) -> dict[int, list[Part]]:
-    """Give the units that no axis uses to axes that stay whole, as far as they divide them."""
+    """Give unused unit digits to unchanged axes, where they divide a part in Addr."""
     out = {axis: list(found) for axis, found in kept.items()}
     used = [part for found in kept.values() for part in found if part.level is not Level.ADDR]
     for level in reversed(UNIT_LEVELS):
@@ -286,7 +286,7 @@ def _shared_out(
 
 
 def _below(found: Sequence[Part], block: int) -> list[Part]:
-    """Return the parts of the digits below ``block``, as far as its multiples cut them."""
+    """Return the parts with weights below ``block``, as far as their sizes divide it."""
     out: list[Part] = []
     weight = 1
     for part in sorted(found):
@@ -302,7 +302,7 @@ def _below(found: Sequence[Part], block: int) -> list[Part]:
 
 
 def _filled(kept: Sequence[Part], size: int, changes: bool) -> list[Part]:
-    """Return the parts of an axis; what of one that changes is not kept is one run in Addr."""
+    """Return the parts of an axis; the rest of a changed axis is one run in Addr."""
     if not changes:
         return list(kept)
     weight = prod(part.size for part in kept)
@@ -326,7 +326,7 @@ def _copied(
     along: tuple[tuple[int | None, ...], ...],
     picked: dict[int, Selection],
 ) -> dict[int, list[tuple[int, int]]]:
-    """For each input (-1: the constant), pairs of result and input addresses."""
+    """Return for each input (-1: the constant) the pairs of result and input addresses."""
     out = graph.values[node.outputs[number]]
     theirs = parts(layout_of(out), out.shape)
     rows: dict[int, list[tuple[int, int]]] = {}

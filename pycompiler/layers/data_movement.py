@@ -1,4 +1,4 @@
-"""What operators that only move elements have in common."""
+"""The base class of operators that only move elements."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..graph.graph import MNGraph, MNNode
 from ..tolerance import MOVE
 from .base import Frame, Layer
 
-#: Device dtypes that may be moved about.
+#: Device dtypes of the elements that may be moved.
 MOVED = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.UINT})
 
 
 class Moving(Layer):
-    """An operator whose result has elements of its inputs, unchanged."""
+    """An operator whose result consists of unchanged elements of its inputs."""
 
     dtypes = MOVED
     error = MOVE
@@ -25,7 +25,7 @@ class Moving(Layer):
         return Frame((), ())
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         found = super().unsupported(node, graph, dtypes)
         if found is None and len(set(dtypes)) > 1:
             return f"{self.op} with a parameter that is no constant"

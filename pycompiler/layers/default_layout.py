@@ -1,4 +1,4 @@
-"""Layouts for values that nobody has laid out, and layouts put together from parts."""
+"""Layouts for values that have none yet, and layouts built from parts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..machine import Target
 
 
 def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: int = 1) -> Layout:
-    """Return a layout for a value nobody has laid out: without padding if that is small enough.
+    """Return a layout for a value that has none: one without padding if that is small enough.
 
-    ``times`` is how many such values there will be in LM.
+    ``times`` is the number of such values that LM will hold.
     """
     whole = whole_layout(shape, dtype, target)
     if small([whole], target, times):
@@ -25,7 +25,7 @@ def fresh_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target, times: 
 
 
 def small(layouts: Iterable[Layout], target: Target, times: int = 1) -> bool:
-    """Whether ``times`` values of each layout leave most of LM to others."""
+    """Whether ``times`` values of each layout take at most a quarter of an LM."""
     most = target.words("lm0") // 4
     return all(layout.num_lw(target.cycles) * times <= most for layout in layouts)
 
@@ -33,9 +33,9 @@ def small(layouts: Iterable[Layout], target: Target, times: int = 1) -> bool:
 def whole_layout(
     shape: tuple[int, ...], dtype: MNDtype, target: Target, *, padded: bool = False
 ) -> Layout:
-    """Return a layout in which digits of the machine go to axes they divide.
+    """Return a layout that gives each digit of the machine to an axis that it divides.
 
-    ``padded`` gives a digit that divides no axis to the longest.
+    With ``padded``, a digit that divides no axis goes to the longest axis.
     """
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
@@ -53,7 +53,7 @@ def whole_layout(
             chosen.append((axis, digit))
             rest[axis] = -(-rest[axis] // digit.size)
         if level is Level.W and copies.get(level):
-            # Words are packed wholly or not at all.
+            # All words of a long word are packed, or none.
             rest = list(shape)
             copies[level] = set(primes(ranges[level]))
             continue
@@ -84,7 +84,7 @@ def built(
 ) -> Layout | None:
     """Return the layout of these parts with the copies of ``like``; None if it is not legal.
 
-    There are no copies on the digits that the parts are on.
+    Digits that the parts use hold no copies.
     """
     taken: dict[Level, set[PrimeDigit]] = {}
     for part in (part for found in placed.values() for part in found):
@@ -106,7 +106,7 @@ def built(
 
 
 def dense(placed: Mapping[int, list[Part]]) -> dict[int, list[Part]]:
-    """Give the parts in Addr strides without holes, minor parts of the last axis first."""
+    """Return the parts with dense strides in Addr, minor parts of the last axis first."""
     out: dict[int, list[Part]] = {}
     stride = 1
     for axis in sorted(placed, reverse=True):
@@ -120,7 +120,7 @@ def dense(placed: Mapping[int, list[Part]]) -> dict[int, list[Part]]:
 
 
 def closed(found: Sequence[Part], size: int) -> list[Part]:
-    """Close the gaps that parts left which were taken out: what is missing goes to Addr."""
+    """Fill the gaps of parts that were taken out with parts in Addr."""
     out: list[Part] = []
     weight = 1
     for part in sorted(found):

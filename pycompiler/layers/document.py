@@ -1,4 +1,4 @@
-"""docs/operators.md from the registry: ``python -m pycompiler.layers.document [FILE]``."""
+"""Writes docs/operators.md from the registry: ``python -m pycompiler.layers.document [FILE]``."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class _TransferLayer(Layer):
 
 
 def take_turns(graph: MNGraph, target: Target) -> MNGraph:
-    """Say which buffer of L2BM every transfer begins with, so that neighbours use different ones.
+    """Give every transfer its first buffer of L2BM, so that neighbours use different buffers.
 
     A transfer then need not wait until the one before it has emptied its buffer.
     """

@@ -1,8 +1,8 @@
-"""How a value of a layout travels between DRAM and LM, and what order that gives it in DRAM.
+"""How a value travels between DRAM and LM, and the order of its long words in DRAM.
 
 The layout decides the instructions: a level that has digits is distributed, any other is
-broadcast. The plan lists the transfers with their addresses. The order in DRAM is nowhere written
-down: it is what the download's index maps, followed word by word, make of it.
+broadcast. The plan lists the transfers with their addresses. The order in DRAM is not written down
+anywhere. It follows from the index maps of the download, word by word.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Transfer:
 
     ``source`` and ``destination`` are the first long words in the memories of the stage: DRAM
     and L2BM, L2BM and L1BM, L1BM and the LM share, in the direction of ``mnemonic`` and ``form``.
-    ``suffix`` is what the mnemonic carries in text (``@0``), ``words`` the size of an MV.
+    ``suffix`` follows the mnemonic in the text (``@0``). ``words`` is the size of an MV.
     """
 
     stage: Stage
@@ -59,9 +59,10 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class TransferPlan:
-    """The transfers of one layout on one machine. ``dram_words`` is what it takes per group.
+    """The transfers of one layout on one machine.
 
-    Arguments ``l2`` are the long word of L2BM where the buffer of a chunk starts.
+    ``dram_words`` is the number of long words of DRAM per group. The arguments ``l2`` of methods
+    are the long word of L2BM where the buffer of a chunk starts.
     """
 
     target: Target
@@ -74,11 +75,11 @@ class TransferPlan:
 
     @property
     def shared_l2b(self) -> bool:
-        """Whether the L2Bs of a group hold the same."""
+        """Whether the L2Bs of a group hold the same data."""
         return len(self.chunks[0].dram) == 1
 
     def moves_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
-        """DRAM to L2BM: at once to the L2Bs of a group that hold the same."""
+        """Yield the moves from DRAM to L2BM: one if the L2Bs of a group hold the same data."""
         if self.shared_l2b and self.target.l2bs_per_group > 1:
             start = chunk.dram[0]
             yield Transfer("mv", "mvb2", "dram_to_l2bm", start, l2, words=chunk.l2_words)
@@ -88,7 +89,7 @@ class TransferPlan:
             yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, chunk.l2_words)
 
     def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
-        """L2BM to L1BM to LM."""
+        """Yield the steps from L2BM to L1BM and on to LM."""
         l1_map = self.target.transfer(self.to_l1, "down")
         for part in range(chunk.l1_words // l1_map.destination_words):
             at = l2 + part * l1_map.source_words
@@ -99,7 +100,10 @@ class TransferPlan:
             yield Transfer("l1bm", self.to_pe, "to_pe", step * width, lm)
 
     def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
-        """LM to L1BM to L2BM: the mirror of :meth:`steps_down`, from the first unit of copies."""
+        """Yield the steps from LM to L1BM and on to L2BM: the mirror of :meth:`steps_down`.
+
+        Where units hold copies, the first unit sends.
+        """
         width = self.target.transfer(self.to_pe, "to_pe").source_words
         one_mab = self.to_pe == "l1bmm"
         for step in range(chunk.lm_steps):
@@ -116,15 +120,15 @@ class TransferPlan:
                 yield Transfer("l2bm", self.to_l1, "up", l1, at)
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
-        """L2BM to DRAM."""
+        """Yield the moves from L2BM to DRAM."""
         for l2b, start in enumerate(chunk.dram):
             yield _mv("l2bm_to_dram_parallel", l2, start, "src_l2b", l2b, chunk.l2_words)
 
     def lm_words(self) -> IntArray:
-        """Where every long word of LM comes from: ``group * dram_words + address``.
+        """Return where every long word of LM comes from: ``group * dram_words + address``.
 
-        Shape: units from group to PE, then ``num_lw``. Checked against the upload: what comes
-        from a word goes back to it (P0402).
+        Shape: units from group to PE, then ``num_lw``. P0402 if the upload does not bring a long
+        word back to the place that it came from.
         """
         return _lm_words(self)
 
@@ -159,7 +163,7 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
 
 
 def dram_words(layout: Layout, target: Target) -> int:
-    """Return the long words per group that a value of ``layout`` takes, all time slices."""
+    """Return the long words per group that a value of ``layout`` takes with all time slices."""
     return layout.slices * plan_transfer(layout, target).dram_words
 
 
@@ -195,7 +199,7 @@ def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap) -
 
 
 def _lm_words(plan: TransferPlan) -> IntArray:
-    """Follows word numbers through the download, and back through the upload."""
+    """Follow word numbers through the download, and back through the upload."""
     target = plan.target
     groups = target.groups
     dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
@@ -219,7 +223,7 @@ def _lm_words(plan: TransferPlan) -> IntArray:
 
 
 class _Memories:
-    """Word numbers standing in for data; runs transfers on all units at once."""
+    """Memories that hold word numbers in place of data; transfers run on all units at once."""
 
     def __init__(self, target: Target, dram: IntArray, num_lw: int):
         group, l2b, l1b, mab, pe = target.pe_shape

@@ -19,7 +19,7 @@ from .pipeline_code import Pipeline, emit, pipeline
 
 
 class Elementwise(Layer):
-    """An operator that makes each output element of the input elements at its index."""
+    """An operator that computes each output element from the input elements at the same index."""
 
     def __init__(self, function: Function):
         self.function = function
@@ -30,7 +30,7 @@ class Elementwise(Layer):
         self.error = function.error
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         if "" in node.inputs:
             return f"{self.op} needs all its inputs on the device"
         for name, _ in node.attributes:
@@ -51,8 +51,8 @@ class Elementwise(Layer):
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Use LM0 and LM1 so that the share of the result may fill one of them.
 
-        A result takes over an operand that it meets word by word. Without such an operand all
-        are smaller than the result and share the other LM.
+        A result takes over the long words of an operand with the same size and order. Without such
+        an operand, all operands are smaller than the result and share the other LM.
         """
         inputs = distinct(node.inputs)
         if len(inputs) == 1:
@@ -67,7 +67,7 @@ class Elementwise(Layer):
         return Placement((Location.LM1,) * len(inputs), (Location.LM0,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield dtypes and locations the layer cannot use, and layouts that do not agree."""
+        """Yield dtypes and locations that the layer cannot use, and layouts that do not agree."""
         values = [graph.values[name] for name in (*node.inputs, *node.outputs)]
         wrong = self.function.mismatch([v.dtype for v in values[:-1]], values[-1].dtype)
         if wrong is not None:
@@ -82,7 +82,7 @@ class Elementwise(Layer):
                 yield f"`{name}`: {problem}"
 
     def _addresses(self, node: MNNode, graph: MNGraph) -> dict[str, IntArray]:
-        """For each input, the long word of its share that each long word of the result meets."""
+        """Return for each input the long words that the long words of the result meet."""
         out = graph.values[node.outputs[0]]
         found: dict[str, IntArray] = {}
         for name, axes in self.frame(node, graph).values:
@@ -146,7 +146,7 @@ def _rows(value: MNValue, words: IntArray, target: Target) -> list[PeOperand]:
 
 
 def _aligned(shape: tuple[int, ...], frame: tuple[int, ...]) -> tuple[int | None, ...]:
-    """Axes of a broadcast operand counted from the right; None where it is repeated."""
+    """Return the frame axes of a broadcast operand, from the right; None where it is repeated."""
     skipped = len(frame) - len(shape)
     return tuple(
         None if size == 1 and frame[skipped + axis] != 1 else skipped + axis

@@ -1,9 +1,9 @@
 """Gather: rows of a table that every PE picks by address.
 
-The axis that is picked from lies in Addr, one long word after the other, so that an index is an
-address: it goes to the T register, which a PE adds to every address it reads from LM0. The axes of
-the index and the other axes of the table may lie on any unit; the table is copied over the units of
-the first, the index over those of the others.
+The picked axis lies in Addr, one long word after the other, so an index is an address. It goes to
+the T register, which a PE adds to every address that it reads from LM0. The axes of the index and
+the other axes of the table may lie on any unit. The table has copies on the units of the index's
+axes, and the index has copies on the units of the table's axes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 
 _T = TypeVar("_T")
 _FILL = 3  # steps that fill T, with the gap behind them
-_LAST, _ONE = 0, 1  # registers: the last index, and the shift that makes words of long words
+_LAST, _ONE = 0, 1  # registers: the last index, and the shift from long words to words
 
 
 class Gather(Layer):
@@ -44,7 +44,7 @@ class Gather(Layer):
     apart = True
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         if node.inputs[0] == node.inputs[1]:
             return f"{self.op} from the index itself"
         if dtypes[1] not in _INDICES:
@@ -58,7 +58,7 @@ class Gather(Layer):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Spread the result, the table's axes first; the others follow."""
+        """Spread the result over the units, the table's axes first; the operands follow."""
         result = node.outputs[0]
         if result in hints:
             found = self._around(node, graph, target, hints[result])
@@ -76,7 +76,7 @@ class Gather(Layer):
     def _spreads(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[Layout]:
         """Yield layouts of the result in which the axes of the table get units first.
 
-        The last one uses no units: it goes with any operands.
+        The last layout uses no units: it is possible with any operands.
         """
         out = graph.values[node.outputs[0]]
         _, index = _axes(node, graph)
@@ -97,7 +97,7 @@ class Gather(Layer):
     def _around(
         self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout
     ) -> dict[str, Layout] | None:
-        """Return the layouts that go with one of the result, without words on index axes."""
+        """Return the layouts for layout ``wanted`` of the result; index axes get no W digits."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         table_axes, spread = _axes(node, graph)
         index_axes = [axis for axis in spread if axis is not None]
@@ -125,7 +125,7 @@ class Gather(Layer):
     def _rows(
         self, node: MNNode, graph: MNGraph, placed: Mapping[int, list[Part]]
     ) -> dict[int, list[Part]]:
-        """Return the table's parts: what is picked from first, then the others."""
+        """Return the table's parts: the picked axis first, then the other axes."""
         axis, size = _picked(node, graph)
         out = {}
         for place, found in dense(placed).items():
@@ -137,7 +137,7 @@ class Gather(Layer):
         return out
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield all axes but the one that is picked from."""
+        """Yield all axes but the picked axis."""
         table, index = _axes(node, graph)
         out = node.outputs[0]
         for name, along in ((node.inputs[0], table), (node.inputs[1], index)):
@@ -146,11 +146,11 @@ class Gather(Layer):
                     yield Cut(((name, place), (out, axis)))
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Keep the table where T reaches it."""
+        """Keep the table in LM0, where the T register reaches it."""
         return Placement((Location.LM0, Location.LM1), (Location.LM1,), mirrors=False)
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield operands elsewhere, an axis that is no run of addresses, units that differ."""
+        """Yield wrong memories, a picked axis that is no run of addresses, units that differ."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         places = (table.location, index.location, out.location)
         if places != (Location.LM0, Location.LM1, Location.LM1):
@@ -174,7 +174,7 @@ class Gather(Layer):
         return len(self.emit(node, graph, target).lines)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code: for each vector of indices T, then a vector of each long word."""
+        """Return the code: fill T with a vector of indices, then copy the long words it picks."""
         table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
         cycles = target.cycles
         _, size = _picked(node, graph)
@@ -197,12 +197,13 @@ class Gather(Layer):
         return Fragment(tuple(lines))
 
 
-#: A vector of long words of the index; vectors of the result with where they are in a row.
+#: The long words of the index in T; pairs of vectors: long words of the result, and their addresses
+#: in the table for index 0.
 _Vectors = tuple[tuple[int, ...], list[tuple[tuple[int, ...], tuple[int, ...]]]]
 
 
 def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
-    """Yield what is done with one content of T: several indices, or several words of one."""
+    """Yield the copies for one filling of T: for several indices, or several words of one."""
     table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
     frame, cycles, words = layout_of(out), target.cycles, out.num_lw or 0
     sources, asked = (
@@ -218,7 +219,7 @@ def _work(node: MNNode, graph: MNGraph, target: Target) -> Iterator[_Vectors]:
     if several <= len(places) * (-(-each // cycles) + _FILL):
         for start in range(0, len(places), cycles):
             now = _whole(places[start : start + cycles], cycles)
-            # Words that fill the last vector may make one longer than the others.
+            # Long words that fill the last vector may give one index more than the others.
             rows = [_whole(by_index[place], each) for place in now]
             yield (
                 tuple(now),
@@ -241,7 +242,7 @@ def _whole(part: Sequence[_T], count: int) -> list[_T]:
 
 
 def _picked(node: MNNode, graph: MNGraph) -> tuple[int, int]:
-    """Return the axis of the table that is picked from, and its size."""
+    """Return the picked axis of the table, and its size."""
     shape = graph.values[node.inputs[0]].shape
     axis = int(str(dict(node.attributes).get("axis", 0))) % len(shape)
     return axis, shape[axis]

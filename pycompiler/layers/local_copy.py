@@ -1,4 +1,4 @@
-"""MNCoreCopy: a value from one LM to the other."""
+"""MNCoreCopy: copies a value from one LM to the other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ COPY = "MNCoreCopy"
 
 
 class LocalCopy(Layer):
-    """The same long words at another place."""
+    """A copy of all long words, in the other LM."""
 
     op = COPY
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
     error = MOVE
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Work over the value."""
+        """Work over the axes of the value."""
         shape = graph.values[node.inputs[0]].shape
         axes = tuple(range(len(shape)))
         return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
@@ -33,7 +33,7 @@ class LocalCopy(Layer):
         return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield a change of anything but the place."""
+        """Yield operands that are not in the two LMs, and changes of layout or dtype."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if {source.location, result.location} != {Location.LM0, Location.LM1}:
             yield "operands that are not one in LM0 and one in LM1"

@@ -1,17 +1,17 @@
 """Matrix products: MatMul, and Gemm with its bias.
 
-A MAB multiplies its matrix register by one vector a cycle; vector and result lie across the PEs.
-So the contracted axis ends in the PE digits of both operands, the rows of the register are the
-columns of the result, and they come out over words and PEs. Longer contractions add to what is in
-the register file. Everything is converted to block float on the way, by the ALU, while the MAU
-works on what the ALU converted a step before.
+A MAB multiplies its matrix register by one vector a cycle. Vector and result lie across its PEs. So
+the inner digits of the contracted axis lie across words and PEs in both operands. The rows of the
+register are the columns of the result, which come out over words and PEs. Longer contractions add
+to the sums in the register file. The ALU converts every factor to block float while the MAU works
+on the factor of the step before.
 
-``single`` keeps single precision in blocks of the PEs of a MAB. ``pseudo_single`` rounds to 18 bits
-in blocks of twice as many, ``half`` to half words in blocks of four times as many; both add up
-singles.
+``single`` keeps single precision; a block has as many elements as a MAB has PEs. ``pseudo_single``
+rounds to 18 bits and has twice as many elements in a block, ``half`` rounds to half words and has
+four times as many. Both add in single precision.
 
-Two schedules: operands that every MAB holds (:mod:`.products.resident`), and vectors that come
-through L1BM (:mod:`.products.streamed`).
+There are two schedules: every MAB holds its operands (:mod:`.products.resident`), or the vectors
+come through L1BM (:mod:`.products.streamed`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Product(Layer):
         self.attributes = attributes | {PRECISION}
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         facts = dict(node.attributes)
         for name in ("alpha", "beta"):
             if facts.get(name, 1.0) != 1.0:
@@ -65,7 +65,7 @@ class Product(Layer):
         return Frame((), ())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield batch axes, rows, columns, and the contracted axis, unless a bias comes with it."""
+        """Yield batch axes, rows and columns, and the contracted axis if there is no bias."""
         roles, bias = roles_of(node, graph), bias_of(node)
         a, b, c = node.inputs[0], node.inputs[1], node.outputs[0]
         (a_batch, a_m, a_k), (b_batch, b_k, b_n), (c_batch, c_m, c_n) = roles.a, roles.b, roles.c
@@ -85,18 +85,18 @@ class Product(Layer):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Spread batch, n and m over the units; what hints have there may stay."""
+        """Spread batch, n and m over the units; digits that hints have on units may stay."""
         return choose_layouts(node, graph, target, hints)
 
     def candidates(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> Iterator[dict[str, Layout]]:
-        """Yield what :meth:`layouts` gives, and other spreads of both schedules."""
+        """Yield the layouts of :meth:`layouts`, and other spreads of both schedules."""
         yield self.layouts(node, graph, target, hints)
         yield from candidate_layouts(node, graph, target, hints)
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Matrix in LM1, vectors in LM0; bias and result where more room is left."""
+        """Put the matrix in LM1, the vectors in LM0, bias and result where more room is left."""
         names = list(dict.fromkeys(name for name in node.inputs if name))
         streams = streamed.streams(node, graph)
         beside = Location.LM0 if streams else Location.LM1
@@ -111,7 +111,7 @@ class Product(Layer):
         return Placement(tuple(banks), (beside,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
-        """Yield layouts the matrix register cannot work on."""
+        """Yield layouts that the matrix register cannot work on."""
         values = [graph.values[name] for name in (*node.inputs, node.outputs[0]) if name]
         if any(value.location not in (Location.LM0, Location.LM1) for value in values):
             yield "an operand that is not in LM"
@@ -127,7 +127,7 @@ class Product(Layer):
                 yield f"`{name}` in layout {own}, only in {layout}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count about the steps."""
+        """Estimate the steps."""
         if streamed.streams(node, graph):
             return streamed.cost(node, graph, target)
         return resident.cost(node, graph, target)

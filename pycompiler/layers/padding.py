@@ -1,8 +1,8 @@
-"""Padding of an axis: words whose index lies past the axis, set to a value that does no harm.
+"""Padding of an axis: words whose index lies past its end are set to a harmless value.
 
-Where an element's index is ``units + address + word``, the part of the units is the same in all
-long words of a PE. It is computed once from the numbers of the units; a word is padding in a PE
-where that part reaches what is left of the axis.
+The index of an element is ``units + address + word``. The part ``units`` is the same for all long
+words of a PE; it is computed once from the numbers of the PE's units. A word is padding in a PE if
+``units`` is at least the size of the axis less ``address + word``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _REGISTER = 1  # mask register
 def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Iterator[Line]:
     """Write the 32 bits ``bits`` into every word of ``value`` that is padding on one of ``axes``.
 
-    Uses the second register file. Words that no index reaches at all stay as they are.
+    Uses the second register file. Words that the layout does not use at all stay as they are.
     """
     assert value.layout is not None
-    # With the sizes of the layout: digits that no index of the axis meets are padding too.
+    # The padded shape: digits that no index of the axis reaches are padding too.
     found = parts(value.layout, value.layout.padded_shape)
     constant = False
     for axis in axes:
@@ -68,13 +68,13 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                 yield alu_step("ipassa", (_long(_FILL, target),), there)
 
 
-_FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file, apart for its one read port
+_FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can read one of them
 
 
 def _padded(
     found: Sequence[Sequence[Part]], axis: int, size: int
 ) -> dict[int, set[tuple[int, int]]]:
-    """Words that may be padding, by what is left of the axis for the part of the units."""
+    """Return the words that may be padding, by the lowest ``units`` at which they are."""
     own = found[axis]
     most = sum((p.size - 1) * p.lo for p in own if p.level in _UNIT)
     local = [p for p in own if p.level in (Level.ADDR, Level.W)]
@@ -109,12 +109,12 @@ def _padded(
 
 
 def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
-    """Compute the part of the index that the numbers of the units say."""
+    """Compute the part of the index that comes from the numbers of the units."""
     total, part = _long(_INDEX, target), _long(_PART, target)
     forward = Forward("alu")
     yield alu_step("imm", (Literal(0),), total)
     for unit in units:
-        # The size counts what is used; every digit of the level may be there.
+        # The size counts only the values in use; the units may have all values of a digit.
         for stride, size in primes(_whole(unit.size)):
             assert size == 2
             yield alu_step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)

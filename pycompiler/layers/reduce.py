@@ -1,8 +1,9 @@
 """Reductions over any axes: ReduceSum, ReduceMax and ReduceMin.
 
-The axes may lie on any level. A PE first reduces its own words, then the words of a long word are
-joined, then digit after digit of the units: every unit takes the partial result of its partner.
-So all units that held a part hold the result, which is copied over the reduced digits.
+The axes may lie on any level. A PE first reduces its own long words. Then it joins the words of
+each long word. Then units are joined, digit by digit: every unit takes the partial results of its
+partners. In the end all units that held a part hold the result, so the result has copies on the
+reduced digits.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
 _INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
-_CHUNK = 64  # long words of the result that are made at once
+_CHUNK = 64  # long words of the result that are computed at once
 _CONSTANTS = 1  # long words of the second register file that hold constants
 
 
 @dataclass(frozen=True)
 class _Joining:
-    """How two partial results become one, and how the first is taken."""
+    """The instruction that joins two partial results, and the one that takes the first."""
 
     slot: str
     join: str
@@ -62,7 +63,7 @@ class Reduce(Layer):
         self.neutral, self.error = neutral, error
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Why the node cannot run on the device."""
+        """Return why the node cannot run on the device; None if it can."""
         if len(node.inputs) > 1:
             return f"{self.op} with axes that are no constant"
         return super().unsupported(node, graph, dtypes)
@@ -78,7 +79,7 @@ class Reduce(Layer):
         return tuple(sorted(int(axis) % rank for axis in axes))
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Work over the input; reduced axes better have no padding."""
+        """Work over the input; reduced axes should have no padding."""
         shape = graph.values[node.inputs[0]].shape
         reduced = self.reduced(node, graph)
         whole: tuple[int | None, ...] = tuple(range(len(shape)))
@@ -89,14 +90,14 @@ class Reduce(Layer):
         return Frame(shape, ((node.inputs[0], whole), (node.outputs[0], kept)), reduced)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield all axes; what slices of a reduced one leave is joined."""
+        """Yield all axes; the results of slices along a reduced axis are joined."""
         reduced = self.reduced(node, graph)
         for cut in super().cuts(node, graph):
             lost = dict(cut.axes)[node.inputs[0]] in reduced
             yield replace(cut, joins=self.joins) if lost else cut
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """From one LM to the other."""
+        """Read one LM, write the other."""
         return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
@@ -112,7 +113,7 @@ class Reduce(Layer):
             yield f"`{result.name}`: {problem}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count about the steps."""
+        """Estimate the steps."""
         plan = _plan(self, node, graph, target)
         source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
         total = sum(1 for _ in fill_padding(source, reduced, self.neutral, target))
@@ -150,7 +151,7 @@ class Reduce(Layer):
                     lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
                     lines.append(self._joined(Forward("alu"), into, into))
             for level, digit in plan.units:
-                # All partners' results are needed before the own one changes.
+                # Fetch the results of all partners before the unit's own result changes.
                 turns = range(1, digit.size)
                 for turn in turns:
                     found = _partners(digit, turn, plan.counts[level], len(chunk))
@@ -172,7 +173,7 @@ class Reduce(Layer):
     def _own(
         self, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
     ) -> Iterator[Line]:
-        """Reduce the long words that one PE holds; ``terms`` are those of each cycle."""
+        """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
         kind = self.joining
         before: Operand | None = None
         for index in range(len(terms[0])):
@@ -190,7 +191,12 @@ class Reduce(Layer):
 
 @dataclass(frozen=True)
 class _Plan:
-    """``meets``: the input words of each output word. ``units``: the digits to reduce over."""
+    """The work of a reduction.
+
+    ``meets``: the input long words of each output long word. ``terms``: their number. ``words``:
+    whether the words of a long word are joined. ``units``: the unit digits to reduce over.
+    ``counts``: the units of each level. ``size``: output long words of a chunk.
+    """
 
     meets: dict[int, list[int]]
     terms: int
@@ -200,7 +206,7 @@ class _Plan:
     size: int
 
     def chunks(self, target: Target) -> Iterator[list[int]]:
-        """Yield output words, whole vectors, few enough for the register files."""
+        """Yield chunks of output long words: whole vectors that fit the register files."""
         outs = sorted(self.meets)
         for start in range(0, len(outs), self.size):
             part = outs[start : start + self.size]
@@ -247,7 +253,10 @@ def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, 
 
 
 def _partners(digit: PrimeDigit, turn: int, count: int, words: int) -> Moves:
-    """Every unit takes all words of the unit whose digit is ``turn`` higher, going round."""
+    """Return the moves that bring every unit all words of a partner.
+
+    The digit of the partner is ``turn`` higher, modulo the size of the digit.
+    """
     stride, size = digit
     unit = np.arange(count, dtype=np.int64)
     own = unit // stride % size

@@ -32,7 +32,7 @@ def flat_parts(layout: Layout, shape: tuple[int, ...]) -> list[Part]:
 
 
 def runs(found: Sequence[Part]) -> list[Part]:
-    """Join parts that continue each other, so that how an axis is cut does not matter."""
+    """Join parts that continue each other: the result does not depend on how axes are cut."""
     out: list[Part] = []
     for part in found:
         last = out[-1] if out else None
@@ -45,7 +45,7 @@ def runs(found: Sequence[Part]) -> list[Part]:
             out[-1] = Part(last.lo, last.size * part.size, last.level, last.stride)
         else:
             out.append(part)
-    # The topmost part may be cut short by either shape.
+    # Either shape may cut the topmost part short, so its size is left out.
     return [*out[:-1], Part(out[-1].lo, 0, out[-1].level, out[-1].stride)] if out else []
 
 
@@ -106,7 +106,7 @@ def reshaped(
                 high,
             )
             if not _same_cuts(ours, theirs, low, high):
-                # Address digits can be cut both ways.
+                # Digits in Addr can be cut in both ways.
                 return _both_ways(flat, common, shape, result, hint, dtype, target)
     if changed:
         pieces = _strides(pieces)
@@ -122,7 +122,7 @@ def _both_ways(
     dtype: MNDtype,
     target: Target,
 ) -> tuple[Layout, Layout] | None:
-    """Put the stretches that the shapes cut differently into Addr, in one run each."""
+    """Return layouts in which each stretch that the shapes cut differently is a run in Addr."""
     total = prod(shape)
     ours, theirs = _bounds(shape), _bounds(result)
     one: list[Part] = []
@@ -167,7 +167,7 @@ def _pair(
 
 
 def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
-    """Return weights below which the index splits alike in both shapes."""
+    """Return the weights at which the index can be split in both shapes."""
     both = sorted({1} | (ours & theirs))
     more = set(both)
     for low, high in pairwise([*both, total]):
@@ -192,7 +192,7 @@ def _same_cuts(ours: set[int], theirs: set[int], low: int, high: int) -> bool:
 
 
 def _cut(part: Part, cuts: Sequence[int], end: int) -> list[Part]:
-    """Split a part at weights; ``end`` is where what follows begins."""
+    """Split a part at the weights ``cuts``; ``end`` is the weight where the next part begins."""
     stop = part.lo * part.size
     marks = [part.lo, *(c for c in cuts if part.lo < c < stop), min(stop, max(end, part.lo + 1))]
     return [

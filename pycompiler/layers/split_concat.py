@@ -19,7 +19,7 @@ SPLIT, CONCAT = "MNCoreInputSplit", "MNCoreOutputConcat"
 
 
 def slices_of(node: MNNode) -> tuple[str, tuple[str, ...]]:
-    """Return the whole value of such a node, and its slices in order."""
+    """Return the whole value of a split or concat node, and its slices in order."""
     if node.op == SPLIT:
         return node.inputs[0], node.outputs
     return node.outputs[0], node.inputs

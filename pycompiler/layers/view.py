@@ -17,7 +17,7 @@ from .reshape import fitted, flat, flat_parts, reshaped, runs
 
 
 class View(Moving):
-    """An operator whose result has the long words of its input."""
+    """An operator whose result is the long words of its input, read in another layout."""
 
     def __init__(self, op: str, attributes: frozenset[str] = frozenset()):
         self.op, self.attributes = op, attributes
@@ -25,7 +25,7 @@ class View(Moving):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Keep what the input has as far as the result can be cut out of it."""
+        """Keep the layout of the input as far as the result's shape can be read out of it."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
         tries = [hints[source.name]] if source.name in hints else []
@@ -55,7 +55,7 @@ class View(Moving):
     def candidates(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> Iterator[dict[str, Layout]]:
-        """Yield what :meth:`layouts` gives, and what a wanted result would be made of."""
+        """Yield the layouts of :meth:`layouts`, and layouts that give the wanted result."""
         yield self.layouts(node, graph, target, hints)
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         wanted = hints.get(result.name)
@@ -109,7 +109,7 @@ class View(Moving):
         return Fragment(())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield the axes that source and result have alike."""
+        """Yield the axes that source and result have in common."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if self.op == "Transpose":
             order = _order(node, len(source.shape))
@@ -128,7 +128,7 @@ def _weights(shape: tuple[int, ...]) -> dict[tuple[int, int], int]:
 
 
 def _order(node: MNNode, rank: int) -> tuple[int, ...]:
-    """Return which axis of the source each axis of the result is."""
+    """Return for each axis of the result its axis of the source."""
     order = dict(node.attributes).get("perm")
     if isinstance(order, tuple):
         return tuple(int(axis) for axis in order)
@@ -141,12 +141,12 @@ def _transposed(node: MNNode, layout: Layout) -> Layout:
 
 
 def _same_axes_of(layout: Layout, shape: tuple[int, ...], result: tuple[int, ...]) -> Layout | None:
-    """Return the layout of ``result`` if it only has other axes of size 1 than ``shape``."""
+    """Return the layout of ``result`` if the two shapes differ only in axes of size 1."""
     if [size for size in shape if size > 1] != [size for size in result if size > 1]:
         return None
     kept = iter([axis for axis, size in zip(layout.axes, shape, strict=True) if size > 1])
     axes = [next(kept) if size > 1 else () for size in result]
-    # Words that only an axis of size 1 packs hold no copies: they stay digits nothing meets.
+    # W digits of an axis of size 1 hold no copies: they stay, as digits that no index reaches.
     pairs = zip(layout.axes, shape, strict=True)
     idle = tuple(s for axis, size in pairs if size == 1 for s in axis if s.level is Level.W)
     if idle:

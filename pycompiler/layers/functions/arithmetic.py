@@ -43,8 +43,8 @@ def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
     """Return the low bits of ``a * b``, from exact products of thirds.
 
     A third of a 32-bit integer has 11 bits, a third of a 64-bit integer 22. Three products of two
-    thirds, and their sum, fit the fraction of a single or of a double. Their low bits are 0, so the
-    multiplier omits nothing.
+    thirds, and their sum, fit the fraction of a single or of a double. The low bits of the factors'
+    fractions are 0, so the multiplier omits nothing.
     """
     wide = dtype is LONG
     letter, bits = ("l", 22) if wide else ("i", 11)

@@ -68,7 +68,7 @@ _SILU_SCALE, _SILU_LOWEST = 8, -92.0
 
 
 def _silu(p: Program, call: Call) -> Row:
-    """Return the larger of x/(1+e) and x e/(1+e) with e = exp(-|x|): it is right for any x."""
+    """Return the larger of x/(1+e) and x e/(1+e) with e = exp(-|x|): SiLU for either sign of x."""
     x = p.alu("fmax", call.inputs[0], _SILU_LOWEST)
     power = p.alu("fmax", p.alu("ior", x, _SIGN), _SILU_LOWEST)
     e = exp_bits(p, power, scale=_SILU_SCALE)
@@ -131,7 +131,10 @@ def _gelu(p: Program, call: Call) -> Row:
 
 
 def _gelu_none(p: Program, magnitude: Row) -> tuple[Row, Row, float]:
-    """Use Q = erfc(|x|/sqrt(2))/2; the square has two parts, because exp magnifies its error."""
+    """Return |x|, and two numbers whose product is Q 2^20, with Q = erfc(|x|/sqrt(2))/2.
+
+    The square of |x| has two parts, because exp magnifies its error.
+    """
     a = p.alu("fmin", magnitude, 14.0)
     square = p.mul(a, a)
     low = p.mul(p.fma(a, a, neg(square)), -0.5)
@@ -145,7 +148,10 @@ _TANH_CUBIC, _TANH_CUBIC_LOW = 0.07135481387376785, 2.398832397e-09
 
 
 def _gelu_tanh(p: Program, magnitude: Row) -> tuple[Row, Row, float]:
-    """Use Q = e/(1+e) with e = exp(-v) and v = a (c0 + c1 a^2), all in two parts."""
+    """Return the same as :func:`_gelu_none` for Q = e/(1+e), e = exp(-v), v = a (c0 + c1 a^2).
+
+    v and the terms of v have two parts each.
+    """
     a = p.alu("fmin", magnitude, 10.4)
     square = p.mul(a, a)
     square_low = p.fma(a, a, neg(square))

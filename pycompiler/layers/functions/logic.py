@@ -22,7 +22,7 @@ from .program import Program, Result, Row
 
 
 def _extreme(call: Call, name: str) -> str:
-    """Return `max` or `min` for the operands' dtype; its flag says that its first operand won."""
+    """Return `max` or `min` for the operands' dtype; its flag says that it gave the first one."""
     return f"f{name}" if call.dtypes[-1] is FLOAT else f"{call.letter}{name}"
 
 
@@ -31,7 +31,7 @@ def _not(p: Program, a: Row) -> Result:
 
 
 def _compare(name: str, invert: bool) -> Build:
-    """Compare by `max` or `min`: they flag lanes where they give their first operand, and ties."""
+    """Compare by `max` or `min`: they flag lanes that give the first operand, ties included."""
 
     def build(p: Program, call: Call) -> Row:
         found = p.mask(p.flags(_extreme(call, name), *call.inputs))

@@ -61,7 +61,7 @@ class Plan:
         return self.steps(filled) + (rows - filled) * len({s % self.interval for s in issued})
 
     def timeline(self, rows: int) -> Iterator[list[tuple[Issue, int]]]:
-        """Yield what each step issues: instructions and the number of the row each works on."""
+        """Yield the instructions that each step issues, with the number of the row of each."""
         by_phase: dict[int, list[Issue]] = {}
         for issue in self.issues:
             by_phase.setdefault(issue.step % self.interval, []).append(issue)

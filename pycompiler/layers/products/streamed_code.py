@@ -98,7 +98,7 @@ class _Code:
             yield from self._work(number)
 
     def _buffers(self) -> tuple[int, int]:
-        """Return how many collections L1BM holds beside those on their way, and their start."""
+        """Return how many collections fit L1BM beside those on their way, and where they start."""
         found, words = self.route, self.target.words("l1bm")
         if not found.above:
             return words // (found.sent * self.burst), 0

@@ -59,7 +59,11 @@ def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows that come down together; ``origins`` has for each unit their unit and rows before."""
+    """Rows that come down together.
+
+    ``origins`` has for each unit the unit and the rows that its data comes from, None if it takes
+    none.
+    """
 
     results: tuple[int, ...]
     origins: tuple[tuple[int, tuple[int, ...]] | None, ...]

@@ -30,7 +30,7 @@ def mab_cost(found: Moves, target: Target) -> int:
     count = target.counts["mab"]
     _, masked, vectors = _turns(found, count, target.cycles)
     by_turns = int(2 * vectors.sum() + _MASK * masked.sum())
-    # A cast brings at most one vector of results. This bound often decides for turns at once.
+    # A cast brings at most one vector of results. This bound often shows that turns are cheaper.
     results = np.unique(_number(found.source_at, found.result_at, found.source)).size * found.times
     read = np.unique(found.source_at).size * found.times
     if by_turns <= -(-read // target.cycles) + -(-results // target.cycles):

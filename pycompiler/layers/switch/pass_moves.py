@@ -2,7 +2,7 @@
 
 A pass changes digits of one level (words, PEs, MABs, L1Bs or L2Bs) and of Addr. All units of the
 other levels do the same. So a pass is a list of moves ``(unit, address) <- (unit, address)``, where
-``unit`` is a number on its level.
+``unit`` is the number of a unit (or word) on its level.
 """
 
 from __future__ import annotations

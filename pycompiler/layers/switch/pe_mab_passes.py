@@ -145,7 +145,7 @@ class L1bmRoom:
     """The room in L1BM for vectors of all PEs.
 
     ``vectors`` is the number that fits beside a spare one. ``words`` is the number of long words of
-    a vector, ``row`` of one cycle of it.
+    a vector, ``row`` the number of one cycle of it.
     """
 
     vectors: int
