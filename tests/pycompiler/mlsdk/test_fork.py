@@ -1,0 +1,36 @@
+"""A process that used a Context forks: its child compiles and runs too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import os, sys
+import torch
+from pycompiler.mlsdk import Context, MNDevice
+
+device, folder = sys.argv[1:]
+context, x = Context(MNDevice(device)), torch.arange(64.0 * 64).reshape(64, 64) / 4096
+sample = {"x": x}
+product = context.compile(lambda d: {"y": d["x"] @ d["x"]}, sample, f"{folder}/a")
+wanted = product(sample)["y"].cpu()
+child = os.fork()
+if child == 0:
+    assert torch.equal(product(sample)["y"].cpu(), wanted)
+    other = context.compile(lambda d: {"y": d["x"] * 2.0}, sample, f"{folder}/b")
+    assert torch.equal(other(sample)["y"].cpu(), x * 2)
+    os._exit(7)
+assert torch.equal(product(sample)["y"].cpu(), wanted)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+@pytest.mark.parametrize("device", ["emu2", "pfvm:cpu"])
+def test_the_child_goes_on(tmp_path: Path, device: str) -> None:
+    arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, device, tmp_path]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
