@@ -1,7 +1,7 @@
 """Times the address search: ``python benches/address_search.py [FOLDER]``.
 
 Each CSV file of FOLDER has the columns ``id``, ``lower``, ``upper`` (half open) and ``size``, in
-any order. Without FOLDER instances are made that fill the memory at all times; seeds are shown.
+any order. Without FOLDER, instances are generated that fill the memory at all times.
 Exit code 1 if an instance is not solved at its capacity in time.
 """
 
@@ -42,7 +42,7 @@ def instances(folder: Path | None) -> Iterator[tuple[str, list[Buffer], int]]:
 
 
 def solve(buffers: list[Buffer], capacity: int, seconds: float) -> tuple[str, float]:
-    """What became of an instance, and the seconds it took."""
+    """Return the outcome of an instance, and the seconds that it took."""
     start = time.monotonic()
     try:
         offsets = place_in_one(buffers, capacity, seconds)

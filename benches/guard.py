@@ -1,9 +1,9 @@
-"""Compares the instructions of five kernels with those on record: ``make guard``.
+"""Compares the instruction counts of five kernels with the record: ``make guard``.
 
-callgrind counts what a region of 32 steps on the full chip takes, once for every level of the
-kernels that valgrind knows (it has no AVX-512, so v4 cannot be counted). The counts do not depend
-on the clock or on what else the host does. Exit code 1 if a kernel takes over 5 % more than on
-record, or less, which is good news to be recorded: ``--bless`` writes the counts.
+callgrind counts the instructions of a region of 32 steps on the full chip, for every level that
+valgrind knows (it has no AVX-512, so v4 cannot be counted). The counts do not depend on the clock
+or on the load of the host. Exit code 1 if a count differs from the record by more than 5 %, up or
+down. ``--bless`` writes the counts to the record.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Counts = dict[str, dict[str, int]]
 
 
 def fail(message: str, remedy: str) -> None:
-    """Leave with one diagnostic."""
+    """Exit with one diagnostic."""
     sys.exit(f"error: {message}\n  help: {remedy}")
 
 
 def build() -> Path:
     """Build the bench and return its path."""
     command = ["cargo", "bench", "--package", "emu2-benches", "--bench", "guard", "--no-run"]
-    # Incremental builds make other code.
+    # Incremental builds produce different code.
     environment = {**os.environ, "CARGO_INCREMENTAL": "0"}
     done = subprocess.run(
         [*command, "--message-format=json"],
@@ -72,7 +72,7 @@ def count(bench: Path, kernel: str, level: str) -> int:
 
 
 def changes(recorded: Counts, counted: Counts) -> list[str]:
-    """Return a line for every count that is not within the tolerance of the one on record."""
+    """Return a line for every count that differs from the record by more than the tolerance."""
     lines = []
     for level, kernels in counted.items():
         for kernel, now in kernels.items():
@@ -97,7 +97,7 @@ def record(counted: Counts, compiler: str, target: str) -> str:
 
 
 def main() -> int:
-    """Count, and compare or bless."""
+    """Count, then compare with the record or write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--bless", action="store_true", help="write the counts to the record")
     parser.add_argument("--built", type=Path, help="a bench that was built before")

@@ -1,9 +1,9 @@
-"""The compiler next to its targets: ``python benches/targets.py [--instances FOLDER]``.
+"""Compares the compiler with its targets: ``python benches/targets.py [--instances FOLDER]``.
 
-A row has name, value, unit, bound, ratio (value and bound), target and met. Products and streams
-have modules of their own beside this one. FOLDER holds instances for the address search (see
-``address_search.py``); without it they are made. Cycles are those of the cycle model; nothing runs
-on the emulator. A target that is not met is said to be; the exit code is 0 all the same.
+A row has name, value, unit, bound, ratio (of value and bound), target and met. Products and streams
+have modules of their own in this folder. FOLDER holds instances for the address search (see
+``address_search.py``); without it, instances are generated. Cycles are those of the cycle model;
+nothing runs on the emulator. The exit code is 0 even if a target is not met.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SPILLED = 0.25
 
 
 def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
-    """An MLP and an input."""
+    """Return an MLP and an input."""
     torch.manual_seed(0)
     parts: list[nn.Module] = []
     for _ in range(layers):
@@ -55,7 +55,7 @@ def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
 
 
 def report_of(function: Function, inputs: Tensors, machine: str, **options: Any) -> dict[str, Any]:
-    """The report of a compilation; nothing is written."""
+    """Return the report of a compilation; nothing is written to disk."""
     report = Report(machine, options)
     model = optimise(export(function, inputs))
     compile_onnx(model, load_target(machine), parse_options({"strict": True, **options}), report)
@@ -65,7 +65,7 @@ def report_of(function: Function, inputs: Tensors, machine: str, **options: Any)
 def spilled(
     layers: int = 8, batch: int = 256, width: int = 1024, machine: str = "mncore2"
 ) -> Iterator[Row]:
-    """DRAM words other than parameters, of the scheduler that keeps most and of the simplest."""
+    """Compare the DRAM words, without parameters, of the best scheduler and the simplest one."""
     function, inputs = perceptron(layers, batch, width)
     moved = {}
     for scheduler in ("always_from_dram", "spill_opt"):
@@ -86,7 +86,7 @@ def spilled(
 def compile_time(
     layers: int = 8, batch: int = 256, width: int = 1024, machine: str = "mncore2"
 ) -> Iterator[Row]:
-    """Seconds from a torch function to its folder, exporter included."""
+    """Measure the seconds from a torch function to its folder, with the exporter."""
     function, inputs = perceptron(layers, batch, width)
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -104,7 +104,7 @@ def compile_time(
 
 
 def packed(folder: Path | None = None) -> Iterator[Row]:
-    """The slowest instance of the address search."""
+    """Measure the slowest instance of the address search."""
     times, unsolved = [0.0], []
     for name, buffers, capacity in instances(folder):
         said, seconds = solve(buffers, capacity, SEARCH_SECONDS)
@@ -125,7 +125,7 @@ def packed(folder: Path | None = None) -> Iterator[Row]:
 
 
 def all_rows(folder: Path | None) -> Iterator[Row]:
-    """Every row; one that fails with a diagnostic is reported and is not met."""
+    """Yield all rows; a part that fails with a diagnostic gives a row that is not met."""
     for part in (
         targets_gemm.rows,
         targets_streaming.rows,
@@ -140,7 +140,7 @@ def all_rows(folder: Path | None) -> Iterator[Row]:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """The rows for people."""
+    """Return the rows as a readable table."""
     out = Table(title="Targets of the compiler")
     for column in ("what", "value", "unit", "bound", "ratio", "target", "met"):
         out.add_column(column, justify="right" if column in ("value", "bound", "ratio") else "left")

@@ -1,4 +1,4 @@
-"""How fast products are, next to the MAU's peak: rows for `make bench`.
+"""Compares matrix products with the MAU's peak: rows for `make bench`.
 
 A row has name, value, bound, ratio (value / bound), target (least ratio) and met. Values and
 bounds are multiply-adds per cycle of the emulated machine; cycles are those of the cycle model.
@@ -19,7 +19,7 @@ from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
 
 SIZE = 2048
-#: Name, which cycles count, least share of the peak.
+#: Name, cycles that count (of the node or the whole program), least share of the peak.
 TARGETS = (
     ("half GEMM, operands in LM", "node", 0.40),
     ("half GEMM, from and to DRAM", "program", 0.20),
@@ -51,7 +51,7 @@ def compiled(size: int, machine: str) -> dict[str, Any]:
 
 
 def rows(size: int = SIZE, machine: str = "mncore2") -> list[dict[str, Any]]:
-    """Return the rows. Compiles once, some seconds; nothing runs on the emulator."""
+    """Return the rows. Compiles once, in some seconds; nothing runs on the emulator."""
     target, data = load_target(machine), compiled(size, machine)
     steps = next(row["steps"] for row in data["nodes"] if row["op"] == "MatMul")
     cycles = {"node": target.cycles * steps, "program": data["cycles"]}

@@ -1,8 +1,8 @@
-"""What streams through DRAM, next to its bound: ``python benches/targets_streaming.py``.
+"""Compares streaming programs with the speed of DRAM: ``python benches/targets_streaming.py``.
 
-Compiles an elementwise chain and a softmax for the chip. The bound is the time in which DRAM moves
-what must be moved once, read and written words together. ``--run`` also runs them on the emulator
-and compares with PyTorch.
+Compiles an elementwise chain and a softmax for the chip. The bound is the time that DRAM needs to
+read every input and write every output once. ``--run`` also runs the programs on the emulator and
+compares with PyTorch.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _model(
 
 
 def chain() -> onnx.ModelProto:
-    """Eight operators, among them a function with a polynomial and one with a choice."""
+    """Return a chain of eight operators, from Mul to Sigmoid."""
     rows = (
         ("Mul", "x", "c0", "a"),
         ("Add", "a", "c1", "b"),
@@ -72,13 +72,13 @@ def chain() -> onnx.ModelProto:
 
 
 def chain_reference(x: torch.Tensor) -> torch.Tensor:
-    """What :func:`chain` computes."""
+    """Compute :func:`chain` with PyTorch."""
     moved = ((x * 1.5 + 0.5).relu() - 1.5).abs()
     return (moved * moved).clamp(max=9.0).sigmoid()
 
 
 def softmax() -> onnx.ModelProto:
-    """A softmax over the last axis."""
+    """Return a softmax over the last axis."""
     node = helper.make_node("Softmax", ["x"], ["y"], name="softmax", axis=-1)
     return _model([node], SOFTMAX, {})
 
@@ -104,7 +104,7 @@ def measure(case: Case, *, run: bool = False, **options: object) -> Row:
     result = compile_onnx(make(), target, parse_options(options), report)
     assert report.data["host_fallback"] == []
     cycles = report.data["cycles"]
-    # Read and written once, two floats to a long word, by all DRAMs at the rate of one each.
+    # Everything is read and written once, with two floats per long word, by all DRAMs in parallel.
     rate = target.mv_block * target.groups
     bound = 2 * (elements / 2) / rate
     if run:
@@ -121,7 +121,7 @@ def measure(case: Case, *, run: bool = False, **options: object) -> Row:
 
 
 def rows(*, run: bool = False) -> list[Row]:
-    """All cases."""
+    """Measure all cases."""
     return [measure(case, run=run) for case in CASES]
 
 

@@ -1,4 +1,4 @@
-"""What a call from Python costs. `make bench`; compare figures of one run only."""
+"""The cost of calls from Python. `make bench`; compare figures of one run only."""
 
 from __future__ import annotations
 

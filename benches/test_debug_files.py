@@ -1,4 +1,4 @@
-"""Files of a million debug lines, text to memory. `make bench`; compare figures of one run only."""
+"""Files of a million debug lines. `make bench`; compare figures of one run only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LINES = 1_000_000
 
 
 def value(line: int) -> str:
-    """16 hex digits that differ from line to line."""
+    """Return 16 hex digits that differ from line to line."""
     return f"{line * 0x9E3779B97F4A7C15 % (1 << 64):016X}"
 
 
@@ -20,7 +20,7 @@ def unit(pe: int) -> str:
 
 
 def run(benchmark: Any, text: str, *, assembled: bool = False) -> emu2.Machine:
-    """Measure reading and running `text`; returns the last machine."""
+    """Measure the time to read and run `text`; return the machine."""
     spec = emu2.Spec.load("mncore2")
     machine = emu2.Machine(spec)
 
@@ -35,7 +35,7 @@ def run(benchmark: Any, text: str, *, assembled: bool = False) -> emu2.Machine:
 
 
 def test_a_million_sets_of_local_memory(benchmark: Any) -> None:
-    """Under 5 s on two cores is the aim."""
+    """The aim is less than 5 s on two cores."""
     lines = (f"d set $lm{2 * (k // 4096)}{unit(k % 4096)} 1 {value(k)}\n" for k in range(LINES))
     machine = run(benchmark, "".join(lines))
     last = machine.read("lm0", addr=(LINES - 1) // 4096, group=0, l2b=1, l1b=1, mab=0, pe=0)
@@ -43,7 +43,7 @@ def test_a_million_sets_of_local_memory(benchmark: Any) -> None:
 
 
 def test_a_million_sets_of_scattered_dram(benchmark: Any) -> None:
-    """Memory follows what is set: pages of 32 KiB."""
+    """Host memory grows with the words that are set, in pages of 32 KiB."""
     lines = (f"d set $d{k % 1000 * 4096 + k}n{k & 3} 1 {value(k)}\n" for k in range(LINES))
     run(benchmark, "".join(lines))
 
@@ -59,7 +59,7 @@ def test_a_hundred_thousand_sets_of_every_pe(benchmark: Any) -> None:
 
 
 def test_a_kernel_on_a_device(benchmark: Any) -> None:
-    """What a call costs around a kernel of two lines."""
+    """The cost of a call with a kernel of two lines."""
     device = emu2.Device()
     kernel = device.load_kernel("nop; wait i10\nlinc $lr0v $lr0v\n")
     device.send(bytes(8), 0, 0x10)

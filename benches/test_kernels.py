@@ -1,6 +1,6 @@
-"""One round of every kernel class through the Python API, beside the same step in numpy.
+"""One round of every kernel class through the Python API, and the same step in numpy.
 
-The table of targets is `emu2 bench`; here are distributions, one kernel after the other.
+`emu2 bench` shows the targets. These benchmarks show distributions, one kernel after the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the wheel holds and how large it is: ``python benches/wheel.py [WHEEL]``.
+"""Checks the files and the size of the wheel: ``python benches/wheel.py [WHEEL]``.
 
-Without WHEEL one is built. Exit code 1 if it holds a file that no pattern allows, lacks one that
-users need, or has more bytes than a wheel may have.
+Without WHEEL, a wheel is built. Exit code 1 if the wheel has a file that no pattern allows, lacks a
+file that users need, or is too large.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def build(folder: Path) -> Path:
 
 
 def faults(names: list[str], size: int) -> list[str]:
-    """Return a line for everything that is wrong with a wheel of these files and this size."""
+    """Return a line for each fault of a wheel with these files and this size."""
     files = [name for name in names if not name.endswith("/")]
     lines = [
         f"{name} does not belong into the wheel"
@@ -69,7 +69,7 @@ def faults(names: list[str], size: int) -> list[str]:
 
 
 def main() -> int:
-    """Print the size, and what is wrong."""
+    """Print the size and the faults."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path, nargs="?")
     given = parser.parse_args()

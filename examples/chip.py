@@ -1,9 +1,9 @@
 """Shared by the examples: the machine's counts, moves over the whole chip, runs on PDM.
 
-All moves use the same staging: PDM 0 <-> L2BM <-> L1BM <-> PEs. `l1bmd` deals 64 long words out
-to the 64 PEs of an L1B in each cycle. `l2bmd` deals L2BM out to its L1Bs, 8 long words at a time.
-The way back collects in the same order, so a vector comes back as it went down. The place of a word
-in between matters only where PEs talk to each other.
+All moves take the same route: PDM 0 <-> L2BM <-> L1BM <-> PEs. In each cycle, `l1bmd` deals 64 long
+words out to the 64 PEs of an L1B. `l2bmd` deals L2BM out to its L1Bs, 8 long words at a time. The
+way back collects in the same order, so a vector comes back in its old order. The place of a word in
+between matters only if PEs exchange data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Chip:
         self.l2bs = self.groups * self.l2b_per_group
         self.lanes = self.mabs * self.pe_per_mab  # PEs of an L1B
         self.pes = self.l2bs * self.l1bs * self.lanes
-        self.l1b_lane = self.spec.ports["l2bm_lane"]  # l2bmd: long words of an L1B a cycle
+        self.l1b_lane = self.spec.ports["l2bm_lane"]  # l2bmd: long words per L1B and cycle
         self.l2bm_step = self.cycles * self.l1bs * self.l1b_lane  # long words of one l2bmd
 
     def words(self, memory: str) -> int:
@@ -57,7 +57,7 @@ def down(chip: Chip, count: int, l2bm: int, l1bm: int) -> list[str]:
 
 
 def up(chip: Chip, count: int, l1bm: int, l2bm: int) -> list[str]:
-    """Return the steps that collect them again."""
+    """Return the steps that collect the words of `down` again."""
     step = chip.l2bm_step
     return [
         f"l2bmd $lb{l1bm + step // chip.l1bs * k} $lc{l2bm + step * k}"
@@ -73,7 +73,7 @@ class Outcome:
     report: emu2.Report
 
     def summary(self) -> str:
-        """Return steps, cycles and where the cycles went."""
+        """Return steps, cycles, stalls and the busy steps of each unit."""
         counters = self.report.counters
         busy = ", ".join(f"{unit} {steps}" for unit, steps in counters["busy_steps"].items())
         cost = f"{counters['steps']} steps, {counters['cycles']} cycles"
@@ -81,9 +81,9 @@ class Outcome:
 
 
 def run(chip: Chip, text: str, inputs: dict[int, Words], output: int, count: int) -> Outcome:
-    """Put `inputs` (address to long words) into PDM 0, run, take `count` words from `output`.
+    """Write `inputs` (address to long words) to PDM 0, run, and read `count` words at `output`.
 
-    The program must be free of hazards: guessed rules count as much as known ones.
+    The program must be free of hazards. Guessed rules are checked like known ones.
     """
     program = emu2.assemble(text, chip.spec, policy="strict")
     machine = emu2.Machine(chip.spec)

@@ -1,4 +1,4 @@
-"""Sum an array of doubles over all PEs: from PDM to every PE, added up there, to one number in PDM.
+"""Sum an array of doubles over all PEs: from PDM to the PEs, and the sum back to PDM.
 
     every PE adds its own words                     4 sums, one per cycle
     l1bmrdfadd                                      over the MABs: 16 sums, cycle x PE
@@ -6,9 +6,9 @@
     every PE adds the sums of its cycle and number  over the L1Bs
     every PE adds four cycles, then its MAB does four PEs
 
-Error: a word passes through less than D = rows + L1Bs + 8 roundings (two in each stage of the
-reduction, which rounds inputs with three bits to spare: counted as one more), so the sum is
-within D 2^-53 of the sum of magnitudes.
+Error: a word passes through less than D = rows + L1Bs + 8 roundings. Each stage of the reduction
+counts as two, because it also rounds its inputs, with three guard bits. So the error is at most
+D 2^-53 times the sum of magnitudes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
-ROWS = 8  # long words of a PE, by four
+ROWS = 8  # rows of four long words in each PE
 
 
 class Layout:
     """Addresses in PDM, in long words: the array, the sums of all L1Bs, the result."""
 
     def __init__(self, chip: Chip, rows: int) -> None:
-        self.share = chip.l1bs * chip.lanes * chip.cycles * rows  # of an L2B
+        self.share = chip.l1bs * chip.lanes * chip.cycles * rows  # words of an L2B
         self.words = chip.l2bs * self.share
         self.line = chip.cycles * chip.spec.ports["l2bm_narrow"]  # one l2bm@, one l2bmb
         self.sums = self.words
@@ -103,7 +103,7 @@ def steps(chip: Chip, layout: Layout, rows: int) -> Iterator[str]:
 
 
 def total(chip: Chip, array: Doubles) -> tuple[float, Outcome]:
-    """Return the sum of `array`, a multiple of four times the number of PEs long."""
+    """Return the sum of `array`, whose length is a multiple of four times the number of PEs."""
     rows, rest = divmod(len(array), chip.pes * chip.cycles)
     if rest or not rows:
         raise SystemExit(f"{len(array)} words are no multiple of {chip.pes * chip.cycles}")
@@ -131,7 +131,7 @@ def main() -> None:
         return
     array = np.random.default_rng(1).normal(size=Layout(chip, options.rows).words)
     found, done = total(chip, array)
-    # numpy rounds too; `fsum` does not.
+    # `fsum` is exact; numpy's sum is not.
     error = abs(found - math.fsum(array)) / bound(chip, array)
     print(f"{len(array)} doubles on {chip.pes} PEs: {found} ({done.summary()})")
     print(f"error {error:.3f} of its bound")

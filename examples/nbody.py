@@ -9,17 +9,17 @@ steps.
 
 A product of doubles takes two steps, `u` for PEs 0 and 1 of a MAB and `d` for PEs 2 and 3. The `d`
 step takes the result of the `u` step (`$mauf`) as its addend. The loop is one chain of such pairs.
-The schedule lets the next pair always find its input: the `u` step in `$mauf`, the `d` step in a
-memory that was written two steps before. Register files and T need these two steps.
+Each pair finds the result of the one before: its `u` step in `$mauf`, its `d` step in a memory that
+was written two steps earlier. Register files and T need these two steps.
 
 Inverse square root: `drsqrt` gives y with |y sqrt(r2) - 1| < 0.028. Two Newton steps y (c - r2
 y^2 / 2) leave |d| < 2^-19.6 in d = 1 - r2 y^2; the first one has c = 1.5 + 2^-11, which centres
-its one-sided error. The rest is a series: r2^(-3/2) = y^3 (1 - d)^(-3/2) = y^3 (1 + 3/2 d + 15/8
+its one-sided error. A series gives the rest: r2^(-3/2) = y^3 (1 - d)^(-3/2) = y^3 (1 + 3/2 d + 15/8
 d^2 + ...), whose next term is below 0.04 of a rounding.
 
-Error: with u = 2^-53, a difference has one rounding, r2 then 5 u, the force 3.5 u of its own and
-3/2 of r2's, the product with the difference one more, and an accumulation of n terms n roundings.
-So every component is within (n + 14) u sum |m_j (x_j - x_i) / r^3| of the exact one.
+Error: with u = 2^-53, a difference has an error of u and r2 of 5 u. The force adds 3.5 u to 3/2 of
+r2's error, the product with the difference adds u, and an accumulation of n terms adds n u. So
+every component is within (n + 14) u sum |m_j (x_j - x_i) / r^3| of the exact one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
-BLOCK = 64  # bodies that travel together: the smallest MV, and one l2bmb
+BLOCK = 64  # bodies that are moved together: by the smallest MV, and by one l2bmb
 GROUP = 4  # bodies that one l1bmp of each array brings: one per cycle
-STEPS = 41  # of the inner loop
+STEPS = 41  # steps of the inner loop
 
 # LM1: two buffers of j bodies (x, y, z, m of four bodies each), then constants. All of it is read
 # without `v`: the same word in all cycles, against the four i bodies of the PE.
@@ -66,7 +66,7 @@ class Layout:
             "lm0": 3 * self.rows * chip.cycles,
             "grf1": (ACC + 24 * self.rows) // 2,
         }
-        # What staging takes beside the ring: one array of one row.
+        # Staging needs the ring, and room for one array of one row.
         words["l2bm"] = 2 * RING + self.slots // chip.l2bs
         words["l1bm"] = 2 * RING + self.slots // chip.l2bs // chip.l1bs
         for memory, needed in words.items():
@@ -138,10 +138,9 @@ def prologue(chip: Chip, layout: Layout, eps2: float) -> Iterator[str]:
 
 
 def pair(layout: Layout, count: int) -> Iterator[str]:
-    """Yield the inner loop: iteration t is body t // rows for row t % rows.
+    """Yield the inner loop: iteration t handles body t // rows for row t % rows.
 
-    `dx` of an iteration is computed in the step of the one before it in which the MAU would wait
-    for `drsqrt`.
+    The previous iteration computes `dx`, in the step in which its MAU would wait for `drsqrt`.
     """
     rows = layout.rows
     last = count * rows - 1
@@ -166,7 +165,7 @@ def pair(layout: Layout, count: int) -> Iterator[str]:
             f"dvfmad $lr{DY}v $lr{DY}v $mauf $nowrite",
             f"dvfmau $lr{DZ}v $lr{DZ}v $mauf $nowrite",
             f"dvfmad $lr{DZ}v $lr{DZ}v $mauf $ls{R2}v",
-            # y0 and r2 / 2 come from the ALU; the MAU has time for the next dx.
+            # The ALU computes y0 and r2 / 2, so the MAU has time for the next dx.
             f"{following}drsqrt $mauf $ls{Y0}v",
             f"dvmulu $aluf $aluf $nowrite; dlrelud $msb1 $ls{R2}v $ls{HALF}v",
             f"dvfmad $ls{Y0}v $ls{Y0}v $mauf $t",
@@ -213,9 +212,9 @@ def pair(layout: Layout, count: int) -> Iterator[str]:
 def ride_along(layout: Layout, lines: list[str], t: int, count: int) -> Iterator[str]:
     """Yield the lines of iteration `t` with the transfers that bring later bodies.
 
-    L1BM -> LM1 stands a step after r2 has read eps^2, where LM1 is not read for two steps; four
-    iterations bring x, y, z, m of the next four bodies into the other buffer. L2BM -> L1BM and the
-    MVs are a block ahead.
+    L1BM -> LM1 runs one step after r2 has read eps^2, since LM1 is not read for two steps there.
+    Four iterations bring x, y, z, m of the next four bodies into the other buffer. L2BM -> L1BM and
+    the MVs run one block ahead.
     """
     j, row = divmod(t, layout.rows)
     group, array = j // GROUP + 1, t % (GROUP * layout.rows)
@@ -223,7 +222,7 @@ def ride_along(layout: Layout, lines: list[str], t: int, count: int) -> Iterator
     if array < GROUP and group * GROUP < count:
         source = RING * (block % 2) + BLOCK * array + first
         lines[3] += f"; l1bmp $lb{source} $ln{BODIES * (group % 2) + 2 * GROUP * array}v"
-    # Blocks advance with bodies: in the first body of a block the next one goes to the L1BMs.
+    # During the first body of a block, the MVs of the next block start.
     block, body = divmod(j, BLOCK)
     if body == 0 and row == 0 and block + 1 < layout.blocks:
         yield from load_block(layout, block + 1)
@@ -236,7 +235,7 @@ def ride_along(layout: Layout, lines: list[str], t: int, count: int) -> Iterator
 
 
 def epilogue(chip: Chip, layout: Layout) -> Iterator[str]:
-    """Yield the way of the accelerations to PDM."""
+    """Yield the moves of the accelerations to PDM."""
     yield "# Accelerations: GRF1 -> L1BM -> L2BM -> PDM."
     each = layout.slots // chip.l2bs
     stage, l1bm = 2 * RING, 2 * RING
@@ -269,7 +268,7 @@ def simulate(chip: Chip, position: Doubles, mass: Doubles, eps2: float) -> tuple
     """Return the accelerations (bodies, 3) at `position` (bodies, 3) with `mass` (bodies,)."""
     bodies = len(mass)
     layout = Layout(chip, bodies)
-    # Bodies beyond the last one have no mass.
+    # The bodies that fill up the last row have no mass.
     padded = np.zeros((4, layout.padded))
     padded[:3, :bodies], padded[3, :bodies] = position.T, mass
     words = padded.view(np.uint64).reshape(-1)
@@ -279,14 +278,14 @@ def simulate(chip: Chip, position: Doubles, mass: Doubles, eps2: float) -> tuple
 
 
 def reference(position: Doubles, mass: Doubles, eps2: float) -> tuple[Doubles, Doubles]:
-    """Return accelerations and the error bound of each component, by numpy."""
+    """Return accelerations by numpy, and the error bound of each component."""
     exact, bound = np.zeros_like(position), np.zeros_like(position)
     for at in range(0, len(mass), 256):
         dx = position[None, :, :] - position[at : at + 256, None, :]
         force = mass / np.sqrt((dx**2).sum(axis=2) + eps2) ** 3
         exact[at : at + 256] = (force[:, :, None] * dx).sum(axis=1)
         bound[at : at + 256] = np.abs(force[:, :, None] * dx).sum(axis=1)
-    # The machine's bound, and the same for numpy's own roundings.
+    # Twice the machine's bound, because numpy rounds too.
     return exact, 2 * (len(mass) + 14) * 2.0**-53 * bound
 
 

@@ -2,14 +2,14 @@
 
     x_i <- x_i + k (x_(i-1) - 2 x_i + x_(i+1))
 
-PE n of the chip holds points n D .. n D + D - 1. The points beside the borders of a PE come from
+PE n of the chip holds points n D .. n D + D - 1. The points next to the borders of a PE come from
 its neighbours:
 
-    inside a MAB      `msl` and `msr` turn the four PEs of a MAB
-    MAB to MAB        `l1bmd+1` and `l1bmd-1` turn the MABs of an L1B
-    L1B to L1B        rows of edge points go to PDM side by side and come back one row further,
-    L2B to L2B        which also leads from one L2B and group to the next; a row more at either
-                      end holds the fixed ends
+    inside a MAB      `msl` and `msr` rotate the four PEs of a MAB
+    MAB to MAB        `l1bmd+1` and `l1bmd-1` rotate the MABs of an L1B
+    L1B to L1B        rows of edge points go to PDM one after the other and come back shifted by
+    L2B to L2B        one row, also from one L2B and group to the next; an extra row on each side
+                      holds the fixed ends
 
 Error: an update has at most four roundings of 2^-53 of the largest value, and does not enlarge
 older errors (0 <= k <= 1/2).
@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
 
-D = 16  # points of a PE
+D = 16  # points per PE
 K = 0.1875
 
-# LM0 and LM1, in words: point -1, points 0 .. D-1, point D; behind them (LM0) edge points of other
-# L1Bs.
+# LM0 and LM1, in words: point -1, points 0 .. D-1, point D. After them, in LM0 only, the edge
+# points of other L1Bs.
 LEFT, FIRST, LAST, RIGHT = 0, 2, 2 * D, 2 * D + 2
 FAR = 4 * D
 
-# GRF0: new points, then halos. GRF1: constants and what passed through L1BM.
+# GRF0: new points, then halos. GRF1: constants and the points that came through L1BM.
 HALO = 2 * D
 K_AT, C_AT, ZERO, NUMBER, TURNED = 0, 2, 4, 6, 8
 
-# Mask registers: PEs at the border of their MAB, and the one at the border of its L1B.
+# Mask registers: the PEs at the border of their MAB, and the PE at the border of its L1B.
 MAB_EDGE, L1B_EDGE = 1, 3
 
 
@@ -48,11 +48,11 @@ class Layout:
         self.points = chip.pes * D
         self.row = chip.cycles * chip.spec.ports["l2bm_narrow"]  # one l2bm@, one l2bmb
         self.rows = chip.l2bs * chip.l1bs
-        # Last points, behind a row with the left end; first points, before a row with the right
-        # end.
+        # The last points of the L1Bs follow a row with the left end. The first points are followed
+        # by a row with the right end.
         self.lasts = 2 * self.points + self.row
         self.firsts = self.lasts + self.rows * self.row
-        # The input's ends: word 0 of the last row, the last lane of the first one.
+        # The fixed ends: the last lane of the first row, and word 0 of the last row.
         self.left_end = self.lasts - self.row + chip.lanes - 1
         self.right_end = self.firsts + self.rows * self.row
 
@@ -78,7 +78,7 @@ def from_pdm(chip: Chip, size: int, pdm: int) -> Iterator[str]:
 
 
 def to_pdm(chip: Chip, size: int, pdm: int) -> Iterator[str]:
-    """Yield the way back."""
+    """Yield the MVs that collect the same words in PDM, and waits for them."""
     for q in range(chip.l2bs):
         yield f"mvp/n{size}i{1 + q:02x} $lc0{chip.l2b(q)} $p{pdm + q * size}@0"
     for q in range(chip.l2bs):
@@ -122,7 +122,7 @@ def prologue(chip: Chip) -> Iterator[str]:
 
 
 def halo(chip: Chip, layout: Layout, side: int) -> Iterator[str]:
-    """Yield the exchange that brings the next PE's first (0) or the last one's last (1) point."""
+    """Yield the exchange: side 0 brings the next PE's first point, 1 the previous PE's last."""
     edge, turn, shift = (FIRST, "msr", -1) if side == 0 else (LAST, "msl", +1)
     area = layout.firsts if side == 0 else layout.lasts
     lane = 0 if side == 0 else chip.lanes - 1
@@ -157,7 +157,7 @@ def halo(chip: Chip, layout: Layout, side: int) -> Iterator[str]:
 
 
 def update(chip: Chip) -> Iterator[str]:
-    """Yield x <- k (left + right) + (1 - 2 k) x for four points a time."""
+    """Yield x <- k (left + right) + (1 - 2 k) x for four points at a time."""
     yield "# the update: products take two steps, for half of the PEs each"
     for a in range(0, 2 * D, 2 * chip.cycles):
         yield f"dvadd $lm{LEFT + a}v $ln{RIGHT - 2 * D + 2 + a}v $lr{HALO + 8}v"
@@ -198,7 +198,7 @@ def advance(
 
 
 def reference(points: Doubles, ends: tuple[float, float], times: int) -> tuple[Doubles, float]:
-    """Return the same by numpy, and the error bound of the difference."""
+    """Return the points after the updates by numpy, and the error bound of the difference."""
     scale = max(np.abs(points).max(), *map(abs, ends))
     for _ in range(times):
         wide = np.concatenate([ends[:1], points, ends[1:]])

@@ -1,9 +1,9 @@
 """Transpose a matrix of long words that is spread over all PEs.
 
 Every PE has words for every other L1B and MAB. On the whole chip the matrix is 512 x 512, 64 long
-words on each of 4096 PEs; it comes from PDM row by row and goes back column by column. Row numbers
-i and column numbers j are made of digits, each the number of a unit or an address; transposing
-exchanges digits, and every level of the tree has an instruction that does:
+words on each of 4096 PEs. It comes from PDM row by row and goes back column by column. A row number
+i and a column number j consist of digits; each digit is the number of a unit or an address.
+Transposing exchanges digits, and every level of the tree has an instruction for that:
 
     PDM -> L2BM    an L2B takes rows: the upper digit of i
     l2bmd          deals a row out to the L1Bs, 8 columns each: the middle digit of j
@@ -81,7 +81,7 @@ def steps(chip: Chip, shape: Shape) -> Iterator[str]:
         for at in range(0, shape.columns * shape.rows, moved):
             yield f"l2bm@{b} $lb{at} $lc{shape.column(chip, b, at // shape.rows) * shape.rows}"
     yield "# -> PDM, behind the input"
-    # Lines of one L2B lie `side` apart there; with a single L2B they follow each other.
+    # In PDM, the lines of one L2B lie `side` apart; with a single L2B they are contiguous.
     length = shape.rows if chip.l2bs > 1 else share
     for at in range(0, share, length):
         for q in range(chip.l2bs):

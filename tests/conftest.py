@@ -1,4 +1,4 @@
-"""Settings of all tests: what hypothesis tries, and threads where tests run beside each other."""
+"""Settings of all tests: the examples that hypothesis tries."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _SETTINGS = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-# The same examples every time, so that a red run is due to the change.
+# The same examples in every run, so that a failure is due to the change.
 settings.register_profile("gate", _SETTINGS, derandomize=True)
-# Others every time: `make test-long` prints the seed.
+# New examples in every run: `make test-long` prints the seed.
 settings.register_profile("long", _SETTINGS)
 settings.load_profile("long" if os.environ.get("EMU2_LONG") else "gate")

@@ -1,9 +1,9 @@
 """Runs the tests with every clone of the kernels and several numbers of threads.
 
-``python tests/matrix.py`` (or ``make test-matrix``) takes every level that the host has with 1, 2
-and 8 threads: all Rust tests of the emulator (conformance, properties, fuzz) and the Python tests
-of it. Each round first proves that level and threads are those that were asked for. Exit code 1 if
-a round fails; the rounds that failed are named at the end.
+``python tests/matrix.py`` (or ``make test-matrix``) runs the emulator's Rust tests (conformance,
+properties, fuzz) and its Python tests with every level of the host and 1, 2 and 8 threads. Each
+round first proves that it has the wanted level and number of threads. Exit code 1 if a round fails;
+the failed rounds are named at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SETTINGS = "from emu2 import _core; print(_core.level(), _core.threads())"
 
 
 def printed(code: str, environment: dict[str, str]) -> str:
-    """Return what Python prints."""
+    """Return the output of Python."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
     return done.stdout.decode().strip()

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere: relative paths exist, and so do their anchors."""
+"""Links between pages are valid: relative paths and their anchors exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 
-#: What a reader asks, and where at most two links from README or architecture.md must lead.
+#: Questions of readers, and the pages that at most two links from README or architecture.md reach.
 WALKS = {
     "a latency": "isa_specs/mncore2/timing.toml",
     "the rounding of half results": "emu2/src/num/mau/half.rs",
@@ -32,7 +32,7 @@ def prose(path: Path) -> str:
 
 @lru_cache
 def anchors(path: Path) -> frozenset[str]:
-    """The anchors that GitHub and MyST give the headings of a page."""
+    """Return the anchors that GitHub and MyST give the headings of a page."""
     text = prose(path)
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE):
@@ -43,7 +43,7 @@ def anchors(path: Path) -> frozenset[str]:
 
 @lru_cache
 def links(path: Path) -> tuple[str, ...]:
-    """The links of a page, as paths from the root with their anchors."""
+    """Return the links of a page, as paths from the root with their anchors."""
     found = []
     for target in LINK.findall(CODE.sub("", prose(path))):
         if re.match(r"[a-z]+:", target):

@@ -1,11 +1,11 @@
-"""The blocks of the pages run as they stand there and print what the page says.
+"""The code blocks of the pages run unchanged and print the output that the page shows.
 
 On one page, all blocks share a folder and run in order:
 
-* ``python``: the text is run; it must end without an error and print something.
-* ``console``: each line after ``$ `` is a command, the lines behind it are its output, with
+* ``python``: the text is run. It must end without an error and print something.
+* ``console``: each line after ``$ `` is a command, and the lines after it are its output, with
   ``...`` for any text. Without such lines the output is not compared. A command whose shown
-  output has an ``error[`` must fail; the others must not.
+  output has an ``error[`` must fail; the others must succeed.
 * ``text NAME``: the text is written to the file NAME.
 
 Other blocks are for reading only.
@@ -30,7 +30,7 @@ Block = tuple[str, str, str]
 
 
 def pages() -> dict[str, list[Block]]:
-    """The pages that have blocks to run."""
+    """Return the pages that have blocks to run."""
     docs = (ROOT / "docs").rglob("*.md")
     written = [path for path in docs if not GENERATED & {path.name, path.parent.name}]
     found = {}
@@ -51,7 +51,7 @@ PAGES = pages()
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """The commands as an installation has them, from this checkout."""
+    """Provide the commands of an installation, from this checkout."""
     bin = tmp_path / "bin"
     bin.mkdir()
     for name, arguments in COMMANDS.items():
@@ -94,7 +94,7 @@ def said(command: list[str], folder: Path, environment: dict[str, str]) -> tuple
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """The commands of a block, each with the output that is shown."""
+    """Return the commands of a block, each with the output that is shown."""
     parts = re.split(r"^\$ (.*)\n", text, flags=re.MULTILINE)
     assert parts[0] == "", "a console block begins with a command"
     return list(zip(parts[1::2], parts[2::2], strict=True))
@@ -106,7 +106,7 @@ def pattern(shown: str) -> re.Pattern[str]:
 
 
 def tidy(text: str) -> str:
-    """``text`` without blanks at the ends of lines and of the whole."""
+    """Return ``text`` without blanks at the ends of lines and of the whole."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip()
 
 

@@ -1,6 +1,6 @@
 """The recipes of CONTRIBUTING.md work: each one is applied to a copy of the sources and used.
 
-The first line of a block says where the rest goes: ``new file NAME``, ``in NAME, at the end`` or
+The first line of a block tells where to put the rest: ``new file NAME``, ``in NAME, at the end`` or
 ``in NAME, after: LINE``.
 """
 
@@ -110,7 +110,7 @@ def test_recipe(recipe: str, tmp_path: Path) -> None:
 
 
 def put(root: Path, place: str, text: str) -> None:
-    """Put ``text`` where ``place`` says."""
+    """Put ``text`` at the place that ``place`` names."""
     new = re.fullmatch(r"new file (\S+)", place)
     if new:
         path = root / new[1]
@@ -131,7 +131,7 @@ def put(root: Path, place: str, text: str) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_files_of_a_recipe_exist(recipe: str) -> None:
-    """The tables name files that exist; capitals stand for a name that is chosen."""
+    """The tables name files that exist; a name in capitals is a placeholder."""
     (section,) = (text for name, text in SECTION.findall(TEXT) if name == recipe)
     named = [
         name

@@ -1,7 +1,7 @@
-"""The structure of the Python packages: no circle of imports, no long file, rooms as stated.
+"""The structure of the Python packages: no import cycle, no long file, rooms as documented.
 
-The stated direction is the table of rooms in ``docs/architecture.md``: a room imports exactly the
-rooms that its row names, and these stand below it.
+The table of rooms in ``docs/architecture.md`` gives the direction: a room imports exactly the rooms
+that its row names, and these stand below it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADING = "## The rooms of `pycompiler`"
 
 
 def modules(root: Path) -> dict[str, Path]:
-    """Every module of the packages below ``root`` by its full name."""
+    """Return every module of the packages below ``root`` by its full name."""
     found: dict[str, Path] = {}
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
@@ -33,7 +33,7 @@ def modules(root: Path) -> dict[str, Path]:
 
 
 def imports(name: str, known: Mapping[str, Path]) -> Iterator[str]:
-    """The modules of ``known`` that ``name`` imports, at its top, in functions, or for types.
+    """Yield the modules of ``known`` that ``name`` imports: at its top, in functions, or for types.
 
     ``from package import name`` is an import of the package's ``__init__`` unless ``name`` is a
     module. Being in a package imports the package's ``__init__`` too: that is not counted.
@@ -57,7 +57,7 @@ def imports(name: str, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """One circle of the graph; empty if there is none."""
+    """Return one cycle of the graph; empty if there is none."""
     done: set[str] = set()
     for start in graph:
         path: list[str] = []
@@ -79,13 +79,13 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:
-    """Every module of the packages, and what it imports."""
+    """Return every module of the packages with its imports."""
     known = modules(root)
     return {name: set(imports(name, known)) - {name} for name in known}
 
 
 def room(name: str) -> str:
-    """The room of a module: a folder or a file of ``pycompiler``, or another package."""
+    """Return the room of a module: a folder or file of ``pycompiler``, or another package."""
     package, *rest = name.split(".")
     if package != "pycompiler":
         return package
@@ -93,7 +93,7 @@ def room(name: str) -> str:
 
 
 def rooms(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """What each room of ``pycompiler`` imports of others."""
+    """Return the other rooms that each room of ``pycompiler`` imports."""
     found: dict[str, set[str]] = {}
     for name, others in graph.items():
         if name.split(".")[0] == "pycompiler":
@@ -102,7 +102,7 @@ def rooms(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def stated() -> dict[str, set[str]]:
-    """The rows of the table in the page: room, and the rooms that it imports, from the top."""
+    """Return the rows of the page's table, from the top: room, and the rooms that it imports."""
     section = PAGE.read_text(encoding="utf-8").split(HEADING, 1)[1].split("\n## ", 1)[0]
     found: dict[str, set[str]] = {}
     for line in section.splitlines():
@@ -134,7 +134,7 @@ def test_no_long_file() -> None:
 
 
 def test_no_test_imports_another() -> None:
-    """What tests share lives in modules that are no tests."""
+    """Code that tests share lives in modules that are not tests."""
     pattern = re.compile(r"^\s*(from|import) (\w+\.)*test_", re.MULTILINE)
     paths = (ROOT / "tests").rglob("*.py")
     assert [str(p) for p in paths if pattern.search(p.read_text(encoding="utf-8"))] == []

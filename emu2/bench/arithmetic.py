@@ -1,7 +1,7 @@
-"""The machine's arithmetic on whole numpy arrays, for all operands, bit for bit.
+"""The machine's arithmetic on whole numpy arrays, bit for bit, for all operands.
 
-Floats have no denormals and no NaN: exponent field 0 is zero, all ones is a number like any other.
-Sums are rounded once: where a double cannot hold one, it is rounded to odd first.
+Floats have no denormals and no NaN: exponent field 0 is zero, and a field of all ones is an
+ordinary number. A sum is rounded once. If a double cannot hold it, the double is rounded to odd.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPONENTS = np.uint64(0xFFF << 52)
 FRACTION = np.uint64((1 << 52) - 1)
 SIGN = np.uint64(1 << 63)
 
-OMITTED_SINGLE = 5  # low bits of two significands whose products are not formed
+OMITTED_SINGLE = 5  # the products of this many low bits of two significands are not formed
 OMITTED_DOUBLE = 16
 
 
@@ -30,7 +30,7 @@ def power(exponent: int) -> float:
 
 
 def widen(bits: Bits, exponent: int, fraction: int) -> Doubles:
-    """Return the values of floats with so many exponent and fraction bits."""
+    """Return the values of floats with this many exponent and fraction bits."""
     wide = bits.astype(np.uint64)
     magnitude = wide & np.uint64((1 << (exponent + fraction)) - 1)
     rebias = 1023 - ((1 << (exponent - 1)) - 1)
@@ -58,7 +58,7 @@ def two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
 
 
 def add_odd(a: Doubles, b: Doubles) -> Doubles:
-    """Return the sum rounded to odd: of two neighbours of an inexact sum the odd one."""
+    """Return the sum rounded to odd: an inexact sum becomes its odd neighbour."""
     total, error = two_sum(a, b)
     bits = total.view(np.uint64)
     inexact = (error != 0).astype(np.uint64)
@@ -68,7 +68,7 @@ def add_odd(a: Doubles, b: Doubles) -> Doubles:
 
 
 def to_single(value: Doubles) -> NDArray[np.uint32]:
-    """Round to singles: zeros are positive, what underflows is zero, overflows are infinite."""
+    """Round to singles: zeros are positive, underflow gives zero, overflow gives infinity."""
     least = power(-126) * (1 - power(-25))
     with np.errstate(over="ignore"):
         rounded = np.where(np.abs(value) < least, 0.0, value).astype(np.float32)
@@ -76,7 +76,7 @@ def to_single(value: Doubles) -> NDArray[np.uint32]:
 
 
 def product(a: Doubles, b: Doubles, omitted: int) -> Doubles:
-    """Return products of singles as the multiplier forms them, which doubles hold exactly."""
+    """Return the multiplier's products of singles, which doubles hold exactly."""
     kept = ~np.uint64((1 << (29 + omitted)) - 1)
     low_a = a - (a.view(np.uint64) & kept).view(np.float64)
     low_b = b - (b.view(np.uint64) & kept).view(np.float64)
@@ -93,7 +93,7 @@ def fma_single(x: Bits, y: Bits, z: Bits) -> NDArray[np.uint32]:
 
 
 def fma_half(x: Bits, y: Bits, z: Bits) -> NDArray[np.uint32]:
-    """Return x*y + z, factors halves, addend and result singles."""
+    """Return x*y + z; factors are halves, addend and result are singles."""
     return to_single(add_odd(half(x) * half(y), single(z)))
 
 
@@ -107,9 +107,9 @@ def split(a: Doubles) -> tuple[Doubles, Doubles]:
 def fma_double(x: Words, y: Words, z: Words) -> Words:
     """Return x*y + z on doubles.
 
-    The product is formed as two doubles, corrected by what the multiplier leaves out, and the sum
-    of three is rounded to odd before its last addition (Boldo and Melquiond). Lanes near the ends
-    of the exponent range are done one by one.
+    The product is formed as two doubles and corrected for the part that the multiplier omits. The
+    sum of three doubles is rounded to odd before its last addition (Boldo and Melquiond). Lanes
+    near the ends of the exponent range are computed one by one.
     """
     a, b, c = (
         np.where((v & EXPONENTS) << np.uint64(1) == 0, 0.0, v.view(np.float64)) for v in (x, y, z)
@@ -138,7 +138,7 @@ def fma_double(x: Words, y: Words, z: Words) -> Words:
 
 
 def fma_double_exactly(x: int, y: int, z: int) -> int:
-    """Return the bits of x*y + z on doubles, with integers."""
+    """Return the bits of x*y + z on doubles, computed with integers."""
 
     def parts(bits: int) -> tuple[int, int, int]:
         field = bits >> 52 & 0x7FF
@@ -178,7 +178,7 @@ def sum_doubles(x: Words, axis: int) -> Words:
     middle = (np.int64(1) << shift) >> 1
     aligned = floor + ((rest > middle) | ((rest == middle) & (shift != 0) & (floor & 1 == 1)))
     total = np.where(x & SIGN, -aligned, aligned).sum(axis=axis)
-    # The conversion rounds; the exponent follows.
+    # The conversion to double rounds the sum and may raise its exponent.
     bits = total.astype(np.float64).view(np.uint64)
     place = ((bits >> np.uint64(52)) & np.uint64(0x7FF)).astype(np.int64) + top.squeeze(axis) - 1078
     out = place.astype(np.uint64) << np.uint64(52) | bits & FRACTION
@@ -189,14 +189,14 @@ def sum_doubles(x: Words, axis: int) -> Words:
 def sum_singles(x: Bits, axis: int) -> NDArray[np.uint32]:
     """Return one stage of a sum of singles over `axis`."""
     field = ((x >> np.uint32(23)) & np.uint32(0xFF)).max(axis=axis, keepdims=True)
-    # A double next to this one is a multiple of the last guard bit: adding it rounds to that.
+    # Near `aligner`, doubles are multiples of the last guard bit, so adding it rounds to that bit.
     place = field.astype(np.uint64) + np.uint64(1023 + 52 - 127 - 23 - 3)
     aligner = (place << np.uint64(52) | np.uint64(1 << 51)).view(np.float64)
     return to_single((single(x) + aligner - aligner).sum(axis=axis))
 
 
 def block(bits: Bits, exponent: int, fraction: int) -> tuple[Doubles, Doubles]:
-    """Return the signed mantissas of block floats and the value of their last place."""
+    """Return the signed mantissas of block floats and the value of their last bit."""
     wide = bits.astype(np.uint64)
     field = (wide >> np.uint64(fraction)) & np.uint64((1 << exponent) - 1)
     place = field + np.uint64(1023 - ((1 << (exponent - 1)) - 1) - (fraction - 1))

@@ -1,7 +1,7 @@
 """Steps of the whole chip in numpy, as a user would write them: whole arrays, the same bits.
 
-A step is made from the memories of a machine, outside the time that is taken, and gives the words
-that the instruction leaves in its destination. PE memories lie as ``[..., word, mab, pe]``, the
+A step is prepared from the memories of a machine before the timing starts. It returns the words
+that the instruction leaves in its destination. PE memories are arrays ``[..., word, mab, pe]``, the
 order that suits the transfers.
 """
 
@@ -22,7 +22,7 @@ Step = Callable[[], Any]
 
 
 class Memories:
-    """The memories of a machine as numpy has them."""
+    """The memories of a machine as numpy arrays."""
 
     def __init__(self, machine: emu2.Machine) -> None:
         """Remember the machine."""
@@ -50,13 +50,13 @@ def joined(result: NDArray[Any]) -> Words:
 
 
 class Baseline:
-    """A step, and where its result must be found after the instruction.
+    """A step, and the memory that must hold its result after the instruction.
 
     Attributes:
-        step: what is timed.
-        finish: turns the step's result into words as `Memories` has them; not timed.
+        step: the timed function.
+        finish: turns the step's result into words in the order of `Memories`; not timed.
         memory: destination of the instruction.
-        count: long words of it that are compared.
+        count: number of its long words that are compared.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ def vector_single(m: Memories) -> Baseline:
 
 
 def path(words: Words) -> NDArray[Any]:
-    """Return the four singles of 2-long-words: ``[..., cycle, mab, pe, lane]``."""
+    """Return the four singles of pairs of long words: ``[..., cycle, mab, pe, lane]``."""
     low, high = (lanes(words[..., k::2, :, :], np.uint32) for k in (0, 1))
     return np.concatenate([low, high], axis=-1)
 
 
 def unpath(result: NDArray[Any]) -> Words:
-    """Return the 2-long-words of four singles."""
+    """Return the pairs of long words of four singles."""
     halves = [joined(np.ascontiguousarray(result[..., k : k + 2])) for k in (0, 2)]
     both = np.stack(halves, axis=4)  # [..., cycle, half, mab, pe]
     return both.reshape(*both.shape[:3], -1, *both.shape[5:])
@@ -128,7 +128,7 @@ def matrix_half(m: Memories) -> Baseline:
     x = by_mab(lanes(m.pe("lm0"), np.uint16))
     z = by_mab(path(m.pe("grf0", 8)))
     mantissa, place = on.block(by_mab(lanes(m.pe("mx", 16), np.uint16)), 6, 9)
-    # 18 bits and four more for the sum fit into singles.
+    # Products of 18 bits, and four more bits for their sum, fit into singles.
     matrix = np.ascontiguousarray((mantissa * place).swapaxes(-1, -2).astype(np.float32))
 
     def step() -> NDArray[np.uint32]:
@@ -156,7 +156,7 @@ def matrix_pseudo(m: Memories) -> Baseline:
 
 
 def matrix_single(m: Memories) -> Baseline:
-    """Return ``fmfma $lx $lm0v $lr0v $ls0v``: the first words of the vector, the even columns."""
+    """Return ``fmfma $lx $lm0v $lr0v $ls0v``: first words of the vector, even columns."""
     x = by_mab(lanes(m.pe("lm0"), np.uint32)[..., :1])
     z = by_mab(lanes(m.pe("grf0"), np.uint32))
     rows = by_mab(lanes(m.pe("mx", 8), np.uint32)[..., :1])

@@ -34,7 +34,7 @@ SCALED = ("long integer ALU op", "fvfma", "dvfma", "hmfma")
 
 
 def sections(chip: Chip) -> list[Section]:
-    """Return everything that can be measured, in the order of the table of targets."""
+    """Return all sections, in the order of the table of targets."""
 
     def of_kernel(kernel: Kernel) -> Section:
         return kernel.name, lambda pace, threads: kernel_rows(chip, kernel, pace, threads)
@@ -53,7 +53,7 @@ def sections(chip: Chip) -> list[Section]:
 
 
 def thread_counts(context: click.Context, option: click.Parameter, text: str) -> list[int]:
-    """Return the numbers of `1,2,...`."""
+    """Return the thread counts in `1,2,...`."""
     parts = text.split(",")
     if not all(part.isdecimal() and 0 < int(part) <= 1024 for part in parts):
         raise click.BadParameter("write counts such as 1,2,4", context, option)
@@ -75,7 +75,7 @@ def thread_counts(context: click.Context, option: click.Parameter, text: str) ->
 @click.option("--only", metavar="PATTERN", help="Kernels whose name has or matches (`*`) this.")
 @click.option("--quick", is_flag=True, help="Measure shortly: a look, no figures to quote.")
 def bench(spec_name: str, as_json: bool, threads: list[int], only: str | None, quick: bool) -> None:
-    """Measure the emulator beside what bounds it and beside numpy.
+    """Measure the emulator, and compare it with the host's limits and with numpy.
 
     A ratio is value over limit, both of this run. All results are compared with numpy's, bit by
     bit, before anything is timed.
@@ -112,7 +112,7 @@ def bench(spec_name: str, as_json: bool, threads: list[int], only: str | None, q
 
 
 def _checked(rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows, or leave if the emulator and numpy disagree."""
+    """Yield the rows; exit if the emulator and numpy disagree."""
     try:
         yield from rows
     except WrongBitsError as error:

@@ -1,4 +1,4 @@
-"""What is measured, beside what, and what is asked for."""
+"""The measured kernels, their limits and their targets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for: of the ratio to the limit, or of the value itself."""
+    """A target: the least ratio to the limit, or the least value itself."""
 
     least: float
     of_ratio: bool = True
@@ -49,16 +49,16 @@ class Kernel:
 
     Attributes:
         kernel: name in the table of targets.
-        case: which of several, or empty.
+        case: distinguishes several cases of one kernel, or empty.
         lines: the step, or the pair of steps.
-        elements: what one round of the lines counts, of a chip.
-        unit: of the value; billions of elements a second, 8 bytes each for GB/s.
-        data: whose numbers the memories hold: d, f, h, or i for any bits.
-        baseline: the same in numpy.
+        elements: number of elements that one round of the lines processes on a chip.
+        unit: of the value: billions of elements a second, or GB/s with 8 bytes per element.
+        data: format of the numbers in the memories: d, f, h, or i for any bits.
+        baseline: the same step in numpy.
         limit: loop of `emu2._core.race`, or `numpy`.
-        rows: long words of the limit's row and how many rows there are.
-        targets: what is asked for.
-        rounds: lines are repeated so often.
+        rows: long words of the limit's row, and number of rows.
+        targets: the targets of the kernel.
+        rounds: how often the lines are repeated.
     """
 
     kernel: str
@@ -85,7 +85,7 @@ class Kernel:
 
     @property
     def scale(self) -> float:
-        """Value of one element a second."""
+        """The value, in `unit`, of one element a second."""
         return (BYTES if self.unit == "GB/s" else 1) / GIGA
 
 
@@ -351,8 +351,8 @@ def kernels(chip: Chip) -> list[Kernel]:
 
 
 _FIXED = {
-    # Bits that are the same in all lanes, and those that are random: numbers of both signs from 1
-    # to 4. Lanes of a MAB share exponents, as block floats must.
+    # Fixed bits of all lanes, and mask of the random bits: numbers of both signs from 1 to 4.
+    # Lanes of a MAB share exponents, as block floats must.
     "d": (0x3FF0000000000000, 0x800FFFFFFFFFFFFF),
     "f": (0x3F8000003F800000, 0x807FFFFF807FFFFF),
     "h": (0x3E003E003E003E00, 0x81FF81FF81FF81FF),
@@ -361,7 +361,7 @@ _FIXED = {
 
 
 def prepared(spec: emu2.Spec, data: str) -> emu2.Machine:
-    """Return a machine whose memories begin with random numbers of a kind."""
+    """Return a machine whose memories begin with random numbers of the format `data`."""
     machine = emu2.Machine(spec)
     random = np.random.default_rng(1)
     fixed, free = (np.uint64(bits) for bits in _FIXED[data])
@@ -377,5 +377,5 @@ def prepared(spec: emu2.Spec, data: str) -> emu2.Machine:
 
 
 def chosen(name: str, pattern: str | None) -> bool:
-    """Return whether a row is wanted: the pattern is a part of its name, or matches it (`*`)."""
+    """Return whether the pattern is a part of the row's name, or matches it (`*`)."""
     return pattern is None or pattern in name or fnmatch.fnmatchcase(name, pattern)

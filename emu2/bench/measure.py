@@ -20,9 +20,9 @@ TURNS = 3
 
 @dataclass(frozen=True)
 class Pace:
-    """How long everything is measured for."""
+    """The duration of the measurements."""
 
-    seconds: float  # a kernel with its limit, and numpy
+    seconds: float  # for a kernel with its limit; numpy gets half
 
 
 USUAL = Pace(0.5)
@@ -31,21 +31,21 @@ QUICK = Pace(0.03)
 
 @dataclass(frozen=True)
 class Row:
-    """A criterion, or a figure beside it (without target).
+    """A measured value with its target, or without one.
 
     Attributes:
         kernel: name in the table of targets.
-        case: which of several, or empty.
-        threads: of the run.
-        value: what was measured, in `unit`.
-        limit: what bounds it, in `unit`, or None.
+        case: distinguishes several cases of one kernel, or empty.
+        threads: number of threads of the run.
+        value: the measured value, in `unit`.
+        limit: the bound of the value, in `unit`, or None.
         ratio: value / limit, or None.
-        target: asked of the ratio, or of the value where there is none; None for a mere figure.
-        at_most: the value must not be larger, instead of not smaller.
-        limit_name: what the limit is.
+        target: bound of the ratio, or of the value if there is no ratio; None without target.
+        at_most: the target is an upper bound instead of a lower one.
+        limit_name: name of the limit.
         steps_per_second: steps, MVs included.
         pe_ops_per_second: operations on one PE in one cycle.
-        numpy: the same in numpy, in `unit`.
+        numpy: the value of the same step in numpy, in `unit`.
     """
 
     kernel: str
@@ -77,7 +77,7 @@ class Row:
         return measured <= self.target if self.at_most else measured >= self.target
 
     def record(self) -> dict[str, Any]:
-        """Return what `--json` prints."""
+        """Return the row for `--json`."""
         names = ("kernel", "case", "threads", "value", "unit", "limit", "ratio", "target", "met")
         more = ("at_most", "limit_name", "steps_per_second", "pe_ops_per_second", "numpy")
         return {name: getattr(self, name) for name in (*names, *more)}
@@ -88,17 +88,17 @@ class WrongBitsError(Exception):
 
 
 def settle_allocator() -> None:
-    """Make the C library keep freed arrays.
+    """Make the C library keep the memory of freed arrays.
 
-    Until it has seen a large array freed it asks the kernel for every temporary of numpy anew,
-    which would make numpy look several times slower.
+    Before a large array has been freed, it asks the operating system for every temporary of numpy.
+    Then numpy would seem several times slower.
     """
     for _ in range(2):
         np.ones(3 << 20)
 
 
 def best_of(call: Callable[[], object], seconds: float) -> float:
-    """Return the seconds of the best call within `seconds`, of two at least."""
+    """Return the time of the fastest call within `seconds`, out of at least two calls."""
     best, runs, start = float("inf"), 0, time.perf_counter()
     while runs < 2 or time.perf_counter() - start < seconds:
         begin = time.perf_counter()
@@ -108,12 +108,12 @@ def best_of(call: Callable[[], object], seconds: float) -> float:
 
 
 def program(spec: emu2.Spec, lines: str, rounds: int) -> emu2.Program:
-    """Return `rounds` times the lines."""
+    """Return the program that repeats the lines `rounds` times."""
     return emu2.assemble(f"{lines}\n" * rounds, spec, filename="bench.vsm")
 
 
 def verified(chip: Chip, kernel: Kernel) -> tuple[emu2.Machine, Callable[[], object]]:
-    """Run a round, compare it with numpy; return the machine and the step in numpy."""
+    """Run a round and compare it with numpy; return the machine and the step in numpy."""
     machine = prepared(chip.spec, kernel.data)
     baseline = kernel.baseline(Memories(machine))
     machine.run(program(chip.spec, kernel.lines, 1))
@@ -182,7 +182,7 @@ TWO_THREADS = 1.8
 
 
 def scaling_rows(chip: Chip, kernels: list[Kernel], pace: Pace) -> Iterator[Row]:
-    """Yield two threads over one for regions of `REGION` steps."""
+    """Yield the speed of two threads relative to one, for regions of `REGION` steps."""
     for kernel in kernels:
         machine = prepared(chip.spec, kernel.data)
         run = program(chip.spec, kernel.lines, REGION // kernel.steps)
@@ -209,7 +209,7 @@ def scaling_rows(chip: Chip, kernels: list[Kernel], pace: Pace) -> Iterator[Row]
 
 
 def host_limits(chip: Chip, pace: Pace) -> list[tuple[str, float, str]]:
-    """Return what the host can do: name, value, unit."""
+    """Return the limits of the host: name, value, unit."""
     large = 1 << 22  # long words: 32 MiB, beyond the caches
     seconds = pace.seconds / 5
 

@@ -1,4 +1,4 @@
-"""Whole programs: the N-body example, assembling, and the way from text to the first step."""
+"""Whole programs: the N-body example, assembling, and the time from text to the first step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINES = 20_000
 _TEN = "linc $lr0v $ls0v\n" * 10
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-# In a process of its own: the number of threads is that of the process, as for any user.
+# Runs in a process of its own, because the number of threads is set per process.
 _N_BODY = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -66,7 +66,7 @@ print(time.perf_counter() - begin)
 
 
 def _python(code: str, *arguments: str, **environment: str) -> str:
-    """Return what `code` prints in a process of its own."""
+    """Run `code` in a process of its own and return its output."""
     command = [sys.executable, "-c", code, *arguments]
     path = os.pathsep.join([str(_EXAMPLES.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     where = {**os.environ, "PYTHONPATH": path, **environment}
@@ -76,7 +76,7 @@ def _python(code: str, *arguments: str, **environment: str) -> str:
 def n_body_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
     """Yield the N-body example on two threads: from text to accelerations, and the run alone.
 
-    The example is part of the source tree; without it there is no value.
+    The example is part of the source tree only. Without it, the rows have no value.
     """
     cases = ("text to result", "run alone")
     targets = (float(N_BODY_STEPS), None)
@@ -101,7 +101,7 @@ def n_body_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
 
 
 def assembler_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
-    """Yield plain lines a second of the assembler."""
+    """Yield how many plain lines the assembler reads per second."""
     text = _PLAIN * _LINES
     seconds = best_of(lambda: emu2.assemble(text, chip.spec), pace.seconds)
     rate = _LINES / seconds / 1e6
@@ -109,7 +109,7 @@ def assembler_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
 
 
 def first_step_rows(chip: Chip, pace: Pace) -> Iterator[Row]:
-    """Yield the time of ten lines from text to done: on a machine that exists, and from nothing."""
+    """Yield the time from text to the end of ten lines: with an existing machine, and cold."""
     machine = emu2.Machine(chip.spec)
     warm = best_of(lambda: machine.run(emu2.assemble(_TEN, chip.spec)), pace.seconds)
     case = "ten lines, machine exists"

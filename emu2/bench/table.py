@@ -21,7 +21,7 @@ _HEAD = (
 
 
 def short(value: float | None, unit: str = "") -> str:
-    """Return three digits and a unit."""
+    """Return the value with three digits and a unit."""
     if value is None:
         return "-"
     for scale, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -56,9 +56,9 @@ def cells(row: Row) -> list[str]:
 
 
 def clone_lines(choices: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for every level, with the kernels that chose their clone of it.
+    """Return a line per level, with the kernels whose fastest clone has this level.
 
-    ``choices`` are pairs of a kernel and a level. None were made where ``EMU2_LEVEL`` forces one.
+    ``choices`` are pairs of a kernel and a level; empty if ``EMU2_LEVEL`` forces a level.
     """
     by_level: dict[str, list[str]] = {}
     for kernel, level in choices:
@@ -70,10 +70,10 @@ def clone_lines(choices: Iterable[tuple[str, str]]) -> list[str]:
 
 
 class Table:
-    """Lines of a table that is printed while it is made."""
+    """Formats the lines of a table that is printed row by row."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take the names of the first column for its width."""
+        """Set the width of the first column by its longest name."""
         self.widths = [max(map(len, names), default=0), 7, 8, 8, 16, 21, 6, 6, 19, 7]
 
     def line(self, parts: Iterable[str]) -> str:

@@ -77,17 +77,19 @@ class Context:
 
         ``function`` maps a dict of tensors to a dict of tensors; shapes are those of ``inputs``.
         It may also be a ``torch.nn.Module``: its ``forward`` gets the tensors by the names of its
-        parameters, or the dict if those names do not fit, and a result that is one tensor is the
-        output ``out``, those of a tuple or list are ``out0``, ``out1`` and so on.
-        Registered tensors that it closes over stay on the device, others become constants.
-        ``cache_options`` takes compilations from a folder and keeps them there.
-        ``io_spec_constraints`` gives inputs and outputs the layouts of those of another function,
-        so that one can read the other's in place (P0705 where it cannot). On a terminal, a long
-        compile shows its passes unless ``quiet``. ``optimizers`` and ``training=True`` are refused
-        (P0703): there is no training path yet.
+        parameters, or the dict if those names do not fit. A result that is one tensor is the
+        output ``out``. The tensors of a tuple or list are ``out0``, ``out1`` and so on.
+
+        Registered tensors that the function closes over stay on the device, others become
+        constants. ``cache_options`` takes compilations from a folder and keeps them there.
+        ``io_spec_constraints`` gives inputs and outputs the layouts of another function, so that
+        one function can read the other's results in place (P0705 where it cannot). On a terminal,
+        a long compile shows its passes unless ``quiet``. ``optimizers`` and ``training=True`` are
+        refused (P0703): there is no training path yet.
+
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
-        untouched and the report is in ``<codegen_dir>.failed``. Warns if operators must run on the
-        host (HostFallbackWarning) and of what changes nothing (OptionWarning).
+        untouched and the report is in ``<codegen_dir>.failed``. Warns of operators that must run
+        on the host (HostFallbackWarning) and of arguments that change nothing (OptionWarning).
         """
         self._check_valid()
         folder = _folder(codegen_dir)

@@ -186,7 +186,7 @@ def test_results_do_not_depend_on_a_region_being_cut() -> None:
 
 
 def test_one_count_changes_the_machine(tmp_path: Path) -> None:
-    """A spec that differs from `mini` in one number is another machine everywhere."""
+    """A spec that differs from `mini` in one number changes the machine everywhere."""
     path = tmp_path / "wide.toml"
     path.write_text('extends = "mini"\n[counts]\nmab = 8\n')
     mini, wide = emu2.Spec.load("mini"), emu2.Spec.load(str(path))

@@ -1,4 +1,4 @@
-"""`emu2 bench`: its rows, its targets, and its arithmetic in numpy. No test looks at a time."""
+"""`emu2 bench`: its rows, its targets, and its arithmetic in numpy. No test checks a time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_json_is_one_array_with_a_row_per_criterion() -> None:
 
 def test_the_table_says_what_is_met() -> None:
     done = bench("--only", "ladd*")
-    assert done.returncode == 1  # kernels go by the names of the table of targets
+    assert done.returncode == 1  # kernels are named as in the table of targets
     done = bench("--only", "long integer*")
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if line.startswith("long integer ALU op")]
@@ -94,7 +94,7 @@ def test_bad_thread_counts_are_usage(threads: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-# The table of targets, by hand.
+# The table of targets, written by hand.
 TARGETS = {
     "long integer ALU op": [0.5, 6],
     "fvfma": [0.2],

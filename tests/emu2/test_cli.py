@@ -23,7 +23,7 @@ LINES = [
 
 
 def emu2(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the command and return what it left."""
+    """Run the command and return its result."""
     command = [sys.executable, "-m", "emu2.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
@@ -54,7 +54,7 @@ def test_report_counts_steps_and_words(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     counted = json.loads(report.read_text())
     assert counted["steps"] == 10
-    # Latency 256, then 128 words at 16 a cycle, all of it waited for.
+    # Latency 256, then 128 words at 16 a cycle; the program waits for all of it.
     assert counted["cycles"] == 4 * 10 + 256 + 128 // 16
     assert counted["dram_words"] == {"read": 128, "written": 0}
     assert counted["words"]["l2bm"] == {"read": 8 * 64, "written": 128}

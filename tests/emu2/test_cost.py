@@ -1,4 +1,4 @@
-"""The cycle model: steps, MV occupancy, stalls at waits; expected numbers worked out by hand."""
+"""The cycle model: steps, MV occupancy, stalls at waits. Expected numbers are computed by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import emu2
 
-LATENCY, RATE = 256, 16  # of an MV: cycles to its first word, then long words a cycle
+LATENCY, RATE = 256, 16  # of an MV: cycles to its first word, then long words per cycle
 
 
 def cost(text: str, spec: str = "mncore2") -> dict[str, Any]:
@@ -22,10 +22,10 @@ def cost(text: str, spec: str = "mncore2") -> dict[str, Any]:
     [
         ("nop\n", 1, 0),
         ("nop/7\nlinc $lr0 $ls0\n", 8, 0),
-        # Nobody waits: the MV takes no step and stalls nothing.
+        # Without a wait, the MV takes no step and causes no stall.
         ("mvp/n640i01 $d0@0 $lc0@0.0\nnop\n", 1, 0),
         ("mvp/n640i01 $d0@0 $lc0@0.0\nnop; wait i01\n", 1, LATENCY + 640 // RATE),
-        # Steps before the wait are not stalled for again.
+        # The steps before the wait shorten the stall.
         ("mvp/n640i01 $d0@0 $lc0@0.0\nnop/10\nnop; wait i01\n", 11, LATENCY + 640 // RATE - 40),
         ("mvp/n64i01 $d0@0 $lc0@0.0\nnop/100\nnop; wait i01\n", 101, 0),
         # Two MVs from one DRAM queue for its port; their latencies overlap.
@@ -41,9 +41,9 @@ def cost(text: str, spec: str = "mncore2") -> dict[str, Any]:
             2,
             LATENCY + 640 // RATE,
         ),
-        # Every group for itself: the size counts once.
+        # Every group moves its own words: the size counts once.
         ("mvp/n640i01 $d0 $lc0@.0\nnop; wait i01\n", 1, LATENCY + 640 // RATE),
-        # PDM to L2BM: 16 long words a cycle inside a group, 8 across.
+        # PDM to L2BM: 16 long words a cycle inside a group, 8 between groups.
         ("mvp/n640i01 $p0@1 $lc0@1.0\nnop; wait i01\n", 1, LATENCY + 640 // 16),
         ("mvp/n640i01 $p0@0 $lc0@1.0\nnop; wait i01\n", 1, LATENCY + 640 // 8),
         ("mvb/n640i01 $p0@0 $lc0\nnop; wait i01\n", 1, LATENCY + 640 // 8),
@@ -72,14 +72,14 @@ def test_words_count_the_whole_chip() -> None:
         ("nop\n", {}, 0, 0),
         # 640 words at 16 a cycle through DRAM 1 and L2BM 2.1; the latency holds no port.
         ("mvp/n640 $d0@1 $lc0@2.1\n", {"dram1": 40, "l2bm2.1": 40}, 256 + 40, 256 + 40),
-        # The second waits for DRAM 0, from cycle 0 to 40, and its latency begins then.
+        # The second waits for DRAM 0 from cycle 0 to 40; then its latency begins.
         (
             "mvp/n640 $d0@0 $lc0@0.0\nmvp/n640 $d0@0 $lc0@0.1\n",
             {"dram0": 80, "l2bm0.0": 40, "l2bm0.1": 40},
             256 + 80,
             256 + 80,
         ),
-        # Far apart: 1000 steps later nothing of the first is left.
+        # Far apart: after 1000 steps the first MV is done.
         (
             "mvp/n640 $d0@0 $lc0@0.0\nnop/1000\nmvp/n640 $d0@0 $lc0@0.0\n",
             {"dram0": 80, "l2bm0.0": 80},
@@ -94,7 +94,7 @@ def test_words_count_the_whole_chip() -> None:
             256 + 120,
             256 + 120,
         ),
-        # A broadcast holds its PDM and all eight L2BMs, 8 words a cycle.
+        # A broadcast occupies its PDM and all eight L2BMs, 8 words a cycle.
         (
             "mvb/n64 $p0@1 $lc0\n",
             {"pdm1": 8, **{f"l2bm{g}.{q}": 8 for g in range(4) for q in range(2)}},
@@ -149,7 +149,7 @@ expect = { "$lm0n0c0b0m0p0" = ["0000000000000000"] }
 @pytest.mark.parametrize(
     ("rate", "cycles"),
     [
-        # 640 words through the PDM, 160 into each DRAM; the busier side decides.
+        # 640 words leave the PDM, 160 enter each DRAM; the slower side decides.
         ("", 640 // 16),
         ("throughput = { source = 8 }", 640 // 8),
         ("throughput = { destination = 1 }", 160),

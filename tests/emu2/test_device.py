@@ -1,4 +1,4 @@
-"""`emu2.Device`: what a host program does, with numpy arrays, kernels in sequence and faults."""
+"""`emu2.Device` as a host program uses it: numpy arrays, kernels in sequence, faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import emu2
 
-# Adds 1 to 16 long words of the PDM, one per PE of a MAB and cycle.
+# Adds 1 to 16 long words of the PDM: one for each PE of a MAB and each cycle.
 INCREMENT = """\
 nop; wait i10
 mvp/n64i01 $p0@0 $lc0@0.0
@@ -71,7 +71,7 @@ def test_arrays_of_any_dtype(device: emu2.Device, dtype: str) -> None:
 
 
 def test_values_meet_the_machine(device: emu2.Device) -> None:
-    """The values of an array are those of the device, in the mode of the element's size."""
+    """The device gets the values of an array, in the mode of the element's size."""
     table = [
         (4, np.array([1, -2], "f8"), [0x3FF0000000000000, 0xC000000000000000]),
         (4, np.array([1, -2], "i8"), [1, (1 << 64) - 2]),

@@ -1,4 +1,4 @@
-"""The text of `d get`: lines of real dumps, and the orders and forms around them."""
+"""The text of `d get`: lines of real dumps, their order and their forms."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def test_a_word_shows_the_bits_from_it_on() -> None:
 
 
 def test_lines_before_a_run_time_error_are_kept() -> None:
-    """Past-the-end statements are refused by the assembler, so nothing is half done."""
+    """The assembler refuses statements past the end, so no program stops in the middle."""
     with pytest.raises(emu2.AssembleError):
         dump(f"d get $lm0{UNIT} 1\nd get $lm1022{UNIT} 2\n")

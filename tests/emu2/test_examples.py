@@ -35,7 +35,7 @@ def test_sum(example: ModuleType, machine: str, rows: int) -> None:
     array = np.random.default_rng(rows).normal(size=example.Layout(chip, rows).words)
     found, _ = example.total(chip, array)
     assert abs(found - math.fsum(array)) <= example.bound(chip, array)
-    # Whole numbers are added exactly, so that every word must have been counted once.
+    # Sums of whole numbers are exact, so this shows that every word counts once.
     whole = np.arange(len(array), dtype=np.float64)
     assert example.total(chip, whole)[0] == whole.sum()
 
@@ -70,7 +70,7 @@ def test_the_order_of_points_is_undone(example: ModuleType) -> None:
 @pytest.mark.parametrize("example", ["nbody"], indirect=True)
 @pytest.mark.parametrize(
     ("machine", "bodies"),
-    # One row and several; a part of a block, of a group of four; more than two blocks.
+    # One row and several rows; part of a block, part of a group of four; more than two blocks.
     [("mini", 2), ("mini", 64), ("mini", 130), ("mini", 261), ("mncore2", 70)],
 )
 def test_nbody(example: ModuleType, machine: str, bodies: int) -> None:

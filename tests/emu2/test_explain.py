@@ -14,7 +14,7 @@ from emu2._core import codes
 from emu2.explain import PRELUDE, Entry, entries
 
 ENTRIES = entries()
-# The command as the examples write it, from this checkout.
+# The command that the examples call, run from this checkout.
 EMU2 = f'emu2() {{ "{sys.executable}" -m emu2.cli "$@"; }}'
 
 
@@ -34,7 +34,7 @@ def test_entry(entry: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def raised(entry: Entry) -> set[str]:
-    """The codes that the example of ``entry`` raises."""
+    """Return the codes that the example of ``entry`` raises."""
     spec = emu2.Spec.load("mncore2")
     if entry.language == "shell":
         Path("good.vsm").write_text("nop\n")

@@ -1,4 +1,4 @@
-"""What benches/guard.py says of counts; the counting itself needs valgrind and is `make guard`."""
+"""How benches/guard.py compares counts; the counting needs valgrind and runs in `make guard`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ HUGE = np.broadcast_to(np.uint64(0), (1 << 40,))
 
 
 class Sink:
-    """Takes anything."""
+    """A stream that accepts anything."""
 
     def write(self, text: str) -> None:
         """Forget it."""
@@ -113,7 +113,7 @@ def command(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a program and with what programs should not meet."""
+    """A folder with a program and with hostile files."""
     (tmp_path / "ok.vsm").write_text("d get $lm0n0c0b0m0p0 1\n")
     (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "pipe")

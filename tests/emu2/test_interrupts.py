@@ -1,4 +1,4 @@
-"""Ctrl-C stops long calls soon and leaves a defined state; a forked child can run."""
+"""Ctrl-C stops long calls soon and leaves a defined state. A forked child can run."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ WORKS = {
 def interrupted(command: Sequence[str], wait: float) -> tuple[float, int, str, str]:
     """Send SIGINT after the first line, or after `wait` seconds without one.
 
-    Returns when that was, and what the process left.
+    Returns the time of the signal, and the status and output of the process.
     """
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -127,7 +127,7 @@ def test_commands_are_interrupted(command: str, tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "emu2.cli", command, str(path)]
     start, status, out, err = interrupted(arguments, 2.0)
     assert (status, out, err.split()) == (130, "", ["interrupted"])
-    assert time.monotonic() - start < SOON + 0.3  # with the end of the process
+    assert time.monotonic() - start < SOON + 0.3  # includes the end of the process
 
 
 def test_a_forked_child_can_run() -> None:

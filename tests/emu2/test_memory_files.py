@@ -1,4 +1,4 @@
-"""Memory files: regions to load and to save, under `emu2 run` and under the vendor's name."""
+"""Memory files: regions to load and save, with `emu2 run` and with the vendor's command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import emu2
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-# PDM words 0..127 to the DRAM of group 2, what lies in DRAM 1 to PDM 3.
+# PDM words 0..127 go to the DRAM of group 2, 64 words of DRAM 1 go to PDM 3.
 PROGRAM = "mvp/n128 $p0@0 $d64@2\nmvp/n64 $d128@1 $p64@3\n"
 
 
@@ -104,7 +104,7 @@ def test_one_file_named_for_everything(folder: Path, run: Run) -> None:
 
 
 def test_regions_without_a_file(folder: Path, run: Run) -> None:
-    """As public configurations have them: the data lie in the files of the two options."""
+    """As in public configurations: the two options name the files with the data."""
     (folder / "in.bin").write_bytes(words(1, 128) + words(700, 64))
     config = write(
         folder / "memory.json",
@@ -121,7 +121,7 @@ def test_regions_without_a_file(folder: Path, run: Run) -> None:
     done = run("-c", config, *data, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "out.bin").read_bytes() == words(1, 128) + words(700, 2)
-    # Saved without the option they get files of their own.
+    # Without the option, each region is saved to a file of its own.
     (folder / "out.bin").unlink()
     assert run("-c", config, *data[:2], cwd=folder).returncode == 0
     assert (folder / "dram2.bin").read_bytes() == words(1, 128)
@@ -179,7 +179,7 @@ def test_faults_are_one_diagnostic(
     assert named in done.stderr
     assert "help" in done.stderr
     assert "Traceback" not in done.stderr
-    # Everything but the writing is checked before anything has run.
+    # All problems except failed writing are found before the program runs.
     assert (folder / "dump.txt").exists() == (code == "F0005")
 
 
@@ -216,7 +216,7 @@ def test_a_save_outside_the_folder_must_be_asked_for(folder: Path, run: Run) -> 
         assert run("-c", "inner/memory.json", "--save-outside", cwd=folder).returncode == 0
         assert (folder / "out.bin").read_bytes() == bytes(8)
         (folder / "out.bin").unlink()
-    # A file that the command line names is asked for.
+    # A file that the command line names may lie anywhere.
     write(inner / "memory.json", save=[{"region": "pdm0", "length": 8}])
     done = run("-c", "inner/memory.json", "--save-memory-file", "out.bin", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The time line of a program as trace events; expected numbers worked out by hand."""
+"""The time line of a program as trace events. Expected numbers are computed by hand."""
 
 from __future__ import annotations
 

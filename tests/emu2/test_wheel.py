@@ -1,4 +1,4 @@
-"""The wheel holds what it should, and works from any folder, the checkout's root too."""
+"""The wheel holds the right files, and works from any folder, even the checkout's root."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python part of a checkout in which nothing was built."""
+    """The Python part of a checkout without compiled parts."""
     folder = tmp_path_factory.mktemp("checkout")
     unbuilt = shutil.ignore_patterns("*.so", "src", "tests", "fuzz", "python", "__pycache__")
     shutil.copytree(ROOT / "emu2", folder / "emu2", ignore=unbuilt)

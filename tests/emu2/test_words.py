@@ -18,7 +18,7 @@ ENCODING = Path(__file__).parents[2] / "isa_specs" / "mncore2" / "encoding.toml"
 VECTORS = {v["name"]: v["hex"] for v in tomllib.loads(ENCODING.read_text())["encoding_vector"]}
 BITS = 292
 
-# The last line but one has no known word, the one before only an inferred one.
+# The encoding of the last line but one is not known, that of the line before is inferred.
 PROGRAM = """\
 d set $lm0n0c0b0m0p0 1 4000000000000000 # two
 dvadd $lm0v $lm0v $ln0v
@@ -186,7 +186,7 @@ def test_disasm_gives_the_source_back(folder: Path) -> None:
     (folder / "a.vsm").write_text(text)
     assert emu2_command("asm", "a.vsm", "-o", "a.asm", cwd=folder) == (0, "", "")
     assert emu2_command("disasm", "a.asm", cwd=folder) == (0, text, "")
-    # Beside another instruction a read of row 0 in double precision does not show.
+    # Next to another instruction, a read of row 0 in double precision leaves no trace in the word.
     text = text.replace("hmread $lly8 $nowrite; lpassa $lm16v", "lpassa $lm16v")
     (folder / "a.vsm").write_text(text.replace("lpassa", "dmread $ly0 $nowrite; lpassa"))
     assert emu2_command("asm", "a.vsm", "-o", "a.asm", cwd=folder) == (0, "", "")
@@ -230,7 +230,7 @@ def test_assemble3_reads_stdin_and_writes_files(folder: Path) -> None:
     assert assemble3("in.vsm", "--output-file", "long.asm", cwd=folder) == (0, "", "")
     assert assemble3("in.vsm", "-o", "short.asm", cwd=folder) == (0, "", "")
     assert (folder / "long.asm").read_text() == (folder / "short.asm").read_text() == out
-    # No steps, no lines: still a file.
+    # A program without steps still gives a file.
     (folder / "none.vsm").write_text("# nothing\n")
     assert assemble3("none.vsm", "-o", "none.asm", cwd=folder) == (0, "", "")
     assert (folder / "none.asm").read_text() == ""

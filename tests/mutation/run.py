@@ -3,9 +3,9 @@
     python tests/mutation/run.py [--count 200] [--seed N]
 
 Every flag, width, kernel, operand order, count, size, coefficient and rule of `isa_specs/mncore2`
-is eligible; texts, examples and evidence are not. Each mutant is a copy of `isa_specs` that the
-built test programs load instead of the built-in specs (EMU2_SPEC_PATH). Survivors are listed; the
-exit code is 1 below 95 %.
+may be changed; texts, examples and evidence are not. Each mutant is a copy of `isa_specs` that the
+built test programs load instead of the built-in specs (EMU2_SPEC_PATH). Survivors are listed. The
+exit code is 1 if the tests notice less than 95 % of the mutants.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Mutant:
 
 
 def eligible_lines(text: str) -> list[tuple[int, str, str]]:
-    """Return the lines that hold a fact: number, key, line. Texts and examples are passed over."""
+    """Return the lines that hold a fact: number, key, line. Texts and examples are skipped."""
     found = []
     inside = False  # a multi-line string
     section = ""
@@ -213,7 +213,7 @@ def built_tests() -> list[Path]:
         "--release",
         "--package",
         "emu2",
-        # Named so that cargo picks the features of emu2 that `make test` picks.
+        # Name the packages so that cargo selects the same features of emu2 as `make test`.
         "--package",
         "emu2-python",
         "--no-run",

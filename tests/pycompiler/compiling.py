@@ -1,4 +1,4 @@
-"""What the tests share: small ONNX models, compiled and run without torch's exporter; contexts."""
+"""Shared by the tests: small ONNX models, compiled and run without torch's exporter; contexts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model_of(
     constants: Mapping[str, np.ndarray] | None = None,
     elem: int = TensorProto.FLOAT,
 ) -> onnx.ModelProto:
-    """A model of ``(op, inputs, output)`` nodes; shapes of the rest are inferred."""
+    """Return a model of ``(op, inputs, output)`` nodes; shapes of the other values are inferred."""
     made = [
         helper.make_node(op, list(reads), [out], name=f"n{index}_{op}")
         for index, (op, reads, out) in enumerate(nodes)
@@ -59,7 +59,7 @@ def model_of(
 def compiled(
     model: onnx.ModelProto, machine: str = "mini", **options: Any
 ) -> tuple[Compiled, dict[str, Any]]:
-    """The compiled model and its report."""
+    """Return the compiled model and its report."""
     report = Report(machine, options)
     result = compile_onnx(model, load_target(machine), parse_options(options), report)
     return result, report.data
@@ -68,20 +68,20 @@ def compiled(
 def run(
     result: Compiled, inputs: Mapping[str, np.ndarray], machine: str = "mini"
 ) -> dict[str, np.ndarray]:
-    """Outputs of one call on a fresh board."""
+    """Return the outputs of one call on a new board."""
     function = DeviceFunction(result.app, Board(load_target(machine)))
     return {key: output.values() for key, output in function.run(inputs).items()}
 
 
 def tried(examples: int) -> int:
-    """How many examples hypothesis tries: so many, more in `make test-long`."""
+    """Return the number of examples for hypothesis: ten times as many in `make test-long`."""
     return 10 * examples if os.environ.get("EMU2_LONG") else examples
 
 
 def random_inputs(
     shapes: Mapping[str, Shape], seed: int, scale: float = 4.0
 ) -> dict[str, np.ndarray]:
-    """Float32 inputs with both signs, some zeros, and a spread of magnitudes."""
+    """Return float32 inputs with both signs, some zeros, and a spread of magnitudes."""
     rng = np.random.default_rng(seed)
     out = {}
     for name, shape in shapes.items():
@@ -91,11 +91,11 @@ def random_inputs(
 
 
 def context(device: str = "emu2") -> Context:
-    """A context of its own."""
+    """Return a new context."""
     return Context(MNDevice(device))
 
 
 def report_of(folder: Path) -> dict[str, Any]:
-    """What a compile left as report."""
+    """Return the report that a compile wrote."""
     found: dict[str, Any] = json.loads((folder / "report.json").read_text())
     return found

@@ -1,4 +1,4 @@
-"""Random layouts, and a second reading of their text."""
+"""Random layouts, and an independent reader of their text."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LEVELS = [level for level in Level if level is not Level.TIME]
 
 
 def brute_force(text: str, index: tuple[int, ...]) -> dict[str, int]:
-    """Coordinates of one element, read off the text digit by digit."""
+    """Return the coordinates of one element, read from the text digit by digit."""
     spec = text.split(";")[0]
     axes = re.findall(r"\(((?:[^()])*)\)", spec[1:])
     coordinates: dict[str, int] = {}
     for axis, x in zip(axes, index, strict=True):
         subaxes = [s.strip() for s in axis.split(",") if s.strip()]
         sizes = [int(re.match(r"\d+", s).group()) for s in subaxes]
-        # The digits of x are the x-th element when all digit tuples are listed in order.
+        # The digits of x are the x-th entry of the ordered list of all digit tuples.
         digits = list(product(*(range(size) for size in sizes)))[x] if subaxes else ()
         for sub, digit in zip(subaxes, digits, strict=True):
             level = re.search(r"_([A-Za-z0-9]+)", sub)
@@ -52,7 +52,7 @@ layouts = st.builds(
 def some_layout(
     rng: random.Random, shape: tuple[int, ...], dtype: MNDtype, target: Target
 ) -> Layout:
-    """A legal layout of a tensor; the machine's digits and Addr digits in any order."""
+    """Draw a legal layout of a tensor; unit digits and Addr digits come in any order."""
     for _ in range(200):
         axes: list[list[SubAxis]] = [[] for _ in shape]
         copies: list[Broadcast] = []

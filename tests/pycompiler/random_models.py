@@ -13,7 +13,7 @@ SIZES = (1, 2, 3, 4, 6, 8, 12)
 
 
 def random_model(rng: random.Random) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """A graph of three to eight nodes, some of whose inner values are outputs."""
+    """Return a graph of three to eight nodes; some of its inner values are outputs."""
     arrays = np.random.default_rng(rng.randrange(1 << 30))
     shapes: dict[str, tuple[int, ...]] = {}
     for index in range(rng.randrange(1, 3)):

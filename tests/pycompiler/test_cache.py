@@ -1,4 +1,4 @@
-"""The compile cache: hits give the same folder, anything that matters makes a miss."""
+"""The compile cache: a hit gives the same folder; a change that matters gives a miss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OFF = {"app": "off", "codegen": "off", "onnx": "off", "gpfn2obj": "off"}
 
 
 class Compiles:
-    """Compiles models with one cache; every compile has a board and a folder of its own."""
+    """Compiles models with one cache; every compile has its own board and folder."""
 
     def __init__(self, folder: Path):
         self.folder, self.cache = folder, folder / "deep" / "cache"
@@ -191,7 +191,7 @@ def test_flags_switch_it_off(compiles: Compiles, flag: str) -> None:
         compiles(DOUBLE, **{flag: False})
         assert compiles.report["cache"] == OFF
     assert not compiles.cache.exists()
-    for flag in ("enable_onnx_cache", "enable_gpfn2obj_cache"):  # there is nothing they switch
+    for flag in ("enable_onnx_cache", "enable_gpfn2obj_cache"):  # these flags change nothing
         compiles(DOUBLE, **{flag: False})
     assert compiles.state == "hit"
 

@@ -34,7 +34,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Capture) -> 
 
 
 class Command:
-    """Runs the command in this process; keeps what it printed."""
+    """Runs the command in this process and keeps its output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: Capture):
         self.monkeypatch, self.capfd = monkeypatch, capfd
@@ -181,7 +181,7 @@ def test_a_network(command: Command) -> None:
     hidden = np.maximum(x @ constants["w"] + constants["b"], 0) @ constants["v"]
     powers = np.exp(hidden - hidden.max(-1, keepdims=True))
     wanted = powers / powers.sum(-1, keepdims=True)
-    # The lowered model, on the host: what differs there differs in the graph, not on the device.
+    # The lowered model on the host: an error here comes from the graph, not from the device.
     written = {node.op_type for node in onnx.load("deep/lowered.onnx").graph.node}
     assert "Softmax" not in written
     on_host = ("--device", "pfvm:cpu")

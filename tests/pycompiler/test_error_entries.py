@@ -25,7 +25,7 @@ RUNNABLE = [entry for entry in ENTRIES.values() if entry.example]
 
 
 def command(*arguments: str) -> str:
-    """Run ``pycompiler`` in this process; what it says on stderr."""
+    """Run ``pycompiler`` in this process and return its stderr."""
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(io.StringIO()):
         run_main(cli.main, ["pycompiler", *arguments])
@@ -54,7 +54,7 @@ def test_entry(code: str) -> None:
 def test_most_codes_have_an_example() -> None:
     without = {code for code, entry in ENTRIES.items() if entry.none}
     bugs = {code for code in without if "show a bug" in ENTRIES[code].none}
-    # What an example cannot do in a test: another installation, gigabytes, a damaged program.
+    # These need another installation, gigabytes, or a damaged program.
     assert without - bugs == {"P0008", "P0110", "P0302", "P0304", "P0305", "P0502", "P0604"}
 
 
@@ -77,7 +77,7 @@ def in_python(example: str) -> str:
 
 
 def in_a_shell(example: str) -> str:
-    """Run each line, commands of ours in this process; what they say on stderr."""
+    """Run each line (our own commands in this process) and return their stderr."""
     onnx.save(model_of([("Neg", ["x"], "y")], {"x": (4,)}, ["y"]), "model.onnx")
     said = ""
     for line in example.splitlines():

@@ -1,4 +1,4 @@
-"""Files that never end, never begin or hold what they promise not: one diagnostic, no traceback."""
+"""Files that never end, never begin or have the wrong content: one diagnostic, no traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compiling import model_of
 
 from pycompiler import cli
 
-SECONDS = 120  # what hangs is ended by then
+SECONDS = 120  # a command that hangs is ended then
 
 
 def hung(*_: object) -> None:
@@ -25,7 +25,7 @@ def hung(*_: object) -> None:
 
 
 def command(*arguments: str | bytes) -> int:
-    """Run the command in this process, in the current folder; its exit code."""
+    """Run the command in this process, in the current folder; return its exit code."""
     before, argv = signal.signal(signal.SIGALRM, hung), sys.argv
     sys.argv = ["pycompiler", *map(os.fsdecode, arguments)]
     signal.alarm(SECONDS)

@@ -1,4 +1,4 @@
-"""Ctrl-C: at any moment of a compile one line and exit code 130, and no trace on disk."""
+"""Ctrl-C at any moment of a compile gives one line and exit code 130, and leaves no files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_command_ends_at_once(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         start = time.monotonic()
         _, said = process.communicate(timeout=60)
-        # 200 ms on a quiet computer; this one may be busy.
+        # It takes 200 ms on an idle computer, but this one may be busy.
         assert time.monotonic() - start < 5
         if process.returncode == 0:
             continue
@@ -60,7 +60,7 @@ def test_the_command_ends_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("old", [False, True])
 def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
-    """Interrupts in the exporter, in a planner, while the folder is written."""
+    """Test interrupts in the exporter, in a planner, and while the folder is written."""
     shared, sample, out = context("emu2:mini"), {"x": torch.ones(4)}, tmp_path / "out"
     if old:
         shared.compile(lambda d: {"y": d["x"] + 1.0}, sample, out)
@@ -87,7 +87,7 @@ def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
 
 
 def test_a_planner_hears_it_within_the_limit() -> None:
-    """The passes themselves: the time from the signal to the exception."""
+    """Measure the time from the signal to the exception in a pass."""
     model = chain(40)
     sent: list[float] = []
 

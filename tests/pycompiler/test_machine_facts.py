@@ -1,4 +1,4 @@
-"""No fact of a machine stands in the compiler: other machines work without a change to it."""
+"""The compiler contains no facts of a machine: other machines work without a change to it."""
 
 from __future__ import annotations
 
@@ -119,15 +119,15 @@ def test_a_large_layout_uses_the_counts(tmp_path: Path) -> None:
 
 
 def one_entry(kind: str, name: str, key: str, value: object) -> str:
-    """The overlay in which one fact of one entry of a list differs."""
+    """Return the overlay that changes one fact of one list entry."""
     return f'[[{kind}]]\nname = "{name}"\n{key} = {json.dumps(value)}\n'
 
 
 def variants() -> dict[str, str]:
-    """Overlays of mini by name, each with one other fact; the facts are read off the spec.
+    """Return overlays of mini by name, each with one changed fact; facts are read from the spec.
 
-    A fact that is new in the spec is varied without a change here: a count, the size of a memory,
-    the width of a link, a distance, a limit.
+    New facts of the spec are varied without a change here: a count, the size of a memory, the width
+    of a link, a distance, a limit.
     """
     spec = emu2.Spec.load("mini")
     out: dict[str, str] = {}
@@ -163,14 +163,14 @@ def variants() -> dict[str, str]:
     return out
 
 
-#: Variants that must compile and be right, whatever else is refused; `make test` runs these.
+#: Variants that must compile and give right results; `make test` runs these.
 RIGHT = (
     *("l1b=1", "l1b=3", "l1b=4", "mab=8", "l2bm=8192", "dram=524288", "l1b_pair=1"),
     *("reduce_inputs=2", "l1bm=2048", "lm0=256", "lm1=1024", "grf1=128"),
     *("lm.steps=5", "grf.cycles=9", "l1bm_from_pe_up.steps=5", "mau.limit=1"),
     *("imm excludes ['lm1']", "imm excludes ['lm0', 'lm1']", "tags from 9", "two tags"),
 )
-#: Rows, terms and columns of the product; halves need as many terms as a block has elements.
+#: Rows, terms and columns of the product; with halves, a whole block of terms.
 M, K, N = 6, 16, 10
 
 
@@ -199,7 +199,7 @@ def small_model() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
 
 
 def outcome(name: str, text: str, folder: Path) -> str:
-    """``right``, the code of the refusal, or what went wrong."""
+    """Return ``right``, the code of the refusal, or a description of the error."""
     head = 'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n'
     (folder / "other.toml").write_text(head + text)
     model, inputs = small_model()
@@ -219,7 +219,7 @@ def outcome(name: str, text: str, folder: Path) -> str:
     return "right"
 
 
-#: Variants that must be refused, with a code of the user's side; `make test` runs these too.
+#: Variants that must be refused with a code that blames the user; `make test` runs these too.
 REFUSED = ("group=2", "l2b=2", "mask.steps=3", "matrix.steps=3", "l2bm_narrow=32", "half=5")
 
 

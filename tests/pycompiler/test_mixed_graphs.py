@@ -27,7 +27,7 @@ def test_random_graphs(seed: int) -> None:
         try:
             result, report = compiled(model, "mini", scheduler=scheduler)
         except PycompilerError as problem:
-            # Shapes that nothing divides may be too large for the small machine.
+            # Shapes that no number of units divides may be too large for the small machine.
             if problem.code not in ("P0301", "P0304", "P0305"):
                 raise
             return

@@ -1,4 +1,4 @@
-"""Whole networks from PyTorch, compiled, emulated and compared; every scheduler, both modes."""
+"""Whole networks from PyTorch, compiled, emulated and compared, with all schedulers and modes."""
 
 from __future__ import annotations
 

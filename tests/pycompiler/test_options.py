@@ -1,4 +1,4 @@
-"""The table of options: one declaration shows everywhere, and the cache key covers it."""
+"""The table of options: each declaration takes effect everywhere and in the cache key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def key(found: Options) -> str:
     return cache_key(MODEL, load_target("mini"), found)
 
 
-#: For every field of `Options`, another value than its default.
+#: For every field of `Options`, a value other than its default.
 OTHER: dict[str, Any] = {
     "float_dtype": "mixed",
     "gemm_precision": "half",
@@ -46,7 +46,7 @@ OTHER: dict[str, Any] = {
     "io_layouts": {"x": "((4_PE:1))"},
     "ineffective": ("`envs`",),
 }
-#: The fields that the artefact does not depend on.
+#: The fields that do not change the artefact.
 FREE = {
     *("out_onnx", "option_json", "envs", "simulation_mode", "sa_expected_run_iters"),
     *("num_threads", "backprop", "ineffective"),

@@ -1,4 +1,4 @@
-"""GPFNApp files: what is written is read, damage is refused, the dump names everything."""
+"""GPFNApp files: written apps are read back, damage is refused, the dump names everything."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_relocation_moves_every_dram_address() -> None:
 def test_relocation_puts_ranges_elsewhere() -> None:
     made = code(*(down(at, l2=64) for at in (0, 64, 128, 192, 256)), v=64)
     assert re.findall(r"\$d(\d+)", made.text) == ["64", "128", "192", "256", "320"]
-    # Words 128 to 255 are bound to 1024, word 320 on to 64; the rest moves by 4096.
+    # Words 128 to 255 move to 1024, words from 320 on to 64; all others move by 4096.
     moved = [Moved(320, 384, 64), Moved(128, 256, 1024)]
     text = relocate(made.text, made.relocations, 4096, load_target("mini"), moved)
     assert re.findall(r"\$d(\d+)", text) == ["4160", "1024", "1088", "4352", "64"]
@@ -176,7 +176,7 @@ def test_nodes_that_are_alike_share_a_fragment_and_keep_their_code(scheduler: st
 
 
 def test_code_that_comes_again_keeps_its_distances() -> None:
-    again = passa(vector("lm0"), vector("lm0"))  # a hazard of its own
+    again = passa(vector("lm0"), vector("lm0"))  # depends on its own last run
     other = passa(vector("lm1"), vector("grf0"))
     lines = (again, again, again, other, again, again)
     made = concatenate([("n", "n", Fragment(lines, packed=True))], {}, load_target("mini"))

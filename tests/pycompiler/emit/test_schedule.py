@@ -1,4 +1,4 @@
-"""The list scheduler against the same lines one after the other: whole memories must agree."""
+"""The list scheduler against the same lines in sequence: all memories must agree."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from pycompiler.layers.fragment import (
 from pycompiler.machine import Target, load_target
 
 MEMORIES = ("lm0", "lm1", "grf0", "grf1", "l1bm", "l2bm", "t", "omr")
-WORDS = 24  # few addresses, so that instructions meet
+WORDS = 24  # few addresses, so that instructions depend on each other
 
 
 class Lines:
-    """Random lines that are legal one by one."""
+    """Random lines, each of which is legal alone."""
 
     def __init__(self, seed: int, target: Target):
         self.rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ def final(text: str, seed: int, target: Target) -> tuple[dict[str, np.ndarray], 
     machine = target.new_machine()
     for memory in MEMORIES[:6]:
         shape = machine.read(memory, count=1).shape[:-1]
-        # Small exponents: singles that neither vanish nor overflow at once.
+        # Small exponents: singles that do not underflow or overflow at once.
         words = rng.integers(0, 1 << 63, (*shape, 64), dtype=np.uint64)
         machine.write(memory, words & np.uint64(0xBFFFFFFFBFFFFFFF))
     program = target.assemble(text, "random.vsm")

@@ -1,4 +1,4 @@
-"""torch functions to ONNX: names, what must not change, and what is refused."""
+"""Export of torch functions to ONNX: names, state that must not change, refused functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_names_are_those_of_the_dicts() -> None:
             "input": d["x"],
             "constant": weight,
             "twice": weight,
-            "val_0": h * 2.0,  # a name torch's exporter likes for its own values
+            "val_0": h * 2.0,  # a name that torch's exporter uses for its own values
         }
 
     inputs = {"x": torch.rand(3, 4), "y": torch.rand(4), "un used": torch.rand(2)}

@@ -1,4 +1,4 @@
-"""Modules of torch given to compile() as they are."""
+"""torch modules given directly to compile()."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of every opset: converted ones compute the same, the rest runs on the host by name."""
+"""Models of every opset: converted models compute the same, others run on the host by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pycompiler.pfvm.session import HostSession
 Arrays = Mapping[str, np.ndarray]
 #: The oldest opset that onnxruntime runs.
 FIRST = 7
-#: onnxruntime's own opsets end before onnx's.
+#: The newest opset of onnxruntime, which is older than onnx's newest.
 LAST = 22
 
 
@@ -41,9 +41,9 @@ def on_device(model: onnx.ModelProto, given: Arrays) -> tuple[Arrays, list[dict[
 
 
 def compare(model: onnx.ModelProto, given: Arrays) -> list[dict[str, Any]]:
-    """Compare with onnxruntime on the model as it is; return what ran on the host.
+    """Compare with onnxruntime on the original model; return the operators on the host.
 
-    The last model is the optimised one.
+    The model is compiled as it is and optimised; the returned operators are those of the latter.
     """
     wanted = HostSession(model.SerializeToString(), "the model").run(given)
     rows: list[dict[str, Any]] = []
@@ -58,12 +58,12 @@ def compare(model: onnx.ModelProto, given: Arrays) -> list[dict[str, Any]]:
 
 
 def at(model: onnx.ModelProto, version: int) -> onnx.ModelProto | None:
-    """The model at another opset, if onnx can make it."""
+    """Return the model at another opset, if onnx can convert it."""
     try:
         made = convert_version(model, version)
         made.ir_version = 8
         onnx.checker.check_model(made)
-    except Exception:  # the converter has no common base class for its refusals
+    except Exception:  # the converter's errors have no common base class
         return None
     return made
 
@@ -80,7 +80,7 @@ for row in (
 
 @pytest.mark.parametrize("op", ROWS)
 def test_operator_at_older_and_newer_opsets(op: str) -> None:
-    """Every operator at the oldest opset that it can be converted to, at 13, and at the newest."""
+    """Test every operator at the oldest possible opset, at 13, and at the newest."""
     row = ROWS[op]
     sample = row.sample(random.Random(1))
     model = row.model(sample)
@@ -93,7 +93,7 @@ def test_operator_at_older_and_newer_opsets(op: str) -> None:
             assert compare(one, sample.given) == [], version
 
 
-#: Forms that newer opsets do not have: opset, operator, inputs, attributes, shape of the result.
+#: Forms that newer opsets lack: opset, operator, inputs, attributes, shape of the result.
 _Old = tuple[int, str, Mapping[str, Any], dict[str, Any], tuple[int, ...]]
 X = np.random.default_rng(3).standard_normal((2, 4, 6)).astype(np.float32)
 IMAGE = np.random.default_rng(4).standard_normal((1, 2, 4, 4)).astype(np.float32)
@@ -165,7 +165,7 @@ GATHERS = [
 
 @pytest.mark.parametrize("case", GATHERS, ids=lambda case: case.name)
 def test_gathers_of_onnx(case: Any) -> None:
-    """Indices are inputs there, of opset 13, and some count from the end."""
+    """In these cases of opset 13, indices are inputs, and some count from the end."""
     names = [value.name for value in case.model.graph.input]
     for arrays, (wanted,) in case.data_sets:
         given = dict(zip(names, map(np.asarray, arrays), strict=True))
@@ -175,7 +175,7 @@ def test_gathers_of_onnx(case: Any) -> None:
 
 
 def test_what_cannot_be_converted_runs_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operator of another form is named with its opset, and computed as the model says."""
+    """An operator of another form is named with its opset and computed by the model's rules."""
 
     def refuse(*_: object) -> onnx.ModelProto:
         raise RuntimeError("no adapter")
@@ -198,7 +198,7 @@ def test_conversion_keeps_names_and_lines() -> None:
 
 
 def test_no_operator_changes_between_the_opsets_of_the_layers() -> None:
-    """Only element types and attributes were added; a newer onnx shows up here."""
+    """Only element types and attributes were added; this fails when a newer onnx needs a check."""
     assert onnx.defs.onnx_opset_version() <= NEWEST
     for op in {*ROWS, *COMPOSITES}:
         if onnx.defs.has(op, OLDEST):

@@ -1,4 +1,4 @@
-"""What torch's exporter makes of elementwise functions runs on the device; the PFVM stage."""
+"""Exported elementwise functions of torch run on the device; the PFVM stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pycompiler.tolerance import FUNCTION, bound
 F = torch.nn.functional
 Tensors = dict[str, torch.Tensor]
 
-#: Functions of two tensors whose results do not cancel, so that a bound on them means something.
+#: Functions of two tensors without cancellation, so that a relative bound is meaningful.
 FUNCTIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "rsqrt": lambda x, y: torch.rsqrt(x.abs() + 0.1),
     "square": lambda x, y: x**2,

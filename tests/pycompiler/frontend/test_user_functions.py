@@ -1,4 +1,4 @@
-"""What a user would write in PyTorch, as it comes: on the device, or named with reason and line."""
+"""Typical PyTorch code of users: runs on the device, or is named with reason and line."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def inputs(seed: int) -> Tensors:
     }
 
 
-#: Largest |result - PyTorch's| over 1 + the largest element.
+#: Largest |result - PyTorch's|, divided by 1 + the largest element.
 LIMITS = {"float": 2e-5, "mixed": 5e-2}
 
 
@@ -163,7 +163,7 @@ def test_on_the_device(machine: str, mode: str) -> None:
         array, wanted = found[name], expected.detach().numpy()
         assert (array.shape, array.dtype) == (wanted.shape, wanted.dtype), name
         if wanted.dtype.kind != "f":
-            # products in half may change which of two is the larger
+            # errors of products in half may change which of two elements is larger
             same = np.array_equal(array, wanted)
             assert same or (mode, name) == ("mixed", "language_model.best"), name
             continue

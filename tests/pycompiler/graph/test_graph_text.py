@@ -1,4 +1,4 @@
-"""The text form of graphs: what is printed reads back as an equal graph."""
+"""The text form of graphs: printed graphs are read back as equal graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule of the verifier refuses a graph that breaks it, and only it is to blame."""
+"""Every rule of the verifier refuses a graph that breaks this rule and no other."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from operator_rows import (
 
 from pycompiler.tolerance import MOVE
 
-MOST = 240  # elements: what two shapes cut nowhere alike lies whole in every PE
+MOST = 240  # elements: an axis that two shapes split differently must fit one PE
 
 Draw = Callable[[random.Random, str], Sample]
 
@@ -114,7 +114,7 @@ def pick_slice(rng: random.Random, dtype: str) -> Sample:
         high = rng.randint(low + 1, size)
         picked[axis] = slice(low, high, abs(step))
         start, end = (low, high) if step > 0 else (high - 1, low - 1)
-        if step < 0:  # the same stretch from its end
+        if step < 0:  # the same elements, from the end
             picked[axis] = slice(low, high)
         if step < 0 and end < 0:
             end = -size - 1
@@ -156,7 +156,7 @@ def split(rng: random.Random, dtype: str) -> Sample:
     said = signed(rng, axis, len(shape))
     x = values(rng, dtype, shape)
     if rng.random() < 0.3:
-        # Equal parts; the last one may be shorter.
+        # Equal parts, of which the last may be shorter.
         count = rng.randint(1, size)
         each = -(-size // count)
         count = -(-size // each)
@@ -180,7 +180,7 @@ def split(rng: random.Random, dtype: str) -> Sample:
 def expand(rng: random.Random, dtype: str) -> Sample:
     wide = random_shape(rng, 0, 6, MOST)
     shape = part_of(rng, wide)
-    # ONNX's Expand may say 1 where the input is longer.
+    # ONNX's Expand allows size 1 where the input is longer.
     said = [1 if rng.random() < 0.2 else size for size in wide]
     full = tuple(np.broadcast_shapes(shape, tuple(said)))
     return Sample(
@@ -211,7 +211,7 @@ def pad(rng: random.Random, dtype: str) -> Sample:
     )
 
     def function(x: torch.Tensor, **_: torch.Tensor) -> torch.Tensor:
-        # F.pad takes its value for a float
+        # F.pad converts its value to a float
         whole = [size + sum(ends.get(axis, (0, 0))) for axis, size in enumerate(shape)]
         found = torch.full(whole, value, dtype=x.dtype)
         found[inner] = x

@@ -104,7 +104,7 @@ def _one_hot(dtype: str, result: str) -> Callable[[random.Random], Sample]:
             found = torch.where(whole[..., None] == places, ends[1], ends[0])
             return found.movedim(-1, axis)
 
-        # onnxruntime takes the depth in few types
+        # onnxruntime accepts few types of the depth
         operands = {"i": index, "depth": np.array(size, dtype=dtype), "ends": ends}
         return Sample(operands, function, frozenset({"depth", "ends"}), {"axis": axis})
 
@@ -112,7 +112,7 @@ def _one_hot(dtype: str, result: str) -> Callable[[random.Random], Sample]:
 
 
 def _extreme_index(op: str) -> Callable[[random.Random], Sample]:
-    """Ties are common: the first or the last place counts."""
+    """Draw values with many ties: the first or the last place counts."""
 
     def sample(rng: random.Random) -> Sample:
         shape = random_shape(rng, 1, 6, 240)

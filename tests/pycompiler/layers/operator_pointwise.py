@@ -34,17 +34,17 @@ MOST = 1 << 11  # elements
 
 @dataclass(frozen=True)
 class Case:
-    """An operator: its torch function, element types of its inputs, its result if another one."""
+    """An operator: torch function, element types of its inputs, and of its result if it differs."""
 
     function: Callable[..., torch.Tensor]
     dtypes: tuple[tuple[str, ...], ...]
     result: str | None = None
     positive: bool = False
     attributes: tuple[tuple[str, Any], ...] = ()
-    #: what onnxruntime may be off by, since it has functions of its own
+    #: allowed absolute error of onnxruntime, whose functions are different
     absolute: float = 0.0
     opset: int = 20
-    #: scalars: all operands but the first
+    #: all operands but the first are scalars
     scalars: bool = False
 
 
@@ -53,7 +53,7 @@ def _same(count: int, *dtypes: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _gelu(x: torch.Tensor) -> torch.Tensor:
-    """Without the cancellation that torch's own has for negative arguments."""
+    """GELU without the cancellation of torch's own for negative arguments."""
     return x * 0.5 * torch.special.erfc(-x * 0.5**0.5)
 
 
@@ -150,7 +150,7 @@ def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], S
 
 
 def _cast(source: str, to: str) -> Callable[[random.Random], Sample]:
-    """Numbers that the target has: what is out of its range is no business of torch's."""
+    """Cast numbers that the target type can hold; torch does not define the others."""
     number = int(helper.np_dtype_to_tensor_dtype(np.dtype(to)))
 
     def sample(rng: random.Random) -> Sample:
@@ -161,7 +161,7 @@ def _cast(source: str, to: str) -> Callable[[random.Random], Sample]:
 
 
 def _truths_as_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """onnxruntime chooses between integers, not between truth values."""
+    """Write a Where of truth values with integers, because onnxruntime has no kernel for it."""
     number, truth = onnx.TensorProto.INT32, onnx.TensorProto.BOOL
     condition, *rest = node.input
     casts = [helper.make_node("Cast", [name], [f"{name}.int"], to=number) for name in rest]
@@ -170,7 +170,7 @@ def _truths_as_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 def _relu_of_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """onnxruntime has no Relu of int64."""
+    """Write a Relu of int64 with other operators, because onnxruntime has no kernel for it."""
     zero = helper.make_node("Sub", [node.input[0]] * 2, ["zero"])
     return [zero, helper.make_node("Max", [node.input[0], "zero"], list(node.output))]
 

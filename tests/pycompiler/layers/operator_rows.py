@@ -1,4 +1,4 @@
-"""What a table of operators to compare consists of: rows, samples, random shapes and values."""
+"""The parts of a table of operators to compare: rows, samples, random shapes and values."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ DTYPES = {
     TRUTH: MNDtype.SINGLE_BOOL,
     NATURAL: MNDtype.UINT,
 }
-#: onnxruntime computes in singles too: how much farther than the device its result may be.
+#: onnxruntime computes in singles too. Its error may be this many times the device's.
 HOST_ERROR = 4.0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One use of an operator: operands by name in the order they are read, and PyTorch's function.
+    """One use of an operator: its operands by name, in order, and PyTorch's function.
 
-    ``fixed`` operands are constants of the model; an operand without a value is left out. Sums
-    have ``terms`` terms no larger than ``scale``. onnxruntime may be off by ``absolute`` more.
+    ``fixed`` operands are constants of the model. An operand without a value is left out. Sums have
+    ``terms`` terms, each at most ``scale``. onnxruntime may have an additional error ``absolute``.
     """
 
     operands: Mapping[str, Array | None]
@@ -51,18 +51,18 @@ class Sample:
 
     @property
     def given(self) -> dict[str, Array]:
-        """What a call gives."""
+        """The operands that a call gives."""
         named = self.operands.items()
         return {n: a for n, a in named if a is not None and n not in self.fixed}
 
     @property
     def constants(self) -> dict[str, Array]:
-        """What the model has."""
+        """The operands that are constants of the model."""
         named = self.operands.items()
         return {n: a for n, a in named if a is not None and n in self.fixed}
 
     def wanted(self) -> tuple[Array, ...]:
-        """PyTorch's results, in double precision."""
+        """Return PyTorch's results, in double precision."""
         read = {n: a for n, a in self.operands.items() if a is not None}
         found = self.function(**{name: precise(array) for name, array in read.items()})
         return tuple(t.numpy() for t in (found if isinstance(found, tuple) else (found,)))
@@ -78,9 +78,9 @@ def precise(array: Array) -> Tensor:
 class Row:
     """An operator in one dtype: its name, element types of inputs and result, random samples.
 
-    ``claim`` is how the registry names the dtype. ``ranks`` are those of the first operand that
-    samples have. ``error`` is a row of the tolerance table. ``host`` writes the node for
-    onnxruntime where that has no kernel.
+    ``claim`` is the registry's name of the dtype. ``ranks`` are the ranks of the first operand in
+    the samples. ``error`` is a row of the tolerance table. ``host`` writes the node in another form
+    for onnxruntime if that has no kernel.
     """
 
     op: str

@@ -15,7 +15,7 @@ from pycompiler.tolerance import MOVE, SUM
 
 F = torch.nn.functional
 MOST = 480  # elements
-#: What a composite does besides its sum, counted in terms.
+#: The other operations of a composite count as this many terms of its sum.
 STEPS = 8
 BLOCK = 16  # terms of a block of halves
 
@@ -34,7 +34,7 @@ _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keep),
 }
 _EXACT = ("ReduceMax", "ReduceMin")
-#: What may be asked to reduce nothing.
+#: Reductions that an attribute can tell to reduce no axis.
 _OPTIONAL = (*_EXACT, "ReduceSum", "ReduceMean")
 
 
@@ -45,7 +45,7 @@ def _reduction(op: str) -> Callable[[random.Random], Sample]:
         axes = rng.sample(range(rank), rng.randint(1, rank))
         said: np.ndarray | None = np.array([signed(rng, axis, rank) for axis in axes])
         facts = {"keepdims": keep}
-        if kind < 0.15:  # without axes: all of them, or none if the attribute says so
+        if kind < 0.15:  # without axes, it reduces all of them, or none if the attribute says so
             said, axes = None, list(range(rank))
             facts["noop_with_empty_axes"] = int(kind < 0.05 and op in _OPTIONAL)
         nothing = bool(facts.get("noop_with_empty_axes"))
@@ -79,7 +79,7 @@ def _matmul(rng: random.Random) -> Sample:
 
 
 def _matmul_of_halves(rng: random.Random) -> Sample:
-    """Factors that the host gives, with whole blocks."""
+    """Draw factors that come from the host, with whole blocks."""
     m, n, k = rng.choice(SIZES), rng.choice(SIZES), rng.choice([BLOCK, 2 * BLOCK])
     batch = tuple(rng.choice([1, 2, 3]) for _ in range(rng.randint(0, 2)))
     a, b = normal(rng, (*batch, m, k)), normal(rng, (k, n))

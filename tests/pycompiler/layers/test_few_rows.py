@@ -1,4 +1,4 @@
-"""Linear layers on one to three rows, as a network that makes one token at a time has them."""
+"""Linear layers on one to three rows, as in a network that makes one token at a time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pycompiler.tolerance import FUNCTION, RELATIVE, SUM, SUMS
 
 Layer = tuple[np.ndarray, np.ndarray | None]
 
-#: Products of both modes: the row of the tolerance table.
+#: The row of the tolerance table for products, by mode.
 COMPUTED_IN = {"float": "Float", "mixed": "Half"}
-#: The steepest slope of GELU is a little less.
+#: An upper bound of the slope of GELU.
 _SLOPE = 1.13
 
 
@@ -61,7 +61,7 @@ def network(rows: int, layers: Sequence[Layer], gelu: bool) -> onnx.ModelProto:
 
 
 def wanted(x: np.ndarray, layers: Sequence[Layer], gelu: bool, mode: str) -> tuple[np.ndarray, ...]:
-    """torch's result in double precision, and how far from it the tolerance table allows."""
+    """Return torch's result in double precision, and the error that the tolerance table allows."""
     value, error = torch.from_numpy(x).double(), np.zeros(1)
     for number, (weight, bias) in enumerate(layers):
         matrix = torch.from_numpy(weight).double()
@@ -86,7 +86,7 @@ def check(
     found = run(result, {"x": x}, machine)["y"]
     reference, limit = wanted(x, layers, gelu, mode)
     assert np.abs(found - reference).max() <= limit.max()
-    # The table bounds the worst case; on the whole results are far nearer.
+    # The table bounds the worst case. Most results are much closer.
     off = np.linalg.norm(found - reference) / np.linalg.norm(reference)
     assert off < (1e-4 if mode == "float" else 0.03), off
 

@@ -46,7 +46,7 @@ def apply(
 
 
 def singles(seed: int, per: int = 96) -> Array:
-    """Both signs of ``per`` fractions for every exponent, the ends of each binade among them."""
+    """Return ``per`` fractions for every exponent and sign, with the ends of each binade."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     exponents = np.repeat(np.arange(255, dtype=np.uint32), per)
@@ -58,7 +58,7 @@ def singles(seed: int, per: int = 96) -> Array:
 
 
 def whole_range(seed: int) -> Array:
-    """:func:`singles`, more where functions bend, and the infinities."""
+    """Return :func:`singles`, more values where functions bend, and the infinities."""
     rng = np.random.default_rng(seed)
     bends = [rng.uniform(-scale, scale, 8000) for scale in (1, 5, 20, 110)]
     around_one = 1 + rng.uniform(-0.5, 1, 8000)
@@ -67,7 +67,7 @@ def whole_range(seed: int) -> Array:
 
 
 def differs(op: str, found: Array, wanted: Array, operations: int = 1) -> Array:
-    """Where a result breaks the stated bound; ``wanted`` is in double precision."""
+    """Tell where a result breaks the stated bound; ``wanted`` is in double precision."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(np.float32)
         limit = bound("Float", LAYERS[op].error, operations) * np.abs(wanted) + FLUSH["Float"]
@@ -83,7 +83,7 @@ def by_torch(function: Callable[..., torch.Tensor]) -> Reference:
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:
-    """Without the cancellation that torch's own has for negative arguments."""
+    """GELU without the cancellation of torch's own for negative arguments."""
     return x * 0.5 * torch.special.erfc(-x / math.sqrt(2))
 
 
@@ -92,12 +92,12 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
 
 
 def finite(function: Callable[[torch.Tensor], torch.Tensor]) -> Reference:
-    """Nothing is said of infinities: in a product they are numbers just above the largest."""
+    """Leave infinities out: in a product they act as numbers just above the largest."""
     return lambda x: by_torch(function)(np.where(np.isinf(x), np.float32(np.nan), x))
 
 
 def at_finite(function: Callable[[torch.Tensor], torch.Tensor]) -> Reference:
-    """What torch calls NaN at -infinity is 0 here."""
+    """Expect 0 at -infinity, where torch has NaN."""
     return lambda x: by_torch(function)(np.where(x == -np.inf, np.float32(-200), x))
 
 
@@ -152,7 +152,7 @@ def test_what_torch_writes_as_two(nodes: list[Node], reference: Reference) -> No
     result, report = compiled(model_of(nodes, {"x": x.shape}, ["y"]), "mncore2")
     assert report["host_fallback"] == []
     found, wanted = run(result, {"x": x}, "mncore2")["y"], reference(x)
-    # What the first one flushes is missing in the second.
+    # A result that the first operator flushes to zero is missing in the second.
     lost = np.abs(found - wanted) <= FLUSH["Float"] * np.abs(x)
     bad = differs("Exp", found, wanted, operations=2) & ~lost
     assert not bad.any(), (x[bad][:5], found[bad][:5], wanted[bad][:5])
@@ -167,22 +167,22 @@ def test_a_denormal_counts_as_zero(
 ) -> None:
     found = apply(op, DENORMALS, opset=24 if op == "Swish" else 20, **attributes)
     wanted = reference(np.copysign(np.float32(0), DENORMALS))
-    # Those that look at bits only give the denormal, or round it to the whole number behind it.
+    # Operators on bits return the denormal itself, or round it to the next whole number.
     itself = reference(DENORMALS)
     assert not (differs(op, found, wanted) & differs(op, found, itself)).any()
 
 
 def test_special_values_in_pairs() -> None:
-    """Zeros of both signs, infinities, both ends of the range; NaN of torch may be anything."""
+    """Test both zeros, infinities and both ends of the range; torch's NaN is not compared."""
     most, least = np.finfo(np.float32).max, np.finfo(np.float32).tiny
     some = [0.0, -0.0, 1, -1, 2, -3, 0.5, most, -most, least, -least, 1e-40, np.inf, -np.inf]
     a, b = (grid.reshape(-1).astype(np.float32) for grid in np.meshgrid(some, some))
     flushed = [np.where(np.abs(x) < least, np.copysign(np.float32(0), x), x) for x in (a, b)]
     for op in ("Div", "Pow", "Max", "Min"):
         bound_to = np.ones(a.shape, bool)
-        if op == "Div":  # infinities that are multiplied are numbers just above the largest
+        if op == "Div":  # in products, infinities act as numbers just above the largest
             bound_to = np.isfinite(a)
-        if op == "Pow":  # what the page says of it
+        if op == "Pow":  # the range that docs/operators.md promises
             bound_to = ((a >= 0) | (b == np.round(b))) & ((np.abs(b) >= 2.0**-120) | (b == 0))
         found, wanted = apply(op, a, b), BINARY[op](*flushed)
         bad = differs(op, found, wanted) & bound_to
@@ -236,7 +236,7 @@ def test_two_arguments(case: int) -> None:
 
 
 def integers(dtype: type[np.signedinteger[Any]], seed: int, count: int = 40000) -> Array:
-    """Integers of every length, and those around every power of two."""
+    """Return integers of every length, and those around every power of two."""
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     bits = np.dtype(dtype).itemsize * 8

@@ -1,5 +1,6 @@
-"""Every operator of the registry against PyTorch and onnxruntime, over random shapes, axes and
-broadcasting, in all its dtypes and both modes; and an audit of the tables that say so.
+"""Every operator of the registry against PyTorch and onnxruntime, and an audit of the tables.
+
+Samples have random shapes, axes and broadcasting, in all dtypes of the operator and in both modes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROWS: tuple[Row, ...] = (
     *operator_sums.ROWS,
     *operator_picks.ROWS,
 )
-#: Operators of which the mode `mixed` makes something else.
+#: Operators that the mode `mixed` computes in another dtype.
 OTHER_IN_MIXED = {"MatMul", "Gemm"}
 
 
@@ -58,7 +59,7 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
         ran = [node for node in result.graph.nodes if node.op == row.op]
         used = {result.graph.values[name].dtype.value for node in ran for name in node.inputs}
         assert not ran or row.claim.split(" to ")[0] in used | {"Float"}
-    # Lines of a fragment share steps, and slices of a node a row: only the sums can be compared.
+    # Nodes share steps, and the slices of a node share a row, so only the sums can be compared.
     assert sum(node["steps"] for node in report["nodes"]) == report["steps"]
 
 
@@ -146,7 +147,7 @@ def test_samples_vary(row: Row) -> None:
         assert flags in ({0, 1}, set())
     if isinstance(LAYERS.get(row.op), Elementwise) or row.op == "MatMul":
         _broadcasts(row, samples)
-    for sample in samples[:2]:  # what a call gives is no part of the model
+    for sample in samples[:2]:  # operands that a call gives must not be part of the model
         known = {tensor.name for tensor in row.model(sample).graph.initializer}
         assert not known & set(sample.given)
 
@@ -159,7 +160,7 @@ def _numbers(sample: Sample, key: str) -> list[int]:
 
 
 def _broadcasts(row: Row, samples: list[Sample]) -> None:
-    """Every operand is the one that is repeated, in some sample, along an axis it has or lacks."""
+    """Every operand is broadcast in some sample, along an axis of size 1 or one that it lacks."""
     inner = 2 if row.op == "MatMul" else 0
     shapes = [[a.shape for a in s.operands.values() if a is not None] for s in samples]
     shapes = [[shape[: len(shape) - inner] for shape in s if len(shape) >= inner] for s in shapes]
@@ -177,7 +178,7 @@ def _growth(shape: Shape, others: list[Shape]) -> str:
     return "same" if tuple(whole) == shape else "wider"
 
 
-#: Rows that tests with shapes of their own use.
+#: The rows for tests that choose their own shapes.
 PLAIN = {row.op: row for row in ROWS if row.claim == DTYPES[REAL].value}
 
 

@@ -26,7 +26,7 @@ from pycompiler.tolerance import SUM, SUMS
 SIZES = st.sampled_from([1, 2, 3, 4, 7, 8, 10, 16, 17, 33])
 
 
-#: Options of each precision of products, and the row of the table of bounds.
+#: For each precision of products: its options, and its row of the table of bounds.
 MODES: dict[str, dict[str, str]] = {
     "float": {},
     "pseudo": {"gemm_precision": "pseudo_single"},
@@ -121,7 +121,7 @@ def test_a_bias_on_one_block_of_terms(mode: str, k: int) -> None:
 
 
 def test_large_values_do_not_meet_what_padding_holds() -> None:
-    # A quotient by zero in the padding of a contracted axis must not spoil the block.
+    # A division by zero in the padding of a contracted axis must not spoil the block.
     nodes = [
         helper.make_node("Div", ["x", "d"], ["q"], name="q"),
         helper.make_node("MatMul", ["q", "w"], ["y0"], name="p"),
@@ -233,7 +233,7 @@ def test_large_shares_split_the_contracted_axis(
     graph = compiled(model, machine, **MODES[mode])[0].graph
     layout = graph.values["a"].layout
     assert layout is not None
-    if mode != "mixed":  # half words need less of it
+    if mode != "mixed":  # half words need less room
         assert any(sub.level is Level.L1B for sub in layout.axes[1])
 
 

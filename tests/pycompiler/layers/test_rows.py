@@ -1,4 +1,4 @@
-"""Pipelines of random programs against the same programs read one instruction at a time."""
+"""Pipelined random programs against the same programs run one instruction at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPERATIONS = {
 
 
 def random_program(rng: random.Random, inputs: int, length: int) -> Program:
-    """ALU instructions on 64-bit integers, which read anything made before, flags among it."""
+    """Return random ALU instructions on 64-bit integers; they read any earlier result or flag."""
     program = Program()
     rows: list[Row] = [Input(number) for number in range(inputs)]
     rows += [Constant(rng.getrandbits(64)) for _ in range(3)]

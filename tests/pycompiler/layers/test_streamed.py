@@ -1,4 +1,4 @@
-"""Products whose vectors come through L1BM: values, the choice of the schedule, and its speed."""
+"""Products whose vectors come through L1BM: values, choice of the schedule, and speed."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def gemm(
 def both(
     model: onnx.ModelProto, inputs: dict[str, np.ndarray], machine: str = "mini"
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Results of the streamed schedule and of operands that every MAB holds.
+    """Return the results of the streamed schedule and of the one with operands in every MAB.
 
-    The last one tells whether both add up in one order: neither gives parts of the sums to L1Bs.
+    The last element tells whether both add in the same order: neither splits sums among L1Bs.
     """
     found, whole = [], True
     for place, name in ((choose, "fits"), (streamed, "suits")):
@@ -74,7 +74,7 @@ def both(
 
 
 def streams(result: Compiled) -> bool:
-    """Whether the one product of the model streams its vectors."""
+    """Whether the model's only product streams its vectors."""
     (node,) = [n for n in result.graph.nodes if n.op in ("Gemm", "MatMul")]
     return streamed.streams(node, result.graph)
 
@@ -111,7 +111,7 @@ def test_both_schedules_give_the_same_bits(
 
 @pytest.mark.parametrize("shape", [(2, 3, 9, 32), (5, 1, 30, 16), (3, 20, 2, 48)])
 def test_batches_of_vectors_made_on_the_device(shape: tuple[int, int, int, int]) -> None:
-    # The vectors come as singles, the matrix as halves; rows are spread over the longest axis.
+    # Vectors are singles, the matrix is halves. The longest axis of rows is spread over units.
     rng = np.random.default_rng(sum(shape))
     x = rng.standard_normal(shape).astype(np.float32)
     b = rng.standard_normal((shape[-1], 24)).astype(np.float32)
@@ -138,7 +138,7 @@ def test_what_the_host_gives_products_is_packed_as_halves() -> None:
 
 
 def test_what_stays_on_the_device_keeps_its_singles(tmp_path: Path) -> None:
-    # Registered values and input buffers give back what was put in, in `mixed` too.
+    # Registered values and input buffers keep their singles, even in `mixed`.
     torch.manual_seed(5)
     model, shared = torch.nn.Linear(32, 8), context("emu2:mini")
     before = model.weight.detach().clone()

@@ -1,4 +1,4 @@
-"""Layout switches: random legal layouts of a tensor, one to the other, bit by bit."""
+"""Layout switches between random legal layouts of a tensor, compared bit by bit."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
         try:
             check(one, other, shape, dtype, target)
         except PycompilerError as problem:
-            # Axes that the two cut differently meet whole in every PE: too many are refused.
+            # An axis that the layouts split differently must fit a PE: larger ones are refused.
             if problem.code != "P0305" or prod(shape) <= target.words("lm0") // 2:
                 raise
             beyond += 1

@@ -1,5 +1,6 @@
-"""Every operator as torch writes it: exported, compiled in both modes, compared with PyTorch and,
-apart from it, with what onnxruntime makes of the exported model.
+"""Every operator as a torch function: exported, compiled in both modes, and compared.
+
+The reference is PyTorch. A second one is onnxruntime on the exported model.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from pycompiler.pfvm.session import HostSession
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
 
-#: Results of functions of the host runtime are as good as single precision lets them be.
+#: onnxruntime computes in singles too. Its error may be this many times the device's.
 HOST_ERROR = 4.0
 
 
 def wide(inputs: Tensors) -> Tensors:
-    """In double precision."""
+    """Return the inputs in double precision."""
     return {n: t.double() if t.is_floating_point() else t for n, t in inputs.items()}
 
 
 def reference(family: Family, name: str) -> torch.Tensor:
-    """PyTorch's result, in double precision where the function takes it."""
+    """Return PyTorch's result, in double precision if the function accepts it."""
     try:
         return family.functions[name](wide(family.inputs))
-    except RuntimeError:  # parameters of its own are singles
+    except RuntimeError:  # the function has parameters that are singles
         return family.functions[name](family.inputs)
 
 
@@ -64,7 +65,7 @@ def check(family: Family, model: onnx.ModelProto, mode: str) -> None:
 
 
 def compare(family: Family) -> None:
-    """Compile it for other inputs than it is called with, in both modes."""
+    """Compile the family in both modes, with inputs that differ from those of the call."""
     sample = {key: (tensor == 0).to(tensor.dtype) for key, tensor in family.inputs.items()}
     assert not any(torch.equal(sample[key], tensor) for key, tensor in family.inputs.items())
     model = optimise(export(family.call, sample))
@@ -76,7 +77,7 @@ def compare(family: Family) -> None:
 def test_family(name: str) -> None:
     # The first example is the smallest: tensors of rank 0 and axes of size 1.
     @given(st.data(), st.integers(1, 2**31))
-    # Shrinking takes long.
+    # No shrinking, because it takes long.
     @settings(max_examples=tried(2), phases=[Phase.explicit, Phase.generate])
     def case(data: st.DataObject, seed: int) -> None:
         compare(FAMILIES[name](data.draw, seed))

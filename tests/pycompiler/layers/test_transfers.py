@@ -1,4 +1,4 @@
-"""Downloads and uploads: DRAM images against the layout's formula, read out of the emulator."""
+"""Downloads and uploads: DRAM images against the layout's formula, read from the emulator."""
 
 from __future__ import annotations
 

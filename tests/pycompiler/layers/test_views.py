@@ -1,4 +1,4 @@
-"""Operators that say where elements are, and operators made of others."""
+"""Operators that only move elements, and composite operators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def same_bits(
 @st.composite
 def shapes(draw: st.DrawFn) -> Shape:
     shape = tuple(draw(SIZES) for _ in range(draw(st.integers(1, 4))))
-    # What two shapes cut nowhere alike lies whole in every PE: it must fit the smaller machine.
+    # An axis that two shapes split differently must fit one PE of the smaller machine.
     while prod(shape) > 480:
         shape = shape[1:]
     return shape
@@ -59,7 +59,7 @@ def _factors(draw: st.DrawFn, count: int) -> Shape:
 
 @st.composite
 def moved(draw: st.DrawFn) -> tuple[str, Shape, dict[str, np.ndarray], int, dict[str, object]]:
-    """An operator, the shape of its input, its parameters, how many outputs, its attributes."""
+    """Draw an operator: input shape, parameters, number of outputs, attributes."""
     shape = draw(shapes())
     rank = len(shape)
     op = draw(
@@ -131,7 +131,7 @@ def graph_of(
     inputs: dict[str, tuple[int, Shape]],
     constants: dict[str, np.ndarray] | None = None,
 ) -> onnx.ModelProto:
-    """A model whose output is what the last node makes."""
+    """Return a model whose output is the result of the last node."""
     graph = helper.make_graph(
         nodes,
         "g",
@@ -166,7 +166,7 @@ def test_gather_picks_bits(rows: int, columns: int, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
 def test_a_gather_keeps_to_its_banks(scheduler: str) -> None:
-    """Only LM0 is read by way of T, so that the LMs cannot change places."""
+    """Only LM0 can be addressed by T, so the two LMs cannot be exchanged."""
     node = helper.make_node("Gather", ["t", "i"], ["y"])
     places = {"t": (TensorProto.FLOAT, (9, 6)), "i": (TensorProto.INT64, (5,))}
     model = graph_of([node], places)
@@ -194,7 +194,7 @@ def test_a_table_longer_than_lm_is_compared_with() -> None:
 
 
 def test_parts_of_a_large_value_use_all_units() -> None:
-    """A split whose parts end inside of a unit digit: another axis takes these units."""
+    """If the parts of a Split end inside a unit digit, another axis uses these units."""
     shape, target = (16, 576), load_target("mini")
     model = graph_of(
         [
@@ -203,7 +203,7 @@ def test_parts_of_a_large_value_use_all_units() -> None:
         ],
         {"x": (TensorProto.FLOAT, shape)},
     )
-    # The L1B digit counts 288 elements, a part has 192.
+    # One step of the L1B digit is 288 elements, a part has 192.
     given = "((16:9), (2_L1B:1, 9:1, 4_MAB:1, 4_PE:1, 2_W:1))"
     options = {"layout_planner": "first_arrival", "overrides": {"r": {"layout": given}}}
     inputs = {"x": np.random.default_rng(0).standard_normal(shape).astype(np.float32)}
@@ -238,7 +238,7 @@ def test_picking_by_index(axis: int) -> None:
 
 
 def test_units_of_an_axis_that_fills_them_in_part() -> None:
-    """33 elements in digits of 4 MABs and 16 use 3 MABs: the fourth is no unit for others."""
+    """33 elements in digits 4 (MABs) and 16 use 3 MABs; the fourth is not free for other axes."""
     nodes = [helper.make_node("Expand", ["x", "s"], ["a"]), helper.make_node("Abs", ["a"], ["y"])]
     shape = {"x": (TensorProto.FLOAT, (33, 33))}
     model = graph_of(nodes, shape, {"s": np.array([2, 33, 33])})

@@ -1,5 +1,7 @@
-"""Fixed cases that random ones seldom meet: scalars, axes of size 1, axes counted from the end,
-kept axes, indices of any rank, whole ranges of integers.
+"""Fixed cases that are rare among random ones.
+
+These are scalars, axes of size 1, axes counted from the end, kept axes, indices of any rank, and
+whole ranges of integers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The compiler's operators as torch functions, in families that are exported together.
 
-A family draws shapes, axes and factors, and gives functions of a dict of tensors, inputs, and how
-far each result may be from the reference.
+A family draws shapes, axes and factors. It returns functions of a dict of tensors, their inputs,
+and the allowed error of each result.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pycompiler.tolerance import ELEMENTWISE, FUNCTION, SUM, SUMS, bound
 Tensors = dict[str, torch.Tensor]
 Shape = tuple[int, ...]
 F = torch.nn.functional
-MOST = 360  # elements: what two shapes cut nowhere alike lies whole in every PE
+MOST = 360  # elements: an axis that two shapes split differently must fit one PE
 
-#: Largest |result - reference|: of the reference in double precision and the mode.
+#: Largest |result - reference|, by the reference in double precision and the mode.
 Limit = Callable[[torch.Tensor, str], torch.Tensor]
 
 
@@ -34,7 +34,7 @@ def relative(kind: str, operations: int = 1) -> Limit:
 
 
 def summed(terms: int, scale: float, *, product: bool = False) -> Limit:
-    """Of ``terms`` terms (and functions of such sums) no larger than ``scale``."""
+    """Return the limit of sums (and functions of sums) of ``terms`` terms up to ``scale``."""
 
     def limit(wanted: torch.Tensor, mode: str) -> torch.Tensor:
         dtype = "Half" if product and mode == "mixed" else "Float"
@@ -55,7 +55,7 @@ class Family:
         self.functions[name], self.limits[name] = function, limit
 
     def call(self, given: Tensors) -> Tensors:
-        """All of them."""
+        """Call all functions."""
         return {name: function(given) for name, function in self.functions.items()}
 
 
@@ -75,7 +75,7 @@ def whole(shape: Shape, seed: int, dtype: torch.dtype) -> torch.Tensor:
 
 @st.composite
 def shapes(draw: st.DrawFn, least: int = 0, most: int = 6, elements: int = MOST) -> Shape:
-    """Any rank; few elements."""
+    """Draw a shape of any rank with few elements."""
     shape: list[int] = []
     for _ in range(draw(st.integers(least, most))):
         size = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 17]))
@@ -120,7 +120,7 @@ def functions(draw: st.DrawFn, seed: int) -> Family:
         "Softplus": F.softplus,
     }.items():
         made.add(name, curve, lambda d, f=function: f(d["x"]))  # type: ignore[misc]
-    # torch's own cancels for negative arguments
+    # torch's own GELU has cancellation for negative arguments
     made.add("Gelu", lambda w, m: curve(w, m) + 2.0**-22, lambda d: F.gelu(d["x"]))
     made.add(
         "Gelu, tanh",
@@ -220,12 +220,12 @@ def normalisers(draw: st.DrawFn, seed: int) -> Family:
     last = shape[-draw(st.integers(1, 2)) :]
     x = numbers(shape, seed)
     made = Family({"x": x})
-    # Sums over an axis, of terms up to 1, behind and before functions.
+    # Sums over an axis of terms up to 1, combined with functions.
     few = summed(shape[axis] + 8, 1.0)
     made.add("Softmax", few, lambda d: torch.softmax(d["x"], axis))
     made.add("LogSoftmax", summed(shape[axis] + 8, 8.0), lambda d: torch.log_softmax(d["x"], axis))
     weight, bias = numbers(last, seed + 1), numbers(last, seed + 2)
-    # Deviations are divided by what may be as small as the square root of epsilon.
+    # Deviations are divided by numbers that may be as small as the square root of epsilon.
     wide = summed(prod(last) + 8, 8.0 / 0.1)
     made.add("LayerNorm", wide, lambda d: F.layer_norm(d["x"], last, weight, bias, 0.01))
     made.add("RMSNorm", wide, lambda d: F.rms_norm(d["x"], last, weight, 0.01))
@@ -270,7 +270,7 @@ def products(draw: st.DrawFn, seed: int) -> Family:
 
 
 def movements(draw: st.DrawFn, seed: int) -> Family:
-    """What only moves elements."""
+    """Operators that only move elements."""
     shape = draw(shapes(1, 6, 240))
     rank = len(shape)
     axis = draw(st.integers(0, rank - 1))

@@ -1,8 +1,8 @@
-"""``python -m MODULE`` many times, with the imports once.
+"""Runs ``python -m MODULE`` many times, but imports only once.
 
-A process imports the module and what it needs, and forks for every command. The fork is a process
-of its own, with arguments, environment and streams of its own. It leaves without the destructors of
-native libraries, which would wait for threads that a fork does not have.
+A process imports the module and its dependencies, and forks for every command. The fork has its own
+arguments, environment and streams. It exits without the destructors of native libraries, which
+would wait for threads that a fork does not have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 class Start(Protocol):
-    """Runs a command with ``arguments`` in an environment that has ``variables`` too."""
+    """Runs a command with ``arguments``; ``variables`` are added to its environment."""
 
     def __call__(
         self, *arguments: str | Path, **variables: str
@@ -32,7 +32,7 @@ class Start(Protocol):
 
 @contextmanager
 def commands(module: str, environment: Mapping[str, str], folder: Path) -> Iterator[Start]:
-    """Start ``python -m module`` as often as you like; ``folder`` is for what they print."""
+    """Start ``python -m module`` as often as you like; ``folder`` holds the output."""
     server = subprocess.Popen(
         [sys.executable, __file__, module],
         env=dict(environment),
@@ -61,7 +61,7 @@ def commands(module: str, environment: Mapping[str, str], folder: Path) -> Itera
 
 
 def _serve() -> dict[str, Any] | None:
-    """Fork for every line of stdin. Return in the fork, with what it shall do; None at the end."""
+    """Fork for every line of stdin. Return the command in each fork, None at the end."""
     for line in sys.stdin:
         command: dict[str, Any] = json.loads(line)
         child = os.fork()
@@ -85,7 +85,7 @@ def _become(module: str, command: Mapping[str, Any]) -> None:
 
 
 def _run(module: str) -> int:
-    """Run the module as a program; its exit code as the interpreter would give it."""
+    """Run the module as a program; return the exit code of the interpreter."""
     try:
         runpy.run_module(f"{module}.__main__", run_name="__main__", alter_sys=True)
     except SystemExit as end:

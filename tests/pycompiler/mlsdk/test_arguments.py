@@ -1,4 +1,4 @@
-"""What compile takes: options, arguments, inputs."""
+"""The arguments of compile: options, other settings, inputs."""
 
 from __future__ import annotations
 

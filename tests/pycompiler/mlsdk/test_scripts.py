@@ -112,7 +112,7 @@ def test_outcomes(tmp_path: Path, start: Start, case: str) -> None:
     source, code, stdout, stderr = SCRIPT_CASES[case]
     script = tmp_path / "script.py"
     script.write_text(source.replace("OUT", repr(str(tmp_path / "out"))))
-    # That a fork ends as the interpreter does is shown once.
+    # One case runs in a new interpreter, to show that a fork ends in the same way.
     done = (start_anew if case == "exit code" else start)(script, "a", "-b")
     assert done.returncode == code, done.stderr
     assert done.stdout == stdout

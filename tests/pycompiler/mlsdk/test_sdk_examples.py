@@ -20,7 +20,7 @@ from pycompiler.mlsdk.script import run_script
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder of the scripts; what running a script changes is put back."""
+    """The temporary folder of the scripts; restores the state that a script changes."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "argv", sys.argv[:])
     monkeypatch.setattr(sys, "path", sys.path[:])

@@ -1,4 +1,4 @@
-"""Bodies of control flow: passes keep their outputs apart, and what they compute."""
+"""Bodies of control flow: passes keep their outputs apart and do not change results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Arrays = dict[str, np.ndarray]
 _STEPS, _WIDTH = 3, 2
 _UNARY = ("Identity", "Neg", "Relu", "Tanh")
 _BINARY = ("Add", "Mul", "Max")
-#: What bodies read of the main graph: an input, a result, a constant, a copy of an input.
+#: Values of the main graph that bodies read: an input, a result, a constant, a copied input.
 _OUTER = ("outer", "made", "fixed", "copied")
 
 
@@ -44,7 +44,7 @@ class _Drawn:
         return f"v{self.count}"
 
     def nodes(self, known: list[str], depth: int) -> list[onnx.NodeProto]:
-        """Some nodes; what they make joins ``known``."""
+        """Return some nodes and add their results to ``known``."""
         out = []
         for _ in range(self.random.randint(1, 5)):
             made, kind = self.name(), self.random.random()
@@ -68,7 +68,7 @@ class _Drawn:
         return [self.random.choice(known) for _ in range(count)]
 
     def branches(self, known: Sequence[str], made: str, depth: int) -> onnx.NodeProto:
-        """An If of two results, one of which may go unread."""
+        """Return an If with two results, of which one may be unused."""
         bodies = [self.body([], list(known), 2, depth) for _ in range(2)]
         condition = self.random.choice(("flag", "true"))
         return helper.make_node(
@@ -191,7 +191,7 @@ def test_bodies_on_the_device(seed: int, op: str, flag: bool) -> None:
 
 
 def shared_outputs(kind: str) -> onnx.ModelProto:
-    """A Scan that adds up, with outputs that onnxruntime itself mixes up."""
+    """Return a Scan that adds up; onnxruntime itself confuses its outputs."""
     outputs = {"repeated": ["sum", "sum"], "inputs": ["sum", "row"]}
     body = helper.make_graph(
         [helper.make_node("Add", ["state", "row"], ["sum"])],

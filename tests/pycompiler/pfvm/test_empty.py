@@ -1,4 +1,4 @@
-"""Tensors without elements: constants, whatever the device and the runtimes make of them."""
+"""Tensors without elements become constants, whatever the device and the runtimes support."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INPUTS: Tensors = {
 
 
 def operators(d: Tensors) -> Tensors:
-    """One of each kind that makes or reads a tensor without elements."""
+    """Return one operator of each kind that makes or reads a tensor without elements."""
     none, wide, z = d["none"], d["wide"], d["z"]
     return {
         "unary": none.relu() + torch.ones(1, 3),
@@ -92,7 +92,7 @@ def test_operators_give_what_torch_gives(tmp_path: Path) -> None:
         assert wrong == []
 
 
-#: What ONNX says of reductions over nothing, or torch where ONNX leaves it open.
+#: Results of reductions over nothing by the ONNX standard, or by torch where ONNX is silent.
 REDUCTIONS = [
     ("ReduceSum", TensorProto.FLOAT, 0),
     ("ReduceSumSquare", TensorProto.FLOAT, 0),
@@ -134,7 +134,7 @@ def test_reductions_of_nothing(op: str, elem: int, value: float) -> None:
 
 
 def test_what_is_added_to_a_product_of_nothing() -> None:
-    """Gemm, whose third operand is given, has a factor and is spread."""
+    """Test a Gemm whose third operand is given, has a factor and is broadcast."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (3,))
     empty = {"a": (1, 0), "b": (0, 3)}
     nodes = [
@@ -160,7 +160,7 @@ def test_places_in_nothing_are_refused(op: str) -> None:
 
 
 def test_calls(tmp_path: Path) -> None:
-    """Proxies, registered values and outputs given back, as with any other tensor."""
+    """Empty proxies, registered values and outputs work like any other tensor."""
     shared = context("emu2:mini")
     table = nn.Parameter(torch.zeros(0, 3))
     set_tensor_name(table, "table")

@@ -1,4 +1,4 @@
-"""Random numbers: other ones in every call and from every operator, made on the host by name."""
+"""Random numbers differ between calls and operators; their operators run on the host by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
 
 Tensors = dict[str, torch.Tensor]
-#: Function, the operators on the host, mean and deviation of its result.
+#: A function, its operators on the host, mean and deviation of its result.
 Row = tuple[Callable[[Tensors], torch.Tensor], set[str], float, float]
 
 SHAPE = (64, 32)
@@ -148,7 +148,7 @@ def test_dropout_that_drops_nothing_runs_nowhere(tmp_path: Path) -> None:
     assert torch.equal(function({"x": INPUT})["y"].cpu(), INPUT + 1)
 
 
-#: ONNX operators without inputs, and of constants.
+#: ONNX operators without inputs or with constant inputs.
 NODES = {
     "RandomNormal": ([], {"shape": [8, 8]}),
     "RandomUniform": ([], {"shape": [8, 8]}),
@@ -161,7 +161,7 @@ NODES = {
 
 @pytest.mark.parametrize("op", NODES)
 def test_passes_keep_every_node(op: str) -> None:
-    """Two equal nodes of constants stay two nodes, and differ."""
+    """Two equal nodes that read constants stay two nodes with different results."""
     inputs, attributes = NODES[op]
     made = [helper.make_node(op, inputs, [name], **attributes) for name in ("a", "b")]
     constants = {

@@ -112,7 +112,7 @@ def test_legal_ones_compile(row: Row) -> None:
 
 
 def test_shape_that_a_caller_gives() -> None:
-    """The shape is an input: what the model declares is all that is known."""
+    """If the shape is an input, only the declared shape is known."""
     graph = helper.make_graph(
         [helper.make_node("Reshape", ["x", "s"], ["y"], name="node")],
         "g",

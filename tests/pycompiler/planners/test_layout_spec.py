@@ -32,7 +32,7 @@ PLANNERS = ("lpz", "first_arrival")
 
 
 def made(**options: Any) -> tuple[Compiled, dict[str, Any]]:
-    """The model compiled with ``options``, its result checked."""
+    """Compile the model with ``options`` and check its result."""
     result, report = compiled(MODEL, "mini", **options)
     assert report["host_fallback"] == []
     wanted = HostSession(MODEL.SerializeToString(), "model").run(INPUTS)["y"]
@@ -45,7 +45,7 @@ def laid_out(result: Compiled) -> MNGraph:
 
 
 def operand(result: Compiled, op: str, number: int) -> str:
-    """The layout of an operand of the one node of ``op``, counted over inputs and outputs."""
+    """Return the layout of an operand of the only node ``op``, counted over inputs and outputs."""
     graph = laid_out(result)
     (node,) = (node for node in graph.nodes if node.op == op)
     return str(graph.values[(*node.inputs, *node.outputs)[number]].layout)
@@ -57,7 +57,7 @@ def written(path: Path, *entries: dict[str, Any]) -> str:
 
 
 def axes(text: str) -> str:
-    """A layout's text without its copies and the last bracket."""
+    """Return a layout's text without its copies and the last bracket."""
     return text.split(";")[0] if ";" in text else text.removesuffix(")")
 
 
@@ -88,7 +88,7 @@ def test_products_by_the_name_of_their_weight(tmp_path: Path, planner: str) -> N
     assert not operand(free, "MatMul", 2).startswith(axes(given["C"]))
     spec = written(tmp_path / "gemm.json", {"key": "weight", **given})
     result, _ = made(gemm_layout_spec=spec, layout_planner=planner)
-    # More copies than are asked for may be there.
+    # There may be more copies than the spec asks for.
     assert axes(operand(result, "MatMul", 0)) == axes(given["A"])
     assert axes(operand(result, "MatMul", 2)) == axes(given["C"])
     columns, contracted = axes(given["BT"]).removeprefix("((").removesuffix(")").split("), (")

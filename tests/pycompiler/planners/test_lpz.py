@@ -1,4 +1,4 @@
-"""The layout planner lpz: its search against trying everything, its costs, genes, and networks."""
+"""The layout planner lpz: its search against brute force, its costs, genes, and networks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Table = np.ndarray
 
 
 def random_problem(rng: random.Random) -> tuple[list[Table], dict[tuple[int, int], Table]]:
-    """Up to six variables of up to four choices, and costs on some of their pairs."""
+    """Return up to six variables with up to four choices, and costs of some pairs."""
     sizes = [rng.randrange(1, 5) for _ in range(rng.randrange(1, 7))]
 
     def costs_of(*shape: int) -> Table:
@@ -70,7 +70,7 @@ def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
         search.TABLE = before
     reached = total(single, pairs, found)
     assert reached <= total(single, pairs, start)
-    # No single change makes it better.
+    # No single change improves it.
     for variable, costs_here in enumerate(single):
         for choice in range(len(costs_here)):
             other = [*found[:variable], choice, *found[variable + 1 :]]
@@ -146,7 +146,7 @@ def test_never_dearer_and_the_same_results(seed: int) -> None:
     try:
         result, report = compiled(model, "mini", layout_planner="lpz")
     except PycompilerError as problem:
-        # Shapes that nothing divides may be too large for the small machine.
+        # Shapes that no number of units divides may be too large for the small machine.
         if problem.code not in ("P0301", "P0304", "P0305"):
             raise
         return
@@ -198,9 +198,9 @@ def test_a_region_takes_what_its_products_make() -> None:
 @pytest.mark.parametrize(
     "nodes",
     [
-        # The mean's frame has no axis longer than one, the product's result has padding.
+        # All axes of the mean have size 1, but the product's result has padding.
         [("MatMul", ["s", "w"], "p"), ("ReduceMean", ["p", "axes"], "y")],
-        # The same for one operand among larger ones.
+        # The same, for one operand of an operator with a larger operand.
         [("MatMul", ["s", "w"], "p"), ("Mul", ["p", "x"], "m"), ("MatMul", ["m", "v"], "y")],
     ],
 )
@@ -228,9 +228,9 @@ def plain(op: str, reads: list[str], out: str) -> onnx.NodeProto:
 
 
 CROSSED = [
-    # What is left of the rows meets the columns.
+    # The row axis of the maxima is aligned with the columns.
     [reduced("ReduceMax", ["x", "last"], "m"), plain("Sub", ["x", "m"], "y")],
-    # It meets them by way of others, and the columns meet the rows.
+    # The same through other operators; the column axis of the minima is aligned with the rows too.
     [
         reduced("ReduceMax", ["x", "last"], "m"),
         reduced("ReduceMin", ["x", "first"], "n"),
@@ -238,7 +238,7 @@ CROSSED = [
         plain("Tanh", ["p"], "q"),
         plain("Add", ["q", "x"], "y"),
     ],
-    # Two vectors are one before either meets the matrix.
+    # Two vectors are combined before each is combined with the matrix.
     [
         plain("Add", ["u", "v"], "a"),
         plain("Neg", ["x"], "z"),
@@ -318,5 +318,5 @@ def test_whole_blocks_stay_on_their_units(axis: int) -> None:
     graph = parse_graph(result.dumps["layout.layout.txt"])
     layout = graph.values[next(n for n in graph.nodes if n.op == "Split").inputs[0]].layout
     assert layout is not None
-    # Eight neighbours stay together: some of their digits need no address.
+    # The eight elements of a part stay together: some of their digits need no address.
     assert any(sub.level is not Level.ADDR for sub in layout.axes[axis])

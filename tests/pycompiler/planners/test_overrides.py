@@ -1,4 +1,4 @@
-"""Decisions of the user: followed, shown in the dumps, refused where nothing can follow."""
+"""Decisions of the user are followed, shown in the dumps, or refused if they are impossible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INPUTS = {"x": RNG.standard_normal((16, 32)).astype(np.float32)}
 
 
 def made(limit: float = 2e-4, **overrides: dict[str, str]) -> Compiled:
-    """The model compiled with ``overrides``, its result checked."""
+    """Compile the model with ``overrides`` and check its result."""
     result, report = compiled(MODEL, "mini", overrides=overrides)
     assert report["host_fallback"] == []
     wanted = HostSession(MODEL.SerializeToString(), "model").run(INPUTS)["y"]
@@ -43,7 +43,7 @@ def made(limit: float = 2e-4, **overrides: dict[str, str]) -> Compiled:
 
 
 def shown(result: Compiled, name: str) -> list[Any]:
-    """Records of a value and its copies in the final dump."""
+    """Return the records of a value and its copies in the final dump."""
     graph = parse_graph(result.dumps["layout.address.txt"])
     return [v for n, v in graph.values.items() if n.split(".")[0] == name and ".own" not in n]
 
@@ -74,7 +74,7 @@ def test_dtype_of_one_product() -> None:
     assert np.abs(differ).max() > 1e-3
 
 
-#: What the first node makes is read by the second and the last one.
+#: The second and the last node read the result of the first.
 CHAIN = model_of(
     [("Neg", ["x"], "n"), ("Exp", ["n"], "e"), ("Abs", ["e"], "b"), ("Add", ["b", "n"], "y")],
     {"x": (16, 32)},
@@ -83,7 +83,7 @@ CHAIN = model_of(
 
 
 def transfers(scheduler: str, value: str, **overrides: dict[str, str]) -> list[str]:
-    """What the scheduler's dump shows of moves of ``value`` between DRAM and LM."""
+    """Return the moves of ``value`` between DRAM and LM in the scheduler's dump."""
     result, _ = compiled(CHAIN, "mini", scheduler=scheduler, overrides=overrides)
     plain, _ = compiled(CHAIN, "mini")
     assert np.array_equal(run(result, INPUTS)["y"], run(plain, INPUTS)["y"])
@@ -104,7 +104,7 @@ def test_what_stays_in_lm() -> None:
 
 
 def test_what_a_product_makes_keeps_its_name() -> None:
-    """So decisions for it can be given."""
+    """So the user can give decisions for it."""
     graph = parse_graph(made().dumps["layout.layout.txt"])
     assert graph.producers()["a"].op == "MatMul"
     result = made(a={"address": "LM0:256"})
@@ -113,7 +113,7 @@ def test_what_a_product_makes_keeps_its_name() -> None:
 
 @pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive", "spill_opt"])
 def test_every_scheduler_follows(scheduler: str) -> None:
-    """Locations and addresses show in its dump and in the last one; the result is the same."""
+    """The dumps show the given location and address; the result stays the same."""
     overrides = {"h": {"location": "LM1", "address": "LM1:64"}}
     result, _ = compiled(MODEL, "mini", overrides=overrides, scheduler=scheduler)
     graph = parse_graph(result.dumps[f"layout.{scheduler}.txt"])
@@ -126,7 +126,7 @@ def test_every_scheduler_follows(scheduler: str) -> None:
 
 
 def test_addresses() -> None:
-    """In any memory, in the numbers of the dumps; others make room."""
+    """Addresses can be given in any memory, in the units of the dumps; other values make room."""
     overrides = {"x": {"address": "DRAM:4096, LM0:128"}, "b": {"address": "LM1:0"}}
     result, _ = compiled(CHAIN, "mini", overrides=overrides)
     graph = parse_graph(result.dumps["layout.address.txt"])

@@ -46,9 +46,9 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
 
 @st.composite
 def elementwise(draw: st.DrawFn) -> tuple[list[Node], dict[str, Shape]]:
-    """A random graph of broadcasting operators, all of whose results are outputs.
+    """Draw a graph of broadcasting operators; all results are outputs.
 
-    Every axis position has two sizes besides 1, so that an axis meets others of different sizes.
+    Every axis position has two sizes besides 1, so that axes of different sizes are combined.
     """
     rank = draw(st.integers(0, 3))
     sizes = [(1, *draw(st.permutations([2, 3, 5, 8, 17, 40]))[:2]) for _ in range(rank)]
@@ -89,7 +89,7 @@ def test_layouts_agree_in_every_operator(
 
 
 def test_a_class_that_meets_others_in_turn(target: Target) -> None:
-    # The rows get the digits that 63 columns cannot use; 40 columns could, but meet the same rows.
+    # Rows get the digits that 63 columns cannot use. 40 columns could, but have the same rows.
     nodes = [("Mul", ["x", "y"], "a"), ("Add", ["x", "z"], "b")]
     graph = laid_out(nodes, {"x": (64, 1), "y": (1, 63), "z": (1, 40)}, target)
     rows, columns = graph.values["b"].layout.axes
@@ -111,7 +111,7 @@ def test_random_graphs_compute_what_the_host_computes(
     found = run(result, given_inputs)
     wanted = HostSession(model.SerializeToString(), "model").run(given_inputs)
     for name, array in wanted.items():
-        # Cancellation makes small results of large ones: errors are of the scale of the graph.
+        # Small results may come from cancellation, so errors scale with the largest value.
         scale = max(float(np.abs(a).max(initial=0)) for a in wanted.values())
         assert np.allclose(found[name], array, rtol=2.0**-20, atol=scale * 2.0**-20)
 
@@ -241,7 +241,7 @@ def test_intermediate_results_share_dram() -> None:
     model = model_of(nodes, {"x": (512, 64)}, ["v6"])
     result, _ = compiled(model, "mncore2", scheduler="always_from_dram")
     image = result.app.values["x"].words
-    assert result.app.dram_words == 3 * image  # input, output, and one at a time between
+    assert result.app.dram_words == 3 * image  # input, output, one inner value at a time
 
 
 # -- too large -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Time slices: values that exceed LM, what the planner decides for them, and overrides."""
+"""Time slices: values that exceed LM, the planner's decisions for them, and overrides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pycompiler.pipeline import Compiled
 from pycompiler.tolerance import FUNCTION, SUM, SUMS, bound
 
 TARGET = load_target("mini")
-#: Elements of a float value that fills one LM of every PE.
+#: The number of floats that fill one LM of every PE.
 FULL = 2 * prod(TARGET.pe_shape) * TARGET.words("lm0")
 
 Reference = Callable[[Mapping[str, torch.Tensor]], torch.Tensor]
@@ -86,7 +86,7 @@ def test_random_chains(request: pytest.FixtureRequest) -> None:
         def want(v: Mapping[str, torch.Tensor]) -> torch.Tensor:
             return (v["x"] * v["row"] + v["column"]).abs()
 
-        # A sum of opposite signs is as exact as its larger term.
+        # With opposite signs, the error of a sum depends on its larger term.
         result, _ = check(model, shapes, want, seed, atol=1e-2)
         assert slices_of(result.graph) > 1
 
@@ -110,7 +110,7 @@ def test_a_chain_reads_and_writes_each_element_once() -> None:
 
 
 def test_transfers_run_beside_the_operators() -> None:
-    """What is read for the next slice is on its way while this one is worked on: no long stalls."""
+    """The next slice is read while the current one is computed, so there are no long stalls."""
     nodes: list[Node] = [("Mul", ["x", "x"], "a"), ("Add", ["a", "x"], "y")]
     model = model_of(nodes, {"x": (FULL,)}, ["y"])
     _, report = compiled(model)
@@ -135,7 +135,7 @@ def softmax(shape: Shape, axis: int) -> onnx.ModelProto:
     ("shape", "axis"), [((700, 100), 1), ((3, 17000), 1), ((130, 5, 80), 1), ((20000, 3), 0)]
 )
 def test_softmax(shape: Shape, axis: int) -> None:
-    """Slices of rows, and slices of what is reduced: three phases, the last of which is joined."""
+    """Slices of rows, or slices of the reduced axis: three phases, the last of which is joined."""
     result, _ = check(softmax(shape, axis), {"x": shape}, lambda v: v["x"].softmax(axis), 7, 1e-6)
     assert slices_of(result.graph) > 1
 
@@ -160,7 +160,7 @@ def test_reductions_over_everything(op: str, request: pytest.FixtureRequest) -> 
 
 
 def test_a_last_slice_of_one_element() -> None:
-    """Its values have the layouts of whole slices; operands that are repeated have no digits."""
+    """Its values have the layouts of whole slices; broadcast operands have no digits there."""
     shapes = {"x": (4, 9), "column": (4, 1), "row": (9,), "one": (1, 1)}
     nodes: list[Node] = [
         ("Mul", ["x", "column"], "a"),
@@ -183,7 +183,7 @@ def test_a_last_slice_of_one_element() -> None:
 
 
 def test_slices_that_fewer_units_share() -> None:
-    """Half of a table's 4 * 625 rows lie on half the units, so that a slice needs as much."""
+    """Half of a table's 4 * 625 rows lie on half the units, so a slice needs as much LM as all."""
     shapes = {"table": (2500, 16), "index": (8,)}
     types = {"table": onnx.TensorProto.FLOAT, "index": onnx.TensorProto.INT64}
     info = onnx.helper.make_tensor_value_info
@@ -250,7 +250,7 @@ def test_a_perceptron_over_a_large_batch() -> None:
 def test_cuts_begin_where_a_node_needs_too_much(
     rows: int, width: int, hidden: int, mode: str, most: int
 ) -> None:
-    """Not even the layouts of these can be switched whole."""
+    """The layouts of these values cannot even be switched without slices."""
     rng = np.random.default_rng(3)
     constants = {
         name: (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
@@ -335,7 +335,7 @@ def test_overrides_that_cannot_be_followed(override: Mapping[str, str], reason: 
 
 
 def test_slices_that_their_layout_pads_to_the_whole() -> None:
-    """A contracted axis of 8 elements has a layout of 8 in slices of 2 too."""
+    """The layout of a contracted axis of 8 elements is padded to 8 even in slices of 2."""
     shapes = {"x": (1, 8), "w": (8, 2)}
     model = model_of([("MatMul", ["x", "w"], "y")], shapes, ["y"])
     with pytest.raises(PycompilerError) as caught:
@@ -345,7 +345,7 @@ def test_slices_that_their_layout_pads_to_the_whole() -> None:
 
 
 def test_a_product_takes_no_shorter_slice() -> None:
-    """What is summed up afterwards ends with its last element; products have whole slices."""
+    """A sum may have a shorter last slice; a product needs whole slices."""
     shapes = {"x": (4, 10, 3), "w": (3, 8)}
     axes = {"axes": np.array([1])}
     model = model_of(
@@ -363,7 +363,7 @@ def test_a_product_takes_no_shorter_slice() -> None:
 
 
 def test_what_cannot_be_cut_is_refused() -> None:
-    """An operator that turns an axis round needs it whole."""
+    """An operator that reverses an axis needs the whole axis."""
     ends = {
         "s": np.array([-1]),
         "e": np.array([-(1 << 40)]),

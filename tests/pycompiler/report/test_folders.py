@@ -1,4 +1,4 @@
-"""The folder of a compilation: whole or not at all, and never at the cost of the user's files."""
+"""The folder of a compilation is complete or absent, and the user's files stay."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ def test_a_folder_with_files_of_the_user_stays_itself(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", full)
-    for count in range(1, 5):  # links for two files, and the one that they go through, twice
+    # Two links to files, and the link that they go through, which is made twice.
+    for count in range(1, 5):
         steps = count
         with pytest.raises(PycompilerError, match="No space left") as caught:
             write_folder(folder, {"report.json": b"3", "model.vsm": b"3"})

@@ -1,4 +1,4 @@
-"""Writers that are killed, that meet each other, or that find no room."""
+"""Writers of folders that are killed, that run at the same time, or that find no room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = int(os.environ.get("FOLDER_SEED", "11"))
 
 
 def writer(*arguments: object) -> str:
-    """A process of its own: it forks, and must have no threads then."""
+    """A separate process, because a process that forks must have no threads."""
     done = subprocess.run(
         [sys.executable, WRITER, *map(str, arguments)], capture_output=True, text=True, timeout=300
     )
@@ -56,7 +56,7 @@ def test_temporary_files_of_the_living_stay(tmp_path: Path) -> None:
         assert folder.is_dir()
         assert file.is_file()
     assert list(tmp_path.iterdir()) == []
-    mine = tmp_path / ".out.0123.pycompiler"  # not a name that we make
+    mine = tmp_path / ".out.0123.pycompiler"  # not a name that the writer makes
     mine.write_text("mine")
     remove_leftovers(tmp_path)
     assert mine.exists()

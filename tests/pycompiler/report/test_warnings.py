@@ -1,4 +1,4 @@
-"""Warnings have a bounded length, whatever the model."""
+"""Warnings have a bounded length for every model."""
 
 from __future__ import annotations
 

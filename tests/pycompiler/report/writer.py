@@ -25,19 +25,19 @@ USER = {"notes.txt": b"mine", "model.onnx.bak": b"mine"}
 
 
 def seen(folder: Path) -> Files:
-    """What a user sees in the folder: names that begin with a dot are hidden."""
+    """Return the files that a user sees in the folder: names with a leading dot are hidden."""
     shown = (path for path in folder.iterdir() if path.exists() and path.name[0] != ".")
     return {path.name: path.read_bytes() for path in shown}
 
 
 def check(folder: Path, *wanted: Files) -> None:
-    """The folder shows one of ``wanted``, and the user's files if it had any."""
+    """Check that the folder shows one of ``wanted``, and the user's files if it had any."""
     files = seen(folder)
     assert files in wanted, {name: data[:1] for name, data in files.items()}
 
 
 def killed_at(step: int, folder: Path, files: Files) -> bool:
-    """Write in a child that dies before its call number ``step``; whether it got so far."""
+    """Write in a child that dies before its call number ``step``; return whether it got there."""
     child = os.fork()
     if child == 0:
         count = itertools.count(1)
@@ -80,7 +80,7 @@ def every_step(top: Path, *, user: bool) -> int:
 
 
 def some_moments(top: Path, count: int, seed: int, *, user: bool) -> None:
-    """Kill writers that write again and again, at random moments."""
+    """Kill writers that write repeatedly, at random moments."""
     rng, folder = random.Random(seed), top / "out"
     extra = USER if user else {}
     folder.mkdir()
@@ -102,7 +102,7 @@ def some_moments(top: Path, count: int, seed: int, *, user: bool) -> None:
 
 
 def together(top: Path, writers: int, times: int, *, user: bool) -> None:
-    """Several processes write and read one folder."""
+    """Let several processes write and read one folder."""
     folder = top / "out"
     if user:
         folder.mkdir()

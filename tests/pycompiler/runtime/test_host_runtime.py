@@ -1,4 +1,4 @@
-"""``pfvm:cpu`` runs ``model.onnx``, and what falls back to the host is named with its line."""
+"""``pfvm:cpu`` runs ``model.onnx``; operators that fall back to the host are named with lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_host_runs_the_model_not_the_function(tmp_path: Path) -> None:
     x = torch.arange(4.0)
     assert torch.equal(compiled({"x": x})["y"].cpu(), 3 * x)
     assert len(calls) == traced
-    # The folder's model decides, whatever the function was.
+    # A loaded function follows the model in the folder, not the original function.
     model = onnx.load(tmp_path / "out" / "model.onnx")
     (three,) = (t for t in model.graph.initializer if onnx.numpy_helper.to_array(t) == 3)
     three.CopyFrom(onnx.numpy_helper.from_array(np.array(5, np.float32), three.name))
@@ -43,7 +43,7 @@ def test_the_host_runs_the_model_not_the_function(tmp_path: Path) -> None:
 
 
 class Mixed(nn.Module):
-    """A network of which one operator has no layer."""
+    """A network with one operator that has no layer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -74,8 +74,8 @@ def test_a_consumer_reads_the_producers_buffer_in_place(tmp_path: Path) -> None:
             board._machine = spy.machine
             assert torch.allclose(result.cpu(), value * 2 + 1, rtol=1e-6, atol=1e-6)
             assert torch.allclose(middle.cpu(), value * 2)
-            del middle, result  # what is held would be fetched before it is overwritten
-    # A result that its own function is about to overwrite is read as it was.
+            del middle, result  # results in use would be fetched before they are overwritten
+    # A function can read its own earlier result, which it is about to overwrite.
     once = bound({"x": x})["y"]
     twice = bound({"x": once})["y"]
     assert torch.allclose(once.cpu(), 2 * x)
@@ -185,7 +185,7 @@ class Pair(NamedTuple):
 @register_pytree_dataclass
 @dataclass
 class Box:
-    """A dataclass with something that is no tensor."""
+    """A dataclass with a value that is not a tensor."""
 
     tensor: torch.Tensor
     factor: float
@@ -291,8 +291,8 @@ def test_device_memory_is_given_back(tmp_path: Path) -> None:
         inputs["x"].load_from(torch.full((64,), float(value)))
         assert torch.equal(compiled(inputs)["y"].cpu(), torch.full((64,), value + 1.0))
         used.append(board._free)
-    assert used[1] == used[-1]  # two are alive at a time
-    # A result keeps the memory of its function.
+    assert used[1] == used[-1]  # two results are alive at a time
+    # A result keeps its function's memory allocated.
     out = compiled({"x": torch.full((64,), 5.0)})["y"]
     del compiled
     other = shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "two")

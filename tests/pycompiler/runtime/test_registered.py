@@ -66,7 +66,7 @@ def test_functions_share_what_is_registered(tmp_path: Path, device: str) -> None
     assert torch.equal(model.bias, linear(7).bias)
     again = shared.compile(lambda d: {"y": model(d["x"])}, sample, tmp_path / "again")
     close(again({"x": x})["y"], linear(7)(x))
-    # The folder alone starts with the values of compile time, and shares from then on.
+    # In a new context, the loaded values are those of compile time; later loads share them.
     alone = context(device)
     loaded = alone.load_codegen_dir(tmp_path / "forward")
     close(loaded({"x": x})["y"], linear(0)(x))
@@ -175,7 +175,7 @@ def test_names() -> None:
 def test_names_reach_the_model(tmp_path: Path) -> None:
     weight, bias = torch.randn(4), torch.randn(4)
     set_tensor_name(weight, "scale")
-    set_tensor_name(bias, "x")  # an input has that name already
+    set_tensor_name(bias, "x")  # this is already the name of an input
     shared = context("emu2:mini")
     compiled = shared.compile(
         lambda d: {"y": d["x"] * weight + bias}, {"x": torch.zeros(4)}, tmp_path / "out"

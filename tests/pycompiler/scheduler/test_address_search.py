@@ -23,7 +23,7 @@ from pycompiler.scheduler.packed import packed
 
 
 def load(buffers: list[Buffer]) -> int:
-    """The most that lives at one time."""
+    """Return the largest total size that is alive at one time."""
     starts = {b.start for b in buffers}
     return max((sum(b.size for b in buffers if b.start <= t < b.end) for t in starts), default=0)
 
@@ -79,7 +79,7 @@ def test_two_banks(buffers: list[Buffer], spare: int) -> None:
 
 
 def brute_force(buffers: list[Buffer], capacity: int) -> bool:
-    """Whether some order in which every buffer lies as low as it can fits."""
+    """Whether the buffers fit in some order, if each takes the lowest free place."""
     for order in itertools.permutations(buffers):
         at: dict[str, int] = {}
         for buffer in order:

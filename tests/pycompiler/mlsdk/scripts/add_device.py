@@ -1,4 +1,4 @@
-"""The same with the device as the first argument and the folder as the second."""
+"""Adds two tensors; the first argument is the device, the second the folder."""
 
 import sys
 

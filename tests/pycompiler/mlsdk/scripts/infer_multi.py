@@ -1,4 +1,4 @@
-"""Two models in one context, told apart by the names of their parameters."""
+"""Two models in one context, distinguished by the names of their parameters."""
 
 import tempfile
 from pathlib import Path

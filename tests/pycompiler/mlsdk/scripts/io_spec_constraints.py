@@ -1,4 +1,4 @@
-"""Two functions, the second of which reads the result of the first where it lies."""
+"""Two functions; the second reads the result of the first in place."""
 
 import argparse
 import tempfile
@@ -12,7 +12,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="mncore2:auto")
     device = MNDevice(parser.parse_args().device)
-    context = Context(device)  # nobody switches to it
+    context = Context(device)  # not made the active context
     folder = Path(tempfile.mkdtemp())
     sample = {"value": torch.zeros(32, 64)}
     plus_one = context.compile(

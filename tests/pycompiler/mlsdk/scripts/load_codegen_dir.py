@@ -1,4 +1,4 @@
-"""Runs what another process left in ``add_two_tensors`` of the temporary folder."""
+"""Runs the function that another process left in ``add_two_tensors`` of the temporary folder."""
 
 import tempfile
 
