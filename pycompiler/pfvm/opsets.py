@@ -37,7 +37,7 @@ def converted(model: onnx.ModelProto) -> onnx.ModelProto:
         made = onnx.version_converter.convert_version(model, OLDEST)
         made.ir_version = max(made.ir_version, _IR_VERSION)
         onnx.checker.check_model(made)
-    except Exception:  # the converter has no common base class for its refusals
+    except Exception:  # the errors of the converter have no common base class
         return model
     known = {name: node for node in model.graph.node for name in node.output if name}
     for node in made.graph.node:

@@ -33,7 +33,7 @@ def perceptron() -> tuple[Callable[[Tensors], Tensors], Tensors]:
 
 
 class Residual(nn.Module):
-    """Linear layers behind LayerNorm, each added to what it reads."""
+    """Linear layers after LayerNorm; each result is added to the layer's input."""
 
     def __init__(self, width: int, depth: int):
         super().__init__()

@@ -36,7 +36,7 @@ def drawn_layers(sizes: Sequence[int], bias: bool, seed: int) -> list[Layer]:
 
 
 def network(rows: int, layers: Sequence[Layer], gelu: bool) -> onnx.ModelProto:
-    """Gemm nodes, with Gelu between two and, with ``gelu``, behind the last."""
+    """Return a model of Gemm nodes with Gelu between them and, with ``gelu``, after the last."""
     nodes, constants, value = [], [], "x"
     for number, (weight, bias) in enumerate(layers):
         names = [value, f"w{number}"] + ([f"b{number}"] if bias is not None else [])

@@ -99,7 +99,7 @@ def compare(row: Row, mode: str, machine: str, examples: int) -> None:
 
 
 def claims(op: str, layer: Layer) -> Iterator[tuple[str, str]]:
-    """What the registry says of the dtypes of an operator."""
+    """Yield the operator with each dtype that the registry claims for it."""
     if isinstance(layer, Elementwise):
         function = layer.function
         yield from ((op, f"{a.value} to {b.value}") for a, b in function.pairs)

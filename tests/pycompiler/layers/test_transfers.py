@@ -64,7 +64,7 @@ def placed(draw: st.DrawFn, target: Target) -> tuple[Layout, tuple[int, ...]]:
 def run_transfers(
     layout: Layout, shape: tuple[int, ...], target: Target, array: np.ndarray
 ) -> tuple[emu2.Machine, np.ndarray]:
-    """Brings ``array`` to LM1 address 8 and back to DRAM; the machine and what came back."""
+    """Move ``array`` to LM1 address 8 and back to DRAM; return the machine and the result."""
     words = plan_transfer(layout, target).dram_words
     home = TensorType("float", shape)
     lw = layout.num_lw(target.cycles)

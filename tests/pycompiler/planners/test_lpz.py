@@ -77,7 +77,7 @@ def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
             assert total(single, pairs, other) >= reached
 
 
-# -- what passes cost ------------------------------------------------------------------------
+# -- the costs of passes ---------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
