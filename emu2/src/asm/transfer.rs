@@ -68,8 +68,7 @@ impl Parser<'_> {
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
                 let source = self.upper_end(first, *from, reach.source)?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
-                // A buffer takes the data from its entry on. How far it goes is not known here, so one long word
-                // counts.
+                // With a buffer, the operand is only the entry where a later instruction begins to write.
                 let buffered = self.buffered(&resolved.destination);
                 let length = if buffered { 1 } else { reach.destination };
                 let destination = self.upper_end(second, *to, length)?.address;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const COMMENT: char = '#';
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// The codes of hazards begin with this. Hazards are checked when assembly is assembled, not here.
+/// The codes of hazard findings begin with this. They are dropped here, because only sources are checked for hazards.
 const HAZARDS: &str = "A07";
 /// At most this many findings of each severity are listed.
 const LIMIT: usize = 100;
