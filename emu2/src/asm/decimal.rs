@@ -60,7 +60,7 @@ fn round(text: &str, exponent: u32, fraction: u32) -> Result<u64, DecimalError> 
     let raw = value.to_bits();
     let field = (raw >> F64_FRACTION) as i32;
     if field == 0 {
-        return Ok(0); // below every format narrower than a double
+        return Ok(0); // too small for every format narrower than a double
     }
     let significand = (raw & ((1 << F64_FRACTION) - 1)) | (1 << F64_FRACTION);
     let bias = (1i32 << (exponent - 1)) - 1;
@@ -101,7 +101,7 @@ fn scientific(text: &str) -> (Vec<u8>, i64) {
     digits.drain(..leading);
     let trailing = digits.iter().rev().take_while(|d| **d == b'0').count();
     digits.truncate(digits.len() - trailing);
-    let exponent: i64 = exponent.parse().unwrap_or(0); // a double that is no tie of a format never comes here
+    let exponent: i64 = exponent.parse().unwrap_or(0); // only ties of a format come here, so it parses
     (digits, exponent.saturating_add(whole.len() as i64 - leading as i64))
 }
 

@@ -79,7 +79,7 @@ pub(super) struct Lexicon {
     pub(super) sizes: Vec<u64>,
     /// Entry of `memories`, by entry of `operands`.
     pub(super) operand_memories: Vec<Option<usize>>,
-    /// The base address register that is added to addresses of a memory, by entry of `memories`.
+    /// The base address register that is added to the addresses of a memory, by entry of `memories`.
     pub(super) added_bases: Vec<Option<usize>>,
     /// Entry of `memories`, by entry of `bases`.
     pub(super) base_memories: Vec<Option<usize>>,

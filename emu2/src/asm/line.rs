@@ -31,7 +31,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Empties the line for the next one, keeping its storage.
+    /// Empties the line for the next one and keeps its storage.
     pub(super) fn clear(&mut self) {
         self.pe.clear();
         self.l2bm.clear();

@@ -17,7 +17,7 @@ pub struct Program {
     pub text: Arc<str>,
     /// Statements in source order. Of a long program these are only the first ones; [`Program::for_each`] visits all.
     pub items: Vec<Item>,
-    /// Findings that do not stop the program: warnings.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
     /// The blocks of the source that hold the other statements.
     pub blocks: SourceBlocks,

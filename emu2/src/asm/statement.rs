@@ -56,9 +56,9 @@ pub struct PeInstruction {
     pub span: Span,
     /// Operation.
     pub kind: PeKind,
-    /// Written sources, in source order.
+    /// Sources, in source order.
     pub sources: Vec<Source>,
-    /// Written destinations; empty for `$nowrite`.
+    /// Destinations, in source order. Empty for `$nowrite`.
     pub destinations: Vec<Destination>,
     /// The zero flush. Result bits whose mask bit is 0 become 0, after the flags and before forwarding and writing.
     pub zero_flush: Option<Mask>,
@@ -135,7 +135,7 @@ pub struct FormRef {
 pub struct Source {
     /// Bytes of the operand.
     pub span: Span,
-    /// What is read.
+    /// The place that is read.
     pub kind: SourceKind,
     /// The sign of every lane is flipped, after conversion.
     pub negate: bool,
@@ -143,7 +143,7 @@ pub struct Source {
     pub convert: Option<Convert>,
 }
 
-/// What a source reads.
+/// The place that a source reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceKind {
     /// A PE memory.
@@ -168,13 +168,13 @@ pub enum Convert {
 pub struct Destination {
     /// Bytes of the operand.
     pub span: Span,
-    /// Where the result goes.
+    /// The place that is written.
     pub target: Target,
     /// The write mask of the destination itself or of a mask statement before the line. `None` writes everything.
     pub mask: Option<Mask>,
 }
 
-/// What a destination writes.
+/// The place that a destination writes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A PE memory: the result.

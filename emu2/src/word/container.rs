@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0-7 | [`MAGIC`] |
 //! | 8-11 | [`VERSION`], least significant byte first |
-//! | 12-15 | length of the text in bytes, likewise |
+//! | 12-15 | length of the text in bytes, least significant byte first |
 //! | 16- | canonical assembly, UTF-8 |
 //!
 //! A real board does not read this format. The format that boards read is not known well enough.

@@ -164,7 +164,8 @@ pub struct Bank {
     pub evidence: Evidence,
 }
 
-/// `[turnaround]`: the register of an L1B that keeps one step of what its PEs send, in the layout of the instruction.
+/// `[turnaround]`: the register of an L1B that keeps the words that its PEs sent in one step, in the layout of the
+/// instruction.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turnaround {

@@ -3,7 +3,7 @@
 use super::entry::{Evidence, Example};
 use serde::Deserialize;
 
-/// `[[slot]]`: at most one instruction of a slot per line.
+/// `[[slot]]`: an issue slot. A line has at most one instruction of each slot.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slot {
@@ -53,7 +53,7 @@ pub enum ControlKernel {
     Wait,
     /// Freezes the forwarding paths.
     Noforward,
-    /// Sets the write masks of the lines that follow.
+    /// Sets the write masks of the lines after it.
     Mask,
     /// Ends the source.
     Quit,
