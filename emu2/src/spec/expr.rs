@@ -25,8 +25,8 @@ impl fmt::Display for ExprError {
 }
 
 impl Expr {
-    /// Parses `text`. From tightest to loosest bind `*`, `/`, `%`, then `+`, `-`, then `&`, `^`, `|`, then `==`.
-    /// Operators of one kind group from the left; there may be one `==`.
+    /// Parses `text`. Precedence from tightest to loosest: `*`, `/`, `%`, then `+`, `-`, then `&`, `^`, `|`, then `==`.
+    /// Operators of one level group from the left. Each pair of parentheses may hold one `==`.
     ///
     /// # Errors
     /// [`ExprError`] if `text` is no expression, has a number beyond `i64`, or nests too deeply.
