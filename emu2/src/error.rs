@@ -1,11 +1,11 @@
-//! The table of diagnostics: every message a user can meet has a code, a title and a remedy here.
+//! The table of diagnostics. Every message that a user can get has a code, a title and a remedy here.
 
 use std::fmt;
 
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
-        /// What went wrong. One entry per row of the table; `S` spec, `A` assembly, `W` machine words, `R` run time,
-        /// `H` host interface, `F` files.
+        /// The kind of a fault, one variant per row of the table. The first letter of a code is its subject: `S` spec,
+        /// `A` assembly, `W` machine words, `R` run time, `H` host interface, `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -17,10 +17,10 @@ macro_rules! codes {
             /// The stable identifier, such as `A0101`.
             pub const fn id(self) -> &'static str { match self { $( Code::$name => $code, )* } }
 
-            /// One line saying what kind of fault it is.
+            /// One line that says what the fault is.
             pub const fn title(self) -> &'static str { match self { $( Code::$name => $title, )* } }
 
-            /// What to do about it, where the place of the fault says nothing more precise.
+            /// The default advice. A diagnostic may have a more precise one.
             pub const fn remedy(self) -> &'static str { match self { $( Code::$name => $remedy, )* } }
         }
     };
@@ -161,12 +161,12 @@ impl fmt::Display for Code {
     }
 }
 
-/// How grave a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The input is refused.
     Error,
-    /// The input is accepted; results may surprise.
+    /// The input is accepted, but its results may surprise.
     Warning,
 }
 
@@ -189,30 +189,30 @@ impl Span {
 /// One fault at one place, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The row of the table.
+    /// The code.
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// Where in the source text, if it is about a text.
+    /// The place in the source text, if the fault is about a text.
     pub span: Option<Span>,
-    /// What is wrong, with the names and numbers of this case.
+    /// The message, with the names and numbers of this case.
     pub message: String,
-    /// What to do, for this case.
+    /// The advice for this case.
     pub help: String,
 }
 
 impl Diagnostic {
-    /// An error whose remedy is the table's.
+    /// An error with the remedy of the table.
     pub fn error(code: Code, span: Option<Span>, message: impl Into<String>) -> Self {
         Diagnostic { code, severity: Severity::Error, span, message: message.into(), help: code.remedy().into() }
     }
 
-    /// A warning whose remedy is the table's.
+    /// A warning with the remedy of the table.
     pub fn warning(code: Code, span: Option<Span>, message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// The same with a remedy of its own.
+    /// Replaces the remedy by one for this case.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = help.into();
@@ -230,25 +230,25 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A fault outside any source text: spec, files, machine.
+/// A fault that is not in a source text: spec, files, machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(pub Box<Diagnostic>);
 
 impl Error {
-    /// An error whose remedy is the table's.
+    /// An error with the remedy of the table.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error(Box::new(Diagnostic::error(code, None, message)))
     }
 
-    /// The same with a remedy of its own.
+    /// Replaces the remedy by one for this case.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help = help.into();
         self
     }
 
-    /// The row of the table.
+    /// The code.
     pub fn code(&self) -> Code {
         self.0.code
     }

@@ -1,4 +1,5 @@
-//! Addresses of operands: plain, with a stride, a list, what is added per PE; and what `@` selects above the PEs.
+//! Reads the addresses of operands: a number, a stride, a list, an offset per PE. Above the PEs, also reads the units
+//! after `@`.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::operand::Upper;
@@ -9,7 +10,7 @@ use crate::error::{Code, Span};
 use crate::spec::{Addressing, LevelName, Unit, HALVES, WORDS_PER_LONG};
 
 impl<'a> Parser<'a> {
-    /// The address of a PE operand, whose token (and, with `indirect`, the letter behind it) has been read.
+    /// Reads the address of a PE operand. Its token has been read, and so has the letter behind it if `indirect`.
     pub(super) fn access(&mut self, token: &Token, indirect: bool, start: usize) -> Parse<Access> {
         let memory = token.memory;
         if token.unit == Unit::Cycle {
@@ -53,7 +54,7 @@ impl<'a> Parser<'a> {
         self.spec.operands[token.operand].addressing.contains(&addressing)
     }
 
-    /// `j1`: the last PE of a MAB that adds one access width.
+    /// Reads `j1`: PEs up to PE 1 of a MAB add one access width to the address.
     fn modify(&mut self, token: &Token, indirect: bool) -> Parse<u32> {
         let from = self.cursor.at();
         if indirect || !self.takes(token, Addressing::Modify) {
@@ -71,7 +72,7 @@ impl<'a> Parser<'a> {
         Ok(last)
     }
 
-    /// Warns of an address that is known to run past the end.
+    /// Warns if an address is certain to run past the end of its memory.
     fn check_wrap(&mut self, token: &Token, address: &Address, modify: Option<u32>, start: usize) {
         let cycles = self.spec.counts.cycle;
         let highest = match address {
@@ -140,7 +141,7 @@ impl<'a> Parser<'a> {
             self.cursor.skip_blanks();
             let address = self.cursor.number32("an address of the list")?;
             self.check_base(token, address, start)?;
-            // A longer list is wrong anyway: it is counted, not kept.
+            // A longer list is refused below. Its entries are only counted.
             if count < cycles {
                 list.push(address);
             }
@@ -182,7 +183,7 @@ impl<'a> Parser<'a> {
         &self.spec.memories[token.memory].name
     }
 
-    /// Address and selectors of an operand above the PEs, whose token has been read.
+    /// Reads the address and the selectors of an operand above the PEs. Its token has been read.
     pub(super) fn upper(&mut self, token: &Token, start: usize) -> Parse<Upper> {
         if !self.cursor.peek().is_some_and(|b| b.is_ascii_digit()) {
             let message = format!("`${}` needs an address", token.text);
@@ -201,7 +202,7 @@ impl<'a> Parser<'a> {
         Ok(Upper { operand, table, memory, words, size, address, selected })
     }
 
-    /// `@2`, `@2.1`, `@.1`: one number per level of the operand, each may be left out.
+    /// Reads `@2`, `@2.1` or `@.1`: one number per level of the operand. Each number may be left out.
     fn selectors(&mut self, token: &Token) -> Parse<Selected> {
         let from = self.cursor.at();
         let levels = &self.spec.operands[token.operand].selectors;

@@ -1,4 +1,4 @@
-//! The assembler: a text to a checked program.
+//! The assembler: turns a text into a checked program.
 
 use super::blocks::{Room, KEPT};
 use super::lexicon::Lexicon;
@@ -11,23 +11,23 @@ use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use std::sync::Arc;
 
-/// Assembles `text`; `name` is what messages call it.
+/// Assembles `text`. Messages call it `name`.
 ///
 /// # Errors
-/// [`AssembleError`] with every finding (up to a bound) if at least one of them refuses the program.
+/// [`AssembleError`] with every finding (up to a bound) if at least one of the findings is an error.
 pub fn assemble(text: &str, name: &str, spec: &Arc<Spec>, policy: Policy) -> Result<Program, AssembleError> {
     Assembler::new(spec).assemble(text, name, policy)
 }
 
-/// The same for the bytes of a file, which may turn out not to be UTF-8.
+/// Assembles the bytes of a file, which need not be UTF-8.
 ///
 /// # Errors
-/// As for [`assemble`]; the text of the error has U+FFFD from the first bad byte on.
+/// As for [`assemble`], and [`Code::NotUtf8`]. The text of that error has U+FFFD in place of the bad bytes.
 pub fn assemble_bytes(bytes: &[u8], name: &str, spec: &Arc<Spec>, policy: Policy) -> Result<Program, AssembleError> {
     Assembler::new(spec).assemble_bytes(bytes, name, policy)
 }
 
-/// An assembler with its tables laid out, for many programs of one machine.
+/// An assembler that keeps its tables, for many programs of one machine.
 #[derive(Debug)]
 pub struct Assembler {
     spec: Arc<Spec>,
@@ -37,7 +37,7 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Lays out the tables of `spec`.
+    /// Makes the tables of `spec`.
     pub fn new(spec: &Arc<Spec>) -> Self {
         let (lexicon, interrupt) = (Lexicon::new(spec), Interrupt::default());
         Assembler { spec: Arc::clone(spec), lexicon, room: KEPT, interrupt }
@@ -54,7 +54,8 @@ impl Assembler {
         Assembler { room: Room { kept: usize::MAX, ..KEPT }, ..Assembler::new(spec) }
     }
 
-    /// Keeps so many statements of a program and reads the others again, in blocks, when they are needed.
+    /// Keeps the first `kept` statements of a program. The others are read again when they are needed, in blocks of
+    /// `block` statements.
     #[must_use]
     pub fn keeping(self, kept: usize, block: usize) -> Self {
         Assembler { room: Room { kept, block }, ..self }

@@ -1,11 +1,11 @@
-//! Blocks of the source of a long program. Their statements are not kept but read again when they are needed: a statement
-//! takes ten times the memory of its line.
+//! Blocks of the source of a long program. Their statements are read again when they are needed. They are not kept,
+//! because a statement takes ten times the memory of its line.
 
 use super::statement::Mask;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many statements are kept, and of how many the blocks are in which the others are read again.
+/// How many statements are kept, and how many statements a block has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) kept: usize,
@@ -16,31 +16,31 @@ impl Room {
     pub(super) const ALL: Room = Room { kept: usize::MAX, block: 1 };
 }
 
-/// Long enough that reading again does not show, and some ten megabytes of statements.
+/// The default. It keeps some ten megabytes of statements, and the time of reading the others again does not show.
 pub(super) const KEPT: Room = Room { kept: 1 << 16, block: 1 << 12 };
 
-/// A part of the source that has been found to be without fault, and what lies before it.
+/// A part of the source that was checked and has no fault, with the state that the lines before it leave.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) text: Range<usize>,
-    /// Line before it.
+    /// The number of lines before the block.
     pub(super) line: u32,
-    /// What the last mask statement has set.
+    /// The masks that the last mask statement has set, by entry of `memories`.
     pub(super) masks: Vec<Option<Mask>>,
 }
 
-/// The blocks of a source that hold the statements behind those that are kept.
+/// The blocks of a source. They hold the statements after the kept ones.
 #[derive(Clone, Debug, Default)]
 pub struct SourceBlocks {
     blocks: Arc<[Block]>,
     statements: usize,
 }
 
-/// Notes where blocks begin while a source is read.
+/// Records where blocks begin while a source is read.
 pub(super) struct BlockWriter {
     room: Room,
     blocks: Vec<Block>,
-    /// Statements of all blocks, and of the last one.
+    /// The number of statements in all blocks; `last` is the number in the last block.
     statements: usize,
     last: usize,
 }
@@ -50,7 +50,7 @@ impl BlockWriter {
         BlockWriter { room, blocks: Vec::new(), statements: 0, last: 0 }
     }
 
-    /// A line begins at `at`, after `line` others and `kept` statements that are kept.
+    /// Records that a line begins at `at`, after `line` other lines and `kept` kept statements.
     pub(super) fn line(&mut self, at: usize, line: u32, kept: usize, masks: &[Option<Mask>]) {
         if kept < self.room.kept || (!self.blocks.is_empty() && self.last < self.room.block) {
             return;
@@ -60,7 +60,7 @@ impl BlockWriter {
         self.last = 0;
     }
 
-    /// Whether a statement belongs to a block; else it is kept.
+    /// Counts a statement and returns whether it belongs to a block. Otherwise it is kept.
     pub(super) fn takes(&mut self) -> bool {
         let takes = !self.blocks.is_empty();
         self.statements += usize::from(takes);
@@ -68,7 +68,7 @@ impl BlockWriter {
         takes
     }
 
-    /// The last block ends at `at`.
+    /// Ends the last block at `at`.
     pub(super) fn end(&mut self, at: usize) {
         if let Some(block) = self.blocks.last_mut() {
             block.text.end = at;
@@ -81,7 +81,7 @@ impl BlockWriter {
 }
 
 impl SourceBlocks {
-    /// Statements in all blocks.
+    /// The number of statements in all blocks.
     pub(super) fn statements(&self) -> usize {
         self.statements
     }

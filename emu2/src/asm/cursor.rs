@@ -1,11 +1,11 @@
-//! A position in the source and the few motions that every statement is read with.
+//! A position in the source, with the basic moves that read a statement.
 
 use crate::error::{Code, Diagnostic, Span};
 
-/// What a failed reading returns.
+/// The result of reading something: the value, or the diagnostic of the failure.
 pub(super) type Parse<T> = Result<T, Box<Diagnostic>>;
 
-/// An error with the table's remedy.
+/// An error with the remedy of the error table.
 pub(super) fn fault(code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, Some(span), message))
 }
@@ -20,8 +20,8 @@ pub(super) fn fault_help(
     Box::new(Diagnostic::error(code, Some(span), message).help(help))
 }
 
-/// Reads one statement. Positions are bytes of the whole source; only ASCII is ever stepped over, so that they always
-/// lie between characters.
+/// Reads one statement. Positions are byte offsets in the whole source. The cursor steps over ASCII only, so a position
+/// always lies between characters.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -92,18 +92,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is left.
+    /// The text that is left.
     pub(super) fn rest(&self) -> &'a str {
         self.slice(self.at, self.end)
     }
 
-    /// `text[from..to]`, empty where that is no slice.
+    /// `text[from..to]`, or empty if the range is not a valid slice.
     #[inline]
     pub(super) fn slice(&self, from: usize, to: usize) -> &'a str {
         self.text.get(from..to).unwrap_or("")
     }
 
-    /// Steps over the ASCII bytes that `accept` takes.
+    /// Steps over the ASCII bytes that `accept` takes and returns them.
     #[inline]
     pub(super) fn take(&mut self, accept: impl Fn(u8) -> bool) -> &'a str {
         let from = self.at;
@@ -119,28 +119,28 @@ impl<'a> Cursor<'a> {
         self.at += left.iter().position(|b| *b == stop).unwrap_or(left.len());
     }
 
-    /// A run of lower-case letters.
+    /// Steps over a run of lower-case letters and returns it.
     pub(super) fn letters(&mut self) -> &'a str {
         self.take(|b| b.is_ascii_lowercase())
     }
 
-    /// The text of a span, cut for messages.
+    /// The text of a span, shortened for messages.
     pub(super) fn quote(&self, span: Span) -> String {
         shorten(self.slice(span.start as usize, span.end as usize))
     }
 
-    /// From `from` to here.
+    /// The span from `from` to the cursor.
     pub(super) fn span_from(&self, from: usize) -> Span {
         Span::new(from, self.at)
     }
 
-    /// The span of the word (up to a blank or `;`) that stands here, or of one place if there is none.
+    /// The span of the word at the cursor, up to a blank or `;`. Empty if there is no word.
     pub(super) fn word_span(&self) -> Span {
         let word = self.rest().find([' ', '\t', ';']).unwrap_or(self.end - self.at.min(self.end));
         Span::new(self.at, self.at + word)
     }
 
-    /// The word at [`Cursor::word_span`], cut for messages.
+    /// The word at [`Cursor::word_span`], shortened for messages.
     pub(super) fn word(&self) -> String {
         self.quote(self.word_span())
     }
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
         matches!(self.peek(), None | Some(b' ' | b'\t' | b';'))
     }
 
-    /// A decimal number without sign; `what` names it in messages.
+    /// Reads a decimal number without sign. `what` names it in messages.
     #[inline]
     pub(super) fn number(&mut self, what: &str) -> Parse<u64> {
         let from = self.at;
@@ -169,7 +169,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A decimal number that a `u32` holds.
+    /// Reads a decimal number that fits a `u32`.
     #[inline]
     pub(super) fn number32(&mut self, what: &str) -> Parse<u32> {
         let from = self.at;
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         match self.peek() {
             None => Ok(()),
             Some(first) => {
-                // Debug statements go to the end of their line: a `;` there is text like any other.
+                // A debug statement goes to the end of its line, so a `;` in it is ordinary text.
                 let word = if first == b';' { ";".to_string() } else { self.word() };
                 let message = format!("`{word}` after {after}");
                 Err(fault(Code::UnexpectedText, Span::new(self.at, self.end), message))
@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// At most 40 characters of `text`, for messages; none of them steers a terminal.
+/// At most 40 characters of `text` for messages, without control characters.
 pub(super) fn shorten(text: &str) -> String {
     const LIMIT: usize = 40;
     let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };

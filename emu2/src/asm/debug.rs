@@ -7,7 +7,7 @@ use super::statement::{DebugGet, DebugSet, ItemKind};
 use crate::error::{Code, Span};
 use crate::spec::{LaneKind, Unit};
 
-/// The word that a debug statement begins with.
+/// The letter that a debug statement begins with.
 pub(super) const DEBUG: char = 'd';
 const SET: &str = "set";
 const GET: &str = "get";
@@ -30,7 +30,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Location and count. `endless`: a memory of one entry per cycle repeats past its last one.
+    /// Reads a location and a count. With `endless` the count may exceed a memory with one entry per cycle, whose
+    /// entries then repeat.
     fn place(&mut self, endless: bool) -> Parse<(Located, u64)> {
         self.cursor.skip_blanks();
         if self.cursor.peek().is_none() {

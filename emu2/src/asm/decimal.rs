@@ -1,4 +1,4 @@
-//! Decimal text to the nearest value of a float format, rounded once.
+//! Converts decimal text to the nearest value of a float format, with one rounding.
 
 use std::cmp::Ordering;
 
@@ -13,11 +13,11 @@ pub(super) enum DecimalError {
 
 const F64_FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
 const F64_BIAS: i32 = 1 - f64::MIN_EXP + 1;
-/// No `f64` has more significant decimal digits.
+/// The exact value of an `f64` has at most this many significant decimal digits.
 const F64_DIGITS: usize = 770;
 
-/// The bits of the value nearest to `text`, ties to even, in a format of `exponent` and `fraction` bits with IEEE 754's
-/// bias and layout (values below the least normal one keep the IEEE pattern). Formats narrower than a double only.
+/// The bits of the value nearest to `text`, ties to even. The format has `exponent` and `fraction` bits, the bias and
+/// layout of IEEE 754 (also for subnormals), and is narrower than a double.
 pub(super) fn nearest(text: &str, exponent: u32, fraction: u32) -> Result<u64, DecimalError> {
     let (negative, magnitude) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -50,8 +50,8 @@ fn is_decimal(text: &str) -> bool {
         && exponent.is_none_or(|e| !e.is_empty() && digits(e))
 }
 
-/// Rounds through a double. That goes wrong only where the double is a tie of the format, and there the text itself
-/// tells on which side it lies.
+/// Rounds through a double. A second rounding can be wrong only if the double is a tie of the format. Then the text is
+/// compared with the double to find on which side of the tie it lies.
 fn round(text: &str, exponent: u32, fraction: u32) -> Result<u64, DecimalError> {
     let value: f64 = text.parse().map_err(|_| DecimalError::Malformed)?;
     if value.is_infinite() {
@@ -60,12 +60,12 @@ fn round(text: &str, exponent: u32, fraction: u32) -> Result<u64, DecimalError> 
     let raw = value.to_bits();
     let field = (raw >> F64_FRACTION) as i32;
     if field == 0 {
-        return Ok(0); // below every format narrower than a double
+        return Ok(0); // too small for every format narrower than a double
     }
     let significand = (raw & ((1 << F64_FRACTION) - 1)) | (1 << F64_FRACTION);
     let bias = (1i32 << (exponent - 1)) - 1;
     let target = field - F64_BIAS + bias;
-    // Below the least normal value the quantum stays that of the least normal value.
+    // Subnormals have the same quantum as the smallest normal value.
     let drop = F64_FRACTION - fraction + (1 - target).max(0) as u32;
     if drop > F64_FRACTION + 1 {
         return Ok(0);
@@ -84,14 +84,15 @@ fn round(text: &str, exponent: u32, fraction: u32) -> Result<u64, DecimalError> 
     Ok(((target - 1).max(0) as u64) * (1 << fraction) + kept + u64::from(up))
 }
 
-/// Compares a decimal with the exact value of a double, both positive.
+/// Compares a decimal text with the exact value of a double. Both are positive.
 fn compare(text: &str, value: f64) -> Ordering {
     let exact = format!("{value:.F64_DIGITS$e}");
     let ((a, x), (b, y)) = (scientific(text), scientific(&exact));
     x.cmp(&y).then_with(|| a.cmp(&b))
 }
 
-/// Digits `d1 d2 ...` and exponent of `0.d1d2... * 10^exponent`, without leading and trailing zeros.
+/// Splits a number into the digits `d1 d2 ...` and the exponent of `0.d1d2... * 10^exponent`, without leading and
+/// trailing zeros.
 fn scientific(text: &str) -> (Vec<u8>, i64) {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -100,7 +101,7 @@ fn scientific(text: &str) -> (Vec<u8>, i64) {
     digits.drain(..leading);
     let trailing = digits.iter().rev().take_while(|d| **d == b'0').count();
     digits.truncate(digits.len() - trailing);
-    let exponent: i64 = exponent.parse().unwrap_or(0); // a double that is no tie of a format never comes here
+    let exponent: i64 = exponent.parse().unwrap_or(0); // only ties of a format come here, so it parses
     (digits, exponent.saturating_add(whole.len() as i64 - leading as i64))
 }
 
@@ -148,7 +149,7 @@ mod tests {
             ("-2", Ok(0xC000)),
             ("inf", Ok(0x7E00)),
             ("-inf", Ok(0xFE00)),
-            // 1 + 2^-10 is a tie: even is below; anything above it rounds up, however far behind the point.
+            // 1 + 2^-10 is a tie and rounds down to even. Any text above it rounds up, however late the digit comes.
             ("1.0009765625", Ok(0x3E00)),
             ("1.00097656250000000000000000000000000000000000001", Ok(0x3E01)),
             ("1.0009765624999999999999999999999999999999999999", Ok(0x3E00)),

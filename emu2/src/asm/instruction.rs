@@ -1,4 +1,4 @@
-//! PE lines: ALU and MAU instructions, and the control statements that share their lines.
+//! Reads PE lines: ALU and MAU instructions, and the control statements that share their lines.
 
 use super::cursor::{fault_help, Parse};
 use super::lexicon::{alu_reduces, mau_conversions, slot_of};
@@ -28,7 +28,7 @@ impl Parser<'_> {
             Mnemonic::Transfer(transfer) => self.transfer(head, transfer, line)?,
             Mnemonic::Control(control) => self.control(head, control, line)?,
         };
-        // What an L1BM instruction reads decides about its slot.
+        // The slot of an L1BM instruction depends on its source.
         let l1bm = line.pe.last().filter(|i| i.span == span && matches!(i.kind, PeKind::L1bm { .. }));
         let slot = match l1bm {
             Some(instruction) => self.lexicon.kind_slot(&instruction.kind),
@@ -38,7 +38,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The mantissa length of a block float conversion, `/9`, where the op has one.
+    /// Reads the mantissa length of a block float conversion, such as `/9`. `None` if the op has no length.
     fn length(&mut self, head: Head<'_>, op: usize, precision: Option<usize>) -> Parse<Option<u32>> {
         let lengths = self.spec.alu[op].lengths.as_ref();
         let named = |l: &&Lengths| precision.is_some_and(|p| self.spec.precisions[p].name == l.precision);
@@ -57,7 +57,7 @@ impl Parser<'_> {
         Ok(Some(length))
     }
 
-    /// An ALU or MAU instruction after its mnemonic and mantissa length.
+    /// Reads an ALU or MAU instruction after its mnemonic and mantissa length.
     fn compute(&mut self, head: Head<'_>, mut kind: PeKind, line: &mut Line) -> Parse<Span> {
         let spec = self.spec;
         let zero_flush = self.zero_flush()?;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(span)
     }
 
-    /// What source `at` of an ALU or MAU instruction may be; what it may be converted from only if it is.
+    /// What source `at` of an ALU or MAU instruction may be. The conversions are computed only if the source has one.
     fn port(&self, kind: &PeKind, at: usize, converted: bool) -> Port {
         let spec = self.spec;
         match kind {

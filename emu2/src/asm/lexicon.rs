@@ -1,4 +1,4 @@
-//! What the parser looks up often, laid out once per spec.
+//! The tables that the parser often looks up, made once per spec.
 
 use super::location::{self, Named};
 use super::statement::{PeKind, Target};
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// The destination that writes nothing.
 pub(super) const NOWRITE: &str = "nowrite";
 
-/// What a name after `$` stands for that is no memory with an address.
+/// What a name after `$` stands for if it is not a memory with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Nowrite,
@@ -21,17 +21,17 @@ pub(super) enum Name {
     Forward(usize),
     /// Entry of `fixed`.
     Fixed(usize),
-    /// Entry of `bases`, and the words of 32 bits that are accessed.
+    /// Entry of `bases`, and the number of 32-bit words that are accessed.
     Base {
         base: usize,
         words: u32,
     },
-    /// Entry of `banks`; two rows or columns a cycle. A row may follow.
+    /// Entry of `banks`. `wide` says two rows or columns a cycle. A row may follow.
     Bank {
         bank: usize,
         wide: bool,
     },
-    /// The turnaround register, and words of 32 bits of its width prefix.
+    /// The turnaround register, and the number of 32-bit words of its width prefix.
     Turnaround {
         words: u32,
     },
@@ -39,7 +39,7 @@ pub(super) enum Name {
     Flags,
 }
 
-/// Runs of long words that one block of a form covers from the written addresses, and how far the next block lies.
+/// How many long words one block of a form covers from each written address, and the strides to the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
     pub(super) source: u64,
@@ -52,40 +52,40 @@ pub(super) struct Reach {
 pub(super) struct Lexicon {
     pub(super) tokens: Vec<Token>,
     pub(super) names: Vec<(String, Name)>,
-    /// Memories as debug statements name them.
+    /// The memories, as debug statements name them.
     pub(super) places: Vec<Named>,
-    /// Width prefixes of masks, longest first, and whether they make the bits control words of the path.
+    /// The width prefixes of masks, longest first. True if the mask bits control the words of the path.
     pub(super) mask_lengths: Vec<(String, bool)>,
-    /// Memories that a letter of a mask statement stands for.
+    /// The memories that each letter of a mask statement stands for.
     pub(super) mask_letters: Vec<(char, Vec<usize>)>,
     pub(super) alu_slot: usize,
     pub(super) mau_slot: usize,
-    /// By entry of `transfers`.
+    /// The slot by entry of `transfers`.
     pub(super) transfer_slots: Vec<usize>,
-    /// The slot of instructions that read the turnaround register, and the operand whose place it takes.
+    /// The slot of instructions that read the turnaround register, and the operand that the register stands in for.
     pub(super) turnaround_slot: usize,
     pub(super) turnaround_operand: Option<usize>,
     /// Whether the PEs are the destination, by entry of `transfers` and form.
     to_pe: Vec<Vec<bool>>,
-    /// By entry of `controls`.
+    /// The slot by entry of `controls`.
     pub(super) control_slots: Vec<usize>,
-    /// By entry of `matrix_ops`.
+    /// The slot by entry of `matrix_ops`.
     pub(super) matrix_slots: Vec<usize>,
-    /// Memories that an ALU op keeps off its line, by entry of `alu`.
+    /// The memories that an ALU op excludes from its line, by entry of `alu`.
     pub(super) excludes: Vec<Vec<usize>>,
-    /// Slots that a slot shares a line with, bit by bit.
+    /// The slots that may share a line with a slot: bit s is slot s.
     pub(super) company: Vec<u32>,
-    /// Words of 32 bits of every memory.
+    /// The size of every memory in 32-bit words.
     pub(super) sizes: Vec<u64>,
     /// Entry of `memories`, by entry of `operands`.
     pub(super) operand_memories: Vec<Option<usize>>,
-    /// The base address register that is added to addresses of a memory, by entry of `memories`.
+    /// The base address register that is added to the addresses of a memory, by entry of `memories`.
     pub(super) added_bases: Vec<Option<usize>>,
     /// Entry of `memories`, by entry of `bases`.
     pub(super) base_memories: Vec<Option<usize>>,
     /// Entry of `memories`, by entry of `banks`.
     pub(super) bank_memories: Vec<Option<usize>>,
-    /// The mask registers and the T register.
+    /// The memories of the mask registers and of the T register.
     pub(super) mask_memory: Option<usize>,
     pub(super) entry_memory: Option<usize>,
     reaches: Vec<Vec<OnceLock<Reach>>>,
@@ -131,13 +131,13 @@ impl Lexicon {
         }
     }
 
-    /// The operand class called `text`: prefix and letter.
+    /// The operand class with the name `text`, which is prefix and letter.
     #[inline]
     pub(super) fn token(&self, text: &str) -> Option<&Token> {
         self.tokens.iter().find(|t| t.text == text)
     }
 
-    /// What `text`, without a number behind it, names.
+    /// What the name `text` stands for. It has no number after it.
     #[inline]
     pub(super) fn name(&self, text: &str) -> Option<Name> {
         self.names.iter().find(|(name, _)| name == text).map(|(_, name)| *name)
@@ -154,7 +154,7 @@ impl Lexicon {
         }
     }
 
-    /// The mask statement, whose letters are glued to its name.
+    /// Recognises the mask statement, whose letters directly follow its name.
     pub(super) fn mask_statement(&self, spec: &Spec, text: &str) -> Option<Mnemonic> {
         let control = spec.controls.iter().position(|c| c.kernel == ControlKernel::Mask)?;
         text.starts_with(spec.controls[control].name.as_str()).then_some(Mnemonic::Control(control))
@@ -169,7 +169,7 @@ impl Lexicon {
         }
     }
 
-    /// What a form covers; evaluated when it is first used.
+    /// The reach of a form. It is computed at the first use.
     pub(super) fn reach(&self, spec: &Spec, transfer: usize, form: usize) -> Reach {
         let none = Reach { source: 1, destination: 1, source_stride: 1, destination_stride: 1 };
         let cell = self.reaches.get(transfer).and_then(|f| f.get(form));
@@ -201,7 +201,7 @@ fn names(spec: &Spec) -> Vec<(String, Name)> {
     all
 }
 
-/// A mask is as long as a long word or as the path.
+/// The width prefixes of masks: a mask is as wide as a long word or as the path.
 fn mask_lengths(spec: &Spec) -> Vec<(String, bool)> {
     let lengths = spec.widths.iter().filter(|w| w.words >= WORDS_PER_LONG && !w.prefix.is_empty());
     let mut all: Vec<_> = lengths.map(|w| (w.prefix.clone(), w.words > WORDS_PER_LONG)).collect();
@@ -218,7 +218,8 @@ fn mask_letters(spec: &Spec) -> Vec<(char, Vec<usize>)> {
     all
 }
 
-/// The extent of one block with every parameter at an end of its range, which is where offsets are largest.
+/// Measures the reach of one block. The parameter is tried at both ends of its range, because offsets are largest
+/// there.
 fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
     let names: Vec<String> = [("src", &form.source), ("dst", &form.destination)]
         .into_iter()
@@ -247,8 +248,8 @@ fn measure(spec: &Spec, transfer: usize, form: &ResolvedForm) -> Option<Reach> {
     Some(reach)
 }
 
-/// Whether a MAU port of a precision takes `e` or `r`: `e` where the format it reads has a next lower one, `r` where
-/// it reads the lowest. The factors of a matrix product are block float and take neither.
+/// Whether a MAU port of a precision takes `e` and `r`. It takes `e` if the format it reads has a next lower one, and
+/// `r` if it reads the lowest one. The factors of a matrix product are block float and take neither.
 pub(super) fn mau_conversions(
     spec: &Spec,
     precision: usize,

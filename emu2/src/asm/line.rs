@@ -1,9 +1,9 @@
-//! One PE or MV line while it is read.
+//! One PE or MV line while it is being read.
 
 use super::statement::{L2bmTransfer, Mv, PeInstruction};
 use crate::error::Span;
 
-/// An issue slot in use, and by what.
+/// An issue slot in use, and the instruction that uses it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     /// Entry of `slots`.
@@ -19,19 +19,19 @@ pub(super) struct Line {
     pub(super) mv: Option<Box<Mv>>,
     pub(super) nop: Option<u64>,
     pub(super) wait: Option<u32>,
-    /// A `wait` stands there, though its tag may be malformed.
+    /// The line has a `wait`. Its tag may be malformed.
     pub(super) waits: bool,
     pub(super) noforward: bool,
     pub(super) quit: bool,
-    /// An MV that does nothing: no item.
+    /// The line has an MV that does nothing. It makes no item.
     pub(super) idle_mv: bool,
-    /// A mask statement: no step.
+    /// The line has a mask statement. It makes no step.
     pub(super) mask: bool,
     pub(super) uses: Vec<Use>,
 }
 
 impl Line {
-    /// Empties the line for the next one, keeping its storage.
+    /// Empties the line for the next one and keeps its storage.
     pub(super) fn clear(&mut self) {
         self.pe.clear();
         self.l2bm.clear();

@@ -1,4 +1,4 @@
-//! Literals of immediates: `f"3.14"`, `i"-12"`, `s"0b101"`.
+//! Reads literals of immediates: `f"3.14"`, `i"-12"`, `s"0b101"`.
 
 use super::cursor::{fault, fault_help, shorten, Parse};
 use super::decimal::{nearest, DecimalError};
@@ -9,7 +9,7 @@ use crate::spec::{Literal, LiteralKind, WORD_BITS};
 const QUOTE: u8 = b'"';
 
 impl Parser<'_> {
-    /// Reads a literal and gives its word.
+    /// Reads a literal and returns its 32-bit word.
     pub(super) fn literal(&mut self) -> Parse<u32> {
         self.cursor.skip_blanks();
         let start = self.cursor.at();
@@ -76,7 +76,8 @@ fn malformed(text: &str, span: Span) -> Box<crate::error::Diagnostic> {
     fault(Code::LiteralMalformed, span, format!("`{}` is not a number of this kind", shorten(text)))
 }
 
-/// A signed integer, decimal or with `0x` or `0b`; values past any literal's range saturate.
+/// Reads a signed integer: decimal, or with `0x` or `0b`. Values that exceed `i128` saturate, which is past the range
+/// of every literal.
 fn integer(text: &str) -> Option<i128> {
     let (negative, magnitude) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

@@ -1,4 +1,4 @@
-//! Locations of debug statements: `$lm0n0c0b0m0p0`.
+//! Reads locations of debug statements, such as `$lm0n0c0b0m0p0`.
 
 use super::cursor::{fault, fault_help, Cursor, Parse};
 use super::statement::Location;
@@ -6,14 +6,14 @@ use super::token::{tokens, Token, SIGIL};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Spec, Unit, WORDS_PER_LONG};
 
-/// A location with what its checks and its echo need.
+/// A location, with the values that its checks and its echo need.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) location: Location,
     pub(super) span: Span,
-    /// Accesses that lie between the address and the end of the memory.
+    /// How many accesses fit between the address and the end of the memory.
     pub(super) room: u64,
-    /// The prefix that the echo writes instead of none: the T register's.
+    /// The prefix that the echo adds if the statement has none. Only the T register has one.
     pub(super) echo_prefix: Option<String>,
 }
 
@@ -23,14 +23,15 @@ pub(super) struct Named {
     text: String,
     /// Entry of `memories`.
     memory: usize,
-    /// Words of 32 bits per access.
+    /// 32-bit words per access.
     words: u32,
-    /// Addresses of one unit's memory.
+    /// The number of addresses of the memory in one unit.
     size: u64,
     unit: Unit,
 }
 
-/// Operand classes, mask registers by entry, matrix registers by row; longer names first.
+/// All memories that debug statements name: operand classes, mask registers by entry, matrix registers by row. Longer
+/// names come first.
 pub(super) fn memories(spec: &Spec) -> Vec<Named> {
     let operand = |Token { text, memory, words, size, unit, .. }| Named { text, memory, words, size, unit };
     let mut all: Vec<Named> = tokens(spec).filter(|t| !t.table).map(operand).collect();
@@ -53,7 +54,7 @@ pub(super) fn memories(spec: &Spec) -> Vec<Named> {
 /// Reads a location such as `$lm0n0c0b0m0p0` or `$lb16n0`: memory, address in the memory's unit, one unit per level.
 ///
 /// # Errors
-/// One diagnostic for an unknown memory, a bad address or a unit that the machine does not have; its span counts from
+/// One diagnostic for an unknown memory, a bad address or a unit that the machine does not have. Its span counts from
 /// the start of `text`.
 pub fn parse_location(text: &str, spec: &Spec) -> Result<Location, Diagnostic> {
     let mut cursor = Cursor::new(text, 0, text.len());
@@ -95,7 +96,7 @@ pub(super) fn location(cursor: &mut Cursor<'_>, spec: &Spec, known: &[Named]) ->
     Ok(Located { location, span: cursor.span_from(start), room, echo_prefix })
 }
 
-/// The address, the words of an access, and how many accesses fit from there on.
+/// Reads the address. Returns it with the 32-bit words per access and the number of accesses that fit from there on.
 fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Named, start: usize) -> Parse<(u64, u32, u64)> {
     if token.unit == Unit::Cycle {
         return Ok((0, WORDS_PER_LONG, u64::from(spec.counts.cycle)));
@@ -119,7 +120,7 @@ fn address(cursor: &mut Cursor<'_>, spec: &Spec, token: &Named, start: usize) ->
     Ok((address, words, (token.size - address) / step))
 }
 
-/// One unit per level, by the level's letter; levels that are not named stay open.
+/// Reads one unit per level, each after the letter of its level. A level that is not named stays `None`.
 fn units(cursor: &mut Cursor<'_>, spec: &Spec, token: &Named) -> Parse<[Option<u32>; 5]> {
     let mut units = [None; 5];
     let memory = &spec.memories[token.memory];

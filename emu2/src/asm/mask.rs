@@ -1,4 +1,5 @@
-//! Masks: after the `/` of a destination or mnemonic, and in the statement that sets them for the lines that follow.
+//! Reads masks: after the `/` of a destination or mnemonic, and in the mask statement, which sets masks for the lines
+//! after it.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::parser::{Head, Parser};
@@ -7,7 +8,8 @@ use super::token::SIGIL;
 use crate::error::{Code, Span};
 
 impl Parser<'_> {
-    /// `/1000`, `/ll1000`: one digit per cycle, cycle 0 first; `/$imr1`, `/$llimr1`: a mask register.
+    /// Reads a mask. `/1000` and `/ll1000` have one digit per cycle, cycle 0 first. `/$imr1` and `/$llimr1` name a mask
+    /// register.
     pub(super) fn mask(&mut self) -> Parse<Mask> {
         let start = self.cursor.at();
         self.cursor.eat(b'/');
@@ -26,14 +28,14 @@ impl Parser<'_> {
         }
     }
 
-    /// A mask that follows a mnemonic, if one does.
+    /// Reads the mask after a mnemonic, if there is one.
     pub(super) fn zero_flush(&mut self) -> Parse<Option<Mask>> {
         let flush = if self.cursor.peek() == Some(b'/') { Some(self.mask()?) } else { None };
         self.expect_break("the mnemonic")?;
         Ok(flush)
     }
 
-    /// Refuses a mask after the mnemonic of an instruction whose result nothing may clear.
+    /// Refuses a mask after the mnemonic of an instruction that takes no zero flush.
     pub(super) fn no_zero_flush(&self, head: Head<'_>) -> Parse<()> {
         if self.cursor.peek() == Some(b'/') {
             let message = format!("`{}` takes no zero flush", head.text);
@@ -42,7 +44,7 @@ impl Parser<'_> {
         self.expect_break("the mnemonic")
     }
 
-    /// The width prefix of a mask; without one it is a long mask.
+    /// Reads the width prefix of a mask and returns whether the mask is wide. Without a prefix it is a long mask.
     fn mask_length(&mut self) -> bool {
         let lexicon = self.lexicon;
         let found = lexicon.mask_lengths.iter().find(|(prefix, _)| self.cursor.eat_str(prefix));
@@ -70,7 +72,7 @@ impl Parser<'_> {
         Ok(Some(MaskEntry::Register(entry)))
     }
 
-    /// The memories and the entry of a mask statement, whose first word is `head`.
+    /// Reads the letters and the entry of a mask statement, whose first word is `head`.
     pub(super) fn mask_statement(&mut self, head: Head<'_>) -> Parse<()> {
         let (lexicon, cycles) = (self.lexicon, self.spec.counts.cycle);
         let letters = head.text.strip_prefix(self.spec.mask.statement.as_str()).unwrap_or_default();
@@ -102,7 +104,7 @@ impl Parser<'_> {
         let entry = match number.checked_sub(entries) {
             None if number == 0 => None,
             None => Some(MaskEntry::Register(number)),
-            // The highest bit of a fixed pattern is cycle 0.
+            // In a fixed pattern the highest bit is cycle 0.
             Some(pattern) if pattern < patterns => {
                 Some(MaskEntry::Cycles(pattern.reverse_bits() >> (u32::BITS - cycles)))
             }
@@ -119,7 +121,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The mask that the last mask statement has set for a memory.
+    /// The mask that the last mask statement set for a memory.
     pub(super) fn statement_mask(&self, memory: Option<usize>) -> Option<Mask> {
         memory.and_then(|m| self.masks.get(m).copied().flatten())
     }

@@ -1,4 +1,4 @@
-//! Matrix registers: as an operand of products, written by rows, read by columns.
+//! Reads instructions with matrix registers: products take a whole register, writes go by rows, reads by columns.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::lexicon::mau_conversions;
@@ -10,7 +10,7 @@ use super::statement::{Convert, PeInstruction, PeKind};
 use crate::error::{Code, Span};
 use crate::spec::{MatrixKernel, MauPort, HALVES};
 
-/// What the mnemonic of a matrix access says.
+/// The operation and the precision that the mnemonic of a matrix access gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatrixForm {
     /// Entry of `matrix_ops`.
@@ -22,7 +22,7 @@ pub(super) struct MatrixForm {
 }
 
 impl Parser<'_> {
-    /// The matrix register of a product: no row, no width but the long word's.
+    /// The matrix register of a product. It has no row, and its width is the long word.
     pub(super) fn whole_bank(&self, operand: &Operand) -> Parse<usize> {
         let bank = self.bank(operand)?;
         if bank.wide || bank.row.is_some() {
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(bank.bank)
     }
 
-    /// A matrix write or read after its mnemonic.
+    /// Reads a matrix write or read after its mnemonic.
     pub(super) fn matrix(&mut self, head: Head<'_>, form: MatrixForm, line: &mut Line) -> Parse<Span> {
         let entry = &self.spec.matrix_ops[form.op];
         let zero_flush = match entry.kernel {
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(span)
     }
 
-    /// The rows or columns that an access names.
+    /// Checks the rows or columns that an access names and returns its operation.
     fn rows(&self, head: Head<'_>, form: MatrixForm, operand: &Operand) -> Parse<PeKind> {
         let MatrixForm { op, precision, mau_precision } = form;
         let bank = self.bank(operand)?;

@@ -1,8 +1,8 @@
-//! The assembler: text to a checked [`Program`].
+//! The assembler: turns text into a checked [`Program`].
 //!
-//! A line is read by the tables of the [`Spec`]: mnemonics, operand classes, transfer forms, literals. Nothing of the
-//! machine stands in the code here, only the shape of the language: `;` between instructions, `#` before comments,
-//! `$` before operands, `d` before debug statements.
+//! The tables of the [`Spec`] say how a line is read: mnemonics, operand classes, transfer forms, literals. The code
+//! here holds no fact of a machine. It knows only the shape of the language: `;` between instructions, `#` before
+//! comments, `$` before operands, `d` before debug statements.
 
 mod address;
 mod assembler;

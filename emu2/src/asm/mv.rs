@@ -1,4 +1,4 @@
-//! MV lines: parameters, selectors, sizes; and the tags that `wait` names.
+//! Reads MV lines with their parameters, selectors and sizes, and the tags that `wait` names.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::line::Line;
@@ -11,10 +11,10 @@ use crate::spec::{End, LevelName, ResolvedForm};
 #[derive(Debug, Default)]
 struct Parameters {
     size: Option<(u64, Span)>,
-    /// Some(None): a tag that nothing can wait for.
+    /// `Some(None)` is a tag that nothing can wait for.
     tag: Option<Option<u32>>,
     priority: Option<u32>,
-    /// Blocks that an entry of a table serves.
+    /// How many blocks one entry of a table serves.
     per_entry: Option<(u64, Span)>,
 }
 
@@ -87,7 +87,7 @@ impl Parser<'_> {
         Ok(span)
     }
 
-    /// Warns where a selector is left out that the form needs.
+    /// Warns if a selector that the form needs is left out.
     fn warn_of_assumed(&mut self, form: &ResolvedForm) {
         for (end, operand) in [&form.source, &form.destination].into_iter().zip(&self.operands) {
             let (End::Memory { assumed, .. }, Kind::Upper(upper)) = (end, &operand.kind) else { continue };
@@ -99,7 +99,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The selected units, with 0 for those that may be left out.
+    /// The selected units, with 0 for a level that may be left out.
     fn assume(&self, end: &End, mut selected: Selected) -> Selected {
         let End::Memory { assumed, .. } = end else { return selected };
         for level in assumed {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         selected
     }
 
-    /// `/n64i02p1`, in any order.
+    /// Reads the parameters, such as `/n64i02p1`, in any order.
     fn mv_parameters(&mut self, priorities: u32) -> Parse<Parameters> {
         let (mut all, syntax) = (Parameters::default(), &self.spec.syntax);
         self.cursor.eat(b'/');
@@ -162,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The letter and exactly as many hex digits as a tag has.
+    /// Reads the letter and the hex digits of a tag. Their number is fixed.
     fn tag(&mut self) -> Parse<u32> {
         let start = self.cursor.at();
         let count = self.spec.syntax.tag_digits;
@@ -198,7 +198,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The tag of a `wait`.
+    /// Reads the tag of a `wait`.
     pub(super) fn wait_tag(&mut self) -> Parse<u32> {
         let start = self.cursor.at();
         let tag = self.tag()?;

@@ -1,14 +1,14 @@
-//! An operand as it is written, before its place in the instruction says what it may be.
+//! An operand as it is written. Whether it is legal at its place in the instruction is checked later.
 
 use super::statement::{Access, Convert, Mask, Selected};
 use crate::error::Span;
 
-/// A written operand, wherever it stands.
+/// An operand as it is written, at any place of an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Operand {
     pub(super) span: Span,
     pub(super) kind: Kind,
-    /// Preceded by `-`.
+    /// A `-` stands before it.
     pub(super) negate: bool,
     pub(super) convert: Option<Convert>,
     pub(super) mask: Option<Mask>,
@@ -18,15 +18,15 @@ pub(super) struct Operand {
 pub(super) enum Kind {
     /// A memory of the PEs.
     Pe(Access),
-    /// A memory above them.
+    /// A memory above the PEs.
     Upper(Upper),
-    /// The turnaround register of the L1Bs, and words of 32 bits of its width prefix.
+    /// The turnaround register of the L1Bs, and the number of 32-bit words of its width prefix.
     Turnaround(u32),
     /// Entry of `forwards`.
     Forward(usize),
     /// Entry of `fixed`.
     Fixed(usize),
-    /// Entry of `bases`, and the words of 32 bits that are accessed.
+    /// Entry of `bases`, and the number of 32-bit words that are accessed.
     Base {
         base: usize,
         words: u32,
@@ -45,24 +45,24 @@ pub(super) struct Bank {
     pub(super) bank: usize,
     /// Two rows or columns a cycle.
     pub(super) wide: bool,
-    /// First row or column; none: the whole register.
+    /// First row or column. `None` is the whole register.
     pub(super) row: Option<u32>,
 }
 
 /// An operand in a memory above the PEs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Upper {
-    /// Entry of `operands`; of the one that it stands for if it goes through a table.
+    /// Entry of `operands`. If the operand goes through a table, the entry that it stands for.
     pub(super) operand: usize,
     /// The address is an entry of a table.
     pub(super) table: bool,
     /// Entry of `memories`.
     pub(super) memory: usize,
-    /// Words of 32 bits of its width prefix.
+    /// The number of 32-bit words of its width prefix.
     pub(super) words: u32,
     /// Long words of the memory, or entries of the table.
     pub(super) size: u64,
-    /// In long words, or an entry.
+    /// The address in long words, or the entry of the table.
     pub(super) address: u64,
     pub(super) selected: Selected,
 }

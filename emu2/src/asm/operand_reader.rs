@@ -9,7 +9,7 @@ use super::token::{Token, SIGIL};
 use crate::error::{Code, Span};
 use crate::spec::Unit;
 
-/// No instruction takes half as many operands.
+/// The bound on operands. No legal instruction has half as many.
 const MOST_OPERANDS: usize = 64;
 
 impl Parser<'_> {
@@ -71,7 +71,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Text that no operand has where it stands.
+    /// The error for text that directly follows an operand but does not belong to it.
     fn glued(&self, start: usize) -> Box<crate::error::Diagnostic> {
         let read = self.cursor.slice(start, self.cursor.at());
         if read.is_empty() || self.cursor.peek() == Some(SIGIL) {
@@ -89,7 +89,7 @@ impl Parser<'_> {
         fault_help(Code::BadOperandAddress, self.cursor.word_span(), message, help)
     }
 
-    /// The rest of an operand whose name has been read.
+    /// Reads the rest of an operand whose name has been read.
     fn named(&mut self, name: Name, start: usize) -> Parse<Kind> {
         Ok(match name {
             Name::Nowrite => Kind::Nowrite,
@@ -116,8 +116,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A name with digits or a conversion (`$l2bid`, `$aluf` with `r`), an indirect address (`$lmt`), or the entry of the
-    /// cycle with a conversion (`$te`).
+    /// Reads a name with digits or a conversion (`$l2bid`, `$aluf` with `r`), an indirect address (`$lmt`), or the T
+    /// register with a conversion (`$te`).
     fn composed(&mut self, start: usize) -> Parse<Kind> {
         let (at, lexicon) = (self.cursor.at(), self.lexicon);
         let letters = self.cursor.letters();
@@ -160,7 +160,7 @@ impl Parser<'_> {
         fault_help(Code::UnknownOperand, span, message, help)
     }
 
-    /// The word without a conversion's letter.
+    /// The word without the letter of a conversion, or empty if it has none.
     fn unconverted<'w>(&self, word: &'w str) -> &'w str {
         let syntax = &self.spec.syntax;
         word.strip_suffix([syntax.extend, syntax.reduce]).unwrap_or("")

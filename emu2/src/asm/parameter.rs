@@ -1,4 +1,4 @@
-//! Parameters of transfers: a number or a set of units behind the mnemonic.
+//! Reads parameters of transfers: a number or a set of units after the mnemonic.
 
 use super::cursor::{fault_help, Cursor, Parse};
 use super::parser::{Head, Parser};
@@ -6,7 +6,8 @@ use crate::error::{Code, Span};
 use crate::spec::{ParameterStyle, ResolvedForm, ResolvedParameter, UnitSet};
 
 impl Parser<'_> {
-    /// `@3`, `+3`, `-3`, `@0/6` right after the mnemonic, with its place. `flushable`: a mask may follow.
+    /// Reads `@3`, `+3`, `-3` or `@0/6` right after the mnemonic and returns the value with its span. With `flushable`
+    /// a mask may follow.
     pub(super) fn parameter(&mut self, head: Head<'_>, transfer: usize, flushable: bool) -> Parse<Option<(i64, Span)>> {
         let start = self.cursor.at();
         let style = match self.cursor.peek() {
@@ -46,7 +47,8 @@ impl Parser<'_> {
         Ok(Some((value, span)))
     }
 
-    /// `@3`, `@0/6`, `@0,2,4,6`: units that differ in whole bits of their numbers.
+    /// Reads a set of units: `@3`, `@0/6` or `@0,2,4,6`. The set holds all units whose numbers differ in certain bits
+    /// only.
     fn set(&mut self, head: Head<'_>, parameter: &ResolvedParameter) -> Parse<(i64, Span)> {
         let start = self.cursor.at();
         let span = self.cursor.word_span();
@@ -90,7 +92,7 @@ impl Parser<'_> {
         Ok((set.code(), span))
     }
 
-    /// The value of the parameter in the form that the operands selected.
+    /// The value of the parameter in the form that the operands select.
     pub(super) fn form_parameter(
         &self,
         head: Head<'_>,
@@ -122,7 +124,7 @@ impl Parser<'_> {
     }
 }
 
-/// A parameter's range as it is written.
+/// The range of a parameter as assembly text.
 struct ResolvedRange {
     low: String,
     high: String,

@@ -1,4 +1,4 @@
-//! What all statement readers share: the spec, its tables, the place in the source, the findings.
+//! The state that all statement readers share: the spec, its tables, the place in the source, the findings.
 
 use super::cursor::{fault, fault_help, shorten, Cursor, Parse};
 use super::lexicon::Lexicon;
@@ -16,9 +16,9 @@ pub(super) struct Parser<'a> {
     pub(super) lexicon: &'a Lexicon,
     pub(super) cursor: Cursor<'a>,
     pub(super) sink: Sink,
-    /// Operands of the instruction at hand; kept so that its storage is reused.
+    /// Operands of the current instruction. It is a field so that its storage is reused.
     pub(super) operands: Vec<Operand>,
-    /// What the last mask statement has set, by entry of `memories`.
+    /// The masks that the last mask statement has set, by entry of `memories`.
     pub(super) masks: Vec<Option<Mask>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The closest candidate, unless nobody would read it any more.
+    /// The candidate closest to `word`. `None` if the list of errors is full, because nobody would read the suggestion.
     pub(super) fn suggestion<'c>(&self, word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
         if self.sink.full() {
             None
@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Refuses text that is glued to what was just read.
+    /// Refuses text that directly follows the part just read. `after` names that part.
     pub(super) fn expect_break(&self, after: &str) -> Parse<()> {
         if self.cursor.at_break() {
             return Ok(());
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
         Err(fault(Code::UnexpectedText, self.cursor.word_span(), message))
     }
 
-    /// From `start` to here, without trailing blanks.
+    /// The span from `start` to the cursor, without trailing blanks.
     pub(super) fn span(&self, start: usize) -> Span {
         let text = self.cursor.slice(start, self.cursor.at());
         Span::new(start, start + text.trim_end_matches([' ', '\t']).len())

@@ -1,4 +1,4 @@
-//! The payload of `d set`: long words as bare hex digits, or as typed items.
+//! Reads the payload of `d set`: long words as bare hex digits, or as typed items.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::parser::Parser;
@@ -16,7 +16,7 @@ impl Parser<'_> {
             None => return Err(fault(Code::PayloadCount, self.cursor.word_span(), "the payload is missing")),
             Some(first) => self.item_digits(first).is_some(),
         };
-        // The text bounds the payload; the count alone must not reserve anything.
+        // The text bounds the payload. A huge count alone must not reserve memory.
         let text = self.cursor.rest().len().div_ceil(HEX_DIGITS);
         let mut words = Vec::with_capacity(usize::try_from(count).map_or(text, |count| count.min(text)));
         if typed {
@@ -31,7 +31,7 @@ impl Parser<'_> {
         Ok(words)
     }
 
-    /// Digits without blanks, 16 a long word.
+    /// Reads hex digits without blanks, 16 a long word.
     fn bare(&mut self, words: &mut Vec<u64>) -> Parse<()> {
         while self.cursor.peek().is_some() {
             match self.hex(HEX_DIGITS) {
@@ -45,10 +45,11 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Items of one letter and its digits, from the most significant end of a long word on; blanks may lie between them.
+    /// Reads items of one letter and its digits. They fill a long word from its most significant end. Blanks may lie
+    /// between them.
     ///
-    /// guess: the letters of words and halves are those of the integer precisions, and no item crosses a multiple of its
-    /// own width.
+    /// guess: the letters of words and halves are those of the integer precisions, and an item begins at a multiple of
+    /// its own width.
     fn items(&mut self, words: &mut Vec<u64>) -> Parse<()> {
         let mut word = 0;
         let mut filled = 0;
@@ -87,7 +88,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Hex digits of the items that begin with `letter`.
+    /// The number of hex digits of an item that begins with `letter`.
     fn item_digits(&self, letter: u8) -> Option<usize> {
         let named = |p: &&crate::spec::Precision| p.kind == LaneKind::Int && p.name.as_bytes() == [letter];
         let lanes = self.spec.precisions.iter().find(named)?.lanes as usize;

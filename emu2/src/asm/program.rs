@@ -1,4 +1,4 @@
-//! What the assembler hands to the engine: a checked program, or everything that is wrong with the source.
+//! The result of the assembler: a checked program, or the list of faults of the source.
 
 use super::blocks::SourceBlocks;
 use super::statement::Item;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 /// A checked program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The machine it is for.
+    /// The machine that the program is for.
     pub spec: Arc<Spec>,
     /// Name of the source in messages.
     pub name: String,
     /// The source.
     pub text: Arc<str>,
-    /// Statements in source order; of a long program only the first ones. [`Program::for_each`] visits all of them.
+    /// Statements in source order. Of a long program these are only the first ones; [`Program::for_each`] visits all.
     pub items: Vec<Item>,
-    /// Findings that do not stop the program: warnings.
+    /// The warnings.
     pub warnings: Vec<Diagnostic>,
     /// The blocks of the source that hold the other statements.
     pub blocks: SourceBlocks,
 }
 
 impl Program {
-    /// A program of these statements without a source.
+    /// Makes a program of these statements, without a source.
     pub fn of(spec: Arc<Spec>, name: &str, items: Vec<Item>) -> Program {
         Program {
             spec,
@@ -36,19 +36,19 @@ impl Program {
         }
     }
 
-    /// The number of statements, whether they are kept or not.
+    /// The number of statements, kept or not.
     pub fn statements(&self) -> usize {
         self.items.len() + self.blocks.statements()
     }
 }
 
-/// The source with everything that is wrong with it.
+/// The source with all its findings.
 #[derive(Clone, Debug)]
 pub struct AssembleError {
     /// Name of the source in messages.
     pub name: String,
     /// The source.
     pub text: Arc<str>,
-    /// At least one error; warnings too.
+    /// The findings: at least one error, and the warnings.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -1,4 +1,4 @@
-//! The source, line by line.
+//! Reads a source line by line.
 
 use super::blocks::{Block, BlockWriter, Room, SourceBlocks};
 use super::check::{self, Hazards, Place, Ports};
@@ -16,29 +16,29 @@ use crate::interrupt::Interrupt;
 use crate::spec::Spec;
 use std::ops::Range;
 
-/// The source while it is read, line by line.
+/// A source while it is being read.
 pub(super) struct Reader<'a> {
     text: &'a str,
     parser: Parser<'a>,
     line: Line,
-    /// Of the line at hand, from 1.
+    /// The number of the current line, from 1.
     number: u32,
     items: Vec<Item>,
-    /// Where the statements lie that are not kept.
+    /// Collects where the statements that are not kept lie.
     blocks: BlockWriter,
-    /// None for what has been checked before.
+    /// `None` for a source that was checked before.
     checks: Option<Checks>,
     quit: bool,
 }
 
-/// What is known of the lines before.
+/// The checks that need the lines before or storage of their own.
 struct Checks {
     ports: Ports,
     hazards: Hazards,
 }
 
 impl<'a> Reader<'a> {
-    /// For a source that is to be checked.
+    /// Makes a reader that checks the source.
     pub(super) fn new(spec: &'a Spec, lexicon: &'a Lexicon, room: Room, text: &'a str, policy: Policy) -> Self {
         let mut reader = Reader::again(spec, lexicon, text, Vec::new());
         reader.parser.masks = vec![None; spec.memories.len()];
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// For blocks of what has been checked: nothing is found, and all statements are kept.
+    /// Makes a reader for blocks of a source that was checked. It finds nothing and keeps all statements.
     pub(super) fn again(spec: &'a Spec, lexicon: &'a Lexicon, text: &'a str, items: Vec<Item>) -> Self {
         let parser = Parser {
             spec,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         Reader { text, parser, line: Line::default(), number: 0, items, blocks, checks: None, quit: false }
     }
 
-    /// Reads the source to its end, unless `interrupt` is requested before.
+    /// Reads the source to its end, or until `interrupt` is requested.
     pub(super) fn read(&mut self, interrupt: &Interrupt) {
         let mark = if self.text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         self.lines(mark..self.text.len(), || interrupt.requested());
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         self.lines(block.text.clone(), || false);
     }
 
-    /// Statements, where more of them lie, and findings with whether they refuse the program.
+    /// Returns the kept statements, the blocks of the others, and the findings with whether they refuse the program.
     pub(super) fn finish(self) -> (Vec<Item>, SourceBlocks, (Vec<Diagnostic>, bool)) {
         (self.items, self.blocks.finish(), self.parser.sink.finish())
     }
@@ -98,11 +98,11 @@ impl<'a> Reader<'a> {
         self.blocks.end(at.min(bytes.len()));
     }
 
-    /// One line: `bytes` is what lies at `at` up to the line feed.
+    /// Reads one line. `bytes` is its text without the line feed and begins at `at`.
     fn statement(&mut self, at: usize, bytes: &[u8]) {
         let code = bytes.iter().position(|b| *b == COMMENT).map_or(bytes, |comment| &bytes[..comment]);
         if let Some(inside) = bytes[code.len()..].iter().position(|b| *b == b'\r').map(|inside| code.len() + inside) {
-            // A comment would swallow what a text with bare carriage returns has on its next lines.
+            // If bare carriage returns end the lines, a comment would swallow the lines after it.
             if inside + 1 < bytes.len() {
                 let span = Span::new(at + inside, at + inside + 1);
                 let message = "a carriage return inside a line";
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A statement that begins with a letter of its own.
+    /// Reads a statement that begins with a letter of its own.
     fn lettered(&mut self, read: impl FnOnce(&mut Parser<'a>) -> Parse<ItemKind>) -> Option<ItemKind> {
         self.parser.cursor.move_to(self.parser.cursor.at() + 1);
         match read(&mut self.parser) {
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A PE or MV line.
+    /// Reads and checks a PE or MV line.
     fn instructions(&mut self) -> Option<ItemKind> {
         self.line.clear();
         let mut clean = true;
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
             if self.parser.cursor.eat(b';') {
                 continue;
             }
-            // With more instructions than slots one is taken twice: the rest of the line cannot make it legal.
+            // With more instructions than slots one slot is taken twice, so the rest of the line cannot make it legal.
             if self.parser.cursor.peek().is_none() || self.line.uses.len() > self.parser.spec.slots.len() {
                 break;
             }
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         self.item()
     }
 
-    /// The item that a line without fault makes.
+    /// The item of a line without fault, if it makes one.
     fn item(&mut self) -> Option<ItemKind> {
         let line = &mut self.line;
         if line.quit || line.mask || line.idle_mv {
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The hazard table sees a line without fault.
+/// Checks a line without fault against the hazard table.
 fn follow(hazards: &mut Hazards, place: Place<'_>, line: &Line, sink: &mut Sink) {
     if let Some(tag) = line.wait {
         hazards.wait(tag);

@@ -1,5 +1,5 @@
-//! Lines of assembled text that test inputs use in sources too: `r` writes a long word of DRAM. `c`, a command of host-side
-//! tools, is refused by name.
+//! Lines of the vendor's assembled text that also occur in sources: an `r` line writes a long word of DRAM. A `c` line
+//! is a command of host-side tools and is refused with an error of its own.
 
 use super::cursor::{fault, Parse};
 use super::parser::Parser;
@@ -11,13 +11,13 @@ use crate::spec::{LONG_BITS, WORDS_PER_LONG};
 pub(crate) const RECORD: char = 'r';
 /// The first letter of a host command.
 pub(crate) const HOST: char = 'c';
-/// The count of a DRAM line: one long word.
+/// The count of an `r` line: one long word.
 const COUNT: &str = "001";
 const HEX_DIGITS: usize = LONG_BITS as usize / 4;
-/// Digits of the address as the vendor's tools write it.
+/// The number of digits of the address, as the vendor's tools write it.
 const ADDRESS_DIGITS: usize = 9;
 
-/// The `r` lines, without their letter, that write what `set` writes, if such lines can.
+/// The `r` lines, without their letter, that write the same words as `set`. `None` if such lines cannot write them.
 pub(crate) fn records(spec: &crate::spec::Spec, set: &DebugSet) -> Option<Vec<String>> {
     let Location { memory, address, units, .. } = set.location;
     let name = &spec.encoding.as_ref()?.record_memory;
@@ -29,7 +29,7 @@ pub(crate) fn records(spec: &crate::spec::Spec, set: &DebugSet) -> Option<Vec<St
 }
 
 impl Parser<'_> {
-    /// `<group> <address> 001 <long word>` behind the letter, the last three in hex.
+    /// Reads `<group> <address> 001 <long word>` after the letter. The last three are hex.
     pub(super) fn record(&mut self) -> Parse<ItemKind> {
         self.cursor.skip_blanks();
         let text = self.cursor.rest();
@@ -70,7 +70,7 @@ impl Parser<'_> {
     }
 }
 
-/// The refusal of a host command at `span`.
+/// The error that refuses a host command at `span`.
 pub(crate) fn host_command(span: Span) -> Box<Diagnostic> {
     fault(Code::HostCommand, span, "host commands (`c` lines) are not carried out here")
 }

@@ -1,4 +1,4 @@
-//! Findings as text in the manner of rustc, and as records for JSON.
+//! Writes findings as text in the style of rustc, and as records for JSON.
 
 use super::program::AssembleError;
 use crate::error::{Diagnostic, Severity, Span};
@@ -7,11 +7,11 @@ use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// Places of a text: bytes to lines and columns.
+/// Converts byte offsets of a text to lines and columns.
 #[derive(Clone, Debug)]
 pub struct Positions<'t> {
     text: &'t str,
-    /// Bytes at which lines begin.
+    /// The offsets at which lines begin.
     starts: Vec<usize>,
 }
 
@@ -22,7 +22,7 @@ impl<'t> Positions<'t> {
         Positions { text, starts: std::iter::once(0).chain(ends).collect() }
     }
 
-    /// Line and column of a byte, both from 1; columns count characters.
+    /// Line and column of a byte, both from 1. Columns count characters.
     pub fn line_column(&self, byte: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|s| *s <= byte).max(1);
         let start = self.starts[line - 1];
@@ -39,20 +39,20 @@ impl<'t> Positions<'t> {
     }
 }
 
-/// A finding as tools want it. Lines and columns count from 1, columns in characters; the end is exclusive.
+/// A finding for tools. Lines and columns count from 1, columns in characters. The end is exclusive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Record {
     /// Name of the source.
     pub file: String,
-    /// Line where it begins.
+    /// Line where the finding begins.
     pub line: usize,
-    /// Column where it begins.
+    /// Column where the finding begins.
     pub column: usize,
-    /// Line where it ends.
+    /// Line where the finding ends.
     pub end_line: usize,
-    /// Column behind its end.
+    /// Column after its end.
     pub end_column: usize,
-    /// Row of the table of diagnostics.
+    /// Error code.
     pub code: &'static str,
     /// `error` or `warning`.
     pub severity: &'static str,
@@ -62,7 +62,7 @@ pub struct Record {
     pub help: String,
 }
 
-/// One record per finding; those without a place are at line 1, column 1.
+/// One record per finding. A finding without a place is at line 1, column 1.
 pub fn records(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Vec<Record> {
     let positions = Positions::new(text);
     let record = |d: &Diagnostic| {
@@ -76,7 +76,7 @@ pub fn records(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Vec<Record
     diagnostics.iter().map(record).collect()
 }
 
-/// All findings with their lines of the source underlined, one after the other. `color`: for a terminal.
+/// Writes all findings, each with its lines of the source underlined. `color` adds the colors of a terminal.
 pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -> String {
     let positions = Positions::new(text);
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
@@ -89,7 +89,7 @@ pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -
         if let Some(Excerpt { text, line, range, column }) = &excerpt {
             let label = level.span(range.clone()).label(diagnostic.code.title());
             let snippet = Snippet::source(text).line_start(*line).annotation(label);
-            // The renderer counts columns in what it is given.
+            // The renderer counts columns in the excerpt, so the true column goes into a note.
             place = column.map(|column| format!("this is {name}:{line}:{column}"));
             message = message.snippet(if place.is_some() { snippet } else { snippet.origin(name) });
         }
@@ -101,19 +101,19 @@ pub fn render(name: &str, text: &str, diagnostics: &[Diagnostic], color: bool) -
     out
 }
 
-/// Bytes of a line that are kept before the span and from its beginning on; the renderer shows fewer.
+/// How many bytes are kept before the start of the span, and how many after it. The renderer shows fewer.
 const KEPT: usize = 4096;
-/// Bytes of a span that are underlined.
+/// At most this many bytes of a span are underlined.
 const UNDERLINED: usize = 120;
 
-/// The lines that a span touches, or what of them can be shown.
+/// The lines that a span touches, or a part of them if they are long.
 struct Excerpt {
     text: String,
     /// Number of the first line.
     line: usize,
     /// The span's bytes in `text`.
     range: Range<usize>,
-    /// Where the span begins in its line, from 1, if `text` begins further behind.
+    /// The column where the span begins in its line, from 1. Set only if `text` does not begin with the line.
     column: Option<usize>,
 }
 
@@ -127,7 +127,8 @@ impl Excerpt {
         let end = boundary(from.saturating_add(KEPT)).min(last);
         let column = cut.then(|| positions.line_column(from).1);
         let span = Span::new(from, (span.end as usize).min(boundary(from + UNDERLINED)));
-        // A blank for a tab or a control character keeps every place, and the terminal's state.
+        // A blank in place of a tab or control character keeps the columns, and cannot change the state of the
+        // terminal.
         let plain = |c: char| if c.is_ascii_control() && c != '\n' { ' ' } else { c };
         let lines = positions.text.get(start..end).unwrap_or("");
         let text: String = lines.strip_suffix('\r').unwrap_or(lines).chars().map(plain).collect();

@@ -1,4 +1,4 @@
-//! Visits the statements of a program. Those that are not kept are read again from the source.
+//! Visits the statements of a program. Statements that are not kept are read again from the source.
 
 use super::lexicon::Lexicon;
 use super::program::Program;
@@ -6,18 +6,18 @@ use super::reader::Reader;
 use super::statement::Item;
 
 impl Program {
-    /// Calls `visit` on every statement in source order, up to the first that fails.
+    /// Calls `visit` on every statement in source order, up to the first call that fails.
     ///
     /// # Errors
-    /// What `visit` returns.
+    /// The error that `visit` returns.
     pub fn for_each<E>(&self, mut visit: impl FnMut(&Item) -> Result<(), E>) -> Result<(), E> {
         self.for_each_block(|items| items.iter().try_for_each(&mut visit))
     }
 
-    /// As [`Program::for_each`], with many statements at a time.
+    /// As [`Program::for_each`], but `visit` gets many statements at a time.
     ///
     /// # Errors
-    /// What `visit` returns.
+    /// The error that `visit` returns.
     pub fn for_each_block<E>(&self, mut visit: impl FnMut(&[Item]) -> Result<(), E>) -> Result<(), E> {
         visit(&self.items)?;
         if self.blocks.is_empty() {

@@ -1,10 +1,10 @@
-//! Where findings go: severities by policy, and a bound on how many are kept.
+//! Collects findings: sets their severity by policy, and bounds how many are kept.
 
 use super::policy::Policy;
 use crate::error::{Code, Diagnostic, Severity, Span};
 use crate::spec::Evidence;
 
-/// Findings of each severity that are listed; the rest is counted.
+/// At most this many findings of each severity are listed. The others are counted.
 pub(super) const LIMIT: usize = 100;
 
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Sink {
     policy: Policy,
     errors: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
-    /// Errors and warnings past the limit, and where the first of them lies.
+    /// The number of errors and warnings past the limit; `first_omitted` is the place of the first of them.
     omitted: (u64, u64),
     first_omitted: Span,
 }
@@ -22,7 +22,7 @@ impl Sink {
         Sink { policy, errors: Vec::new(), warnings: Vec::new(), omitted: (0, 0), first_omitted: Span::default() }
     }
 
-    /// How grave it is to break a rule that is known so well.
+    /// The severity of breaking a rule with this evidence.
     pub(super) fn severity(&self, evidence: Evidence) -> Severity {
         match (self.policy, evidence) {
             (Policy::Strict, _) => Severity::Error,
@@ -31,7 +31,7 @@ impl Sink {
         }
     }
 
-    /// True once another error would only be counted: its help need not be worked out.
+    /// True once another error would only be counted. Its help text is then not needed.
     pub(super) fn full(&self) -> bool {
         self.errors.len() >= LIMIT
     }
@@ -54,12 +54,12 @@ impl Sink {
         }
     }
 
-    /// A finding that warns, whatever its evidence.
+    /// Adds a warning that does not depend on evidence.
     pub(super) fn warn(&mut self, code: Code, span: Span, message: String) {
         self.push(Diagnostic::warning(code, Some(span), message));
     }
 
-    /// Everything found, in source order, and whether the program is refused.
+    /// All findings in source order, and whether they refuse the program.
     pub(super) fn finish(self) -> (Vec<Diagnostic>, bool) {
         let refused = !self.errors.is_empty();
         let mut all = self.errors;

@@ -1,4 +1,4 @@
-//! Sources and destinations: what an operand may be where it stands.
+//! Checks operands at their place in the instruction and makes sources and destinations of them.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::operand::{Kind, Operand};
@@ -6,19 +6,19 @@ use super::parser::Parser;
 use super::statement::{Convert, Destination, Source, SourceKind, Target};
 use crate::error::{Code, Diagnostic, Span};
 
-/// What a source may be besides a plain PE memory or forwarding path.
+/// What a source may be in addition to a plain PE memory or forwarding path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Port {
-    /// The first input of an ALU op: fixed inputs, and paths that no other input takes.
+    /// It is the first input of an ALU op. Only this input takes fixed inputs, and certain forwarding paths.
     pub(super) first_alu: bool,
-    /// The instruction has lanes, which a fixed input fills.
+    /// The instruction has lanes. A fixed input fills them.
     pub(super) lanes: bool,
     pub(super) negate: bool,
     pub(super) extend: bool,
     pub(super) reduce: bool,
 }
 
-/// What an instruction has for its destinations.
+/// What an instruction can write to its destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
     Result,
@@ -30,7 +30,7 @@ impl Parser<'_> {
         self.cursor.quote(span)
     }
 
-    /// Makes a source of an operand that stands at `port`.
+    /// Makes a source of an operand at `port`.
     pub(super) fn source(&self, operand: Operand, port: Port) -> Parse<Source> {
         let Operand { span, kind, negate, convert, mask } = operand;
         if mask.is_some() {
@@ -88,7 +88,7 @@ impl Parser<'_> {
         fault_help(Code::WrongOperand, span, message, "bring it to a memory with an ALU instruction first")
     }
 
-    /// Makes the destinations of what is left of an instruction's operands; none for `$nowrite`.
+    /// Makes destinations of the remaining operands of an instruction. `$nowrite` makes none.
     pub(super) fn destinations(
         &self,
         operands: impl ExactSizeIterator<Item = Operand>,
@@ -125,7 +125,7 @@ impl Parser<'_> {
         Ok(destinations)
     }
 
-    /// Why an operand is no destination.
+    /// The error for an operand that cannot be a destination.
     fn not_written(&self, span: Span, kind: &Kind) -> Box<Diagnostic> {
         let text = self.text(span);
         let (message, help) = match kind {
@@ -142,7 +142,7 @@ impl Parser<'_> {
     }
 }
 
-/// Too few operands.
+/// The error for too few operands.
 pub(super) fn missing(mnemonic: &str, sources: usize, written: usize, span: Span) -> Box<Diagnostic> {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let (needed, have) = (plural(sources, "source"), plural(written, "operand"));

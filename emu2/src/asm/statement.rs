@@ -1,6 +1,6 @@
-//! Statements of a program with every name resolved to its entry of the spec.
+//! Statements of a program. Every name is resolved to its entry of the spec.
 //!
-//! Numbers called `op`, `transfer`, `memory`, ... index the lists of [`Spec`](crate::spec::Spec).
+//! Numbers with names such as `op`, `transfer` or `memory` index the lists of [`Spec`](crate::spec::Spec).
 
 use crate::error::Span;
 use crate::spec::{Half, LevelName};
@@ -12,7 +12,7 @@ pub struct Item {
     pub line: u32,
     /// Bytes of the statement.
     pub span: Span,
-    /// What it is.
+    /// The kind of statement.
     pub kind: ItemKind,
 }
 
@@ -23,7 +23,7 @@ pub enum ItemKind {
     Step(Box<Step>),
     /// `nop` or `nop/N`.
     Nop {
-        /// Steps.
+        /// Number of steps.
         count: u64,
         /// Tag of a `wait` on the same line.
         wait: Option<u32>,
@@ -43,7 +43,7 @@ pub struct Step {
     pub pe: Vec<PeInstruction>,
     /// L2BM instructions.
     pub l2bm: Vec<L2bmTransfer>,
-    /// Tag that must be done before the step.
+    /// Tag that the step waits for.
     pub wait: Option<u32>,
     /// False with `noforward`: forwarding paths keep their values.
     pub forward: bool,
@@ -56,11 +56,11 @@ pub struct PeInstruction {
     pub span: Span,
     /// Operation.
     pub kind: PeKind,
-    /// Written sources, in source order.
+    /// Sources, in source order.
     pub sources: Vec<Source>,
-    /// Written destinations; empty for `$nowrite`.
+    /// Destinations, in source order. Empty for `$nowrite`.
     pub destinations: Vec<Destination>,
-    /// Result bits whose mask bit is 0 become 0, before forwarding and writing, after the flags.
+    /// The zero flush. Result bits whose mask bit is 0 become 0, after the flags and before forwarding and writing.
     pub zero_flush: Option<Mask>,
 }
 
@@ -88,14 +88,14 @@ pub enum PeKind {
         precision: usize,
         /// Entry of `mau_precisions`.
         mau_precision: usize,
-        /// PEs that multiply.
+        /// The PEs that multiply.
         half: Option<Half>,
-        /// Result in the reduced format.
+        /// The result is in the reduced format.
         reduced: bool,
         /// Entry of `banks`: the matrix register of a matrix-vector operation.
         bank: Option<usize>,
     },
-    /// Access to a matrix register: one source (write) or destinations (read).
+    /// Access to a matrix register. A write has one source, a read has destinations.
     Matrix {
         /// Entry of `matrix_ops`.
         op: usize,
@@ -110,11 +110,11 @@ pub enum PeKind {
         /// Two rows or columns a cycle (`ll`).
         wide: bool,
     },
-    /// L1BM to PE (destinations) or PE to L1BM (one source).
+    /// A transfer from L1BM to the PEs, with destinations, or from the PEs to L1BM, with one source.
     L1bm {
         /// Which transfer and form.
         form: FormRef,
-        /// L1BM address in long words; None: the turnaround register.
+        /// L1BM address in long words. `None` is the turnaround register.
         address: Option<u64>,
     },
 }
@@ -126,7 +126,7 @@ pub struct FormRef {
     pub transfer: usize,
     /// Entry of its `forms`.
     pub form: usize,
-    /// Value of the parameter; 0 where the form has none.
+    /// Value of the parameter. 0 if the form has none.
     pub parameter: i64,
 }
 
@@ -135,15 +135,15 @@ pub struct FormRef {
 pub struct Source {
     /// Bytes of the operand.
     pub span: Span,
-    /// What is read.
+    /// The place that is read.
     pub kind: SourceKind,
-    /// Sign of every lane flipped, after conversion.
+    /// The sign of every lane is flipped, after conversion.
     pub negate: bool,
     /// `e` or `r`.
     pub convert: Option<Convert>,
 }
 
-/// What a source reads.
+/// The place that a source reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceKind {
     /// A PE memory.
@@ -168,13 +168,13 @@ pub enum Convert {
 pub struct Destination {
     /// Bytes of the operand.
     pub span: Span,
-    /// Where the result goes.
+    /// The place that is written.
     pub target: Target,
-    /// The write mask, of the destination itself or of a mask statement before the line. None: all is written.
+    /// The write mask of the destination itself or of a mask statement before the line. `None` writes everything.
     pub mask: Option<Mask>,
 }
 
-/// What a destination writes.
+/// The place that a destination writes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A PE memory: the result.
@@ -183,18 +183,18 @@ pub enum Target {
     Base {
         /// Entry of `bases`.
         base: usize,
-        /// Words of 32 bits that are accessed.
+        /// The number of 32-bit words that are accessed.
         words: u32,
     },
     /// A mask register: the flags.
     Flags {
-        /// Entry, from 1.
+        /// Number of the register, from 1.
         entry: u32,
     },
 }
 
 impl Target {
-    /// The PE memory that is written, if it is one.
+    /// The access, if the target is a PE memory.
     pub fn access(&self) -> Option<&Access> {
         match self {
             Target::Memory(access) => Some(access),
@@ -206,9 +206,10 @@ impl Target {
 /// A write or zero-flush mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask {
-    /// False: its bits control the halves of the first long word. True (`ll`): the words of the path.
+    /// If false, its bits control the halves of the first long word. If true (`ll`), they control the words of the
+    /// path.
     pub wide: bool,
-    /// Which bits.
+    /// The bits of the mask.
     pub entry: MaskEntry,
 }
 
@@ -221,18 +222,18 @@ pub enum MaskEntry {
     Register(u32),
 }
 
-/// An access of a PE memory, one address per cycle.
+/// An access of a PE memory, with one address per cycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     /// Entry of `memories`.
     pub memory: usize,
-    /// Words of 32 bits per access: 1, 2 or 4. Always 4 for the T register.
+    /// 32-bit words per access: 1, 2 or 4. Always 4 for the T register.
     pub words: u32,
-    /// Word address of each cycle, before wrapping; the T register has none.
+    /// Word address of each cycle, before wrapping. The T register has none.
     pub address: Address,
-    /// The low bits of the T register's long word of the cycle are added.
+    /// The low bits of the long word that the T register holds for the cycle are added to the address.
     pub indirect: bool,
-    /// One access width is added on the PEs of a MAB up to this number.
+    /// One access width is added to the address on the PEs of a MAB up to this number.
     pub modify: Option<u32>,
 }
 
@@ -248,7 +249,7 @@ pub enum Address {
     },
     /// One address per cycle.
     Flat(Box<[u32]>),
-    /// The entry of the cycle (T register).
+    /// The entry of the cycle, in the T register.
     Cycle,
 }
 
@@ -283,7 +284,7 @@ pub struct L2bmTransfer {
 pub struct Mv {
     /// Which transfer and form.
     pub form: FormRef,
-    /// Long words, counted as the form says; a multiple of its unit.
+    /// Size in long words, counted as the form says. A multiple of the unit of the form.
     pub size: u64,
     /// Completion tag.
     pub tag: Option<u32>,
@@ -291,19 +292,19 @@ pub struct Mv {
     pub priority: u32,
     /// Source address in long words, or the first DAR entry.
     pub source: u64,
-    /// The source is found through the DRAM address register (DAR): consecutive blocks that an entry serves.
+    /// Set if the source goes through the DRAM address register (DAR): how many consecutive blocks one entry serves.
     pub source_dar: Option<u64>,
     /// Units that `@` selects on the source side.
     pub source_unit: Selected,
     /// Destination address in long words, or the first DAR entry.
     pub destination: u64,
-    /// The same for the destination.
+    /// The same as `source_dar` for the destination.
     pub destination_dar: Option<u64>,
     /// Units that `@` selects on the destination side.
     pub destination_unit: Selected,
 }
 
-/// Units picked by `@`.
+/// The units that `@` selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selected {
     /// Group.
@@ -323,16 +324,16 @@ impl Selected {
     }
 }
 
-/// The place a debug statement names.
+/// The place that a debug statement names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location {
     /// Entry of `memories`.
     pub memory: usize,
-    /// Words of 32 bits per access; 2 for memories addressed in long words.
+    /// 32-bit words per access. 2 for memories addressed in long words.
     pub words: u32,
-    /// Address in the memory's unit; for the T register the cycle.
+    /// Address in the unit of the memory. For the T register it is the cycle.
     pub address: u64,
-    /// One unit per level of the tree, outermost first; None: all of them.
+    /// One unit per level of the tree, outermost first. `None` is all units of the level.
     pub units: [Option<u32>; 5],
 }
 
@@ -341,7 +342,7 @@ pub struct Location {
 pub struct DebugSet {
     /// Where.
     pub location: Location,
-    /// One long word per access; for word accesses its upper half counts.
+    /// One long word per access. A word access uses its upper half.
     pub payload: Vec<u64>,
 }
 
@@ -350,12 +351,12 @@ pub struct DebugSet {
 pub struct DebugGet {
     /// Where.
     pub location: Location,
-    /// Entry of `precisions`; None: untyped.
+    /// Entry of `precisions`. `None` is untyped.
     pub precision: Option<usize>,
-    /// Values are block float.
+    /// The values are block float.
     pub block: bool,
-    /// Long words.
+    /// Number of long words.
     pub count: u64,
-    /// The statement as dump lines echo it.
+    /// The statement in the form that dump lines echo.
     pub statement: String,
 }

@@ -1,9 +1,9 @@
-//! "Did you mean": the known word closest to an unknown one.
+//! Finds the known word closest to an unknown one, for "did you mean".
 
 /// Words longer than this are not compared.
 const MAX_LENGTH: usize = 24;
 
-/// The candidate closest to `word`, if it is close; ties go to the alphabetically first.
+/// The candidate closest to `word`, if it is close enough. A tie goes to the alphabetically first one.
 pub(super) fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > MAX_LENGTH {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>)
         .map(|(_, c)| c)
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours that lead from `a` to `b`.
+/// The number of insertions, deletions, substitutions and swaps of neighbours that lead from `a` to `b`.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,16 +1,16 @@
-//! The bytes of a source as text.
+//! Decodes the bytes of a source as text.
 
 use std::borrow::Cow;
 
 /// A comment begins with this byte and ends with the line.
 pub(super) const COMMENT: u8 = b'#';
-/// What some editors write before the first line.
+/// The mark that some editors write before the first line.
 pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The text of a file. Comments may be in another encoding than UTF-8: their bytes become `?`.
+/// The text of a file. In a comment that is not UTF-8 every byte beyond ASCII becomes `?`.
 ///
 /// # Errors
-/// The position of the first byte outside comments that is not UTF-8.
+/// The position of the first byte outside of comments that is not UTF-8.
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, usize> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(Cow::Borrowed(text));

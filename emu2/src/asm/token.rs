@@ -1,11 +1,11 @@
-//! Operand classes with their width prefixes, as they are written behind `$`.
+//! Operand classes with their width prefixes, as they are written after `$`.
 
 use crate::spec::{LevelName, Spec, Unit, WORDS_PER_LONG};
 
 /// The first letter of every operand.
 pub(super) const SIGIL: u8 = b'$';
 
-/// Width prefix and letter of an operand class.
+/// An operand class with one of its widths. `text` is its width prefix and its letters.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) text: String,
@@ -13,18 +13,18 @@ pub(super) struct Token {
     pub(super) operand: usize,
     /// Entry of `memories`.
     pub(super) memory: usize,
-    /// Words of 32 bits per access.
+    /// 32-bit words per access.
     pub(super) words: u32,
-    /// Words of 32 bits for a PE memory, long words for the others.
+    /// Size of the memory: 32-bit words for a PE memory, long words for the others, entries for a table.
     pub(super) size: u64,
     pub(super) unit: Unit,
-    /// The memory of a PE.
+    /// The memory belongs to a PE.
     pub(super) pe: bool,
-    /// Addresses are entries of a table, and `operand` is the one that this stands for.
+    /// Addresses are entries of a table. `operand` is then the operand that this one stands for.
     pub(super) table: bool,
 }
 
-/// Every operand class with each of its widths, in spec order.
+/// Every operand class with each of its widths, in the order of the spec.
 pub(super) fn tokens(spec: &Spec) -> impl Iterator<Item = Token> + '_ {
     spec.operands.iter().enumerate().flat_map(move |(operand, o)| {
         o.widths.iter().filter_map(move |prefix| {

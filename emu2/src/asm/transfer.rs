@@ -1,4 +1,4 @@
-//! L1BM and L2BM instructions: the form that the operands select.
+//! Reads L1BM and L2BM instructions. Their operands select the form of the transfer.
 
 use super::cursor::{fault, fault_help, Parse};
 use super::source_destination::{missing, Port, Writes};
@@ -11,7 +11,7 @@ use crate::error::{Code, Span};
 use crate::spec::{End, Form, LevelName, ResolvedForm, Transfer, Widen, WORDS_PER_LONG};
 
 impl Parser<'_> {
-    /// Reads what follows a transfer's mnemonic.
+    /// Reads a transfer after its mnemonic.
     pub(super) fn transfer(&mut self, head: Head<'_>, transfer: usize, line: &mut Line) -> Parse<Span> {
         if self.spec.forms[transfer].iter().any(|f| f.unit.is_some()) {
             return self.mv(head, transfer, line);
@@ -68,7 +68,7 @@ impl Parser<'_> {
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
                 let source = self.upper_end(first, *from, reach.source)?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
-                // What passes through a buffer goes on from the entry as far as it is told.
+                // With a buffer, the operand is only the entry where a later instruction begins to write.
                 let buffered = self.buffered(&resolved.destination);
                 let length = if buffered { 1 } else { reach.destination };
                 let destination = self.upper_end(second, *to, length)?.address;
@@ -86,7 +86,7 @@ impl Parser<'_> {
         matches!(end, End::Memory { operand, .. } if self.spec.operands[*operand].buffer.is_some())
     }
 
-    /// The form that the first two operands select.
+    /// The form that the first two operands select, as an entry of `forms`.
     pub(super) fn find_form(&self, head: Head<'_>, transfer: usize, span: Span) -> Parse<usize> {
         let [source, destination, ..] = self.operands.as_slice() else {
             return Err(missing(head.text, 1, self.operands.len(), span));
@@ -106,7 +106,7 @@ impl Parser<'_> {
         Err(fault_help(Code::NoForm, both, message, help))
     }
 
-    /// The forms that come closest, written with this instruction's operands where they fit.
+    /// The closest forms as help text, written with the operands of this instruction where they fit.
     fn form_help(&self, head: Head<'_>, transfer: usize, source: &Operand, destination: &Operand) -> String {
         let forms = &self.spec.forms[transfer];
         let score = |f: &ResolvedForm| {
@@ -126,7 +126,7 @@ impl Parser<'_> {
         format!("`{}` takes {}", head.text, shapes.join(" or "))
     }
 
-    /// How `end` is written, with the address and selectors of `operand` if it is of the same class.
+    /// `end` as assembly text, with the address and selectors of `operand` if it is of the same class.
     fn shape(&self, end: &End, operand: &Operand) -> String {
         let End::Memory { operand: class, width, selectors, .. } = end else {
             return if self.same_class(end, operand) {
@@ -157,14 +157,14 @@ impl Parser<'_> {
         format!("${prefix}{}{suffix}{address}{selector}", entry.letter)
     }
 
-    /// What follows the letter of the operand that stands for entry `class` and goes through a table.
+    /// The suffix of the operand that stands for entry `class` of `operands` and goes through a table.
     fn table_suffix(&self, class: usize) -> String {
         let name = &self.spec.operands[class].name;
         let of = |o: &&crate::spec::Operand| o.table.as_ref().is_some_and(|t| t.operand == *name);
         self.spec.operands.iter().find(of).map(|o| o.suffix.clone()).unwrap_or_default()
     }
 
-    /// Why a reduction has no two-long-word form, and which have; empty for other faults.
+    /// Help text that names the reductions with a form of two long words. Empty unless that is the fault.
     fn wide_reductions(&self, transfer: usize, destination: &Operand) -> String {
         let wide = match &destination.kind {
             Kind::Upper(upper) => upper.words > WORDS_PER_LONG,
@@ -185,7 +185,8 @@ impl Parser<'_> {
         form.destination.width.as_ref().is_some_and(|prefix| words(prefix) > WORDS_PER_LONG)
     }
 
-    /// `e` and `r` on the source of an L1BM instruction: `e` where halves can be widened, `r` never.
+    /// Checks `e` and `r` on the source of an L1BM instruction: `e` is legal if the form widens halves on request, `r`
+    /// never.
     fn check_widening(&self, head: Head<'_>, transfer: usize, form: &ResolvedForm, source: &Operand) -> Parse<()> {
         let Some(convert) = source.convert else { return Ok(()) };
         let text = self.cursor.quote(source.span);
@@ -213,7 +214,7 @@ impl Parser<'_> {
         Err(fault_help(Code::BadConversion, source.span, message, help))
     }
 
-    /// The L1BM end of an instruction of the PEs; none for the turnaround register.
+    /// The L1BM address of an L1BM instruction. `None` for the turnaround register.
     fn l1bm_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Option<u64>> {
         let Operand { span, kind: Kind::Turnaround(_), negate, ref mask, .. } = operand else {
             return Ok(Some(self.upper_end(operand, align, reach)?.address));
@@ -228,7 +229,7 @@ impl Parser<'_> {
         Ok(None)
     }
 
-    /// The operand is of the end's class, whatever its width and selectors.
+    /// Whether the operand is of the class of the end. Width and selectors do not matter.
     fn same_class(&self, end: &End, operand: &Operand) -> bool {
         match (end, &operand.kind) {
             (End::Pe, kind) => !matches!(kind, Kind::Upper(_) | Kind::Turnaround(_)),
@@ -293,7 +294,7 @@ fn implied(end: &End) -> bool {
     matches!(end, End::Memory { implied: true, .. })
 }
 
-/// The turnaround register stands between PEs only.
+/// Whether the form suits the turnaround register: one end must be the PEs if an operand is the register.
 fn turns_around(form: &ResolvedForm, source: &Operand, destination: &Operand) -> bool {
     let register = |o: &Operand| matches!(o.kind, Kind::Turnaround(_));
     let pe = |end: &End| matches!(end, End::Pe);

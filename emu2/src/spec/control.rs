@@ -1,13 +1,14 @@
-//! Checks of what decides which instructions share a line and how far apart a write and a read must lie.
+//! Checks the rules of the spec about which instructions share a line, and about the distance between a write and a
+//! read.
 
 use super::fault::{bad, unknown};
 use super::loaded::{Spec, ALU_SLOT, MAU_SLOT};
 use super::model::*;
 use crate::error::{Code, Error};
 
-/// Slots are bits of a word.
+/// At most this many slots, because slots are bits of a `u32`.
 const MAX_SLOTS: usize = 32;
-/// A longer gap than any pipeline has: a slip of the pen.
+/// A longer gap is taken as a typing error. No pipeline is so long.
 const MAX_GAP: u32 = 64;
 
 pub(super) fn check(spec: &Spec) -> Result<(), Error> {
@@ -63,7 +64,8 @@ fn check_shares(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mask statement is `statement`, a width prefix and letters of memories, glued together.
+/// Checks that a mask statement has one meaning. It is `statement`, a width prefix and letters of memories without
+/// blanks between them.
 fn check_mask_statement(spec: &Spec) -> Result<(), Error> {
     let statements: Vec<_> = spec.controls.iter().filter(|c| c.kernel == ControlKernel::Mask).collect();
     if statements.len() > 1 || statements.iter().any(|c| c.name != spec.mask.statement) {
@@ -107,7 +109,7 @@ fn check_hazard(spec: &Spec, h: &Hazard) -> Result<(), Error> {
         let message = format!("{place}: `port` counts steps, `data` steps or cycles, up to {MAX_GAP}; others neither");
         return Err(bad(message));
     }
-    // Only PE memories are accessed at one address per cycle; the other maps move a whole step's words at once.
+    // Only PE memories have one address per cycle. Other transfers move the words of a whole step at once.
     let cyclic = |n: &String| spec.memory(n).is_some_and(|m| spec.memories[m].level == LevelName::Pe);
     if h.cycles.is_some() && !h.memories.iter().all(cyclic) {
         return Err(bad(format!("{place}: cycles are counted in PE memories only")));

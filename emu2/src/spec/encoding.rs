@@ -1,6 +1,6 @@
-//! Machine words as the spec declares them: `[encoding]` and the lists `encoding_*`, with every name resolved.
+//! The machine words that the spec declares: `[encoding]` and the lists `encoding_*`, with every name resolved.
 //!
-//! Numbers called `field`, `memory`, `op`, ... index the lists of [`Encoding`] and [`Spec`](super::Spec).
+//! Numbers with names such as `field`, `memory` or `op` index the lists of [`Encoding`] and [`Spec`](super::Spec).
 
 mod check;
 mod raw;
@@ -13,13 +13,13 @@ use super::mnemonic::Half;
 use super::model::Evidence;
 use serde::Deserialize;
 
-/// How well a position or value of a machine word is known; the weaker one is the greater one.
+/// How well a position or value of a machine word is known. A weaker status compares as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Fixed by comparing sources with the vendor's output.
     Seen,
-    /// Never seen set; placed by symmetry, order or width.
+    /// Never seen set. Placed by symmetry, order or width.
     Inferred,
     /// Not established.
     Unknown,
@@ -30,23 +30,23 @@ pub enum Status {
 pub struct Encoding {
     /// Binary digits of a word.
     pub bits: u32,
-    /// The letter that a word's line begins with.
+    /// The letter that begins a line with a word.
     pub letter: char,
-    /// Field that is 1 where forwarding paths are updated.
+    /// Field that is 1 if the step updates the forwarding paths.
     pub forward: usize,
-    /// Field of the write mask's entry.
+    /// Field of the entry of the write mask.
     pub mask: usize,
     /// The memory that an `r` line of assembled text writes.
     pub record_memory: String,
-    /// What the words cover.
+    /// Which instructions the words cover.
     pub doc: String,
-    /// How well the whole is known.
+    /// How well the encoding as a whole is known.
     pub evidence: Evidence,
-    /// Fields in the order of their bits; every bit is in exactly one.
+    /// Fields in the order of their bits. Every bit is in exactly one field.
     pub fields: Vec<EncodingField>,
     /// Access to PE memories.
     pub ports: Vec<EncodingPort>,
-    /// Units in the order in which a word's instructions are listed.
+    /// Units, in the order in which the instructions of a word are listed.
     pub units: Vec<EncodingUnit>,
     /// Instructions.
     pub ops: Vec<EncodingOp>,
@@ -64,15 +64,15 @@ pub struct EncodingField {
     pub name: String,
     /// First bit, counted from the first digit of the word.
     pub first: u32,
-    /// Bits.
+    /// Number of bits.
     pub width: u32,
     /// Value in the idle word.
     pub idle: u64,
-    /// Status of its values.
+    /// Status of the values of the field.
     pub status: Status,
-    /// The only values that have this status.
+    /// If given, only these values have this status.
     pub seen: Option<Vec<u64>>,
-    /// First and last of the other values that are inferred.
+    /// First and last value of the range whose other values are inferred.
     pub inferred: Option<[u64; 2]>,
     /// One sentence.
     pub doc: String,
@@ -90,7 +90,7 @@ impl EncodingField {
         }
     }
 
-    /// The largest value that its bits hold.
+    /// The largest value that the bits of the field hold.
     pub fn maximum(&self) -> u64 {
         u64::MAX >> (u64::BITS - self.width)
     }
@@ -99,11 +99,11 @@ impl EncodingField {
 /// A code of an enumeration.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodingCode<K> {
-    /// What it stands for.
+    /// The thing that the value stands for.
     pub key: K,
     /// The value.
     pub value: u64,
-    /// How well that is known.
+    /// How well the code is known.
     pub status: Status,
 }
 
@@ -122,13 +122,13 @@ impl<K: Copy + PartialEq> Coded<K> {
         self.codes.iter().copied().find(|c| c.key == key)
     }
 
-    /// What `value` stands for; several where they share a code.
+    /// The keys that `value` stands for. There are several if they share a code.
     pub fn keys(&self, value: u64) -> impl Iterator<Item = K> + '_ {
         self.codes.iter().filter(move |c| c.value == value).map(|c| c.key)
     }
 }
 
-/// What an input selects.
+/// The source that an input selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// Entry of `memories`.
@@ -137,14 +137,14 @@ pub enum Selector {
     Forward(usize),
 }
 
-/// Where an access lies.
+/// The fields that give the address and width of an access.
 #[derive(Clone, Debug)]
 pub struct EncodingPlace {
-    /// Word address of cycle 0.
+    /// Field of the word address of cycle 0.
     pub address: usize,
-    /// Accesses from cycle to cycle.
+    /// Field of the stride from cycle to cycle, in accesses.
     pub stride: usize,
-    /// Words of 32 bits of an access.
+    /// The number of 32-bit words of an access.
     pub width: Coded<u32>,
 }
 
@@ -153,30 +153,30 @@ pub struct EncodingPlace {
 pub struct EncodingPort {
     /// Entry of `memories`.
     pub memory: usize,
-    /// None: what is read has no address.
+    /// The place of a read. `None` if the memory has no address.
     pub read: Option<EncodingPlace>,
-    /// 1 where it is written.
+    /// Field that is 1 if the memory is written.
     pub enable: usize,
     /// The unit whose result is written.
     pub source: Coded<usize>,
-    /// 1 where the write mask applies.
+    /// Field that is 1 if the write mask applies.
     pub mask: usize,
-    /// None: what is written has no address.
+    /// The place of a write. `None` if the memory has no address.
     pub write: Option<EncodingPlace>,
 }
 
 /// An input of a unit.
 #[derive(Clone, Debug)]
 pub struct EncodingInput {
-    /// What is read.
+    /// The source that is read.
     pub select: Coded<Selector>,
-    /// 1: negated.
+    /// Field that is 1 if the source is negated.
     pub negate: Option<usize>,
-    /// 1: `r`.
+    /// Field that is 1 if the source has the conversion `r`.
     pub reduce: Option<usize>,
 }
 
-/// The section of the spec that a unit's instructions stand in.
+/// The section of the spec that holds the instructions of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -190,7 +190,7 @@ pub enum Family {
     Transfer,
 }
 
-/// Some bits of an immediate's word.
+/// A run of bits of the 32-bit word of an immediate.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiteralPiece {
@@ -198,12 +198,12 @@ pub struct LiteralPiece {
     pub high: u32,
     /// Lowest bit.
     pub low: u32,
-    /// Where the highest bit lies, counted from the first digit of the word.
+    /// Position of the highest bit in the machine word, counted from the first digit.
     pub first: u32,
 }
 
 impl LiteralPiece {
-    /// How many bits.
+    /// The number of bits.
     pub fn width(&self) -> u32 {
         self.high + 1 - self.low
     }
@@ -212,11 +212,11 @@ impl LiteralPiece {
 /// `[[encoding_unit]]`
 #[derive(Clone, Debug)]
 pub struct EncodingUnit {
-    /// Name; also what `write_source` enumerations call its result.
+    /// Name. The enumerations `write_source` call the result of the unit by it too.
     pub name: String,
-    /// Where its instructions stand.
+    /// The section of its instructions.
     pub family: Family,
-    /// Nothing but operands tells that its instruction is there.
+    /// The instruction of the unit sets no field of its own. Only the operands show that it is there.
     pub implicit: bool,
     /// Precisions.
     pub precision: Option<Coded<usize>>,
@@ -228,11 +228,11 @@ pub struct EncodingUnit {
     pub bank: Option<Coded<usize>>,
     /// Row of a matrix register.
     pub row: Option<usize>,
-    /// 1: two rows a cycle.
+    /// Field that is 1 for two rows a cycle.
     pub wide: Option<usize>,
     /// Address in a memory above the PEs.
     pub address: Option<usize>,
-    /// Where the bits of an immediate lie.
+    /// The positions of the bits of an immediate.
     pub literal: Vec<LiteralPiece>,
 }
 
@@ -251,7 +251,7 @@ pub enum OpTarget {
         transfer: usize,
         /// Entry of its `forms`.
         form: usize,
-        /// Value of the parameter; 0 where the form has none.
+        /// Value of the parameter. 0 if the form has none.
         parameter: i64,
     },
 }
@@ -263,13 +263,13 @@ pub struct EncodingOp {
     pub name: String,
     /// Entry of `units`.
     pub unit: usize,
-    /// What it encodes.
+    /// The entry of the spec that it encodes.
     pub target: OpTarget,
-    /// The mantissa length, where the precision names one.
+    /// The mantissa length, if the precision has one.
     pub length: Option<u32>,
     /// Fields and their values.
     pub sets: Vec<(usize, u64)>,
-    /// Mnemonics that were seen; the others are inferred.
+    /// Mnemonics whose words were seen. Those of the others are inferred.
     pub seen: Vec<String>,
 }
 

@@ -1,19 +1,20 @@
-//! Integer expressions of index maps: names, integers, `+ - * / %`, bitwise `& ^ |`, `==` (1 or 0), parentheses.
+//! Integer expressions of index maps. They have names, integers, `+ - * / %`, bitwise `& ^ |`, `==` (1 or 0) and
+//! parentheses.
 
 use std::fmt;
 
-/// A parsed expression. Names are resolved when it is evaluated.
+/// A parsed expression. Names are resolved when the expression is evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A literal.
     Int(i64),
     /// A counter, count, port or parameter.
     Name(String),
-    /// Two operands and one of `+ - * / % & ^ | =`, the last for `==`.
+    /// Two operands and one of `+ - * / % & ^ | =`. The last one stands for `==`.
     Binary(Box<Expr>, char, Box<Expr>),
 }
 
-/// Why an expression did not parse or evaluate.
+/// The reason why an expression did not parse or evaluate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExprError(pub String);
 
@@ -24,8 +25,11 @@ impl fmt::Display for ExprError {
 }
 
 impl Expr {
-    /// Parses `text`; `*`, `/`, `%` bind tighter than `+`, `-`, these tighter than `&`, `^`, `|`, these tighter than `==`,
-    /// all from the left.
+    /// Parses `text`. Precedence from tightest to loosest: `*`, `/`, `%`, then `+`, `-`, then `&`, `^`, `|`, then `==`.
+    /// Operators of one level group from the left. Each pair of parentheses may hold one `==`.
+    ///
+    /// # Errors
+    /// [`ExprError`] if `text` is no expression, has a number beyond `i64`, or nests too deeply.
     pub fn parse(text: &str) -> Result<Expr, ExprError> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let expr = parser.comparison()?;
@@ -35,7 +39,10 @@ impl Expr {
         }
     }
 
-    /// The value with `name` supplying the names. `/` and `%` are Euclidean; overflow and division by zero are errors.
+    /// Evaluates the expression. `name` gives the values of names. `/` and `%` are Euclidean.
+    ///
+    /// # Errors
+    /// [`ExprError`] for a name without a value, for overflow and for division by zero.
     pub fn eval(&self, name: &dyn Fn(&str) -> Option<i64>) -> Result<i64, ExprError> {
         match self {
             Expr::Int(value) => Ok(*value),
@@ -58,7 +65,7 @@ impl Expr {
         }
     }
 
-    /// The same with every name that `value` knows replaced by its value.
+    /// Replaces every name that `value` knows by its value, and evaluates the parts that are then constant.
     #[must_use]
     pub fn with(self, value: &dyn Fn(&str) -> Option<i64>) -> Expr {
         match self {
@@ -76,7 +83,7 @@ impl Expr {
         }
     }
 
-    /// All names the expression uses.
+    /// Adds all names that the expression uses to `out`.
     pub fn names<'a>(&'a self, out: &mut Vec<&'a str>) {
         match self {
             Expr::Int(_) => {}
@@ -89,7 +96,7 @@ impl Expr {
     }
 }
 
-/// Deeper nesting than any index map needs; a bound so that no spec file can exhaust the stack.
+/// The bound on nesting, so that no spec file can exhaust the stack. No index map needs this depth.
 const MAX_DEPTH: u32 = 64;
 
 struct Parser<'a> {

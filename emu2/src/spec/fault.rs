@@ -2,12 +2,12 @@
 
 use crate::error::{Code, Error};
 
-/// A value outside its range.
+/// The error for a value outside its range.
 pub(super) fn bad(message: String) -> Error {
     Error::new(Code::SpecBadValue, message)
 }
 
-/// A name that nothing declares.
+/// The error for a name that nothing declares.
 pub(super) fn unknown(message: String) -> Error {
     Error::new(Code::SpecUnknownName, message)
 }

@@ -5,7 +5,7 @@ use super::{resolve, source};
 use crate::error::Error;
 
 impl Spec {
-    /// Loads a built-in spec by name, or a folder of `.toml` files, or one `.toml` file.
+    /// Loads a spec: a built-in one by name, a folder of `.toml` files, or one `.toml` file.
     ///
     /// # Errors
     /// A diagnostic with a code S0001 to S0013 that names the file and the entry at fault.

@@ -1,4 +1,4 @@
-//! A loaded spec and what can be asked of it.
+//! A loaded spec and its queries.
 
 use super::encoding::Encoding;
 use super::expr::Expr;
@@ -10,9 +10,9 @@ use crate::num::lane::Lane;
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
-/// Bits of a long word: the engine's word.
+/// Bits of a long word, which is the word of the engine.
 pub const LONG_BITS: u32 = 64;
-/// Bits of a word, what PE addresses count.
+/// Bits of a word, the unit of PE addresses.
 pub const WORD_BITS: u32 = 32;
 /// Words in a long word.
 pub const WORDS_PER_LONG: u32 = LONG_BITS / WORD_BITS;
@@ -22,26 +22,27 @@ pub const ALU_SLOT: &str = "alu";
 /// The slot of MAU operations.
 pub const MAU_SLOT: &str = "mau";
 
-/// Long words at the end of a buffer that say where its words go: the entry of the first one, and how many have gone.
+/// Long words at the end of a buffer that hold its state: the entry that the first word goes to, and how many words
+/// have gone.
 pub const BUFFER_STATE: u64 = 2;
 
-/// ALU kernel: the literal's word in all words of the path.
+/// ALU kernel: puts the word of the literal into all words of the path.
 pub const IMM: &str = "imm";
-/// ALU kernel: the literal's word in the upper word of both long words.
+/// ALU kernel: puts the word of the literal into the upper word of both long words.
 pub const IMMU: &str = "immu";
 
-/// ALU kernel: all zero bits.
+/// ALU kernel: clears all bits.
 pub const ZERO: &str = "zero";
-/// ALU kernel: the long word of the PE `amount` further in the MAB.
+/// ALU kernel: takes the long word of the PE that is `amount` PEs further in the MAB.
 pub const ROTATE: &str = "rotate";
-/// ALU kernel: block float.
+/// ALU kernel: converts to block float.
 pub const BLOCK: &str = "block";
-/// ALU kernel: block float with extended elements.
+/// ALU kernel: converts to block float with extended elements.
 pub const BLOCK_EXTENDED: &str = "block_extended";
-/// ALU kernel: the one with a table.
+/// ALU kernel: the approximate reciprocal square root, from a table.
 pub const RSQRT: &str = "rsqrt";
 
-/// A loaded spec. Entries keep their order; indices into the lists are stable.
+/// A loaded spec. Entries keep their order, so indices into the lists are stable.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// Name, documentation, clock.
@@ -70,7 +71,7 @@ pub struct Spec {
     pub bases: Vec<Base>,
     /// Matrix registers.
     pub banks: Vec<Bank>,
-    /// The register that returns what the PEs send.
+    /// The register that returns the words that the PEs send.
     pub turnaround: Turnaround,
     /// Letters that belong to no entry.
     pub syntax: Syntax,
@@ -80,7 +81,7 @@ pub struct Spec {
     pub literals: Vec<Literal>,
     /// Issue slots.
     pub slots: Vec<Slot>,
-    /// Slots that drive one unit.
+    /// Groups of slots that drive one unit.
     pub shares: Vec<Share>,
     /// ALU operations.
     pub alu: Vec<Alu>,
@@ -92,11 +93,11 @@ pub struct Spec {
     pub matrix_ops: Vec<MatrixOp>,
     /// Transfers.
     pub transfers: Vec<Transfer>,
-    /// What reducing transfers do.
+    /// The operations of reducing transfers.
     pub reductions: Vec<Reduction>,
     /// Control statements.
     pub controls: Vec<Control>,
-    /// Write-read gaps.
+    /// Rules for the gap between a write and a read.
     pub hazards: Vec<Hazard>,
     /// The cycle model.
     pub timing: Timing,
@@ -108,11 +109,11 @@ pub struct Spec {
     pub mnemonics: HashMap<String, Mnemonic>,
     /// Machine words, if any are known.
     pub encoding: Option<Encoding>,
-    /// Differs between specs that differ anywhere.
+    /// A hash. Specs with any difference have different ones.
     pub fingerprint: u64,
 }
 
-/// A transfer's parameter with its range evaluated.
+/// The parameter of a transfer, with its range evaluated.
 #[derive(Clone, Debug)]
 pub struct ResolvedParameter {
     /// Name in the index map.
@@ -123,11 +124,11 @@ pub struct ResolvedParameter {
     pub minimum: i64,
     /// Largest value.
     pub maximum: i64,
-    /// Value when left out.
+    /// Value if it is left out. `None` if it must be written.
     pub default: Option<i64>,
-    /// Of a set: the one of all numbers is refused.
+    /// For a set: the set of all numbers is refused.
     pub partial: bool,
-    /// Forms that have it; empty: all.
+    /// Forms that have the parameter. Empty is all forms.
     pub forms: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ impl ResolvedParameter {
         UnitSet::all((self.maximum + 1).max(1) as u32)
     }
 
-    /// A written value by the names that index maps use.
+    /// The value `code` under the names that index maps use.
     pub fn named(&self, code: i64) -> Vec<(String, i64)> {
         match self.style {
             ParameterStyle::At | ParameterStyle::Signed => vec![(self.name.clone(), code)],
@@ -148,7 +149,7 @@ impl ResolvedParameter {
         }
     }
 
-    /// Values at the ends of the range, where a map goes farthest.
+    /// Values at the ends of the range. There an index map reaches the farthest places.
     pub fn extremes(&self) -> Vec<i64> {
         match self.style {
             ParameterStyle::At | ParameterStyle::Signed => vec![self.minimum, self.maximum],
@@ -163,23 +164,23 @@ impl ResolvedParameter {
     }
 }
 
-/// What every instruction entry has, whatever its family.
+/// The parts that instruction entries of all families have.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
     /// The section, such as `alu`.
     pub family: &'static str,
-    /// The entry's name.
+    /// The name of the entry.
     pub name: &'a str,
     /// One paragraph.
     pub doc: &'a str,
-    /// How well it is known.
+    /// How well the entry is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub examples: &'a [Example],
 }
 
 impl Precision {
-    /// The engine's lane type.
+    /// The lane type of the engine for this precision.
     pub fn lane(&self) -> Option<Lane> {
         let float = self.kind == LaneKind::Float;
         Lane::ALL.into_iter().find(|l| l.format().is_some() == float && l.count() == self.lanes as usize)
@@ -197,12 +198,12 @@ impl Spec {
         self.formats.iter().find(|f| f.name == name)
     }
 
-    /// Every count and port by the name that expressions use.
+    /// The value of every count and port, under the name that expressions use.
     pub fn constants(&self) -> HashMap<String, i64> {
         constants(&self.counts, &self.ports)
     }
 
-    /// Units of `level` in the whole chip.
+    /// The number of units of `level` in the whole chip.
     pub fn units(&self, level: LevelName) -> u64 {
         let c = &self.counts;
         let below = [
@@ -215,7 +216,7 @@ impl Spec {
         below.iter().filter(|(l, _)| *l <= level).map(|(_, n)| u64::from(*n)).product()
     }
 
-    /// Units of `level` inside one unit of the level above; 1 for the chip.
+    /// The number of units of `level` inside one unit of the level above. 1 for the chip.
     pub fn count(&self, level: LevelName) -> u32 {
         let c = &self.counts;
         match level {
@@ -228,17 +229,17 @@ impl Spec {
         }
     }
 
-    /// PEs of one L1B: the length of a row of PE state.
+    /// The number of PEs of one L1B, which is the length of a row of PE state.
     pub fn lanes(&self) -> usize {
         (self.counts.mab * self.counts.pe) as usize
     }
 
-    /// The values of a form's parameter by the names that its index map uses.
+    /// The values of the parameter of a form, under the names that its index map uses.
     pub fn form_values(&self, transfer: usize, parameter: i64) -> Vec<(String, i64)> {
         self.parameters[transfer].iter().flat_map(|p| p.named(parameter)).collect()
     }
 
-    /// The memory at an end of a form; none: the PEs.
+    /// The memory at an end of a form. `None` for the PEs.
     pub fn end_memory(&self, end: &End) -> Option<usize> {
         match end {
             End::Pe => None,
@@ -246,19 +247,19 @@ impl Spec {
         }
     }
 
-    /// Long words of a block that an operand finds through a table.
+    /// The number of long words of a block that an operand finds through a table.
     pub fn table_block(&self, table: &Table) -> u64 {
         let constants = self.constants();
         let block = Expr::parse(&table.block).and_then(|e| e.eval(&|n| constants.get(n).copied()));
         block.map_or(1, |b| b.max(1) as u64)
     }
 
-    /// The name of the entry that a transfer was made from: without the reduction's.
+    /// The name of the entry that a transfer was made from, without the name of the reduction.
     pub fn entry_name<'s>(&'s self, transfer: &'s Transfer) -> &'s str {
         &transfer.entry
     }
 
-    /// The forms of a transfer's entry, whatever the reduction, each once.
+    /// The forms of a transfer entry over all its reductions, each once.
     pub fn entry_forms(&self, entry: &str) -> Vec<&Form> {
         let mut forms: Vec<&Form> = Vec::new();
         for form in self.transfers.iter().filter(|t| t.entry == entry).flat_map(|t| &t.form) {
@@ -269,7 +270,7 @@ impl Spec {
         forms
     }
 
-    /// All instruction entries: ALU, MAU, transfers, control.
+    /// All instruction entries: ALU, MAU, matrix register access, transfers, control.
     pub fn entries(&self) -> Vec<Entry<'_>> {
         let mut all = Vec::new();
         macro_rules! family {
@@ -283,7 +284,7 @@ impl Spec {
         family!(self.alu, "alu");
         family!(self.mau, "mau");
         family!(self.matrix_ops, "matrix_op");
-        // The transfers of one entry that reduce differ in their names only.
+        // The reducing transfers of one entry differ in their names only, so one stands for all.
         let mut family = String::new();
         for t in &self.transfers {
             let name = self.entry_name(t);
@@ -298,7 +299,7 @@ impl Spec {
     }
 }
 
-/// Every count and port by the name that expressions use.
+/// The value of every count and port, under the name that expressions use.
 pub(super) fn constants(counts: &Counts, ports: &IndexMap<String, i64>) -> HashMap<String, i64> {
     let named = [
         ("group", counts.group),

@@ -1,13 +1,13 @@
-//! Index maps: the parsed form of a transfer's `loop`, `from` and `to`, its evaluation, and the checks that no map
-//! leaves its memory, writes a place twice or leaves a hole.
+//! Index maps: the `loop`, `from` and `to` of a transfer, parsed. Evaluates them, and checks that no map leaves its
+//! memory, writes a place twice or leaves a hole.
 
 use super::expr::{Expr, ExprError};
 use super::model::{Counts, Form, LevelName, Throughput, Widen};
 use crate::error::{Code, Error};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// One end of one moved long word. Coordinates that the map does not name are those of the unit that runs it, and 0
-/// here; `addr` is the offset in long words from the written address.
+/// One end of one moved long word. Coordinates that the map does not name are 0 here and stand for the unit that runs
+/// the map. `addr` is the offset from the written address in long words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)] // the levels' names
 pub struct Place {
@@ -17,25 +17,27 @@ pub struct Place {
     pub mab: u32,
     pub pe: u32,
     pub cycle: u32,
-    /// Which long word of a 2-long-word PE operand; of a narrowed result, which word of its long word.
+    /// The number of the long word in a PE operand of two long words. For a narrowed result, the number of the word in
+    /// its long word.
     pub half: u32,
     pub addr: u64,
 }
 
-/// The coordinates a map may name, in the order of [`Place`].
+/// The coordinates that a map may name, in the order of [`Place`].
 pub const COORDINATES: [&str; 8] = ["group", "l2b", "l1b", "mab", "pe", "cycle", "half", "addr"];
 
-/// Long words of the widest PE operand; `half` runs over them.
+/// Long words of the widest PE operand. `half` counts them.
 pub const HALVES: u32 = 2;
 
-/// One moved long word.
+/// One moved long word: source and destination.
 pub type Move = (Place, Place);
 
-/// A long word of a reduction and the elements that meet there, in the order of the tree; None: the neutral element.
+/// A destination of a reduction and the elements that are reduced into it, in the order of the tree. `None` is the
+/// neutral element.
 pub type Meeting = (Place, Vec<Option<Place>>);
 
 impl Place {
-    /// The unit it lies in: the place without its offset.
+    /// The unit that the place lies in: the place with offset 0.
     pub fn unit(&self) -> Place {
         Place { addr: 0, ..*self }
     }
@@ -44,21 +46,21 @@ impl Place {
 /// One end of a form, resolved.
 #[derive(Clone, Debug)]
 pub enum End {
-    /// PE operands in the PE grammar.
+    /// The PEs. Their operands are those of PE instructions.
     Pe,
     /// A memory above the PE.
     Memory {
         /// Index of the operand class.
         operand: usize,
-        /// Words of 32 bits of the width prefix that selects this form.
+        /// The number of 32-bit words of the width prefix that selects this form.
         width: Option<u32>,
         /// Levels that `@` selects.
         selectors: Vec<LevelName>,
-        /// Of these, levels that may be left out.
+        /// The levels of `selectors` that may be left out.
         assumed: Vec<LevelName>,
         /// The written address must be a multiple of this, in long words.
         align: u64,
-        /// Not written.
+        /// The end is not written as an operand.
         implied: bool,
     },
 }
@@ -72,15 +74,15 @@ pub struct ResolvedForm {
     pub source: End,
     /// Where they go.
     pub destination: End,
-    /// MV: long words of a block.
+    /// For an MV: long words of a block.
     pub unit: Option<u64>,
-    /// MV: published rates.
+    /// For an MV: published rates.
     pub throughput: Option<Throughput>,
-    /// Reductions: inputs of each stage, the stage at the elements first; empty for copies.
+    /// For a reduction: the inputs of each stage, beginning with the stage at the elements. Empty for copies.
     pub tree: Vec<usize>,
-    /// Reductions: whether halves are widened to singles on their way in.
+    /// For a reduction: whether halves are widened to singles on their way in.
     pub widen: Option<Widen>,
-    /// Reductions: the last stage rounds to the next lower format.
+    /// For a reduction: the last stage rounds to the next lower format.
     pub narrow: bool,
     loops: Vec<(String, u32)>,
     filter: Option<Expr>,
@@ -91,14 +93,14 @@ pub struct ResolvedForm {
 /// The values of counters and parameters.
 type Names<'n> = &'n dyn Fn(&str) -> Option<i64>;
 
-/// An expression per named coordinate, in the order of [`COORDINATES`].
+/// The named coordinates: index in [`COORDINATES`], and expression.
 type Coordinates = Vec<(usize, Expr)>;
 
-/// More words than any map of a real machine moves in one evaluation.
+/// A map moves at most this many words in one evaluation. Maps of real machines move fewer.
 const MAX_WORDS: u64 = 1 << 20;
 
 impl ResolvedForm {
-    /// Parses `form`; `counts` are the machine's counts and ports by name.
+    /// Parses `form`. `counts` are the counts and ports of the machine by name.
     pub(super) fn resolve(
         form: &Form,
         source: End,
@@ -154,7 +156,11 @@ impl ResolvedForm {
         })
     }
 
-    /// Every moved long word with the named parameters, in loop order. MV maps take the block number as `i`.
+    /// Returns every moved long word in loop order, with `parameters` by name. The maps of MVs take the block number as
+    /// `i`.
+    ///
+    /// # Errors
+    /// [`ExprError`] if an expression has no value, or a coordinate or offset is out of range.
     pub fn evaluate(&self, parameters: &[(&str, i64)]) -> Result<Vec<Move>, ExprError> {
         let mut moves = Vec::new();
         self.each(parameters, &mut |name| {
@@ -166,7 +172,10 @@ impl ResolvedForm {
         Ok(moves)
     }
 
-    /// The words of a reduction by destination, with their elements in loop order, absent ones included.
+    /// Returns the destinations of a reduction, each with its elements in loop order. An absent element is `None`.
+    ///
+    /// # Errors
+    /// As [`ResolvedForm::evaluate`].
     pub fn meetings(&self, parameters: &[(&str, i64)]) -> Result<Vec<Meeting>, ExprError> {
         let mut all: BTreeMap<Place, Vec<Option<Place>>> = BTreeMap::new();
         self.each(parameters, &mut |name| {
@@ -181,7 +190,7 @@ impl ResolvedForm {
         self.filter.as_ref().map_or(Ok(true), |f| f.eval(name).map(|v| v != 0))
     }
 
-    /// Calls `visit` with the names of every combination of the counters.
+    /// Calls `visit` for every combination of the counters, with a function that gives the values of names.
     fn each(
         &self,
         parameters: &[(&str, i64)],
@@ -205,8 +214,8 @@ impl ResolvedForm {
         Ok(())
     }
 
-    /// Checks the map with one set of parameters: units and words in range (`source_words`, `destination_words` are the
-    /// sizes of the memories), no destination twice, no hole.
+    /// Checks the map with one set of parameters: units and words are in range, no destination is written twice, and
+    /// there is no hole. `sizes` are the long words of the source memory and of the destination memory.
     pub(super) fn check(
         &self,
         parameters: &[(&str, i64)],
@@ -249,7 +258,11 @@ impl ResolvedForm {
         }
     }
 
-    /// Long words of a block that the busiest memory of the source and of the destination reads and writes.
+    /// For one block: how many long words the busiest memory of the source reads, and how many the busiest memory of
+    /// the destination writes.
+    ///
+    /// # Errors
+    /// As [`ResolvedForm::evaluate`].
     pub fn loads(&self, parameters: &[(String, i64)]) -> Result<[u64; 2], ExprError> {
         let named: Vec<(&str, i64)> = parameters.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let moves = self.evaluate(&named)?;
@@ -263,7 +276,10 @@ impl ResolvedForm {
         Ok([busiest(|m| m.0), busiest(|m| m.1)])
     }
 
-    /// By how much the offsets of source and destination grow from one block of an MV to the next.
+    /// By how many long words the offsets of source and destination grow from one block of an MV to the next.
+    ///
+    /// # Errors
+    /// As [`ResolvedForm::evaluate`], and [`ExprError`] if the blocks do not lie at equal distances.
     pub fn block_strides(&self, parameters: &[(&str, i64)]) -> Result<(u64, u64), ExprError> {
         let block = |i: i64| {
             let mut all = parameters.to_vec();
@@ -317,7 +333,8 @@ fn in_range(at: &Place, counts: &Counts, size: u64) -> bool {
         && at.addr < size
 }
 
-/// The first hole of sorted destinations: a PE side must cover every PE in every cycle, a memory a run from offset 0.
+/// Describes the first hole of sorted destinations. A PE side must cover every PE in every cycle. A memory must be
+/// covered from offset 0 without gaps.
 fn hole(places: &[Place], pe: bool, counts: &Counts) -> Option<String> {
     if pe {
         let halves = places.iter().map(|p| p.half + 1).max().unwrap_or(0);

@@ -1,15 +1,15 @@
-//! What a mnemonic stands for.
+//! The meaning of a mnemonic.
 
-/// Which PEs of a MAB multiply in a `pair` precision.
+/// The PEs of a MAB that multiply in a `pair` precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Half {
-    /// `u`: the first half of the MAB's PEs.
+    /// `u`: the first half of the PEs of a MAB.
     Upper,
     /// `d`: the second half.
     Lower,
 }
 
-/// What a mnemonic (without its parameter) stands for. Numbers index the lists of [`Spec`](super::Spec).
+/// The meaning of a mnemonic without its parameter. Numbers index the lists of [`Spec`](super::Spec).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mnemonic {
     /// An ALU operation.
@@ -31,7 +31,7 @@ pub enum Mnemonic {
         mau_precision: usize,
         /// `u` or `d`.
         half: Option<Half>,
-        /// `r`: the result in the reduced format.
+        /// `r`: the result is in the reduced format.
         reduced: bool,
     },
     /// Access to a matrix register.

@@ -1,11 +1,11 @@
-//! The list of legal mnemonics, expanded from names, precisions and suffixes.
+//! Makes the list of legal mnemonics from names, precisions and suffixes.
 
 use super::loaded::Spec;
 use super::mnemonic::{Half, Mnemonic};
 use crate::error::{Code, Error};
 use std::collections::HashMap;
 
-/// Expands every entry; refuses a mnemonic that two entries claim.
+/// Makes the mnemonics of every entry. Refuses a mnemonic that two entries make.
 pub(super) fn expand(spec: &Spec) -> Result<HashMap<String, Mnemonic>, Error> {
     let mut all = HashMap::new();
     let mut add = |text: String, mnemonic| match all.insert(text.clone(), mnemonic) {

@@ -1,4 +1,4 @@
-//! The declared machine: TOML files under `isa_specs/`, loaded, merged, validated and resolved.
+//! The declared machine. Its TOML files under `isa_specs/` are loaded, merged, validated and resolved here.
 
 mod control;
 mod encoding;

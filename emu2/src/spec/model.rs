@@ -1,4 +1,4 @@
-//! The entries of a spec as its TOML spells them. Field names are the keys; unknown keys are refused.
+//! The entries of a spec as they stand in its TOML files. Field names are the keys. Unknown keys are refused.
 
 mod arithmetic;
 mod entry;

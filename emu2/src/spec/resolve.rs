@@ -1,4 +1,4 @@
-//! From merged TOML tables to a [`Spec`]: typed entries, names resolved, every rule of a spec checked.
+//! Makes a [`Spec`] from merged TOML tables: converts entries to types, resolves names and checks every rule of a spec.
 
 mod compute;
 mod machine;
@@ -59,7 +59,7 @@ pub(super) fn resolve(mut document: Document) -> Result<Spec, Error> {
         return Err(Error::new(Code::SpecUnknownKey, format!("`{key}` is not a section of a spec")));
     }
     check_counts(&spec)?;
-    // One long word of every PE of an L1B in every cycle of a step.
+    // The turnaround register holds one long word of every PE of an L1B for every cycle of a step.
     let kept = spec.lanes() as u64 * u64::from(spec.counts.cycle);
     spec.memories.iter_mut().filter(|m| m.name == spec.turnaround.memory).for_each(|m| m.words = kept);
     check_formats(&spec)?;
@@ -94,7 +94,7 @@ fn fingerprint(document: &Document) -> u64 {
     hasher.finish()
 }
 
-/// Every instruction shows at least one example with bits on every machine.
+/// Checks that every instruction has an example with bits, and a text.
 fn check_examples(spec: &Spec) -> Result<(), Error> {
     for entry in spec.entries() {
         let place = format!("[[{}]] `{}`", entry.family, entry.name);

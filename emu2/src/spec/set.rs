@@ -1,24 +1,24 @@
-//! Sets of units that agree outside some bits of their numbers.
+//! Sets of units whose numbers differ only in certain bits.
 
-/// The units `b` with `b` and `first` equal outside the bits of `free`.
+/// The units whose numbers equal `first` in all bits except those of `free`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UnitSet {
-    /// The smallest one: no bit of `free` is set.
+    /// The smallest number of the set. No bit of `free` is set in it.
     pub first: u32,
-    /// Bits that may be anything.
+    /// Bits that may have any value.
     pub free: u32,
 }
 
-/// Bits of a code that hold `first`.
+/// How many low bits of a code hold `first`.
 const FIRST_BITS: u32 = 16;
 
 impl UnitSet {
-    /// All of `count` units.
+    /// The set of all `count` units.
     pub fn all(count: u32) -> UnitSet {
         UnitSet { first: 0, free: count.next_power_of_two() - 1 }
     }
 
-    /// The set of these numbers, in ascending order, if they are one of `count` units.
+    /// The set of these numbers of `count` units. `None` if they are not ascending or are no such set.
     pub fn of(numbers: &[u32], count: u32) -> Option<UnitSet> {
         let first = *numbers.first()?;
         let free = numbers.iter().fold(0, |free, n| free | (n ^ first));
@@ -26,7 +26,7 @@ impl UnitSet {
         (first & free == 0 && set.members(count).eq(numbers.iter().copied())).then_some(set)
     }
 
-    /// The units among `count`, in ascending order.
+    /// The members among `count` units, in ascending order.
     pub fn members(self, count: u32) -> impl Iterator<Item = u32> {
         (0..count).filter(move |b| (b ^ self.first) & !self.free == 0)
     }
@@ -36,7 +36,7 @@ impl UnitSet {
         i64::from(self.first) | i64::from(self.free) << FIRST_BITS
     }
 
-    /// The set of a parameter's value.
+    /// The set that the value of a parameter stands for.
     pub fn from_code(code: i64) -> UnitSet {
         let mask = (1 << FIRST_BITS) - 1;
         UnitSet { first: (code & mask) as u32, free: (code >> FIRST_BITS & mask) as u32 }
@@ -47,7 +47,7 @@ impl UnitSet {
 mod tests {
     use super::*;
 
-    /// The manual's list for eight L1Bs.
+    /// The list of sets in the vendor's manual for eight L1Bs.
     #[test]
     fn twenty_seven_sets_of_eight() {
         let text = "0;1;2;3;4;5;6;7;0,1;2,3;4,5;6,7;0,2;1,3;4,6;5,7;0,4;1,5;2,6;3,7;0,1,2,3;4,5,6,7;0,1,4,5;2,3,6,7;\

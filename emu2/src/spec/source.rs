@@ -1,4 +1,4 @@
-//! Reading spec files: built-in or from disk, `extends`, and the merge of a spec over the one it extends.
+//! Reads spec files, built-in or from disk, follows `extends`, and merges a spec over the one that it extends.
 
 use crate::error::{Code, Error};
 use crate::files;
@@ -9,41 +9,41 @@ use std::path::{Path, PathBuf};
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../isa_specs");
 
-/// Folders that are searched for a spec's name before the built-in ones, as in `PATH`.
+/// The environment variable with folders, as in `PATH`, that are searched for a spec before the built-in ones.
 const SEARCH_PATH: &str = "EMU2_SPEC_PATH";
 
-/// A chain of `extends` longer than this is a circle.
+/// A chain of `extends` longer than this is taken as a circle.
 const MAX_EXTENDS: u32 = 8;
 
-/// Bytes of the longest file of a spec that is read.
+/// A file of a spec has at most this many bytes.
 const FILE_LIMIT: u64 = 1 << 24;
 
-/// A table of the spec and the file it stands in.
+/// A table of the spec and the file that it comes from.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) table: toml::Table,
     pub(super) origin: String,
 }
 
-/// All tables of a spec: `[section]` and `[[section]]` by the entry's `name`.
+/// All tables of a spec: `[section]` in `single`, and `[[section]]` by the `name` of the entry in `list`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Document {
     pub(super) single: IndexMap<String, Entry>,
     pub(super) list: IndexMap<String, IndexMap<String, Entry>>,
 }
 
-/// Names of the specs that are part of this build.
+/// The names of the specs that are part of this build.
 pub fn built_in_names() -> Vec<String> {
     BUILT_IN.dirs().filter_map(|d| Some(d.path().file_name()?.to_str()?.to_string())).collect()
 }
 
-/// Text of one spec file, with the name to use in messages.
+/// The text of one spec file. Messages call the file `name`.
 struct File {
     name: String,
     text: String,
 }
 
-/// Where a spec's files come from.
+/// The place that the files of a spec come from.
 enum Place {
     BuiltIn(String),
     Disk(PathBuf),
@@ -98,7 +98,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::new(Code::Unreadable, format!("{}: {error}", path.display()))
 }
 
-/// Loads the spec called `name` (a built-in name, a folder or a file) with everything it extends.
+/// Loads the spec `name` (a built-in name, a folder or a file) with all specs that it extends.
 pub(super) fn load(name: &str) -> Result<Document, Error> {
     load_from(name, None, 0)
 }
@@ -142,7 +142,7 @@ fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, 
 }
 
 impl Document {
-    /// Adds one top-level value of a file; refuses a second one of the same name.
+    /// Adds one top-level value of a file. Refuses a second one of the same name.
     fn add(&mut self, key: &str, value: toml::Value, origin: &str) -> Result<(), Error> {
         let duplicate = |what: String| Error::new(Code::SpecDuplicate, format!("{origin}: {what} stands there twice"));
         match value {
@@ -175,7 +175,7 @@ impl Document {
         }
     }
 
-    /// Lays `top` over this document: tables merge key by key, list entries by name.
+    /// Lays `top` over this document. Tables merge key by key, list entries by name.
     fn overlay(&mut self, top: Document) {
         for (key, entry) in top.single {
             merge(&mut self.single, key, entry);

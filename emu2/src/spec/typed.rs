@@ -1,4 +1,4 @@
-//! Entries of a spec: TOML tables to typed values.
+//! Converts the TOML tables of a spec to typed values.
 
 use super::source::{Document, Entry};
 use crate::error::{Code, Error};

@@ -1,4 +1,4 @@
-//! A machine word: a row of bits, counted from the first digit printed.
+//! A machine word: a row of bits. Bit 0 is the first digit printed.
 
 use crate::spec::{Encoding, EncodingField};
 use std::fmt;
@@ -28,7 +28,7 @@ impl Word {
         word
     }
 
-    /// The word that `digits`, `0` and `1` only, spell; None for anything else and for more than 512 of them.
+    /// The word that the digits `0` and `1` spell. `None` for another digit, and for more than 512 digits.
     pub fn from_digits(digits: &[u8]) -> Option<Word> {
         let bits = u32::try_from(digits.len()).ok().filter(|n| *n <= LIMBS as u32 * LIMB_BITS)?;
         let mut word = Word::zero(bits);
@@ -42,12 +42,12 @@ impl Word {
         Some(word)
     }
 
-    /// Bits of the word.
+    /// The number of bits of the word.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The bit at `at`, 0 past the end.
+    /// The bit at `at`. It is 0 past the end.
     pub fn bit(&self, at: u32) -> bool {
         at < self.bits && self.limbs[(at / LIMB_BITS) as usize] >> (LIMB_BITS - 1 - at % LIMB_BITS) & 1 == 1
     }
@@ -76,7 +76,8 @@ impl Word {
         self.set(field.first, field.width, value);
     }
 
-    /// Hex digits, most significant first; the first one holds what is left of the bits.
+    /// The word in hex digits, most significant first. If the number of bits is no multiple of 4, the first digit holds
+    /// the odd bits.
     pub fn hex(&self) -> String {
         let first = self.bits % 4;
         let lead = (first > 0).then(|| format!("{:x}", self.get(0, first)));
@@ -85,7 +86,7 @@ impl Word {
     }
 }
 
-/// Binary digits.
+/// Writes the word in binary digits.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits: String = (0..self.bits).map(|at| if self.bit(at) { '1' } else { '0' }).collect();

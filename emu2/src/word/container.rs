@@ -1,29 +1,29 @@
-//! A container of our own for programs: eight bytes of magic, the version, the length of the text, the text.
+//! A container format for programs, defined by this project: magic number, version, length of the text, text.
 //!
 //! | bytes | content |
 //! |---|---|
 //! | 0-7 | [`MAGIC`] |
 //! | 8-11 | [`VERSION`], least significant byte first |
-//! | 12-15 | length of the text in bytes, likewise |
+//! | 12-15 | length of the text in bytes, least significant byte first |
 //! | 16- | canonical assembly, UTF-8 |
 //!
-//! It is no file for a board: what those read is not known well enough.
+//! A real board does not read this format. The format that boards read is not known well enough.
 
 use super::print;
 use crate::asm::Program;
 use crate::error::{Code, Error};
 
-/// The first bytes. The first one is no text, and the others show a transfer that changes line ends.
+/// The magic number. Its first byte is not text, and the others reveal a file transfer that changed line ends.
 pub const MAGIC: [u8; 8] = *b"\x7fEMU2\r\n\x1a";
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
 
 const HEADER: usize = MAGIC.len() + 2 * size_of::<u32>();
 
-/// The container of `program`.
+/// Packs `program` into a container.
 ///
 /// # Errors
-/// [`Code::LineCount`] for a text whose length no container holds.
+/// [`Code::LineCount`] if the text is too long for a container.
 pub fn pack(program: &Program) -> Result<Vec<u8>, Error> {
     let text = print(program);
     let length = u32::try_from(text.len())
@@ -35,10 +35,10 @@ pub fn pack(program: &Program) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The assembly in a container.
+/// Returns the assembly text in a container.
 ///
 /// # Errors
-/// [`Code::BadContainer`] for anything else.
+/// [`Code::BadContainer`] if the bytes are not a container of this version.
 pub fn unpack(bytes: &[u8]) -> Result<&str, Error> {
     let bad = |message: &str| Error::new(Code::BadContainer, message);
     if !bytes.starts_with(&MAGIC) {

@@ -1,9 +1,9 @@
-//! Which mnemonics have machine words.
+//! Lists which mnemonics have machine words.
 
 use crate::spec::{EncodingOp, Mnemonic, OpTarget, Spec, Status};
 
-/// Every mnemonic of the spec but those of control statements, sorted, and how well its words are known: at best, since
-/// an operand or option may still have none.
+/// Every mnemonic of the spec except those of control statements, sorted, with how well its machine words are known.
+/// The status is that of the best case: an operand or option may still have no encoding.
 pub fn coverage(spec: &Spec) -> Vec<(String, Status)> {
     let instructions = spec.mnemonics.iter().filter(|(_, m)| !matches!(m, Mnemonic::Control(_)));
     let mut all: Vec<(String, Status)> =

@@ -1,4 +1,4 @@
-//! One word to its step.
+//! Decodes one machine word to its step.
 
 use super::bits::Word;
 use super::draft::literal_bits;
@@ -12,32 +12,33 @@ use crate::spec::{
     WORDS_PER_LONG,
 };
 
-/// A word that spells nothing.
+/// The reason why a word cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordFault {
-    /// Row of the table of diagnostics.
+    /// Error code.
     pub code: Code,
-    /// The digits at fault: the first, and how many.
+    /// The digits at fault: the first one, and how many.
     pub digits: (u32, u32),
     /// What is wrong.
     pub message: String,
 }
 
-/// What a word spells.
+/// The meaning of a word.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// None: an idle step.
+    /// The step. `None` is an idle step.
     pub step: Option<Step>,
-    /// What in the word rests on inferred positions or values.
+    /// The parts of the step whose encoding uses inferred positions or values.
     pub inferred: Vec<String>,
-    /// An instruction that the word would not show beside the others: there if the next step reads its result.
+    /// An instruction that the word cannot show beside the others. It is present if the next step reads its result.
     pub hidden: Option<PeInstruction>,
 }
 
-/// The step that a word spells: the one whose word it is.
+/// Decodes a word to the step that encodes to it.
 ///
 /// # Errors
-/// [`WordFault`] for bits of unknown meaning, values that nothing known makes, fields that no instruction uses.
+/// [`WordFault`] for bits of unknown meaning, for values that no known instruction makes, and for fields that no
+/// instruction of the step uses.
 pub fn decode_word(spec: &Spec, encoding: &Encoding, word: &Word) -> Result<Decoded, WordFault> {
     if *word == Word::idle(encoding) {
         return Ok(Decoded { step: None, inferred: Vec::new(), hidden: None });
@@ -65,9 +66,9 @@ struct Decoder<'a> {
     spec: &'a Spec,
     encoding: &'a Encoding,
     word: &'a Word,
-    /// Per unit the instruction that the word shows.
+    /// Per unit, the instruction that the word shows.
     ops: Vec<Option<&'a EncodingOp>>,
-    /// Bits of an immediate.
+    /// The bits in which an immediate lies.
     literal: Word,
 }
 
@@ -102,7 +103,7 @@ impl<'a> Decoder<'a> {
         WordFault { code: Code::UnreadableWord, digits: (f.first, f.width), message }
     }
 
-    /// Fields of unknown meaning must be idle.
+    /// Checks that fields of unknown meaning are idle.
     fn check_unknown(&self) -> Result<(), WordFault> {
         for (at, field) in self.encoding.fields.iter().enumerate() {
             let value = self.value(at);
@@ -119,7 +120,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A unit whose instruction is not known must be idle.
+    /// Checks that a unit without a known instruction is idle.
     fn check_units(&self) -> Result<(), WordFault> {
         let idle = |field: usize| self.value(field) == self.encoding.fields[field].idle;
         for op in self.encoding.ops.iter().filter(|o| self.ops[o.unit].is_none()) {
@@ -131,7 +132,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// What the word shows; with `implicit`, also what only operands tell of.
+    /// The step that the word shows. `implicit` adds the instructions that set no field of their own.
     fn step(&self, implicit: bool) -> Result<Step, WordFault> {
         let mut pe = Vec::new();
         let mut units = Vec::new();
@@ -159,7 +160,7 @@ impl<'a> Decoder<'a> {
         Ok(Step { pe, l2bm: Vec::new(), wait: None, forward })
     }
 
-    /// The step's own word must be this one.
+    /// Checks that the step encodes to this word.
     fn check(&self, step: &Step) -> Result<StepWord, WordFault> {
         let encoded = encode_step(self.spec, self.encoding, step, Span::default()).map_err(|all| {
             let message = all.first().map_or(String::new(), |d| d.message.clone());
@@ -236,7 +237,8 @@ impl<'a> Decoder<'a> {
         key.ok_or_else(|| self.fault(coded.field, "nothing known has this code"))
     }
 
-    /// The precision of an operation that has some; of several with one code, the one that stands for all.
+    /// The precision of an operation, if it has precisions. If several share the code, it is the one that stands for
+    /// all of them.
     fn precision(&self, op: &EncodingOp, name: &str, letters: &[String]) -> Result<Option<usize>, WordFault> {
         let coded = self.encoding.units[op.unit].precision.as_ref();
         let Some(coded) = coded.filter(|_| !letters.is_empty()) else { return Ok(None) };

@@ -1,10 +1,10 @@
-//! A word while it is put together: which bits are spoken for, and what in it is only inferred.
+//! A machine word while it is being built: which bits are set, and which parts are only inferred.
 
 use super::bits::Word;
 use crate::error::{Code, Diagnostic};
 use crate::spec::{Encoding, EncodingCode, LiteralPiece, Status};
 
-/// A refusal without its place.
+/// An error that may not have a place yet.
 pub(super) type Refusal = Box<Diagnostic>;
 
 pub(super) fn refuse(code: Code, message: String) -> Refusal {
@@ -16,9 +16,9 @@ pub(super) struct Draft<'a> {
     pub(super) encoding: &'a Encoding,
     pub(super) word: Word,
     claimed: Word,
-    /// Bits that hold an immediate, which nothing else may set.
+    /// Bits that hold an immediate. Nothing else may set them.
     literal: Word,
-    /// What rests on inferred positions or values.
+    /// The parts of the statement that rest on inferred positions or values.
     pub(super) inferred: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Draft<'a> {
         Draft { encoding, word: Word::idle(encoding), claimed: none, literal: none, inferred: Vec::new() }
     }
 
-    /// Sets a field; `what` is the part of the statement that needs it.
+    /// Sets a field. `what` is the part of the statement that needs it.
     pub(super) fn set(&mut self, field: usize, value: u64, what: &str) -> Result<(), Refusal> {
         self.set_known(field, value, Status::Seen, what)
     }
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Lays an immediate over the fields that its bits lie in.
+    /// Writes an immediate over the fields that its bits lie in.
     pub(super) fn literal(&mut self, pieces: &[LiteralPiece], value: u32, what: &str) -> Result<(), Refusal> {
         for piece in pieces {
             let (first, width) = (piece.first, piece.width());

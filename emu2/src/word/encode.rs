@@ -1,4 +1,4 @@
-//! One step to its word.
+//! Encodes one step to its machine word.
 
 use super::bits::Word;
 use super::draft::{refuse, Draft, Refusal};
@@ -8,19 +8,19 @@ use crate::asm::{Step, Target};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{ControlKernel, Encoding, EncodingOp, EncodingPlace, EncodingUnit, OpTarget, Selector, Spec, Status};
 
-/// The word of a step.
+/// The machine word of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepWord {
     /// The word.
     pub word: Word,
-    /// What in it rests on inferred positions or values, in words.
+    /// The parts that rest on inferred positions or values, as text.
     pub inferred: Vec<String>,
 }
 
-/// The word of a step of PE instructions; `whole` is the place of the line.
+/// Encodes a step of PE instructions. `whole` is the place of the line.
 ///
 /// # Errors
-/// One diagnostic for each instruction or control statement of which no word is known.
+/// One diagnostic for each instruction or control statement without a known machine word.
 pub fn encode_step(spec: &Spec, encoding: &Encoding, step: &Step, whole: Span) -> Result<StepWord, Vec<Diagnostic>> {
     let mut draft = Draft::new(encoding);
     let mut refused = Vec::new();
@@ -47,7 +47,7 @@ pub fn encode_step(spec: &Spec, encoding: &Encoding, step: &Step, whole: Span) -
     }
 }
 
-/// No machine word of `what` is known.
+/// The error that no machine word of `what` is known.
 pub(super) fn no_word(what: &str) -> Refusal {
     refuse(Code::NoWord, format!("no machine word of `{what}` is known"))
 }
@@ -98,7 +98,8 @@ impl<'e> Encoder<'_, '_, 'e> {
         encoding.ops.iter().find(fits).ok_or_else(|| no_word(&print::head(self.spec, i)))
     }
 
-    /// What an instruction has besides operands.
+    /// Encodes the parts of an instruction that are not operands: precision, matrix register, immediate, half, row,
+    /// address.
     fn kind(&mut self, unit: &EncodingUnit, i: &PeInstruction, name: &str) -> Result<(), Refusal> {
         let missing = |what: &str| refuse(Code::NoWord, format!("no machine word of `{name}` is known: {what}"));
         let (precision, bank) = match i.kind {
@@ -132,7 +133,7 @@ impl<'e> Encoder<'_, '_, 'e> {
             PeKind::Matrix { op, precision, row, wide, .. } => {
                 let field = unit.row.ok_or_else(|| missing("its row has no field"))?;
                 self.draft.set(field, u64::from(row), &format!("row {row}"))?;
-                // Only where a precision has both forms does the word tell them apart.
+                // The word has a bit for this only if the precision has both forms.
                 let (entry, letter) = (&self.spec.matrix_ops[op], &self.spec.precisions[precision].name);
                 match unit.wide.filter(|_| entry.wide.contains(letter) && !entry.wide_only.contains(letter)) {
                     Some(field) => self.draft.set(field, u64::from(wide), name),
@@ -233,7 +234,7 @@ pub(super) fn input(spec: &Spec, unit: &EncodingUnit, target: OpTarget, at: usiz
     }
 }
 
-/// The number of a mask's entry: registers first, then patterns with cycle 0 in the highest bit.
+/// The number of the entry of a mask. Registers come first, then patterns with cycle 0 in the highest bit.
 fn mask_entry(spec: &Spec, mask: Mask) -> Option<u64> {
     let cycles = spec.counts.cycle;
     match mask {
@@ -246,7 +247,7 @@ fn mask_entry(spec: &Spec, mask: Mask) -> Option<u64> {
     }
 }
 
-/// The mask that an entry's number stands for.
+/// The mask that the number of an entry stands for.
 pub(super) fn entry_mask(spec: &Spec, number: u64) -> Mask {
     let cycles = spec.counts.cycle;
     let entry = match number.checked_sub(u64::from(spec.mask.entries)) {
@@ -264,7 +265,7 @@ fn at_span(mut diagnostic: Refusal, span: Span) -> Refusal {
 }
 
 impl StepWord {
-    /// How well the word is known.
+    /// How well the encoding of the word is known.
     pub fn status(&self) -> Status {
         if self.inferred.is_empty() {
             Status::Seen

@@ -1,9 +1,9 @@
 //! Matrix reads that a machine word does not show.
 //!
-//! A matrix read without destination sets no field of its own. Beside other instructions its word is the same as without
-//! it. A reader of words adds the read to the last step that updates the forwarding paths, if the step at hand reads
-//! the path of the matrix reads. The writer of words uses the same rule to find the words that would be read as
-//! another program.
+//! A matrix read without destination sets no field of its own. Beside other instructions, the word of the step is the
+//! same with and without it. If a step reads the forwarding path of the matrix reads, the reader of words adds the
+//! matrix read to the last step before it that updates the forwarding paths. The writer of words uses the same rule to
+//! find words that would be read as another program.
 
 use super::bits::Word;
 use super::decode::{decode_word, Decoded};
@@ -19,7 +19,7 @@ pub(super) fn reads_path(spec: &Spec, step: &Step) -> bool {
     step.pe.iter().flat_map(|i| &i.sources).any(|source| path(&source.kind))
 }
 
-/// The step with the matrix read that its word does not show, if the assembler takes such a line.
+/// The step with the matrix read that its word does not show. `None` if the assembler refuses such a line.
 pub(super) fn with_hidden(assembler: &Assembler, spec: &Spec, step: &Step, hidden: &PeInstruction) -> Option<Step> {
     let mut whole = step.clone();
     whole.pe.push(hidden.clone());
@@ -33,38 +33,38 @@ fn has_matrix_read(spec: &Spec, step: &Step) -> bool {
     step.pe.iter().any(|i| reads(&i.kind))
 }
 
-/// A step that has been written.
+/// A step that was written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
-    /// Entry of the written lines.
+    /// Index of the written line.
     pub(super) line: usize,
-    /// Line and bytes in the source.
+    /// Line in the source. `span` is the place of the step in it.
     pub(super) number: u32,
     pub(super) span: Span,
-    /// None: it is written as a statement.
+    /// `None` if the step is written as a statement.
     pub(super) word: Option<Word>,
 }
 
-/// A step whose word would be read as another one.
+/// A step whose word would be read as another step.
 pub(super) struct Ambiguous {
     pub(super) step: Written,
     pub(super) statement: String,
     pub(super) message: String,
 }
 
-/// Follows a program while its words are written: which step has filled the path of the matrix reads, and which step a
-/// reader of the words would add a matrix read to.
+/// Follows a program while its words are written. It tracks which step filled the forwarding path of the matrix reads,
+/// and to which step a reader of the words would add a matrix read.
 #[derive(Debug, Default)]
 pub(super) struct MatrixPath {
     /// The last step that updates the paths.
     last: Option<Written>,
-    /// The last of them with a matrix read, and whether a reader of the words finds that read.
+    /// The last of these steps with a matrix read, and whether a reader of the words finds that read.
     filled: Option<(Written, bool)>,
     assembler: Option<Assembler>,
 }
 
 impl MatrixPath {
-    /// The step `step` follows, written as `written`. Gives the earlier steps that must not be written as words.
+    /// Takes the next step, written as `written`. Returns the earlier steps that must not be written as words.
     pub(super) fn step(&mut self, spec: &Arc<Spec>, step: &Step, written: Written) -> Vec<Ambiguous> {
         let found = if reads_path(spec, step) { self.read(spec, written.number) } else { Vec::new() };
         if step.forward {
@@ -76,7 +76,7 @@ impl MatrixPath {
         found
     }
 
-    /// A step of source line `number` reads the path.
+    /// Takes a read of the path by the step of source line `number`.
     fn read(&mut self, spec: &Arc<Spec>, number: u32) -> Vec<Ambiguous> {
         let mut found = Vec::new();
         let filled_by_last = match (&self.last, &mut self.filled) {
@@ -117,7 +117,7 @@ impl MatrixPath {
     }
 }
 
-/// The step that a word shows, and the matrix read that it does not show.
+/// The step that a word shows, and the matrix read that the word does not show.
 fn hidden_of(spec: &Spec, written: Written) -> Option<(Written, Step, PeInstruction)> {
     let decoded = decode_word(spec, spec.encoding.as_ref()?, &written.word?).ok()?;
     let Decoded { step: Some(step), hidden: Some(hidden), .. } = decoded else { return None };

@@ -1,8 +1,9 @@
-//! Machine words: programs to assembled text (`.asm`) and back.
+//! Machine words: converts programs to assembled text (`.asm`) and back.
 //!
-//! The words are those of the spec's `encoding` sections; what they do not cover is refused by name. [`encode`] gives the
-//! lines of a program, [`write()`] their text; [`read`] takes such text back into a [`Program`], [`print()`] a program into
-//! assembly. [`pack`] and [`unpack`] are a container of our own for programs.
+//! The `encoding` sections of the spec describe the words. An instruction that they do not cover is refused by name.
+//! [`encode`] makes the lines of a program and [`write()`] makes their text. [`read`] converts such text to a
+//! [`Program`], and [`print()`] writes a program as assembly. [`pack`] and [`unpack`] write and read a container for
+//! programs that this project defines.
 
 mod bits;
 mod container;
@@ -30,11 +31,11 @@ use draft::refuse;
 use hidden::{MatrixPath, Written};
 use std::convert::Infallible;
 
-/// Lines that assembled text has at most.
+/// Assembled text has at most this many lines.
 pub const MAX_LINES: u64 = 1 << 24;
-/// Refusals of a program that are listed; the rest is counted.
+/// At most this many errors of a program are listed. The others are counted.
 const LIMIT: usize = 100;
-/// Text is handed on in pieces of this size.
+/// Text goes to the sink in pieces of about this many bytes.
 const CHUNK: usize = 1 << 16;
 
 /// The first letter of a debug line.
@@ -46,37 +47,37 @@ pub const FLAT_PE: char = 'j';
 /// The first letter of an MV line in flat mode.
 pub const FLAT_MV: char = 'm';
 
-/// What to do with statements of which no machine word is known.
+/// How to write a program, and its statements without a known machine word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Words only: such statements are refused.
+    /// Words only. A statement without a known word is refused.
     #[default]
     Words,
-    /// Words, and `s` lines with the statement where none is known.
+    /// Words, and an `s` line with the statement if no word is known.
     Mixed,
-    /// Flat mode: no words, but one `j` line with the statement for every step and one `m` line for every MV.
+    /// Flat mode: no words. Every step is a `j` line with its statement, and every MV an `m` line.
     Flat,
 }
 
 /// How to encode a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Statements without words.
+    /// The form of the lines.
     pub form: Form,
-    /// Write words that rest on inferred positions or values too.
+    /// Also write words that rest on inferred positions or values.
     pub inferred: bool,
 }
 
-/// Equal lines of assembled text.
+/// A run of equal lines of assembled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How many.
+    /// How many lines.
     pub count: u64,
-    /// What they hold.
+    /// The content of each line.
     pub content: Content,
 }
 
-/// What a line of assembled text holds.
+/// The content of a line of assembled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A machine word.
@@ -85,11 +86,11 @@ pub enum Content {
     Text(char, String),
 }
 
-/// The lines of assembled text of `program`, in its order.
+/// Makes the lines of assembled text of `program`, in its order.
 ///
 /// # Errors
-/// [`AssembleError`] with one finding for each instruction of which no word is known, or only an inferred one that the
-/// options do not ask for.
+/// [`AssembleError`] with one finding for each instruction without a known word, or with an inferred word that the
+/// options do not allow. Also for steps whose words would be read as others, and for more than [`MAX_LINES`] lines.
 pub fn encode(program: &Program, options: Options) -> Result<Vec<Line>, AssembleError> {
     let mut writer = Writer {
         program,
@@ -128,7 +129,7 @@ struct Writer<'a> {
     lines: Vec<Line>,
     matrix_path: MatrixPath,
     refused: Vec<Diagnostic>,
-    /// Refusals past the limit.
+    /// The number of errors past the limit.
     more: usize,
 }
 
@@ -172,7 +173,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Steps before this one whose words would now be read as other steps become statements, or are refused.
+    /// Finds earlier steps whose words would be read as other steps because of this step. They become statements or are
+    /// refused.
     fn check_matrix_path(&mut self, item: &Item, step: &Step, word: Option<Word>) {
         let written = Written { line: self.lines.len(), number: item.line, span: item.span, word };
         for ambiguous in self.matrix_path.step(&self.program.spec, step, written) {
@@ -185,7 +187,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The word of a step, of an idle step, or why there is none.
+    /// The word of a step or an idle step, or the errors why there is none.
     fn word(&self, item: &Item) -> Result<Word, Vec<Diagnostic>> {
         let spec: &Spec = &self.program.spec;
         let none = |what: &str| vec![Diagnostic { span: Some(item.span), ..*encode::no_word(what) }];
@@ -213,8 +215,9 @@ impl Writer<'_> {
         }
     }
 
-    /// The first destination whose mask stands in a statement before the line: that this makes the same word as a mask
-    /// behind the destination is an inference. Programs that were not read from a text have no such statements.
+    /// The first destination whose mask comes from a mask statement before the line. It is inferred that such a mask
+    /// makes the same word as a mask after the destination. Programs that were not read from a text have no such
+    /// statements.
     fn masked_by_a_statement(&self, step: &Step) -> Option<String> {
         let after = |span: Span| self.program.text.get(span.end as usize..).filter(|_| span.end > span.start);
         let masked = step.pe.iter().flat_map(|i| &i.destinations).filter(|d| d.mask.is_some());
@@ -224,7 +227,7 @@ impl Writer<'_> {
 
     fn debug(&mut self, kind: &ItemKind) {
         if let ItemKind::Set(set) = kind {
-            // The vendor's tools have a line of its own for what only we can write as `d set`.
+            // The vendor's tools write such words as `r` lines and have no `d set` for them.
             if let Some(lines) = records(&self.program.spec, set) {
                 return lines.into_iter().for_each(|line| self.push(1, Content::Text(RECORD, line)));
             }
@@ -253,7 +256,7 @@ impl Writer<'_> {
 /// Hands the text of `lines` to `sink`, piece by piece.
 ///
 /// # Errors
-/// What `sink` returns.
+/// The error that `sink` returns.
 pub fn write(spec: &Spec, lines: &[Line], sink: &mut dyn FnMut(&str) -> Result<(), Error>) -> Result<(), Error> {
     let letter = spec.encoding.as_ref().map_or('i', |e| e.letter);
     let mut text = String::new();

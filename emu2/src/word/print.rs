@@ -1,4 +1,4 @@
-//! Programs as canonical assembly text: what the assembler reads back as the same program.
+//! Writes programs as canonical assembly text, which the assembler reads back as the same program.
 
 mod operand;
 
@@ -10,7 +10,8 @@ pub(super) use operand::{bank, destination, mask, source};
 use std::convert::Infallible;
 use std::fmt::Write;
 
-/// The whole program, one statement a line. Assembling it gives the program back, but for places.
+/// The whole program as text, one statement a line. Assembling the text gives the same program, except for places in
+/// the source.
 pub fn print(program: &Program) -> String {
     let mut out = String::new();
     let Ok(()) = program.for_each(|Item { kind, .. }| {
@@ -21,7 +22,7 @@ pub fn print(program: &Program) -> String {
     out
 }
 
-/// One statement.
+/// One statement as text.
 pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
     match kind {
         ItemKind::Step(step) => line(spec, step),
@@ -32,7 +33,7 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
     }
 }
 
-/// A PE line: instructions in their order, then `noforward` and `wait`.
+/// A PE line as text: instructions in their order, then `noforward` and `wait`.
 fn line(spec: &Spec, step: &Step) -> String {
     let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
     parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
@@ -46,7 +47,7 @@ fn line(spec: &Spec, step: &Step) -> String {
     parts.join("; ")
 }
 
-/// `count` idle steps, the first of which waits.
+/// `count` idle steps as text. The first one waits for `tag`.
 pub(super) fn nop(spec: &Spec, count: u64, tag: Option<u32>) -> String {
     let mut out = control(spec, ControlKernel::Nop).to_string();
     if count != 1 {
@@ -66,7 +67,7 @@ pub(super) fn control(spec: &Spec, kernel: ControlKernel) -> &str {
     spec.controls.iter().find(|c| c.kernel == kernel).map_or("", |c| c.name.as_str())
 }
 
-/// The mnemonic of a PE instruction without length, parameter and zero flush.
+/// The mnemonic of a PE instruction, without length, parameter and zero flush.
 pub(super) fn mnemonic(spec: &Spec, kind: &PeKind) -> String {
     let letter = |precision: usize| spec.precisions[precision].name.as_str();
     match *kind {
@@ -100,7 +101,7 @@ pub(super) fn head(spec: &Spec, i: &PeInstruction) -> String {
     out
 }
 
-/// One instruction of the PEs.
+/// One PE instruction as text.
 pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
     let mut out = head(spec, i);
     if let Some(flush) = i.zero_flush {
@@ -113,7 +114,7 @@ pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
         PeKind::Mau { bank: Some(register), .. } => operands.push(bank(spec, register, None, false)),
         PeKind::Matrix { bank: register, row, wide, .. } => {
             let register = bank(spec, register, Some(row), wide);
-            // What is read stands before the destinations, what is written behind the source.
+            // A matrix read names the register before the destinations, a matrix write after the source.
             if i.sources.is_empty() {
                 operands.push(register);
             } else {
@@ -140,7 +141,7 @@ pub(super) fn instruction(spec: &Spec, i: &PeInstruction) -> String {
     out
 }
 
-/// An immediate as an unsigned word, whatever it was written as.
+/// An immediate as an unsigned word. The kind of literal in the source is not kept.
 fn literal(spec: &Spec, word: u32) -> String {
     let whole = spec.literals.iter().find(|l| l.kind == LiteralKind::Unsigned && l.repeat == 1);
     format!("{}\"0x{word:08X}\"", whole.map_or("", |l| l.name.as_str()))
@@ -150,7 +151,7 @@ fn resolved(spec: &Spec, form: FormRef) -> Option<&ResolvedForm> {
     spec.forms.get(form.transfer)?.get(form.form)
 }
 
-/// `@3`, `+3`, or nothing for the default.
+/// The parameter as text: `@3`, `+3`, or nothing for the default.
 pub(super) fn parameter(spec: &Spec, form: FormRef) -> String {
     let entry = spec.parameters.get(form.transfer).and_then(Option::as_ref);
     let name = resolved(spec, form).map(|f| &f.name);
@@ -168,7 +169,7 @@ pub(super) fn parameter(spec: &Spec, form: FormRef) -> String {
     }
 }
 
-/// An address in a memory above the PEs.
+/// An address in a memory above the PEs as text.
 fn memory(spec: &Spec, end: &End, address: u64) -> String {
     let End::Memory { operand, width, .. } = end else { return String::new() };
     let entry = &spec.operands[*operand];
@@ -179,7 +180,7 @@ fn memory(spec: &Spec, end: &End, address: u64) -> String {
     format!("${prefix}{}{}{address}", entry.letter, entry.suffix)
 }
 
-/// An entry of the table through which an operand goes that stands for that of `end`.
+/// An end that goes through a table as text: the operand for the table, and the entry.
 fn entry(spec: &Spec, end: &End, entry: u64) -> String {
     let End::Memory { operand, .. } = end else { return String::new() };
     let name = &spec.operands[*operand].name;
@@ -187,7 +188,7 @@ fn entry(spec: &Spec, end: &End, entry: u64) -> String {
     spec.operands.iter().find(of).map_or(String::new(), |o| format!("${}{}{entry}", o.letter, o.suffix))
 }
 
-/// The L1BM's end of an instruction of the PEs; no address: the turnaround register.
+/// The L1BM end of an L1BM instruction as text. No address means the turnaround register.
 fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
     match (end, address) {
         (_, Some(address)) => memory(spec, end, address),
@@ -232,7 +233,7 @@ fn mv(spec: &Spec, m: &Mv) -> String {
     out
 }
 
-/// `@2.1`, `@.1`, or nothing.
+/// The selected units as text: `@2.1`, `@.1`, or nothing.
 fn selected(spec: &Spec, end: &End, unit: Selected) -> String {
     let End::Memory { operand, .. } = end else { return String::new() };
     let number = |level: &LevelName| match level {
@@ -248,7 +249,7 @@ fn selected(spec: &Spec, end: &End, unit: Selected) -> String {
     }
 }
 
-/// `$lm0n0c0b0m0p0`
+/// A location as text, such as `$lm0n0c0b0m0p0`.
 fn location(spec: &Spec, location: &Location) -> String {
     let memory = &spec.memories[location.memory];
     let prefix = |widths: &[String], words: u32| {

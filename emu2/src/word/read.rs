@@ -1,6 +1,6 @@
-//! Assembled text (`.asm`) to a program.
+//! Reads assembled text (`.asm`) into a program.
 //!
-//! Words are decoded here; debug lines and statements go to the assembler, at their own places in the text, so that its
+//! Words are decoded here. Debug lines and statements go to the assembler at their own places in the text, so its
 //! findings point there.
 
 use super::bits::Word;
@@ -18,27 +18,27 @@ use std::sync::Arc;
 
 const COMMENT: char = '#';
 const BYTE_ORDER_MARK: char = '\u{feff}';
-/// Hazards are the assembler's business: its finding codes begin so.
+/// The codes of hazard findings begin with this. They are dropped here, because only sources are checked for hazards.
 const HAZARDS: &str = "A07";
-/// Findings of each severity that are listed.
+/// At most this many findings of each severity are listed.
 const LIMIT: usize = 100;
 
-/// The program of assembled text, given as the bytes of a file; `name` is what messages call it.
+/// Reads a program from the bytes of a file of assembled text. Messages call it `name`.
 ///
 /// # Errors
 /// [`AssembleError`] for lines of no known form, words of the wrong length or with other characters than binary digits,
-/// words that spell nothing, and statements that do not assemble.
+/// words that cannot be decoded, and statements that do not assemble.
 pub fn read(bytes: &[u8], name: &str, spec: &Arc<Spec>) -> Result<Program, AssembleError> {
     read_until(bytes, name, spec, &Interrupt::default())
 }
 
-/// As [`read`], unless `interrupt` is requested before the end.
+/// As [`read`], but stops soon after `interrupt` is requested.
 ///
 /// # Errors
 /// As [`read`], and [`Code::Interrupted`].
 pub fn read_until(bytes: &[u8], name: &str, spec: &Arc<Spec>, interrupt: &Interrupt) -> Result<Program, AssembleError> {
     let assembler = Assembler::keeping_all(spec).interrupted_by(interrupt);
-    // Files that are empty or not UTF-8 meet the same findings as a source.
+    // The assembler refuses files that are empty, too long or not UTF-8, as it refuses such a source.
     let text = decoded(bytes).ok().filter(|t| !t.is_empty() && u32::try_from(t.len()).is_ok());
     let Some(text) = text.as_deref() else {
         return assembler.assemble_bytes(bytes, name, Policy::Run);
@@ -56,26 +56,26 @@ pub fn read_until(bytes: &[u8], name: &str, spec: &Arc<Spec>, interrupt: &Interr
         more: 0,
     };
     reader.read(text, interrupt);
-    // The assembler, which sees the text next, refuses what was interrupted here.
+    // After an interrupt, the assembler reads the text next and refuses it.
     reader.finish(text, name)
 }
 
 struct Reader<'a> {
     spec: &'a Arc<Spec>,
     assembler: &'a Assembler,
-    /// Words decoded before.
+    /// The words that were decoded before.
     cache: HashMap<Word, Result<Decoded, Diagnostic>>,
     items: Vec<Item>,
-    /// By line, what a word would not show beside its other instructions.
+    /// By line, the instruction that the word cannot show beside the others.
     hidden: HashMap<u32, crate::asm::PeInstruction>,
-    /// The text with blanks for everything that is no debug line or statement.
+    /// The text, with blanks in place of everything except debug lines and statements.
     statements: String,
-    /// Letters of the lines that hold statements.
+    /// The letters of lines that hold statements, by line number.
     kinds: HashMap<u32, (char, Span)>,
     found: Vec<Diagnostic>,
-    /// Inferred readings that have been warned of.
+    /// The inferred readings that a warning was already given for.
     said: HashSet<String>,
-    /// Findings past the limit.
+    /// The number of findings past the limit.
     more: usize,
 }
 
@@ -94,7 +94,7 @@ impl Reader<'_> {
                     None
                 }
             };
-            // What is left out becomes as many blanks: places stay what they are.
+            // Text that is left out becomes as many blanks, so places stay the same.
             let from = kept.unwrap_or(code.len());
             self.statements.extend(std::iter::repeat_n(' ', from));
             self.statements.push_str(&code[from..]);
@@ -104,7 +104,8 @@ impl Reader<'_> {
         }
     }
 
-    /// One line at byte `at`. Gives the byte from which the assembler shall read it.
+    /// Reads one line, which begins at byte `at`. Returns the byte of the line from which the assembler reads it, if it
+    /// does.
     fn line(&mut self, line: &str, at: usize, number: u32) -> Result<Option<usize>, Box<Diagnostic>> {
         let code = line.trim_start_matches([' ', '\t']);
         let indent = line.len() - code.len();
@@ -187,7 +188,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What a word spells, if the assembler takes that too. Spans of errors count from the word's first digit.
+    /// Decodes a word to a step that the assembler accepts too. Spans of errors count from the first digit of the word.
     fn decode(&self, word: &Word) -> Result<Decoded, Diagnostic> {
         let Some(encoding) = &self.spec.encoding else {
             return Ok(Decoded { step: None, inferred: Vec::new(), hidden: None });
@@ -259,7 +260,8 @@ impl Reader<'_> {
     }
 }
 
-/// Adds matrix reads that words do not show where the next step reads their path: no other step can have filled it.
+/// Adds matrix reads that words do not show. If a step reads the path of the matrix reads, only the last step that
+/// updates the forwarding paths can have filled it.
 fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, assembler: &Assembler, spec: &Spec) {
     let mut last: Option<usize> = None;
     for at in 0..items.len() {
@@ -279,7 +281,7 @@ fn show(items: &mut [Item], hidden: &HashMap<u32, crate::asm::PeInstruction>, as
     }
 }
 
-/// The step with the word's place in every part.
+/// The step with the place of the word in every part.
 fn placed(mut step: Step, span: Span) -> Step {
     for instruction in &mut step.pe {
         instruction.span = span;

@@ -1,38 +1,38 @@
-//! The words that an access touches, and whether two accesses meet.
+//! The words that an access touches, and whether two accesses overlap.
 
 use crate::asm::statement::{Access, Address, Selected};
 
-/// What one access touches in its memory.
+/// The words that one access touches in its memory.
 #[derive(Clone, Debug)]
 pub(super) enum Extent {
-    /// A PE memory: some words in each cycle.
+    /// In a PE memory: `words` words in each cycle.
     Cycles {
         address: Address,
         words: u32,
-        /// Cycles that access; bit c is cycle c.
+        /// The cycles that access the memory: bit c is cycle c. `None` is all cycles.
         mask: Option<u32>,
     },
-    /// A memory above the PEs: a run of long words, in the selected units. Registers: a run of entries.
+    /// In a memory above the PEs: a run of long words in the selected units. In registers: a run of entries.
     Run { start: u64, length: u64, units: Selected },
 }
 
 impl Extent {
-    /// `moved`: something that is not known is added to the address.
+    /// The extent of an access. `moved` says that an unknown offset is added to the address.
     pub(super) fn of(access: &Access, moved: bool, mask: Option<u32>) -> Self {
         if moved || access.indirect || access.modify.is_some() {
-            // Anything may be touched: in every cycle the whole memory is.
+            // The address is unknown, so every cycle counts as touching the whole memory.
             return Extent::Cycles { address: Address::Stride { base: 0, stride: 0 }, words: u32::MAX, mask };
         }
         Extent::Cycles { address: access.address.clone(), words: access.words, mask }
     }
 
-    /// One entry of a register file, or all of its `entries`.
+    /// The extent of one entry of a register file, or of all of its `entries`.
     pub(super) fn register(entry: Option<u32>, entries: u64) -> Self {
         let (start, length) = entry.map_or((0, entries), |e| (e.into(), 1));
         Extent::Run { start, length, units: Selected::default() }
     }
 
-    /// First word of the access in cycle `c`, if there is one.
+    /// The first word that cycle `c` accesses, if the cycle accesses the memory.
     fn at(&self, c: u32, size: u64) -> Option<u64> {
         match self {
             Extent::Cycles { address: Address::Cycle, words, mask } => active(*mask, c).then_some(u64::from(c * words)),
@@ -53,7 +53,7 @@ fn active(mask: Option<u32>, c: u32) -> bool {
     mask.is_none_or(|m| m >> c & 1 == 1)
 }
 
-/// Two runs of a circle of `size` places meet.
+/// Whether two runs on a circle of `size` places overlap.
 fn circle_meet(a: u64, a_length: u64, b: u64, b_length: u64, size: u64) -> bool {
     let size = size.max(1);
     let ahead = |from: u64, to: u64| (to % size + size - from % size) % size;
@@ -65,8 +65,9 @@ fn units_meet(a: Selected, b: Selected) -> bool {
     meet(a.group, b.group) && meet(a.l2b, b.l2b)
 }
 
-/// Where a written and a read extent meet: the last writing and the first reading cycle that are closest in time.
-/// Runs meet in no particular cycle and give (0, 0). `size` is the memory's, in the extents' unit.
+/// Returns the writing and the reading cycle of an overlap, or `None` if the extents do not overlap. Of several
+/// overlaps it is the one with the fewest cycles from write to read. Runs have no cycles and give (0, 0). `size` is the
+/// size of the memory in the unit of the extents.
 pub(super) fn meet(written: &Extent, read: &Extent, size: u64, cycles: u32) -> Option<(u32, u32)> {
     match (written, read) {
         (Extent::Run { start: a, length: m, units: u }, Extent::Run { start: b, length: n, units: v }) => {

@@ -1,22 +1,22 @@
-//! MVs that no `wait` has seen finish.
+//! MVs in flight: those that no `wait` has waited for.
 
 use super::extent::{meet, Extent};
 use std::collections::VecDeque;
 
-/// More MVs in flight than this are forgotten, oldest first, so that a program without a `wait` costs no more than
-/// another.
+/// At most this many MVs in flight are tracked. The oldest are dropped first, so a program without a `wait` costs no
+/// more than another.
 const LIMIT: usize = 256;
 
-/// An MV and what it writes.
+/// An MV and the words that it writes.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     /// Source and destination memory.
     pub(super) pair: (usize, usize),
     pub(super) tag: Option<u32>,
-    /// Line of the source.
+    /// The line of the MV in the source.
     pub(super) line: u32,
     pub(super) written: Extent,
-    /// A read has been found to be too early: one finding per MV is enough.
+    /// A read was already reported as too early. One finding per MV is enough.
     pub(super) reported: bool,
 }
 
@@ -33,7 +33,7 @@ impl Flights {
         self.list.push_back(flight);
     }
 
-    /// A `wait` for `tag`: MVs with the tag are done, and so are those before them between the same two memories.
+    /// Takes a `wait` for `tag`. MVs with the tag are done, and so are earlier MVs between the same two memories.
     pub(super) fn wait(&mut self, tag: u32) {
         while let Some(at) = self.list.iter().rposition(|f| f.tag == Some(tag)) {
             let pair = self.list[at].pair;
@@ -45,12 +45,12 @@ impl Flights {
         }
     }
 
-    /// A `wait` for a tag that nobody can read: all MVs are taken to be done.
+    /// Takes a `wait` whose tag is malformed: all MVs count as done.
     pub(super) fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// The latest MV that writes what `read` reads of `memory`, unless it has been found before.
+    /// The latest MV that writes words that `read` reads from `memory`. `None` if that MV was already reported.
     pub(super) fn writing(&mut self, memory: usize, read: &Extent, size: u64, cycles: u32) -> Option<&Flight> {
         let writes = |f: &&mut Flight| f.pair.1 == memory && meet(&f.written, read, size, cycles).is_some();
         let flight = self.list.iter_mut().rev().find(writes)?;

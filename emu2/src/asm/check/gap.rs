@@ -1,4 +1,4 @@
-//! Gaps in steps or cycles between a write and a read of one memory.
+//! Measures the gap in steps or cycles between a write and a read of one memory.
 
 use super::extent::{meet, Extent};
 use crate::spec::{Hazard, HazardRule};
@@ -9,9 +9,9 @@ pub(super) struct Write {
     pub(super) step: u64,
     /// Entry of `slots`.
     pub(super) slot: usize,
-    /// Of a transfer: the memory that the words come from.
+    /// For a transfer, the memory that the words come from.
     pub(super) source: Option<usize>,
-    /// Line of the source.
+    /// The line of the write in the source.
     pub(super) line: u32,
     pub(super) extent: Extent,
 }
@@ -23,18 +23,18 @@ pub(super) struct TooEarly {
     pub(super) needed: u64,
     pub(super) actual: u64,
     pub(super) cycles: bool,
-    /// Steps more that would do.
+    /// How many more steps are needed between the two.
     pub(super) missing: u64,
 }
 
-/// Steps after which the rule cannot matter any more.
+/// The number of steps after which a write can no longer break the rule.
 pub(super) fn horizon(hazard: &Hazard, cycles: u32) -> u64 {
     let steps = u64::from(hazard.steps.unwrap_or(0));
     let from_cycles = (u64::from(hazard.cycles.unwrap_or(0)) + u64::from(cycles)) / u64::from(cycles.max(1));
     steps.max(from_cycles) + 1
 }
 
-/// Checks a read in step `now` against one write before it. `size` is the memory's in the extents' unit.
+/// Checks a read in step `now` against one earlier write. `size` is the size of the memory in the unit of the extents.
 pub(super) fn check(
     hazard: &Hazard,
     write: &Write,
@@ -57,7 +57,7 @@ pub(super) fn check(
         return None;
     }
     let (written, read) = meet(&write.extent, read, size, cycles)?;
-    // Full cycles between the two, at least 0: the read lies in a later step.
+    // Full cycles between the two. At least 0, because the read lies in a later step.
     let actual = (distance * per_step + u64::from(read)).saturating_sub(u64::from(written) + 1);
     let missing = needed.saturating_sub(actual).div_ceil(per_step.max(1));
     (actual < needed).then_some(TooEarly { line, needed, actual, cycles: true, missing })

@@ -1,4 +1,4 @@
-//! The rows of the spec's hazard table, applied to a program line by line.
+//! Applies the hazard table of the spec to a program, line by line.
 
 use super::extent::{meet, Extent};
 use super::flight::{Flight, Flights};
@@ -17,34 +17,36 @@ use crate::asm::statement::{
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Evidence, HazardRule, LevelName, ResolvedForm, Spec, Unit, WORDS_PER_LONG};
 
-/// A row of the table and the slots it concerns as writers, bit by bit.
+/// A row of the hazard table. Bit s of `writers` is set if the row concerns writes of slot s.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     hazard: usize,
     writers: u32,
-    /// The memory that a writing transfer takes its words from, if it matters.
+    /// If set, the row concerns only transfers that take their words from this memory.
     source: Option<usize>,
 }
 
-/// Follows a program and keeps what later reads may meet. Debug statements are exempt and never come here.
+/// Follows a program and keeps the writes that later reads may come too soon after. Debug statements are exempt and
+/// never come here.
 #[derive(Debug)]
 pub(in crate::asm) struct Hazards {
-    /// The step that the next line will be.
+    /// The number of the next step.
     step: u64,
-    /// Rows of the table that a read must respect, by memory and reading slot.
+    /// The rows that apply to a read, by memory and reading slot.
     rules: Vec<Vec<Row>>,
     /// Recent writes, by memory.
     recent: Vec<Vec<Write>>,
-    /// Steps that writes are kept, by memory; 0: no row needs them.
+    /// For how many steps writes are kept, by memory. 0 if no row needs them.
     kept: Vec<u64>,
     flights: Flights,
     worked: Worked,
     turnaround: Turnaround,
     masks: MaskCycles,
     forward: Option<Evidence>,
-    /// Base address registers that the program has written, by memory: what they are added to is not known any more.
+    /// By memory, whether it is a base address register that the program has written. Addresses that it is added to are
+    /// then unknown.
     moved: Vec<bool>,
-    /// Registers that the line at hand has been found to read for addresses and masks, by memory.
+    /// By memory, whether the current line was already seen to read it for an address or a mask.
     asked: Vec<bool>,
 }
 
@@ -85,7 +87,7 @@ impl Hazards {
         }
     }
 
-    /// A line that was refused. Its `wait` and its idle steps count; what its instructions would have left is not known.
+    /// Takes a line that was refused. Its `wait` and its idle steps count. The effects of its instructions are unknown.
     pub(in crate::asm) fn refused(&mut self, line: &Line) {
         match line.wait {
             Some(tag) => self.flights.wait(tag),
@@ -98,17 +100,17 @@ impl Hazards {
         self.skip(line.nop.unwrap_or(1));
     }
 
-    /// Idle steps.
+    /// Takes idle steps.
     pub(in crate::asm) fn skip(&mut self, steps: u64) {
         self.step = self.step.saturating_add(steps);
     }
 
-    /// A `wait` before the step.
+    /// Takes a `wait` before the step.
     pub(in crate::asm) fn wait(&mut self, tag: u32) {
         self.flights.wait(tag);
     }
 
-    /// One PE line.
+    /// Checks one PE line and records its writes.
     pub(in crate::asm) fn step(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         self.forward_reads(place.spec, line, sink);
         self.turnaround.step(place, line, self.step, sink);
@@ -147,7 +149,8 @@ impl Hazards {
         self.step = self.step.saturating_add(1);
     }
 
-    /// Registers that masks are, and the matrix register of a product or read.
+    /// Checks the reads of registers: for masks, for addresses of destinations, and of the matrix register of a product
+    /// or matrix read.
     fn register_reads(&mut self, place: Place<'_>, instruction: &PeInstruction, slot: usize, sink: &mut Sink) {
         let lexicon = place.lexicon;
         if let Some(mask) = instruction.zero_flush {
@@ -177,7 +180,7 @@ impl Hazards {
         self.ask(place, memory, &Extent::register(Some(entry), size(place, memory)), (slot, span), sink);
     }
 
-    /// What is read to find the address of an access: base address and T register.
+    /// Checks the registers that the address of an access needs: base address register and T register.
     fn address_reads(&mut self, place: Place<'_>, access: &Access, slot: usize, span: Span, sink: &mut Sink) {
         if let Some(base) = place.lexicon.added_bases[access.memory] {
             self.ask(place, base, &Extent::register(None, size(place, base)), (slot, span), sink);
@@ -189,7 +192,7 @@ impl Hazards {
         }
     }
 
-    /// A read that one finding per line is enough for.
+    /// Checks a read of a register. One finding per line and register is enough.
     fn ask(&mut self, place: Place<'_>, memory: usize, extent: &Extent, (slot, span): (usize, Span), sink: &mut Sink) {
         if !std::mem::replace(&mut self.asked[memory], true) {
             self.read(place, memory, slot, extent, span, sink);
@@ -216,7 +219,8 @@ impl Hazards {
         self.write(memory, slot, place.line, extent);
     }
 
-    /// The cycles in which a masked access can write. A long mask leaves the second long word alone.
+    /// The cycles in which a masked access can write. `None` if unknown: a long mask does not mask the second long word
+    /// of a wider access.
     fn cycles_written(&self, mask: Mask, access: &Access) -> Option<u32> {
         (mask.wide || access.words <= WORDS_PER_LONG).then(|| self.masks.of(mask))
     }
@@ -254,7 +258,7 @@ impl Hazards {
         }
     }
 
-    /// One MV line: takes no step.
+    /// Checks one MV line. It takes no step.
     pub(in crate::asm) fn mv(&mut self, place: Place<'_>, mv: &Mv, span: Span, sink: &mut Sink) {
         let Place { spec, lexicon, line } = place;
         let form: &ResolvedForm = &spec.forms[mv.form.transfer][mv.form.form];
@@ -265,7 +269,7 @@ impl Hazards {
         let length = blocks * reach.destination_stride + reach.destination;
         let destination = run(lexicon, &form.destination, mv.destination, length);
         let (Some((from, read)), Some((to, written))) = (source, destination) else { return };
-        // Through a table any word may be meant.
+        // A table may give any address, so the whole memory counts.
         let widen = |extent: Extent, memory, table: Option<u64>| match table {
             Some(_) => Extent::Run { start: 0, length: size(place, memory), units: Selected::default() },
             None => extent,
@@ -276,7 +280,7 @@ impl Hazards {
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });
     }
 
-    /// Warns of words above the PEs that an earlier instruction of the step writes too: which one wins is not known.
+    /// Warns of words above the PEs that another instruction of the line writes too. Which of the two wins is unknown.
     fn written_twice(&self, place: Place<'_>, memory: usize, extent: &Extent, span: Span, sink: &mut Sink) {
         let (size, cycles) = (size(place, memory), place.spec.counts.cycle);
         let twice = |w: &Write| w.step == self.step && meet(&w.extent, extent, size, cycles).is_some();
@@ -334,7 +338,7 @@ impl Hazards {
     }
 }
 
-/// Memory and run of an end above the PEs.
+/// The memory of an end above the PEs, and its run of long words.
 fn run(lexicon: &Lexicon, end: &End, start: u64, length: u64) -> Option<(usize, Extent)> {
     let End::Memory { operand, .. } = end else { return None };
     let memory = lexicon.operand_memories[*operand]?;
@@ -348,8 +352,8 @@ fn select(extent: Extent, selected: Selected) -> Extent {
     }
 }
 
-/// The memory's size in the unit of its extents: words where the PEs count words, else long words, which entries of
-/// registers never exceed.
+/// The size of a memory in the unit of its extents: words in PE memories with word addresses, else long words. A
+/// register never has more entries than long words.
 fn size(place: Place<'_>, memory: usize) -> u64 {
     let entry = &place.spec.memories[memory];
     match (entry.level, entry.unit) {

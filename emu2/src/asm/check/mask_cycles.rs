@@ -1,17 +1,17 @@
-//! The cycles in which the entries of the mask registers can be set.
+//! Tracks the cycles in which each mask register can let a write through.
 
 use crate::asm::line::Line;
 use crate::asm::statement::{Mask, MaskEntry, Target};
 use crate::spec::Spec;
 
-/// Per entry of the mask registers the cycles that can be set; bit c is cycle c.
+/// Per mask register, the cycles that it can let through: bit c is cycle c.
 #[derive(Debug)]
 pub(super) struct MaskCycles {
     entries: Vec<u32>,
 }
 
 impl MaskCycles {
-    /// Nothing is known of entries that the program has not written.
+    /// A register that the program has not written may let every cycle through.
     pub(super) fn new(spec: &Spec) -> Self {
         MaskCycles { entries: vec![u32::MAX; spec.mask.entries as usize] }
     }
@@ -24,12 +24,14 @@ impl MaskCycles {
         }
     }
 
-    /// After a refused line no cycle counts: a finding could only follow from that line's fault.
+    /// Takes a refused line: no cycle counts any more. A finding after it would only follow from the fault of that
+    /// line.
     pub(super) fn assume(&mut self) {
         self.entries.fill(0);
     }
 
-    /// The mask registers after a line. Bits that the write mask stops become 0, also where another entry is the mask.
+    /// Takes a line that has run. Bits of a written register that the write mask stops become 0, also if the mask is
+    /// another register.
     pub(super) fn step(&mut self, line: &Line) {
         let written: Vec<(usize, u32)> = line
             .pe

@@ -1,11 +1,11 @@
-//! The masks of a line: one length, one mask register, one zero flush.
+//! Checks the masks of a line: it may have one mask length, one mask register and one zero flush.
 
 use crate::asm::line::Line;
 use crate::asm::sink::Sink;
 use crate::asm::statement::{Mask, MaskEntry};
 use crate::error::{Code, Diagnostic, Span};
 
-/// Checks the masks of a line; true if nothing was found.
+/// Checks the masks of a line. Returns true if nothing was found.
 pub(in crate::asm) fn check_masks(line: &Line, sink: &mut Sink) -> bool {
     let mut clean = true;
     let mut report = |code: Code, span: Span, message: &str| {

@@ -1,4 +1,4 @@
-//! What the assembler refuses or warns of beyond the grammar, one kind of rule per file.
+//! The checks beyond the grammar, one kind of rule per file.
 
 mod extent;
 mod flight;

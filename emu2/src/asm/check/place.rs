@@ -1,13 +1,13 @@
-//! The line at hand for the checks of a line.
+//! The context of the checks of a line.
 
 use crate::asm::lexicon::Lexicon;
 use crate::spec::Spec;
 
-/// The tables of the machine and the line of the source.
+/// The tables of the machine and the current line.
 #[derive(Clone, Copy)]
 pub(in crate::asm) struct Place<'p> {
     pub(in crate::asm) spec: &'p Spec,
     pub(in crate::asm) lexicon: &'p Lexicon,
-    /// Line of the source.
+    /// The line number in the source.
     pub(in crate::asm) line: u32,
 }

@@ -1,5 +1,5 @@
-//! How often and where one line may access a PE memory: written once, read at the same words, and through one port
-//! only at the same words.
+//! Checks how one line accesses each PE memory. It may write the memory once. All its reads must be of the same words.
+//! If the memory has one port, the write must be of those words too.
 
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::Line;
@@ -8,15 +8,15 @@ use crate::asm::statement::{Access, Destination, PeInstruction, PeKind, SourceKi
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports as PortKind, Spec};
 
-/// What a line did to a memory so far.
+/// The accesses of a memory that were seen in a line so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// The operand that first read it: instruction and source, by number.
+    /// The operand that first read it: number of the instruction, number of the source.
     read: Option<(usize, usize)>,
     written: bool,
 }
 
-/// Checks lines; keeps its storage between them.
+/// Checks lines. It keeps its storage between them.
 #[derive(Debug)]
 pub(in crate::asm) struct Ports {
     seen: Vec<Seen>,
@@ -27,7 +27,7 @@ impl Ports {
         Ports { seen: vec![Seen::default(); spec.memories.len()] }
     }
 
-    /// Checks the PE instructions of a line; true if nothing was found.
+    /// Checks the PE instructions of a line. Returns true if nothing was found.
     pub(in crate::asm) fn check(&mut self, spec: &Spec, lexicon: &Lexicon, line: &Line, sink: &mut Sink) -> bool {
         self.seen.fill(Seen::default());
         let mut check = Check { spec, lexicon, pe: &line.pe, sink, clean: true };
@@ -59,7 +59,7 @@ impl Ports {
     }
 }
 
-/// Both accesses of one memory touch the same words in every cycle, on every PE.
+/// Whether two accesses of one memory touch the same words in every cycle, on every PE.
 pub(super) fn same_words(spec: &Spec, lexicon: &Lexicon, a: &Access, b: &Access) -> bool {
     if a.words != b.words || a.indirect != b.indirect || a.modify != b.modify {
         return false;
@@ -116,7 +116,7 @@ impl Check<'_> {
         }
     }
 
-    /// Memories that an ALU operation keeps off the line.
+    /// Checks that no operand uses a memory that an ALU operation of the line excludes.
     fn exclusions(&mut self) {
         let pe = self.pe;
         for instruction in pe {

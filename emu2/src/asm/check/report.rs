@@ -1,4 +1,4 @@
-//! What is said of a read that comes too early.
+//! The messages about a read that comes too early.
 
 use super::flight::Flight;
 use super::gap::TooEarly;
@@ -6,7 +6,7 @@ use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Hazard, HazardRule, Spec};
 
-/// A gap that is too short.
+/// Reports a gap that is too short.
 pub(super) fn report_gap(spec: &Spec, hazard: &Hazard, memory: usize, early: TooEarly, span: Span, sink: &mut Sink) {
     let name = &spec.memories[memory].name;
     let code = if hazard.rule == HazardRule::Port { Code::PortHazard } else { Code::DataHazard };
@@ -25,7 +25,7 @@ pub(super) fn report_gap(spec: &Spec, hazard: &Hazard, memory: usize, early: Too
     sink.push(Diagnostic { severity, ..Diagnostic::warning(code, Some(span), message) }.help(help));
 }
 
-/// An MV that may not have finished.
+/// Reports a read of words of an MV that may not have finished.
 pub(super) fn report_wait(spec: &Spec, hazard: &Hazard, memory: usize, flight: &Flight, span: Span, sink: &mut Sink) {
     let name = &spec.memories[memory].name;
     let message = format!("{name} is read, and the MV of line {} may not have finished writing it", flight.line);

@@ -1,4 +1,5 @@
-//! Which instructions may share a line: one per slot, alone, with whom, never without company.
+//! Checks which instructions share a line: one per slot, some only alone, some only with certain slots, some never
+//! alone.
 
 use crate::asm::lexicon::Lexicon;
 use crate::asm::line::{Line, Use};
@@ -6,7 +7,7 @@ use crate::asm::sink::Sink;
 use crate::error::{Code, Diagnostic};
 use crate::spec::Spec;
 
-/// Checks the slots of a line; true if nothing was found.
+/// Checks the slots of a line. Returns true if nothing was found.
 pub(in crate::asm) fn check_slots(spec: &Spec, lexicon: &Lexicon, line: &Line, sink: &mut Sink) -> bool {
     let mut taken = 0u32;
     let mut clean = true;

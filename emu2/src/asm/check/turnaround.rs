@@ -1,4 +1,4 @@
-//! What the turnaround register holds when it is read: who sent, when, and whether the reader has the same layout.
+//! Checks reads of the turnaround register: that a line has sent something, when, and in the layout of the reader.
 
 use super::place::Place;
 use crate::asm::line::Line;
@@ -7,12 +7,12 @@ use crate::asm::statement::{FormRef, PeInstruction, PeKind};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{End, Spec};
 
-/// What the PEs sent last.
+/// The state of the turnaround register: what the PEs sent last.
 #[derive(Debug, Default)]
 pub(super) enum Turnaround {
     #[default]
     Nothing,
-    /// A line was refused: nobody knows.
+    /// A line was refused, so the contents are unknown.
     Unknown,
     Sent {
         step: u64,
@@ -21,14 +21,14 @@ pub(super) enum Turnaround {
     },
 }
 
-/// Instructions with the same one are counterparts.
+/// The layout of the data in the register. A sending and a reading instruction with the same layout are counterparts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Long words of L1BM that a step covers.
+    /// The long words of L1BM that a step covers.
     words: u64,
-    /// Words of 32 bits per PE and cycle on the L1BM's side.
+    /// The 32-bit words per PE and cycle on the L1BM side.
     width: Option<u32>,
-    /// The shift, which both directions have.
+    /// The shift, if the transfer has one in both directions.
     shift: Option<i64>,
 }
 
@@ -42,7 +42,7 @@ impl Layout {
         Layout { words: reach, width, shift: both_ways.map(|_| form.parameter) }
     }
 
-    /// What the other one must change.
+    /// Words for the difference from another layout.
     fn differs(self, other: Layout) -> &'static str {
         match self {
             Layout { words, width, .. } if (words, width) != (other.words, other.width) => "at another rate",
@@ -61,7 +61,7 @@ impl Turnaround {
         *self = Turnaround::Unknown;
     }
 
-    /// One PE line in step `step`. It reads what lines before it sent, also if it sends something itself.
+    /// Checks one PE line in step `step`. It reads the data of earlier lines, even if it sends something itself.
     pub(super) fn step(&mut self, place: Place<'_>, line: &Line, step: u64, sink: &mut Sink) {
         let mut sent = None;
         let mut loads = 0;
@@ -99,7 +99,7 @@ impl Turnaround {
         match *self {
             Turnaround::Unknown => {}
             Turnaround::Nothing => {
-                // guess: as a later reader, one in another program gets what is there.
+                // guess: the register keeps its contents between programs, and a reader gets them.
                 let message = "no instruction before this one has sent anything to the turnaround register";
                 sink.push(Diagnostic::warning(Code::TurnaroundLate, Some(span), message));
             }
@@ -123,7 +123,7 @@ impl Turnaround {
     }
 }
 
-/// Instructions that read the register in a layout, as they are written.
+/// The instructions that read the register in a layout, as assembly text.
 fn counterparts(place: Place<'_>, layout: Layout) -> Vec<String> {
     let spec = place.spec;
     let mut all = Vec::new();

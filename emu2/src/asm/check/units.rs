@@ -1,4 +1,4 @@
-//! Instructions of a line that drive one unit: how many, of which precision, on which matrix registers and inputs.
+//! Checks the instructions of a line that share a unit: their number, precisions, matrix registers and inputs.
 
 use super::ports::same_words;
 use crate::asm::lexicon::Lexicon;
@@ -8,7 +8,7 @@ use crate::asm::statement::{PeInstruction, PeKind, Source, SourceKind};
 use crate::error::{Code, Diagnostic, Span};
 use crate::spec::{Ports, Share, Spec};
 
-/// Checks the shared units of a line; true if nothing was found.
+/// Checks the shared units of a line. Returns true if nothing was found.
 pub(in crate::asm) fn check_units(spec: &Spec, lexicon: &Lexicon, line: &Line, sink: &mut Sink) -> bool {
     if line.pe.len() < 2 {
         return true;
@@ -36,7 +36,7 @@ impl Check<'_> {
         self.sink.push(Diagnostic::error(code, Some(span), message));
     }
 
-    /// At most so many instructions, all of one precision.
+    /// Checks that at most `share.limit` instructions use the unit, all of one precision.
     fn share(&mut self, share: &Share) {
         let mut count = 0;
         let mut precision = None;
@@ -62,7 +62,8 @@ impl Check<'_> {
         }
     }
 
-    /// A matrix register with one port serves one instruction; with two, one write and one read.
+    /// Checks matrix registers: one with one port serves one instruction, one with two ports serves one write and one
+    /// read.
     fn banks(&mut self) {
         let mut used: Vec<(usize, bool)> = Vec::new();
         for instruction in self.pe {
@@ -78,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    /// The source of a matrix write and that of a MAU operation which comes through the same input are one operand.
+    /// Checks that a matrix write and a MAU operation have the same source if both read through the same input.
     fn inputs(&mut self) {
         let (spec, pe) = (self.spec, self.pe);
         for (at, matrix) in pe.iter().enumerate() {

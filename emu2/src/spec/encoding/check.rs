@@ -1,4 +1,4 @@
-//! Rules of the encoding: every bit in one field, values that fit, one reading for every word.
+//! Checks the encoding: every bit is in one field, values fit their fields, and every word has one reading.
 
 use super::super::fault::unknown;
 use super::super::mnemonic::Mnemonic;
@@ -7,7 +7,7 @@ use super::raw::Raw;
 use super::{Encoding, EncodingField, EncodingOp, LiteralPiece, OpTarget, Status};
 use crate::error::{Code, Error};
 
-/// Machine words are kept in this many bits.
+/// A machine word has at most this many bits.
 const MAX_BITS: u32 = 512;
 const BITS_PER_HEX_DIGIT: u32 = 4;
 
@@ -24,7 +24,7 @@ pub(super) fn fits(field: &EncodingField, value: u64, place: &str) -> Result<(),
     Ok(())
 }
 
-/// Fields: each bit of the word in exactly one, idle values as in the idle word.
+/// Checks the fields: each bit of the word is in exactly one, and the idle values are those of the idle word.
 pub(super) fn layout(raw: &Raw) -> Result<(), Error> {
     let bits = raw.head.bits;
     if !(1..=MAX_BITS).contains(&bits) {
@@ -88,7 +88,7 @@ fn wrong_length(bits: u32) -> String {
     format!("{bits} bits are {} hex digits", bits.div_ceil(BITS_PER_HEX_DIGIT))
 }
 
-/// The bits of a hex text that holds exactly `bits` of them; the first digit may hold fewer than four.
+/// The bits of a hex text with exactly `bits` bits. The first digit may hold fewer than four.
 fn digits(hex: &str, bits: u32) -> Option<Vec<u8>> {
     let values: Vec<u32> = hex.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
     let all = values.iter().flat_map(|v| (0..BITS_PER_HEX_DIGIT).rev().map(move |at| (v >> at & 1) as u8));
@@ -98,7 +98,7 @@ fn digits(hex: &str, bits: u32) -> Option<Vec<u8>> {
     unused.iter().all(|b| *b == 0).then(|| own.to_vec())
 }
 
-/// What is resolved: literals, mnemonics, and that a word has one reading.
+/// Checks the resolved encoding: literals, mnemonics, and that every word has one reading.
 pub(super) fn meaning(encoding: &Encoding, spec: &Spec) -> Result<(), Error> {
     for unit in encoding.units.iter().filter(|u| !u.literal.is_empty()) {
         let place = format!("[[encoding_unit]] `{}`", unit.name);
@@ -116,7 +116,7 @@ pub(super) fn meaning(encoding: &Encoding, spec: &Spec) -> Result<(), Error> {
         if let Some(name) = op.seen.iter().find(|n| !names(spec, op, n)) {
             return Err(unknown(format!("{place}: `{name}` is no mnemonic of it")));
         }
-        // Two operations of a unit differ in a field that both set.
+        // Two operations of a unit must differ in a field that both set.
         let rivals = encoding.ops[..at].iter().filter(|other| other.unit == op.unit);
         let differs = |other: &EncodingOp| {
             op.sets.iter().any(|(field, value)| other.sets.iter().any(|(f, v)| f == field && v != value))
@@ -130,7 +130,7 @@ pub(super) fn meaning(encoding: &Encoding, spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// The mnemonic `name` is one of the operation's.
+/// Whether the mnemonic `name` belongs to the operation.
 fn names(spec: &Spec, op: &EncodingOp, name: &str) -> bool {
     match (spec.mnemonics.get(name), op.target) {
         (Some(Mnemonic::Alu { op, .. }), OpTarget::Alu(at)) => *op == at,
@@ -161,7 +161,8 @@ fn check_literal(pieces: &[LiteralPiece], encoding: &Encoding, place: &str) -> R
     }
 }
 
-/// Every code of a precision stands for one of the operation's, but for those that another mnemonic stands for.
+/// Checks that every code of a precision stands for exactly one precision of the operation. Mnemonics in `shared` do
+/// not count, because another mnemonic stands for them.
 fn check_precisions(encoding: &Encoding, spec: &Spec, op: &EncodingOp, place: &str) -> Result<(), Error> {
     let (name, letters) = match op.target {
         OpTarget::Alu(at) => (&spec.alu[at].name, &spec.alu[at].precisions),

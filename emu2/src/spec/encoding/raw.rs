@@ -1,4 +1,4 @@
-//! The entries of the encoding as TOML spells them.
+//! The entries of the encoding as they stand in the TOML files.
 
 use super::super::model::Evidence;
 use super::super::source::Document;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-/// Everything that a spec says about machine words.
+/// All sections of a spec about machine words.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Raw {
     pub(super) head: Head,
@@ -22,7 +22,7 @@ pub(in super::super) struct Raw {
 }
 
 impl Raw {
-    /// Takes the sections out of `document`; None where the spec has no machine words.
+    /// Takes the sections out of `document`. `None` if the spec has no machine words.
     pub(in super::super) fn take(document: &mut Document) -> Result<Option<Raw>, Error> {
         if !document.single.contains_key("encoding") {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Names of the encoding to indices of the spec.
+//! Resolves the names of the encoding to indices of the spec.
 
 use super::super::fault::unknown;
 use super::super::mnemonic::Half;
@@ -7,10 +7,10 @@ use super::raw::{self, Raw};
 use super::*;
 use crate::error::{Code, Error};
 
-/// The ends of mnemonics that say which PEs multiply.
+/// The suffixes of mnemonics that say which PEs multiply.
 const HALVES: [(&str, Half); 2] = [("u", Half::Upper), ("d", Half::Lower)];
 
-/// Resolves and checks what a spec says about its machine words.
+/// Resolves and checks the machine words of a spec.
 pub(in super::super) fn resolve(raw: Raw, spec: &Spec) -> Result<Encoding, Error> {
     super::check::layout(&raw)?;
     let names = Names { spec, raw: &raw };
@@ -47,7 +47,7 @@ struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// A field that an instruction may set.
+    /// Finds a field that an instruction may set.
     fn field(&self, place: &str, name: &str) -> Result<usize, Error> {
         let at = self.raw.fields.iter().position(|f| f.name == name);
         let at = at.ok_or_else(|| unknown(format!("{place}: no [[encoding_field]] `{name}`")))?;
@@ -61,7 +61,8 @@ impl Names<'_> {
         name.map(|n| self.field(place, n)).transpose()
     }
 
-    /// A field with its enumeration; `key` finds what a name stands for, `kind` says what that is.
+    /// Resolves a field with its enumeration. `key` finds the index that a name stands for. `kind` is the word for such
+    /// names in messages.
     fn coded<K>(
         &self,
         place: &str,

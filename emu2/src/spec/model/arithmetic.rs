@@ -3,25 +3,25 @@
 use super::entry::{Evidence, Example};
 use serde::Deserialize;
 
-/// Which part of the 128-bit path an op works on.
+/// The part of the 128-bit path that an op works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DataWidth {
-    /// L0; L1 of an ALU result is L1 of x.
+    /// L0 only. L1 of an ALU result is L1 of x.
     Long,
     /// Both long words.
     Path,
 }
 
-/// Mantissa lengths written after the mnemonic, `hbfn/9`.
+/// The mantissa lengths that may stand after the mnemonic, as in `hbfn/9`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lengths {
-    /// The precision that names one.
+    /// The precision that has a length.
     pub precision: String,
-    /// Smallest.
+    /// Smallest length.
     pub minimum: u32,
-    /// Largest.
+    /// Largest length.
     pub maximum: u32,
 }
 
@@ -31,32 +31,32 @@ pub struct Lengths {
 pub struct Alu {
     /// The op without prefixes.
     pub name: String,
-    /// Legal precision letters; none: the op has no prefix.
+    /// Legal precision letters. If empty, the op has no prefix.
     pub precisions: Vec<String>,
     /// Precision letters with a `u` form.
     #[serde(default)]
     pub unsigned: Vec<String>,
-    /// Source operands.
+    /// Number of source operands.
     pub sources: u32,
-    /// Begins with a literal.
+    /// The operands begin with a literal.
     #[serde(default)]
     pub literal: bool,
-    /// Lane function: a name of the ALU kernels, or `imm`, `immu`.
+    /// Name of the ALU kernel, or `imm` or `immu`.
     pub kernel: String,
     /// The bit of x that `relu` tests, counted from the top.
     #[serde(default)]
     pub bit: u32,
-    /// What `lrelu` subtracts from and `ilrelu` adds to the exponent field; how many PEs `rotate` goes on; how far below the
-    /// exponent of its block an extended element counts.
+    /// Parameter of some kernels. `lrelu` subtracts it from the exponent field and `ilrelu` adds it. `rotate` reads the
+    /// PE that is so many PEs further. An extended block float element counts so far below the exponent of its block.
     #[serde(default)]
     pub amount: u32,
-    /// `rsqrt`: results in 64ths, 16 for even and 16 for odd exponents.
+    /// For `rsqrt`: results in 64ths, 16 for even and 16 for odd exponents.
     pub table: Option<[u8; 32]>,
-    /// Block float: the mantissa lengths that a precision must name.
+    /// For block float: the mantissa lengths that may be written.
     pub lengths: Option<Lengths>,
-    /// What the op works on.
+    /// The part of the path that the op works on.
     pub data: DataWidth,
-    /// Precisions in which it works on all 128 bits whatever `data` says.
+    /// Precisions in which the op works on all 128 bits, whatever `data` says.
     #[serde(default)]
     pub path_precisions: Vec<String>,
     /// Flag rule.
@@ -70,7 +70,7 @@ pub struct Alu {
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub example: Vec<Example>,
 }
 
@@ -82,20 +82,20 @@ pub struct MauPrecision {
     pub name: String,
     /// Low bits of both factors whose partial products are not formed.
     pub omitted_bits: u32,
-    /// What the addend port takes.
+    /// The width of the addend port.
     pub addend: DataWidth,
-    /// What the result fills.
+    /// The width of the result.
     pub result: DataWidth,
     /// Format of an `r` result.
     pub reduced: String,
     /// Products need `u` or `d`.
     pub pair: bool,
-    /// Low mantissa bits of a matrix factor that are not seen.
+    /// Low mantissa bits of a matrix factor that a product ignores.
     #[serde(default)]
     pub ignored_bits: u32,
     /// Rows of the matrix register.
     pub rows: u32,
-    /// Columns of it that take part in products.
+    /// Columns of the matrix register that take part in products.
     pub columns: u32,
 }
 
@@ -121,7 +121,7 @@ pub struct Mau {
     pub precisions: Vec<String>,
     /// The port of each written source.
     pub sources: Vec<MauPort>,
-    /// Multiplies two written sources, so that `pair` precisions need `u` or `d`.
+    /// The op multiplies two written sources, so `pair` precisions need `u` or `d`.
     pub product: bool,
     /// The first factor is a matrix register, written before the sources.
     #[serde(default)]
@@ -130,17 +130,17 @@ pub struct Mau {
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub example: Vec<Example>,
 }
 
-/// What a matrix register access does.
+/// The kind of access to a matrix register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MatrixKernel {
     /// Stores rows.
     Write,
-    /// Gives columns.
+    /// Returns columns.
     Read,
 }
 
@@ -152,7 +152,7 @@ pub struct MatrixOp {
     pub name: String,
     /// Legal precision letters.
     pub precisions: Vec<String>,
-    /// What it does.
+    /// The kind of access.
     pub kernel: MatrixKernel,
     /// Issue slot.
     pub slot: String,
@@ -161,13 +161,13 @@ pub struct MatrixOp {
     /// Precisions that may move two rows or columns a cycle.
     #[serde(default)]
     pub wide: Vec<String>,
-    /// Precisions that must.
+    /// Precisions that must move two.
     #[serde(default)]
     pub wide_only: Vec<String>,
     /// One paragraph.
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub example: Vec<Example>,
 }

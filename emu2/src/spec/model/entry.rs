@@ -1,4 +1,4 @@
-//! What every entry has: evidence and examples.
+//! The parts that every entry has: evidence and examples.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -13,12 +13,12 @@ pub enum Evidence {
     Manual,
     /// Follows from working public programs or from other entries.
     Derived,
-    /// Not established; the best guess.
+    /// Not established. The best guess.
     Guess,
 }
 
 impl Evidence {
-    /// The spelling of the spec.
+    /// The name in the spec.
     pub fn name(self) -> &'static str {
         match self {
             Evidence::VendorOutput => "vendor-output",
@@ -29,15 +29,15 @@ impl Evidence {
     }
 }
 
-/// A few lines of assembly and the long words they must leave behind.
+/// A few lines of assembly and the long words that they must leave behind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Example {
     /// The program.
     pub text: String,
-    /// Location, as in `d get`, to the long words (16 hex digits) from there on.
+    /// The long words (16 hex digits) from a location on, by the location as in `d get`.
     pub expect: IndexMap<String, Vec<String>>,
-    /// The same for one machine by name, instead of `expect`.
+    /// The same per machine, by its name. It replaces `expect` on that machine.
     #[serde(default)]
     pub expect_on: IndexMap<String, IndexMap<String, Vec<String>>>,
 }

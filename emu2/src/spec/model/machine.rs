@@ -1,4 +1,4 @@
-//! The tree, its memories and number formats.
+//! The tree of the machine, its memories and its number formats.
 
 use super::entry::Evidence;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ pub struct Machine {
     pub clock_mhz: u32,
 }
 
-/// `[counts]`: units of a level inside one unit of the level above, and the cycles of a step.
+/// `[counts]`: the number of units of each level inside one unit of the level above, and the cycles of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
@@ -55,7 +55,7 @@ pub enum LevelName {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
-    /// Which level.
+    /// The level.
     pub name: LevelName,
     /// Its letter in debug statements.
     pub selector: char,
@@ -67,9 +67,9 @@ pub struct Level {
 pub struct Width {
     /// Name in messages.
     pub name: String,
-    /// What stands between `$` and the letter.
+    /// The text between `$` and the letter.
     pub prefix: String,
-    /// Words of 32 bits.
+    /// Number of 32-bit words.
     pub words: u32,
 }
 
@@ -85,7 +85,7 @@ pub struct Format {
     pub fraction: u32,
 }
 
-/// Whether a precision's lanes are floating point or integers.
+/// Whether the lanes of a precision are floating point or integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneKind {
@@ -107,12 +107,12 @@ pub struct Precision {
     pub format: Option<String>,
     /// Lanes of a long word.
     pub lanes: u32,
-    /// Block float only, with a shorter mantissa than the format's.
+    /// Only for block float, with a shorter mantissa than that of the format.
     #[serde(default)]
     pub pseudo: bool,
 }
 
-/// What a written address counts.
+/// The unit of a written address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -134,9 +134,9 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
-    /// One port for both. A matrix register with one serves one instruction of a line.
+    /// One port for both. Such a matrix register serves one instruction of a line.
     Shared,
-    /// One for reads, one for writes.
+    /// One port for reads and one for writes.
     Split,
 }
 
@@ -148,14 +148,14 @@ pub struct Memory {
     pub name: String,
     /// One instance per unit of this level.
     pub level: LevelName,
-    /// Long words of one instance; the turnaround register has as many as the PEs of an L1B send in a step.
+    /// Long words of one instance. The turnaround register has as many as the PEs of an L1B send in a step.
     #[serde(default)]
     pub words: u64,
-    /// What a written address counts.
+    /// The unit of a written address.
     pub unit: Unit,
     /// Read and write ports.
     pub ports: Ports,
-    /// Kept as pages that exist once touched.
+    /// The memory is kept as pages that exist once they are touched.
     #[serde(default)]
     pub sparse: bool,
     /// The group whose instance the host reaches.

@@ -1,4 +1,4 @@
-//! What may stand after `$`, literals, masks.
+//! Operands, literals, masks and other parts of the syntax.
 
 use super::entry::Evidence;
 use super::machine::LevelName;
@@ -8,34 +8,34 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Syntax {
-    /// Behind an address: it grows from cycle to cycle.
+    /// Stands after an address, which then grows from cycle to cycle.
     pub stride: char,
-    /// Between letter and address: the T register is added.
+    /// Stands between letter and address. The T register is then added to the address.
     pub indirect: char,
-    /// Behind an address: one access width more on the PEs of a MAB up to a number.
+    /// Stands after an address, before the number of a PE. The PEs of a MAB up to this one then add one access width.
     pub modify: char,
-    /// Behind a source: from the next lower format.
+    /// Stands after a source that is converted from the next lower format.
     pub extend: char,
-    /// Behind a source: from the next higher format.
+    /// Stands after a source that is converted from the next higher format.
     pub reduce: char,
-    /// Behind a mask: assertions about its length, which change nothing.
+    /// Letters that may stand after a mask. They assert its length and change nothing.
     pub mask_assertions: Vec<char>,
-    /// The size of an MV.
+    /// Stands before the size of an MV.
     pub mv_size: char,
-    /// The tag of an MV and of a `wait`.
+    /// Stands before the tag of an MV or a `wait`.
     pub mv_tag: char,
-    /// The priority of an MV.
+    /// Stands before the priority of an MV.
     pub mv_priority: char,
-    /// Blocks that one entry of the DAR table serves.
+    /// Stands before the number of blocks that one entry of the DAR table serves.
     pub mv_table: String,
-    /// Hex digits of a tag.
+    /// Number of hex digits of a tag.
     pub tag_digits: usize,
-    /// Before the letter of a block float type of `d get`.
+    /// Stands before the letter of a block float type of `d get`.
     pub block_float: char,
 }
 
 impl Syntax {
-    /// A tag as it is written.
+    /// A tag as assembly text.
     pub fn tag(&self, tag: u32) -> String {
         format!("{}{tag:0digits$x}", self.mv_tag, digits = self.tag_digits)
     }
@@ -45,17 +45,17 @@ impl Syntax {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Addressing {
-    /// `0v`, `0v4`: advances every cycle.
+    /// `0v`, `0v4`: the address advances every cycle.
     Stride,
     /// `[0,2,4,6]`: one address per cycle.
     Flat,
-    /// `t`: the low bits of the T register's long word are added.
+    /// `t`: the low bits of the long word in the T register are added.
     Indirect,
-    /// `j1`: one access width more on the first PEs of a MAB.
+    /// `j1`: the first PEs of a MAB add one access width.
     Modify,
 }
 
-/// `[[operand]]`: a memory as assembly names it.
+/// `[[operand]]`: a memory under the name that assembly uses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operand {
@@ -63,12 +63,12 @@ pub struct Operand {
     pub name: String,
     /// The letter after the width prefix.
     pub letter: char,
-    /// What follows the letter, before the address.
+    /// The text between the letter and the address.
     #[serde(default)]
     pub suffix: String,
-    /// Addresses are entries of a table: in an MV it stands where the other operand may.
+    /// Set if addresses are entries of a table. In an MV, this operand may then replace the one that the table names.
     pub table: Option<Table>,
-    /// A memory through which the words pass that an L2BM instruction brings here.
+    /// A memory that buffers the words that an L2BM instruction brings here.
     pub buffer: Option<String>,
     /// The memory.
     pub memory: String,
@@ -87,7 +87,7 @@ pub struct Operand {
     pub evidence: Evidence,
 }
 
-/// How an operand finds its words through a table.
+/// The way in which an operand finds its words through a table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -95,7 +95,7 @@ pub struct Table {
     pub operand: String,
     /// The memory with the entries.
     pub memory: String,
-    /// Long words of a block, an expression: an entry is the number of one.
+    /// Long words of a block, as an expression. An entry of the table is the number of a block.
     pub block: String,
 }
 
@@ -119,9 +119,9 @@ pub enum ForwardUnit {
 pub struct Forward {
     /// Token without `$`.
     pub name: String,
-    /// Whose result.
+    /// The unit whose result the path holds.
     pub unit: ForwardUnit,
-    /// No other unit's input takes it.
+    /// Only the first input of the ALU takes this path.
     #[serde(default)]
     pub first_alu_input_only: bool,
     /// One sentence.
@@ -140,7 +140,7 @@ pub struct Base {
     pub memory: String,
     /// Legal width prefixes.
     pub widths: Vec<String>,
-    /// Low bits of the accessed width that it keeps.
+    /// How many low bits of the accessed width the register keeps.
     pub bits: u32,
     /// One sentence.
     pub doc: String,
@@ -164,13 +164,14 @@ pub struct Bank {
     pub evidence: Evidence,
 }
 
-/// `[turnaround]`: the register of an L1B that keeps one step of what its PEs send, in the layout of the instruction.
+/// `[turnaround]`: the register of an L1B that keeps the words that its PEs sent in one step, in the layout of the
+/// instruction.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turnaround {
     /// Token without `$` and width prefix.
     pub name: String,
-    /// The operand whose place it takes.
+    /// The operand that the register stands in for.
     pub operand: String,
     /// The register's memory.
     pub memory: String,
@@ -196,7 +197,7 @@ pub struct MaskRegisters {
     pub letter: char,
     /// The registers' memory.
     pub memory: String,
-    /// Register entries, entry 0 included; the fixed patterns follow.
+    /// Number of register entries, with entry 0. The fixed patterns follow them.
     pub entries: u32,
     /// Bits of an entry in one cycle.
     pub bits: u32,
@@ -212,7 +213,7 @@ pub struct MaskRegisters {
 pub struct Fixed {
     /// Token without `$`.
     pub name: String,
-    /// Expression over `g q b m p` and the counts, or "msb".
+    /// An expression over `g q b m p` and the counts, or "msb".
     pub value: String,
     /// One sentence.
     pub doc: String,
@@ -220,7 +221,7 @@ pub struct Fixed {
     pub evidence: Evidence,
 }
 
-/// What a literal's text is.
+/// The kind of text of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LiteralKind {
@@ -236,7 +237,7 @@ pub enum LiteralKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Literal {
-    /// What stands before the quotes.
+    /// The letters before the quotes.
     pub name: String,
     /// Float or integer.
     pub kind: LiteralKind,
@@ -244,7 +245,7 @@ pub struct Literal {
     pub format: Option<String>,
     /// Integer width.
     pub bits: Option<u32>,
-    /// How often the value fills the 32-bit word.
+    /// How often the value is repeated to fill the 32-bit word.
     pub repeat: u32,
     /// One sentence.
     pub doc: String,

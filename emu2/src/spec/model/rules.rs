@@ -3,22 +3,22 @@
 use super::entry::{Evidence, Example};
 use serde::Deserialize;
 
-/// `[[slot]]`: at most one instruction of a slot per line.
+/// `[[slot]]`: an issue slot. A line has at most one instruction of each slot.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slot {
     /// Name.
     pub name: String,
-    /// Shares a line with nothing.
+    /// Its instructions share a line with no other.
     #[serde(default)]
     pub alone: bool,
-    /// Shares a line with these slots only.
+    /// If given, its instructions share a line with these slots only.
     #[serde(default)]
     pub with: Vec<String>,
-    /// Needs another instruction on the line.
+    /// Its instructions need another instruction on the line.
     #[serde(default)]
     pub needs_company: bool,
-    /// How many priorities (`p0`, `p1`, ...) its instructions may ask for; 0: they have none.
+    /// How many priorities (`p0`, `p1`, ...) its instructions may ask for. 0 if they have none.
     #[serde(default)]
     pub priorities: u32,
     /// One sentence.
@@ -33,7 +33,7 @@ pub struct Share {
     pub name: String,
     /// The slots.
     pub slots: Vec<String>,
-    /// Instructions of these slots on a line, all of one precision.
+    /// At most this many instructions of these slots stand on a line, all of one precision.
     pub limit: u32,
     /// One sentence.
     pub doc: String,
@@ -41,7 +41,7 @@ pub struct Share {
     pub evidence: Evidence,
 }
 
-/// What a control statement does.
+/// The action of a control statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlKernel {
@@ -53,7 +53,7 @@ pub enum ControlKernel {
     Wait,
     /// Freezes the forwarding paths.
     Noforward,
-    /// Sets the write masks of the lines that follow.
+    /// Sets the write masks of the lines after it.
     Mask,
     /// Ends the source.
     Quit,
@@ -67,54 +67,54 @@ pub struct Control {
     pub name: String,
     /// Issue slot.
     pub slot: String,
-    /// What it does.
+    /// The action.
     pub kernel: ControlKernel,
-    /// How it is written.
+    /// The syntax, for messages.
     pub syntax: String,
     /// One paragraph.
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub example: Vec<Example>,
 }
 
-/// What makes a read too early.
+/// The condition under which a read is too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HazardRule {
-    /// A write to any address of the memory, `steps` or less before.
+    /// It comes after a write to any address of the memory, with fewer than `steps` steps in between.
     Port,
-    /// A write to the same words, `steps` or `cycles` or less before.
+    /// It comes after a write to the same words, with fewer than `steps` steps or `cycles` cycles in between.
     Data,
-    /// A write to the same words by an MV that no `wait` has seen finish.
+    /// An MV writes the same words, and no `wait` has waited for it.
     Wait,
-    /// A forwarding path whose unit was idle in the last step that was not a `nop`.
+    /// It reads a forwarding path whose unit was idle in the last step that was not a `nop`.
     Forward,
 }
 
-/// `[[hazard]]`: what must lie between a write and a read.
+/// `[[hazard]]`: a rule for the gap between a write and a read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hazard {
     /// Name.
     pub name: String,
-    /// Memories concerned; none for the forward rule.
+    /// The memories of the rule. Empty for the rule `forward`.
     #[serde(default)]
     pub memories: Vec<String>,
-    /// Slots of the instructions that write; empty: all.
+    /// Slots of the instructions that write. Empty is all slots.
     #[serde(default)]
     pub writers: Vec<String>,
-    /// Of writing transfers above the PEs: the memory that the words come from; none: any.
+    /// For writing transfers above the PEs: the memory that the words come from. `None` is any memory.
     pub source: Option<String>,
-    /// Slots of the instructions that read; empty: all.
+    /// Slots of the instructions that read. Empty is all slots.
     #[serde(default)]
     pub readers: Vec<String>,
-    /// The cause.
+    /// The kind of rule.
     pub rule: HazardRule,
-    /// Whole steps in between.
+    /// How many whole steps must lie in between.
     pub steps: Option<u32>,
-    /// Full cycles between the writing and the reading cycle.
+    /// How many full cycles must lie between the writing and the reading cycle.
     pub cycles: Option<u32>,
     /// One sentence.
     pub doc: String,
@@ -128,7 +128,7 @@ pub struct Hazard {
 pub struct Timing {
     /// Cycles from the start of an MV to its first word.
     pub mv_latency: u32,
-    /// Long words per cycle and group touched.
+    /// Long words per cycle, for each group that is touched.
     pub mv_throughput: u32,
     /// Smallest tag.
     pub tag_minimum: u32,

@@ -1,11 +1,11 @@
-//! Transfers: index maps and what reduces them.
+//! Transfers: index maps and reductions.
 
 use super::entry::{Evidence, Example};
 use super::machine::LevelName;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-/// How a transfer's parameter is written.
+/// The way in which the parameter of a transfer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterStyle {
@@ -13,12 +13,12 @@ pub enum ParameterStyle {
     At,
     /// `+3`, `-3`, or nothing for the default.
     Signed,
-    /// `@0/6`, `@3`, `@0,2,4,6`: numbers that agree outside some free bits. Index maps see two names: `_first`, the
-    /// smallest number, and `_free`, the free bits.
+    /// `@0/6`, `@3`, `@0,2,4,6`: a set of numbers that are equal except in some free bits. Index maps see two names:
+    /// `_first` is the smallest number, and `_free` has the free bits.
     Set,
 }
 
-/// What a transfer's mnemonic carries.
+/// The parameter that follows the mnemonic of a transfer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
@@ -30,23 +30,23 @@ pub struct Parameter {
     pub minimum: String,
     /// Largest value, an expression.
     pub maximum: String,
-    /// Value when left out; none: must be written. Of a set -1: all numbers.
+    /// Value if it is left out. `None` if it must be written. For a set, -1 is all numbers.
     pub default: Option<i64>,
-    /// Of a set: the one of all numbers is refused.
+    /// For a set: the set of all numbers is refused.
     #[serde(default)]
     pub partial: bool,
-    /// Forms that have it; empty: all.
+    /// Forms that have the parameter. Empty is all forms.
     #[serde(default)]
     pub forms: Vec<String>,
 }
 
-/// Who says that a reduction's elements are widened to the next higher format: one long word becomes two.
+/// When the elements of a reduction are widened to the next higher format. One long word then becomes two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Widen {
-    /// `e` on the source.
+    /// If the source has an `e`.
     Written,
-    /// The form itself: the reduction's lanes are those of the next higher format.
+    /// Always in this form. The lanes of the reduction are those of the next higher format.
     Always,
 }
 
@@ -54,40 +54,41 @@ pub enum Widen {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// An operand's name, or "pe" for the PE side.
+    /// The name of an operand, or "pe" for the PE side.
     pub operand: String,
     /// Width prefix that selects this form.
     pub width: Option<String>,
     /// Levels that `@` must select here.
     #[serde(default)]
     pub selectors: Vec<LevelName>,
-    /// Of these, levels that may be left out; unit 0 is meant then, with a warning.
+    /// The levels of `selectors` that may be left out. This means unit 0, with a warning.
     #[serde(default)]
     pub assumed: Vec<LevelName>,
-    /// What the written address must be a multiple of, an expression.
+    /// An expression. The written address must be a multiple of it.
     pub align: Option<String>,
-    /// Not written: the instruction has this end by itself.
+    /// The end is not written as an operand. The instruction implies it.
     #[serde(default)]
     pub implied: bool,
 }
 
-/// Published rates of an MV form, in long words per cycle through each memory that it touches. Either one rate for both
-/// sides, by where the ends lie, or a rate of a side; a side without one does not limit the form.
+/// Published rates of an MV form, in long words per cycle through each memory that it touches. Either both sides have
+/// one rate, which depends on whether they lie in one group, or each side has its own. A side without a rate does not
+/// limit the form.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// Both sides, all in one group.
+    /// Rate of both sides if they lie in one group.
     pub same_group: Option<u32>,
-    /// Both sides, in different groups.
+    /// Rate of both sides if they lie in different groups.
     pub across: Option<u32>,
-    /// Through each memory that is read.
+    /// Rate of each memory that is read.
     pub source: Option<u32>,
-    /// Through each memory that is written.
+    /// Rate of each memory that is written.
     pub destination: Option<u32>,
 }
 
 impl Throughput {
-    /// Rates of the source and of the destination.
+    /// Rates of the source and of the destination. `across` says that they lie in different groups.
     pub fn sides(&self, across: bool) -> [Option<u32>; 2] {
         let both = if across { self.across } else { self.same_group };
         [self.source.or(both), self.destination.or(both)]
@@ -100,50 +101,53 @@ impl Throughput {
 pub struct Form {
     /// Name.
     pub name: String,
-    /// MV: the size must be a multiple of this expression, and `i` counts such blocks.
+    /// For an MV: an expression for the long words of a block. The size must be a multiple of it, and `i` counts
+    /// blocks.
     pub unit: Option<String>,
     /// Where the words come from.
     pub source: Side,
     /// Where they go.
     pub destination: Side,
-    /// MV: published rates.
+    /// For an MV: published rates.
     pub throughput: Option<Throughput>,
-    /// Counter to its count, an expression; outermost first.
+    /// The counters, outermost first, each with an expression for its count.
     pub r#loop: IndexMap<String, String>,
-    /// An expression over counters and parameters: where it is 0, nothing moves; a reduction takes the neutral element.
+    /// An expression over counters and parameters. If it is 0, a copy moves nothing and a reduction takes the neutral
+    /// element.
     pub r#where: Option<String>,
     /// Coordinates of the source.
     pub from: IndexMap<String, String>,
     /// Coordinates of the destination.
     pub to: IndexMap<String, String>,
-    /// Reductions: inputs of each stage, expressions, the stage at the elements first. The words that meet in one
-    /// destination are its elements, in loop order.
+    /// For reductions: expressions for the inputs of each stage, beginning with the stage at the elements. The elements
+    /// of a destination are the words that the map sends there, in loop order.
     #[serde(default)]
     pub tree: Vec<String>,
-    /// Reductions that have this form; empty: all of the entry's.
+    /// Reductions that have this form. Empty is all reductions of the entry.
     #[serde(default)]
     pub reductions: Vec<String>,
-    /// What follows the reduction's name where this form is meant.
+    /// The suffix after the name of the reduction that selects this form.
     #[serde(default)]
     pub suffix: String,
     /// Whether halves are widened to singles on their way in.
     pub widen: Option<Widen>,
-    /// The last stage rounds to the next lower format. `half` of the destination is then the word of its long word.
+    /// The last stage rounds to the next lower format. `half` of the destination is then the number of the word in its
+    /// long word.
     #[serde(default)]
     pub narrow: bool,
-    /// Where it differs from the instruction's.
+    /// Evidence of the form, if it differs from that of the instruction.
     pub evidence: Option<Evidence>,
 }
 
-/// `[[reduction]]`: what a reducing transfer does with the words that meet.
+/// `[[reduction]]`: the operation by which a reducing transfer combines the words of one destination.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reduction {
-    /// What follows the transfer's name.
+    /// The text after the name of the transfer.
     pub name: String,
     /// Precision letter.
     pub precision: String,
-    /// A name of the reduction kernels.
+    /// Name of the reduction kernel.
     pub kernel: String,
     /// One sentence.
     pub doc: String,
@@ -159,25 +163,25 @@ pub struct Transfer {
     pub name: String,
     /// Issue slot.
     pub slot: String,
-    /// The level whose every unit runs the map.
+    /// The level at which every unit runs the map.
     pub level: LevelName,
-    /// What the mnemonic carries.
+    /// The parameter after the mnemonic.
     pub parameter: Option<Parameter>,
-    /// Reductions whose names follow this one's; each makes a transfer of its own.
+    /// Reductions whose names may follow the name of the entry. Each makes a transfer of its own.
     #[serde(default)]
     pub reductions: Vec<String>,
-    /// Set where this is one of them: entry of `reductions` of the spec.
+    /// Set if this transfer was made for a reduction: entry of `reductions` of the spec.
     #[serde(skip)]
     pub reduction: Option<usize>,
-    /// Name of the entry that it was made from.
+    /// Name of the entry that the transfer was made from.
     #[serde(skip)]
     pub entry: String,
-    /// Index maps; the operands written decide which one is meant.
+    /// Index maps. The written operands select one.
     pub form: Vec<Form>,
     /// One paragraph.
     pub doc: String,
     /// How well it is known.
     pub evidence: Evidence,
-    /// Programs with their bits.
+    /// Programs with the bits of their results.
     pub example: Vec<Example>,
 }

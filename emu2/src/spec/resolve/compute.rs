@@ -1,4 +1,4 @@
-//! Checks of ALU and MAU operations against the engine's kernels.
+//! Checks ALU and MAU operations against the kernels of the engine.
 
 use crate::error::Error;
 use crate::num::alu::alu_kernel;
@@ -10,9 +10,9 @@ use crate::spec::fault::{bad, unknown};
 use crate::spec::model::*;
 use crate::spec::{Spec, BLOCK, BLOCK_EXTENDED, IMM, IMMU, LONG_BITS, ROTATE, RSQRT, WORD_BITS, ZERO};
 
-/// Larger changes of an exponent field leave every format's range.
+/// A larger change of an exponent field leaves the range of every format.
 const MAX_AMOUNT: u32 = 63;
-/// Lengths that the block float kernels of halves can keep.
+/// The mantissa lengths that the block float kernels of halves support.
 const BLOCK_LENGTHS: std::ops::RangeInclusive<u32> = 6..=9;
 
 pub(super) fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
@@ -50,7 +50,7 @@ pub(super) fn check_alu_mau(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the multiplier kernels can leave out, and the matrix sizes they are made for.
+/// Checks that the multiplier kernels support the omitted bits and the matrix size.
 fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
     let place = format!("[[mau_precision]] `{}`", m.name);
     let Some(precision) = spec.precisions.iter().find(|p| p.name == m.name && p.kind == LaneKind::Float) else {
@@ -74,7 +74,7 @@ fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
             m.rows
         )));
     }
-    // The kernel of singles takes one word of each PE.
+    // The product kernel of singles takes one word of each PE.
     let single = precision.lane() == Some(Lane::F) && !precision.pseudo;
     let columns = if single { spec.counts.pe } else { rows };
     if m.columns != columns {
@@ -83,7 +83,7 @@ fn check_mau_precision(spec: &Spec, m: &MauPrecision) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every precision and sign of the op must have an engine kernel.
+/// Checks that every precision and sign of the op has a kernel in the engine.
 fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     let own_rules = [ZERO, ROTATE, BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
     if own_rules {
@@ -102,7 +102,7 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     if a.table.is_some() != (a.kernel == RSQRT) {
         return Err(bad(format!("{place}: `table` belongs to the kernel {RSQRT}")));
     }
-    // The kernels take these parameters as they are.
+    // The kernels do not check these parameters.
     if a.table.is_some_and(|t| t.iter().any(|entry| !(32..64).contains(entry))) {
         return Err(bad(format!("{place}: entries of `table` are 64ths of a number from 1/2 to below 1: 32 to 63")));
     }
@@ -130,7 +130,7 @@ fn check_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Kernels that work across PEs, and `zero`.
+/// Checks the ops with kernels that work across PEs, and `zero`.
 fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     let block = [BLOCK, BLOCK_EXTENDED].contains(&a.kernel.as_str());
     let sources = u32::from(a.kernel != ZERO);
@@ -166,7 +166,7 @@ fn check_engine_kernel(spec: &Spec, a: &Alu, place: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A block of a pseudo format keeps the fraction bits that matrix factors show.
+/// Checks that a block of a pseudo format keeps exactly the fraction bits that products use of a matrix factor.
 fn check_kept(spec: &Spec, name: &str, place: &str) -> Result<(), Error> {
     let precision = spec.precisions.iter().find(|p| p.name == name && p.pseudo);
     let format = precision.and_then(|p| p.format.as_deref()).and_then(|name| spec.format(name));

@@ -1,4 +1,4 @@
-//! Checks of what a machine is made of: counts, formats, memories and operands.
+//! Checks the parts of a machine: counts, formats, memories and operands.
 
 use crate::error::{Code, Error};
 use crate::num::format::FloatFormat;
@@ -10,11 +10,11 @@ use crate::spec::{Spec, BUFFER_STATE, HALVES, LONG_BITS, WORDS_PER_LONG, WORD_BI
 use indexmap::IndexMap;
 use std::collections::HashSet;
 
-/// Larger trees than this are a slip of the pen.
+/// A larger count is taken as a typing error.
 const MAX_COUNT: u32 = 1024;
-/// Masks have a bit of a word per cycle.
+/// A mask is a `u32` with a bit per cycle.
 const MAX_CYCLES: u32 = u32::BITS;
-/// Tags are numbers of 32 bits.
+/// A tag is a 32-bit number.
 const MAX_TAG_DIGITS: usize = 8;
 
 pub(super) fn check_counts(spec: &Spec) -> Result<(), Error> {
@@ -92,7 +92,7 @@ pub(super) fn check_formats(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows of a matrix register in the precision that has most.
+/// The rows of a matrix register in the precision that has the most rows.
 fn matrix_rows(spec: &Spec) -> u64 {
     spec.mau_precisions.iter().map(|p| u64::from(p.rows)).max().unwrap_or(0)
 }
@@ -163,7 +163,7 @@ pub(super) fn check_operands(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Letters are lower case, and no two that may stand at one place are the same.
+/// Checks that letters are lower case, and that letters that may stand at one place differ.
 pub(super) fn check_syntax(spec: &Spec) -> Result<(), Error> {
     let s = &spec.syntax;
     let places: [(&str, Vec<char>); 4] = [
@@ -196,7 +196,7 @@ pub(super) fn check_syntax(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tables and buffers lie in memories beside those that they serve.
+/// Checks that tables and buffers lie in memories of the same level as the operands that they serve.
 fn check_tables(spec: &Spec) -> Result<(), Error> {
     let level = |name: &str, place: &str| match spec.memory(name) {
         Some(m) => Ok(spec.memories[m].level),
@@ -229,7 +229,7 @@ fn check_tables(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Base address, matrix and mask registers lie in memories made for them.
+/// Checks that base address, matrix and mask registers lie in memories of their kind.
 fn check_registers(spec: &Spec) -> Result<(), Error> {
     let made_for = |name: &str, unit: Unit, place: String| match spec.memory(name) {
         Some(m) if spec.memories[m].unit == unit => Ok(()),
@@ -250,14 +250,14 @@ fn check_registers(spec: &Spec) -> Result<(), Error> {
     }
     made_for(&spec.mask.memory, Unit::Mask, "[mask]".into())?;
     check_turnaround(spec)?;
-    // Flags of the lanes of a long word, and the write enables of its halves or of the path's words.
+    // Four bits hold the flags of the lanes of a long word. As a mask they enable its halves or the words of the path.
     if spec.mask.bits != 4 || spec.mask.entries < 2 {
         return Err(bad(format!("[mask]: the engine has masks of 4 bits, not {}", spec.mask.bits)));
     }
     Ok(())
 }
 
-/// The turnaround register stands in the place of an operand of the L1Bs.
+/// Checks that the turnaround register stands in for an operand of the L1Bs.
 fn check_turnaround(spec: &Spec) -> Result<(), Error> {
     let t = &spec.turnaround;
     let Some(memory) = spec.memory(&t.memory) else {

@@ -1,4 +1,4 @@
-//! Transfers: reductions expanded, forms resolved, index maps checked.
+//! Resolves transfers: expands reductions, resolves forms and checks index maps.
 
 use crate::error::{Code, Error};
 use crate::num::lane::Lane;
@@ -9,7 +9,7 @@ use crate::spec::map::{End, ResolvedForm};
 use crate::spec::model::*;
 use crate::spec::{ResolvedParameter, Spec, BUFFER_STATE};
 
-/// A transfer of its own for every reduction that one names, and for every suffix of its forms.
+/// Makes a transfer for every reduction that an entry names, and for every suffix of its forms.
 pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
     for r in &spec.reductions {
         let lane = spec.precisions.iter().find(|p| p.name == r.precision).and_then(Precision::lane);
@@ -51,9 +51,9 @@ pub(super) fn expand_reductions(spec: &Spec) -> Result<Vec<Transfer>, Error> {
     Ok(all)
 }
 
-/// The default of a set that is left out.
+/// The default of a set that stands for all numbers.
 const ALL_NUMBERS: i64 = -1;
-/// A form that widens or narrows needs kernels that do, and halves that it can widen.
+/// Checks that a form that widens or narrows has a kernel that does so. Only halves can be widened.
 fn check_conversions(spec: &Spec, reduction: &Reduction, form: &Form, place: &str) -> Result<(), Error> {
     if form.widen.is_none() && !form.narrow {
         return Ok(());
@@ -67,7 +67,7 @@ fn check_conversions(spec: &Spec, reduction: &Reduction, form: &Form, place: &st
     }
 }
 
-/// The lanes that a reduction works on; `widened`: those of twice the width.
+/// The lane type that a reduction works on. With `widened`, the type of twice the width.
 pub fn reduction_lane(spec: &Spec, reduction: &Reduction, widened: bool) -> Option<Lane> {
     let own = spec.precisions.iter().find(|p| p.name == reduction.precision)?.lane()?;
     if !widened {
@@ -78,7 +78,8 @@ pub fn reduction_lane(spec: &Spec, reduction: &Reduction, widened: bool) -> Opti
 
 type Resolved = (Vec<ResolvedForm>, Option<ResolvedParameter>);
 
-/// `previous`: the entry that the transfer before this one was made from.
+/// Resolves the forms and the parameter of a transfer. `previous` is the entry that the transfer before it was made
+/// from.
 pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer, previous: &str) -> Result<Resolved, Error> {
     let place = format!("[[transfer]] `{}`", transfer.name);
     let constants = spec.constants();
@@ -124,7 +125,7 @@ pub(super) fn resolve_transfer(spec: &Spec, transfer: &Transfer, previous: &str)
         if resolved.tree.is_empty() == transfer.reduction.is_some() {
             return Err(bad(format!("{place}: `tree` and `reductions` go together")));
         }
-        // The transfers of one entry that reduce have the same maps.
+        // The reducing transfers of one entry have the same maps, so one check is enough.
         if transfer.reduction.is_none() || spec.entry_name(transfer) != previous {
             check_form(spec, transfer, &resolved, parameter.as_ref(), &place)?;
         }
@@ -176,7 +177,7 @@ fn resolve_end(
     Ok(End::Memory { operand, width, selectors, assumed, align, implied: side.implied })
 }
 
-/// Checks the index map at the ends of every parameter's range.
+/// Checks the index map at the ends of the range of its parameter.
 fn check_form(
     spec: &Spec,
     transfer: &Transfer,
@@ -189,7 +190,7 @@ fn check_form(
         End::Memory { operand, .. } => {
             let operand = &spec.operands[*operand];
             let buffer = operand.buffer.as_ref().and_then(|b| spec.memory(b)).map(|m| spec.memories[m].words);
-            // What a buffer holds besides words: where they go, and how many have gone.
+            // The last long words of a buffer hold its state, not data.
             let room = buffer.map(|words| words.saturating_sub(BUFFER_STATE));
             room.or(spec.memory(&operand.memory).map(|m| spec.memories[m].words)).unwrap_or(0)
         }
@@ -226,7 +227,7 @@ fn check_form(
     Ok(())
 }
 
-/// Rates come as a pair by group or by side; two published sides must take equally long.
+/// Checks the rates: they are given by group or by side. If both sides have a rate, both must take equally long.
 fn check_throughput(form: &ResolvedForm, place: &str) -> Result<(), Error> {
     let Some(rates) = &form.throughput else { return Ok(()) };
     let by_group = [rates.same_group, rates.across];
@@ -250,7 +251,7 @@ fn check_throughput(form: &ResolvedForm, place: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every selector of a form at its first unit, and its first block.
+/// Parameter values that select the first unit of every selector, and the first block.
 fn selected_first(form: &ResolvedForm) -> Vec<(String, i64)> {
     let mut values = vec![("i".to_string(), 0)];
     for (side, end) in [("src", &form.source), ("dst", &form.destination)] {
@@ -261,7 +262,7 @@ fn selected_first(form: &ResolvedForm) -> Vec<(String, i64)> {
     values
 }
 
-/// The name under which an index map sees a selector: `src_group`, `dst_l2b`.
+/// The name of a selector in an index map, such as `src_group` or `dst_l2b`.
 pub fn selector_name(side: &str, level: LevelName) -> String {
     format!("{side}_{}", format!("{level:?}").to_lowercase())
 }

@@ -1,20 +1,20 @@
-//! Operands of PE instructions as text.
+//! Writes operands of PE instructions as text.
 
 use crate::asm::{Access, Address, Convert, Destination, Mask, MaskEntry, Source, SourceKind, Target};
 use crate::spec::{Spec, HALVES, WORDS_PER_LONG};
 
-/// The prefix of `words` among `widths`, or the first of them.
+/// The prefix of `widths` that stands for `words`, or the first prefix.
 fn prefix<'s>(spec: &'s Spec, widths: &'s [String], words: u32) -> &'s str {
     let fits = |prefix: &&String| spec.widths.iter().any(|w| w.prefix == **prefix && w.words == words);
     widths.iter().find(fits).or(widths.first()).map_or("", String::as_str)
 }
 
-/// A memory of the PEs with its addresses.
+/// An access of a PE memory as text.
 fn access(spec: &Spec, access: &Access) -> String {
     let memory = &spec.memories[access.memory].name;
     let Some(operand) = spec.operands.iter().find(|o| o.memory == *memory) else { return format!("${memory}") };
     let address = address(spec, &access.address, access.words);
-    // What has no address has one width, however it is written.
+    // A memory without addresses has only one width, so any prefix will do.
     let words = if address.is_empty() { 0 } else { access.words };
     let mut out = format!("${}{}", prefix(spec, &operand.widths, words), operand.letter);
     if access.indirect {
@@ -27,7 +27,7 @@ fn access(spec: &Spec, access: &Access) -> String {
     out
 }
 
-/// A matrix register, whole or from a row on.
+/// A matrix register as text, whole or from a row on.
 pub(in super::super) fn bank(spec: &Spec, bank: usize, row: Option<u32>, wide: bool) -> String {
     let entry = &spec.banks[bank];
     let words = WORDS_PER_LONG * if wide { HALVES } else { 1 };
@@ -35,7 +35,7 @@ pub(in super::super) fn bank(spec: &Spec, bank: usize, row: Option<u32>, wide: b
     format!("${}{}{row}", prefix(spec, &entry.widths, words), entry.name)
 }
 
-/// A source with its sign and conversion.
+/// A source as text, with its sign and conversion.
 pub(in super::super) fn source(spec: &Spec, source: &Source) -> String {
     let sign = if source.negate { "-" } else { "" };
     let operand = match &source.kind {
@@ -51,7 +51,7 @@ pub(in super::super) fn source(spec: &Spec, source: &Source) -> String {
     format!("{sign}{operand}{convert}")
 }
 
-/// A destination with its write mask.
+/// A destination as text, with its write mask.
 pub(in super::super) fn destination(spec: &Spec, destination: &Destination) -> String {
     let mut out = match &destination.target {
         Target::Memory(a) => access(spec, a),
@@ -67,7 +67,7 @@ pub(in super::super) fn destination(spec: &Spec, destination: &Destination) -> S
     out
 }
 
-/// `/1000`, `/ll1000`, `/$imr3`, `/$llimr3`
+/// A mask as text, such as `/1000`, `/ll1000`, `/$imr3` or `/$llimr3`.
 pub(in super::super) fn mask(spec: &Spec, mask: Mask) -> String {
     let words = WORDS_PER_LONG * HALVES;
     let wide = spec.widths.iter().find(|w| mask.wide && w.words == words).map_or("", |w| w.prefix.as_str());
@@ -80,7 +80,7 @@ pub(in super::super) fn mask(spec: &Spec, mask: Mask) -> String {
     }
 }
 
-/// The addresses of an access as they are written behind its letter.
+/// The addresses of an access as text, as they stand after its letter.
 pub(in super::super) fn address(spec: &Spec, address: &Address, words: u32) -> String {
     let letter = spec.syntax.stride;
     match address {
