@@ -1,10 +1,10 @@
-//! Word addresses of an operand in a PE memory: one per cycle, and what differs from PE to PE.
+//! Word addresses of an operand in a PE memory: one per cycle, and the parts that differ from PE to PE.
 
 use crate::machine::L1b;
 use crate::spec::WORDS_PER_LONG;
 use smallvec::SmallVec;
 
-/// The upper word of a long word. A value of one word lies there on the path.
+/// The upper word of a long word. It holds a value of one word on the path.
 pub(super) const UPPER: u64 = 0xFFFF_FFFF_0000_0000;
 
 /// Word addresses per cycle in one PE memory.
@@ -14,7 +14,8 @@ pub(super) struct Access {
     pub(super) slot: usize,
     /// Words of 32 bits per access.
     pub(super) words: u32,
-    /// Word address of each cycle, wrapped and truncated to the access width, before anything per PE is added.
+    /// Word address of each cycle, wrapped and truncated to the access width, before the parts that differ from PE to PE
+    /// are added.
     pub(super) at: SmallVec<[u32; 4]>,
     /// Words of the memory.
     pub(super) size: u32,
@@ -27,14 +28,15 @@ pub(super) struct Access {
 /// Parts of an address that differ from PE to PE.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
-    /// Slot of the T register and the bits of it that count, for indirect addressing.
+    /// Slot of the T register for indirect addressing, and the bits of it that form the address.
     pub(super) indirect: Option<(usize, u64)>,
-    /// One access width more on the PEs of a MAB up to this number, of how many.
+    /// The first number is the last PE of a MAB whose address is one access width higher, the second the number of PEs in a
+    /// MAB.
     pub(super) modify: Option<(u32, u32)>,
 }
 
 impl Access {
-    /// First row of cycle `c` where no address differs between PEs.
+    /// First row of cycle `c`. No address may differ between PEs.
     #[inline]
     pub(super) fn row(&self, c: usize) -> usize {
         (self.at[c] / WORDS_PER_LONG) as usize
