@@ -18,8 +18,8 @@ use crate::threads;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A region runs at the latest when it has this many steps. The steps pass through the host's near caches once for every L1B,
-/// and the memories of an L1B once for every region.
+/// A region runs at the latest when it has this many steps. Its steps pass through the host's near caches once for every
+/// L1B, and the memories of an L1B once for every region.
 const REGION_STEPS: usize = 1024;
 
 /// Steps that are lowered and planned together.

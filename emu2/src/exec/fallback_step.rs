@@ -1,7 +1,7 @@
 //! One step on one L1B: everything is read and computed from the state before the step, then written.
 //!
-//! This is the reference for the forms in `fast/`. An op that `fast/plain_rows.rs` can run is handed over, unless the caller
-//! wants the general form of everything.
+//! This is the reference for the forms in `fast/`. An op that `fast/plain_rows.rs` can run is handed to it, unless the
+//! caller wants the general form of every op.
 
 use super::compute::Compute;
 use super::fast::plain_rows::Buffers;

@@ -41,8 +41,8 @@
 //! | `transfer_mv` | MVs |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
 //!
-//! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard` and
-//! `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
+//! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard`
+//! and `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
 
 mod access;
 mod compute;
