@@ -6,7 +6,7 @@
 //! has to fit above it in each stretch of time. After the first round the orders are shuffled a little, and stretches
 //! of time where attempts have failed are decided earlier: most instances are hard only for unlucky beginnings.
 
-// `make lint` allows these in tests, benches and their helpers; here they hold all the same.
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod offsets;
