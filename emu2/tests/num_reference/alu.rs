@@ -3,7 +3,7 @@
 use super::{Exact, Fmt, D, F, H};
 use num_bigint::BigInt;
 
-/// Parameters as the spec states them.
+/// Parameters, as the spec states them.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     pub bit: u32,
