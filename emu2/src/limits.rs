@@ -91,8 +91,8 @@ pub const LINE: usize = 8;
 pub const APART: usize = (1 << 13) + LINE;
 
 kernel! {
-    /// Distributes the cache lines of `x`: memory `u` of `units` takes lines `u`, `u + units`, ... The memories are [`APART`]
-    /// long words apart.
+    /// Distributes the cache lines of `x`: memory `u` of `units` takes lines `u`, `u + units`, ... The memories are
+    /// [`APART`] long words apart.
     pub fn lines(x: &[u64], units: usize, out: &mut [u64]) {
         let lines = x.as_chunks::<LINE>().0;
         for (unit, out) in out.chunks_mut(APART).take(units).enumerate() {

@@ -1,5 +1,5 @@
-//! Times programs beside the plain loops of [`crate::limits`]. Program and loop take turns, so that both see the host in the
-//! same state. The best of several short runs counts, because other work of the host only ever adds time.
+//! Times programs beside the plain loops of [`crate::limits`]. Program and loop take turns, so that both see the host in
+//! the same state. The best of several short runs counts, because other work of the host only ever adds time.
 
 use crate::asm::Program;
 use crate::error::{Code, Error};

@@ -29,8 +29,8 @@ pub(crate) struct PyProgram {
 ///
 /// Returns a Program, whose `warnings` are the findings that are not errors.
 ///
-/// Raises AssembleError with every finding (codes A0001 to A0706, F0002, F0003) and EmulatorError R0009 for an unknown policy.
-/// KeyboardInterrupt is heard while it works.
+/// Raises AssembleError with every finding (codes A0001 to A0706, F0002, F0003) and EmulatorError R0009 for an unknown
+/// policy. KeyboardInterrupt is heard while it works.
 ///
 /// Source: the grammar is the assembly language of the vendor's developer manual, as `isa_specs` holds it.
 #[pyfunction]

@@ -228,8 +228,8 @@ impl PySpec {
 
     /// Evaluates an index map: the long words that a transfer moves, and the place to which each of them goes.
     ///
-    /// `mnemonic` is the transfer's name in the spec, without parameters (`l2bmb`, `mvp`); `form` is one of its forms, such as
-    /// `down`. `parameters` are the numbers that the mnemonic and the selectors carry, by the spec's names (`shift`,
+    /// `mnemonic` is the transfer's name in the spec, without parameters (`l2bmb`, `mvp`); `form` is one of its forms, such
+    /// as `down`. `parameters` are the numbers that the mnemonic and the selectors carry, by the spec's names (`shift`,
     /// `mab_number`, `l1bs_first`, `src_group`, ...). The map of an MV is that of its block `i`, 0 unless given.
     ///
     /// Returns an IndexMap. Its arrays are int64 of shape (n,), one entry per moved long word. Addresses count long words

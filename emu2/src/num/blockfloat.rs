@@ -1,7 +1,7 @@
 //! Block float: words of a block share one exponent and have no hidden bit (manual, chapter on block float).
 //!
-//! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run across
-//! the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
+//! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run
+//! across the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
 
 use super::clone_choice::choosing_kernel;
 use super::format::FloatFormat;

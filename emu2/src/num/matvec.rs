@@ -1,5 +1,5 @@
-//! Matrix-vector products of a MAB: `out = A * x + z` on block float, one rounding (manual, chapters on the matrix registers
-//! and on the numerics of the MAU).
+//! Matrix-vector products of a MAB: `out = A * x + z` on block float, one rounding (manual, chapters on the matrix
+//! registers and on the numerics of the MAU).
 //!
 //! A matrix register is decoded once (`HMatrix::decode` and so on, one per MAB) and then multiplied with the vectors of all
 //! cycles, whose rows may lie anywhere. A vector lies across the PEs of a MAB, and so does the result. The sum over a row,

@@ -59,7 +59,7 @@ impl Fill {
                 Unit::Word | Unit::Long => [0..head, tail..entry.words],
                 _ => [0..entry.words, 0..0],
             };
-            // Half of the time the PEs' words are small enough for addresses.
+            // Half of the time base address registers and the T register hold small values.
             let small = choices.chance(50);
             for range in ranges.into_iter().filter(|r| !r.is_empty()) {
                 let count = range.end - range.start;

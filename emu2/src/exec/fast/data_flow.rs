@@ -5,12 +5,13 @@
 //! three changes:
 //!
 //! * If a result on a forwarding path also went to a memory, it is read from the memory. Often nobody reads the path then.
-//! * If a result goes to a path and to rows of memory that are overwritten before anyone reads them, it goes to the path only.
+//! * If a result goes to a path and to rows of memory that are overwritten before anyone reads them, it goes to the path
+//!   only.
 //! * A `u` step and the next `d` step with the same factors become one multiply-add, if nobody else sees the value between
 //!   them. It runs in the place of the first one.
 //!
-//! The plan holds while base address registers are zero. A step that writes such a register starts a new part. If a register
-//! that a part depends on is not zero, the steps of the part run unchanged (`fallback_step.rs`).
+//! The plan holds while base address registers are zero. A step that writes such a register starts a new part. If a
+//! register that a part depends on is not zero, the steps of the part run unchanged (`fallback_step.rs`).
 
 use super::kernel_call::{self, CallParts, ForwardUpdate, KernelCall};
 use super::value_numbering::{ReadFrom, ValueNumbers};

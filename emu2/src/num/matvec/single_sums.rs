@@ -1,7 +1,7 @@
 //! Adds addends to products of single and pseudo-single precision, and rounds the sums to singles.
 //!
-//! The products are exact doubles. The host's double addition and its conversion to single give the right bits for almost all
-//! sums; [`add`] says whether they do, and [`settle`] does the others exactly.
+//! The products are exact doubles. The host's double addition and its conversion to single give the right bits for almost
+//! all sums; [`add`] says whether they do, and [`settle`] does the others exactly.
 
 use super::block;
 use crate::num::level::kernel;

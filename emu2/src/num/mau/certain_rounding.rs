@@ -7,9 +7,9 @@
 //!
 //! One bound covers all rare cases, so that the common case needs few operations:
 //!
-//! * The machine reads exponent field 0 as zero; the host does not. An addend of that kind is below the least bound. A factor
-//!   of that kind makes the product wrong by less than the smallest normal number times the other factor, and `a*a + b*b` is
-//!   more than that factor or less than 1.
+//! * The machine reads exponent field 0 as zero; the host does not. An addend of that kind is below the least bound. A
+//!   factor of that kind makes the product wrong by less than the smallest normal number times the other factor, and
+//!   `a*a + b*b` is more than that factor or less than 1.
 //! * The remainder of a tiny product is not exact, but the error is below the least bound.
 //! * If result and product are below the bound, the bound is taken as their sum. Only zero is certain then.
 //! * Infinities and sums past the largest number make the remainder NaN.

@@ -4,10 +4,10 @@
 //!
 //! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says which roundings are certain.
 //! 2. The others are computed in smaller blocks, with zeros as the machine has them and without the products that its
-//!    multiplier omits. Product, sum and omitted part are exact host doubles. The sum less a bound and the sum plus the bound
-//!    are rounded; if both agree, that is the result.
-//! 3. If they differ in some lane, the block is computed in 128-bit integers. The operand with the larger exponent keeps all
-//!    its bits. The other one is shifted right, and its last bit notes whether a 1 left (a sticky bit).
+//!    multiplier omits. Product, sum and omitted part are exact host doubles. The sum less a bound and the sum plus the
+//!    bound are rounded; if both agree, that is the result.
+//! 3. If they differ in some lane, the block is computed in 128-bit integers. The operand with the larger exponent keeps
+//!    all its bits. The other one is shifted right, and its last bit notes whether a 1 left (a sticky bit).
 
 // A function item as an argument would be a separate call that is compiled for no level.
 #![allow(clippy::redundant_closure)]
@@ -29,7 +29,8 @@ const GROUP: usize = 8;
 /// Exponent of a zero. It lies below all others, so that a zero never sets the alignment.
 const NOTHING: i64 = -(1 << 40);
 
-/// Sign, exponent field and significand with the hidden bit, which is 0 for a zero. Infinities are numbers, see [`super::round`].
+/// Sign, exponent field and significand with the hidden bit, which is 0 for a zero. Infinities are numbers, see
+/// [`super::round`].
 #[inline(always)]
 fn unpack(v: u64) -> (u64, i64, u64) {
     let field = (v >> 52) & EXP_MAX;
@@ -172,8 +173,8 @@ fn small_blocks<const FUSED: bool>(
     }
 }
 
-/// A PE multiplies in one of the two steps. The other step only normalises its addend or its result, which does not change a
-/// number. So both steps are one multiply-add.
+/// A PE multiplies in one of the two steps. The other step only normalises its addend or its result, which does not change
+/// a number. So both steps are one multiply-add.
 #[inline(always)]
 fn both<const FUSED: bool>(
     x: &[u64],

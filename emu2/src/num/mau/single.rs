@@ -5,8 +5,8 @@
 //! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says which roundings are certain. It needs a
 //!    fused multiply-add of the host.
 //! 2. The others are computed in smaller blocks, with zeros as the machine has them. Product and sum are exact, as pairs of
-//!    singles or in doubles. The sum less a bound and the sum plus the bound are rounded; if both give the same single, neither
-//!    the omitted partial products nor the rounding of the sum can have changed it.
+//!    singles or in doubles. The sum less a bound and the sum plus the bound are rounded; if both give the same single,
+//!    neither the omitted partial products nor the rounding of the sum can have changed it.
 //! 3. If that fails in some lane, or if a lane leaves the common range of host and machine, the block takes the exact path.
 
 // A function item as an argument would be a separate call that is compiled for no level.
