@@ -1,7 +1,8 @@
-//! Speed of the engine and the assembler. `cargo bench --package emu2-benches`; compare figures of one run only.
+//! Speed of the engine and the assembler. Run `cargo bench --package emu2-benches`, and compare figures of one run only.
 //!
-//! Beside every class of kernels stands what bounds it: loops of [`emu2::limits`] on as much data, compiled for the same
-//! processor level. Elements are lane operations (one operation on one PE in one cycle), multiply-adds or long words moved.
+//! Every class of kernels is measured beside its limits: loops of [`emu2::limits`] on the same amount of data, compiled for
+//! the same processor level. Elements are lane operations (one operation on one PE in one cycle), multiply-adds or long
+//! words moved.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -14,12 +15,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps of a program: enough that neither the evaluation of index maps nor a region's last forwarding update shows.
+/// Steps of a program. They are enough to hide the evaluation of index maps and the last forwarding update of a region.
 const STEPS: usize = 256;
 
 type Group<'a> = BenchmarkGroup<'a, criterion::measurement::WallTime>;
 
-/// Name, line, and elements per PE and cycle: 0 for matrix products, whose size the spec says.
+/// Name, line, and elements per PE and cycle. 0 stands for matrix products, whose size the spec says.
 const KERNELS: [(&str, &str, u64); 17] = [
     ("long_add", "ladd $lm0v $ln0v $lr0v", 1),
     ("long_add_kept", "ladd $lm0v $ln0v $lr0v; fvadd $aluf $lm0v $nowrite", 1),
@@ -40,8 +41,8 @@ const KERNELS: [(&str, &str, u64); 17] = [
     ("l1bmrfmax", "l1bmrfmax $lm0v $lb0", 1),
 ];
 
-/// Numbers between 1 and 4 of the kernel's format, another one in every lane, in all that it reads. Lanes of a MAB share
-/// exponents, as block float must.
+/// A machine whose inputs hold numbers between 1 and 4 of the kernel's format, a different one in every lane. Lanes of a
+/// MAB share exponents, as block float needs.
 fn machine(spec: &Arc<Spec>, name: &str) -> Machine {
     let mut machine = Machine::new(spec.clone());
     let (exponents, fractions) = match name.chars().next().unwrap() {
@@ -81,7 +82,7 @@ fn engine(c: &mut Criterion) {
     let lane_ops = spec.units(LevelName::Pe) * u64::from(spec.counts.cycle) * STEPS as u64;
     let mut group = c.benchmark_group("engine");
     group.sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(500));
-    // One thread unless a row says otherwise.
+    // The benchmarks use one thread unless a row says otherwise.
     let threads = rayon::ThreadPoolBuilder::new().build().unwrap();
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
     for (name, lines, elements) in KERNELS {
@@ -101,7 +102,7 @@ fn engine(c: &mut Criterion) {
     group.finish();
 }
 
-/// The limits, on the rows of `units` L1Bs, [`STEPS`] times each one.
+/// Runs the limits on the rows of `units` L1Bs, [`STEPS`] times on each.
 fn plain(group: &mut Group<'_>, rows: usize, units: usize) {
     let each = |b: &mut criterion::Bencher<'_>, step: &mut dyn FnMut(usize)| {
         b.iter(|| (0..units).for_each(|unit| (0..STEPS).for_each(|_| step(unit * rows))));

@@ -1,4 +1,4 @@
-//! One kernel for callgrind: `guard KERNEL` runs it, and only what [`counted`] calls counts. benches/guard.py compares.
+//! One kernel for callgrind. `guard KERNEL` runs it, and only calls of [`counted`] count. benches/guard.py compares.
 //! Without a kernel the names are printed.
 
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -9,10 +9,10 @@ use emu2::machine::{Machine, Region};
 use emu2::spec::{LevelName, Spec, Unit};
 use std::sync::Arc;
 
-/// Steps of a region: lowering and the last forwarding update count too, as in any program.
+/// Steps of a region. Lowering and the last forwarding update count too, as in any program.
 const STEPS: usize = 32;
 
-/// Name, lines, and the bits of every lane that are fixed and free, so that numbers lie between 1 and 4.
+/// Name, lines, and the fixed bits and the free bits of every lane, so that numbers lie between 1 and 4.
 const KERNELS: [(&str, &str, u64, u64); 5] = [
     ("long_add", "ladd $lm0v $ln0v $lr0v", 0, u64::MAX),
     ("fvfma", "fvfma $lm0v $ln0v $lr0v $ls0v", 0x3F80_0000_3F80_0000, 0x807F_FFFF_807F_FFFF),
@@ -26,7 +26,7 @@ const KERNELS: [(&str, &str, u64, u64); 5] = [
     ("l1bmrdfadd", "l1bmrdfadd $lm0v $lb0", 0x3FF0_0000_0000_0000, 0x800F_FFFF_FFFF_FFFF),
 ];
 
-/// What callgrind collects, by this name.
+/// callgrind collects the calls of this function, by its name.
 #[inline(never)]
 fn counted(run: &mut dyn FnMut()) {
     run();
@@ -56,7 +56,7 @@ fn main() {
     let program = assemble(&format!("{lines}\n").repeat(STEPS), "guard.vsm", &spec, Policy::Run).unwrap();
     let mut engine = Engine::new(spec);
     let mut run = || engine.run(&mut machine, &program, &mut AssumedHost, &mut |_, _| Ok(())).unwrap();
-    // What is done once per program text, such as index maps, is not counted.
+    // Work that is done once per program text, such as index maps, is not counted.
     run();
     counted(&mut run);
 }

@@ -1,4 +1,4 @@
-//! Files that a user names, read and written without surprises: never more than a limit, and never waiting for ever.
+//! Files that a user names. Reads are limited in size and never wait for ever.
 
 use crate::error::{Code, Error};
 use crate::interrupt::Interrupt;
@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 /// Bytes of the longest source that is read from a file.
 pub const SOURCE_LIMIT: u64 = 1 << 30;
 
-/// Bytes that are read from what is no regular file: a pipe or a device may have no end.
+/// Most bytes that are read from anything but a regular file, because a pipe or a device may have no end.
 pub const STREAM_LIMIT: u64 = 1 << 28;
 
-/// Bytes read at a time, between looks at the interrupt.
+/// Bytes read at a time, between checks of the interrupt.
 const CHUNK: usize = 1 << 20;
 
-/// How long a pipe is looked at that nobody writes to, and how often.
+/// How long to look at a pipe to which nobody writes, and how often.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the file at `path` holds, if that is at most `limit` bytes. Of what is no regular file, at most [`STREAM_LIMIT`].
+/// The contents of the file at `path`, if they are at most `limit` bytes. If it is not a regular file, at most
+/// [`STREAM_LIMIT`].
 ///
 /// # Errors
 /// [`Code::Unreadable`], also for a pipe that nobody writes to; [`Code::FileSize`]; [`Code::Interrupted`].
@@ -39,7 +40,7 @@ pub fn read(path: &Path, limit: u64, interrupt: &Interrupt) -> Result<Vec<u8>, E
     loop {
         interrupt.check()?;
         match (&mut file).take(CHUNK as u64).read_to_end(&mut bytes) {
-            // The end; or a pipe that has no writer yet.
+            // This is the end, or a pipe that has no writer yet.
             Ok(0) if heard || !is_pipe(&metadata) => return Ok(bytes),
             Ok(0) if start.elapsed() > PATIENCE => {
                 let message = format!("{name}: nobody writes to this pipe");
@@ -59,7 +60,7 @@ pub fn read(path: &Path, limit: u64, interrupt: &Interrupt) -> Result<Vec<u8>, E
     }
 }
 
-/// A new or emptied file at `path` for writing; with `append`, what it holds stays. A pipe needs a reader.
+/// Opens a new or emptied file at `path` for writing. With `append` the contents stay. A pipe needs a reader.
 ///
 /// # Errors
 /// Those of the host.
@@ -70,7 +71,7 @@ pub(crate) fn create(path: &Path, append: bool) -> std::io::Result<File> {
     } else {
         options.write(true).create(true).truncate(true);
     }
-    // Only the opening must not wait; a pipe's writes may.
+    // Only opening must not wait. Writes to a pipe may wait.
     if std::fs::metadata(path).is_ok_and(|metadata| is_pipe(&metadata)) {
         open(&mut options, path)?;
     }

@@ -4,8 +4,8 @@ use crate::error::{Code, Error};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// A request to stop, shared by the thread that works and the one that asks it to stop. Work reads it between lines,
-/// statements and units, so that it stops within milliseconds.
+/// A request to stop, shared by the thread that works and the thread that asks it to stop. The work reads the request
+/// between lines, statements and units, so it stops within milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
@@ -15,12 +15,12 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work shall stop.
+    /// Whether the work must stop.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error if the work shall stop.
+    /// Returns an error if the work must stop.
     ///
     /// # Errors
     /// [`Code::Interrupted`] after a request.

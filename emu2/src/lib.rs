@@ -4,7 +4,7 @@
 //! fact of the machine comes from a [`spec`], a folder of TOML files.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
-// `make lint` allows these in tests, benches and their helpers; here they hold all the same.
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 pub mod asm;

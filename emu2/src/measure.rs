@@ -1,5 +1,5 @@
-//! Times programs beside the plain loops of [`crate::limits`]. Program and loop take turns, so that both see the host in the
-//! same state. The best of several short runs counts, because other work of the host only ever adds time.
+//! Times programs beside the plain loops of [`crate::limits`]. Program and loop take turns, so that both see the host in
+//! the same state. The best of several short runs counts, because other work of the host only ever adds time.
 
 use crate::asm::Program;
 use crate::error::{Code, Error};
@@ -9,15 +9,15 @@ use crate::machine::Machine;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// The fewest runs of each, however long they take.
+/// The fewest runs of program and limit, however long they take.
 const LEAST_RUNS: u32 = 3;
-/// Times that a pass works on the rows of a unit.
+/// Number of times that a pass works on the rows of a unit.
 const ROUNDS: usize = 64;
-/// Words of the row of a pass whose row has nothing to do with the machine.
+/// Words of the row, for passes whose row does not depend on the machine.
 const LENGTH: usize = 8192;
-/// Times that such a pass works on it: some hundred microseconds, as the other passes take.
+/// Number of times that such a pass works on its row. It takes some hundred microseconds, like the other passes.
 const REPEATS: usize = 1024;
-/// Multiply-adds of a chain, which take as long.
+/// Multiply-adds of a chain. It takes about as long.
 const CHAIN: usize = 1 << 16;
 
 /// A limit: a loop on rows of the size that the program's instructions have.
@@ -31,7 +31,7 @@ pub struct Limit {
     doubles_out: Vec<f64>,
 }
 
-/// A pass of a limit. It returns the number of elements that it has worked on.
+/// A pass of a limit. Returns the number of elements that it has worked on.
 type Pass = fn(&mut Limit) -> usize;
 
 const LIMITS: [(&str, Pass); 7] = [
@@ -48,7 +48,7 @@ impl Limit {
     /// The limit `name` on `units` separate rows of `words` elements. Limits that use no memory ignore both numbers.
     ///
     /// # Errors
-    /// [`Code::BadOption`] if there is none of this name.
+    /// [`Code::BadOption`] if there is no limit of this name.
     pub fn new(name: &str, words: usize, units: usize) -> Result<Limit, Error> {
         let Some((name, _)) = LIMITS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<_> = LIMITS.iter().map(|(name, _)| *name).collect();
@@ -69,7 +69,7 @@ impl Limit {
         })
     }
 
-    /// Elements a second of one pass.
+    /// Elements per second of one pass.
     fn pace(&mut self) -> f64 {
         let pass = LIMITS.iter().find(|(name, _)| *name == self.name).map_or(copy as Pass, |(_, pass)| *pass);
         let start = Instant::now();
@@ -77,7 +77,7 @@ impl Limit {
         elements as f64 / start.elapsed().as_secs_f64()
     }
 
-    /// Elements a second of the best pass within `time`.
+    /// Elements per second of the best pass within `time`.
     pub fn best(&mut self, time: Duration) -> f64 {
         let start = Instant::now();
         let mut best = 0f64;
@@ -89,7 +89,8 @@ impl Limit {
         best
     }
 
-    /// Calls `step` on the row of every unit, [`ROUNDS`] times before it goes on to the next one, as the engine does.
+    /// Calls `step` on the row of every unit. Like the engine, it works on one unit [`ROUNDS`] times before it goes on to
+    /// the next.
     fn rows(&mut self, mut step: impl FnMut(&mut Limit, std::ops::Range<usize>)) -> usize {
         for unit in 0..self.units {
             for _ in 0..ROUNDS {
@@ -155,16 +156,16 @@ fn multiply_add_16(_: &mut Limit) -> usize {
 /// The results of a program and a limit that took turns.
 #[derive(Clone, Copy, Debug)]
 pub struct Race {
-    /// Seconds of the program's best run; assembled and lowered before.
+    /// Seconds of the program's best run, without assembling and lowering.
     pub seconds: f64,
-    /// Elements a second of the limit's best pass; 0 without a limit.
+    /// Elements per second of the limit's best pass; 0 without a limit.
     pub limit: f64,
 }
 
 /// Runs `program` and a pass of `limit` in turns for about `time`, in the threads of the pool that the caller is in.
 ///
 /// # Errors
-/// As [`Engine::run`].
+/// Those of [`Engine::run`].
 pub fn race(
     machine: &mut Machine,
     program: &Program,
@@ -175,7 +176,7 @@ pub fn race(
     let regions = Regions::default();
     let mut once =
         |machine: &mut Machine| engine.run_again(machine, program, &regions, &mut AssumedHost, &mut |_, _| Ok(()));
-    // From the second run on the engine keeps the lowered program; that is what is timed.
+    // From the second run on the engine keeps the lowered program. Only the runs after that are timed.
     once(machine)?;
     once(machine)?;
     let mut best = Race { seconds: f64::INFINITY, limit: 0.0 };

@@ -1,19 +1,19 @@
-//! The threads that share work out.
+//! The threads that share work.
 //!
-//! They are those of rayon's global pool. A forked child has none of its parent's threads, and work handed to them would
-//! wait for ever; so a child gets a pool of its own when it first needs one.
+//! They are the threads of rayon's global pool. A forked child has none of its parent's threads, and work handed to them
+//! would wait for ever. So a child gets a pool of its own when it first needs one.
 
 use rayon::ThreadPool;
 use std::process;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The process that the global pool belongs to: the one that asked first.
+/// The process that owns the global pool: the one that asked first.
 static OWNER: OnceLock<u32> = OnceLock::new();
 
 /// The pool of a forked child, with the child's process number.
 static CHILD: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// Where work is shared out.
+/// Where shared work runs.
 enum Place {
     /// This thread belongs to a pool, or the global pool serves.
     Here,
@@ -34,12 +34,12 @@ fn place() -> Place {
     }
     let Ok(pool) = rayon::ThreadPoolBuilder::new().build() else { return Place::Alone };
     let pool = Arc::new(pool);
-    // The pool of a parent that is a child itself has no threads here that could be ended.
+    // If the parent is a forked child itself, its pool has no threads in this process that could be ended.
     std::mem::forget(child.replace((process, pool.clone())));
     Place::Child(pool)
 }
 
-/// Threads among which work is shared out.
+/// Number of threads that share work.
 pub fn count() -> usize {
     match place() {
         Place::Here => rayon::current_num_threads(),
@@ -48,7 +48,7 @@ pub fn count() -> usize {
     }
 }
 
-/// Calls `work`, whose parallel iterators find the threads of this process. Only where [`count`] is more than 1.
+/// Calls `work` such that its parallel iterators use the threads of this process. Call it only if [`count`] is more than 1.
 pub(crate) fn share<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match place() {
         Place::Child(pool) => pool.install(work),

@@ -41,7 +41,7 @@ impl Bench {
     }
 }
 
-/// A word that tells its place.
+/// A word that encodes its own place.
 fn tag(unit: u64, addr: u64) -> u64 {
     (unit + 1) << 32 | addr
 }
@@ -115,7 +115,8 @@ fn one_mab_to_four_drams() {
         text += &format!("l1bmm@0 $lln{}v $llb{}\n", 16 * i, 32 * i);
     }
     text += "nop/2\n";
-    // A narrow L2BM instruction moves two 32-word blocks at a time: the second half of each is not looked at.
+    // A narrow L2BM instruction moves two 32-word blocks at a time. The test does not look at the second half of each
+    // block.
     for i in 0..4 {
         text += &format!("l2bm@0 $lb{} $lc{}\n", 32 * i, 64 * i);
     }
@@ -205,7 +206,7 @@ fn gather_of_distributed_words_is_the_same() {
     assert_eq!(bench.read("pdm", [0; 5], 1, 64, 64), words);
 }
 
-/// `mvd/n4096 $p0@0 $d0`: DRAM 0 holds PDM words 0..15, 64..79, ... 4032..4047.
+/// `mvd/n4096 $p0@0 $d0`: DRAM 0 must hold the PDM words 0..15, 64..79, ... 4032..4047.
 #[test]
 fn distribution_of_4096_words() {
     let mut bench = Bench::new();
@@ -218,7 +219,7 @@ fn distribution_of_4096_words() {
     assert_eq!(bench.read("l2bm", [0, 1, 0, 0, 0], 2, 0, 16), (16..32).collect::<Vec<u64>>());
 }
 
-/// An MV over all of a PDM of zeros takes no memory of the host.
+/// An MV over a whole PDM of zeros must take no memory of the host.
 #[test]
 fn sparse_memories_stay_sparse() {
     let mut bench = Bench::new();
@@ -240,7 +241,7 @@ fn broadcast_of_pairs_and_singles() {
     }
 }
 
-/// The part of the sum over 4096 PEs that happens inside the L1Bs, there and back by the turnaround register.
+/// The part of the sum over 4096 PEs that happens inside the L1Bs, to the turnaround register and back.
 #[test]
 fn sums_inside_every_l1b() {
     let mut bench = Bench::new();

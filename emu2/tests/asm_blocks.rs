@@ -1,4 +1,4 @@
-//! Long programs: what is read again is what would have been kept.
+//! Long programs: blocks that are read again must equal blocks that would have been kept.
 
 use emu2::asm::{Assembler, Policy, Program};
 use emu2::error::Severity;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Statements of every kind; masks, comments and empty lines are none of their own.
+/// Statements of every kind. Masks, comments and empty lines are not statements of their own.
 const LINES: [&str; 14] = [
     "imm i\"5\" $lr0v",
     "linc $lr0v $lr8v $ls0v",
@@ -37,7 +37,7 @@ fn debug(program: &Program) -> Vec<String> {
     all
 }
 
-/// Dump lines and a register of all PEs.
+/// Dump lines, and one register of all PEs.
 fn outcome(spec: &Arc<Spec>, program: &Program) -> (Vec<String>, Vec<u64>) {
     let mut machine = Machine::new(spec.clone());
     let mut dump = Vec::new();

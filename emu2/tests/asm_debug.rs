@@ -1,4 +1,4 @@
-//! Debug statements: what each form sets and prints, sentence by sentence.
+//! Debug statements: what each form sets and prints, one test per sentence of the manual.
 
 use emu2::asm::{assemble, Policy};
 use emu2::error::Code;
@@ -28,7 +28,7 @@ fn lines(text: &str) -> Vec<String> {
     lines_on("mini", text)
 }
 
-/// Place and bits of lines without type.
+/// Place and bits of lines without a type.
 fn bits(lines: &[String]) -> Vec<(String, u64)> {
     let place = |line: &str| line.split("):").next().unwrap().trim_start_matches("DEBUG-").to_string() + ")";
     let value = |line: &str| {
@@ -46,7 +46,7 @@ fn expected(table: &[(&str, u64)]) -> Vec<(String, u64)> {
     table.iter().map(|(place, value)| ((*place).to_string(), *value)).collect()
 }
 
-/// Every entry has a line per cycle, all under the entry's number.
+/// Every entry has a line per cycle, and all lines have the entry's number.
 #[test]
 fn mask_registers() {
     let text = "d set $lm0p1 3 00000000000000010000000000000000000000000000FFFF\n\
@@ -114,7 +114,7 @@ fn long_payloads() {
     );
 }
 
-/// Items of one letter each; the letters of words and halves are a guess.
+/// Items of one letter each. The letters of words and halves are a guess.
 #[test]
 fn typed_payloads() {
     let table: &[(&str, &[u64])] = &[
@@ -134,7 +134,7 @@ fn typed_payloads() {
     }
 }
 
-/// Words take the upper half of each long word of the payload, one word after the other.
+/// Words take the upper half of each long word of the payload, in order.
 #[test]
 fn words_take_the_upper_half() {
     for (letter, name) in [('m', "LM0"), ('n', "LM1"), ('r', "GREG0"), ('s', "GREG1")] {
@@ -143,12 +143,12 @@ fn words_take_the_upper_half() {
         let line = |at: u32| format!("{name}(n0c0b0m0p0,{at})");
         assert_eq!(found(&text), [(line(0), 0x1111_1111), (line(2), 0x2222_2222_0000_0000)]);
     }
-    // The T register has long entries under either name.
+    // The T register has long entries under both names.
     let t = "d set $tn0c0b0m0p0 1 11111111AAAAAAAA\nd get $tn0c0b0m0p0 1\n";
     assert_eq!(found(t), expected(&[("TREG(n0c0b0m0p0,0)", 0x1111_1111_AAAA_AAAA)]));
 }
 
-/// An omitted selector means all units of its level; every subset of selectors is legal.
+/// An omitted selector means all units of its level. Every subset of selectors is legal.
 #[test]
 fn selectors_may_be_omitted_at_any_level() {
     let counts = [4u32, 2, 8, 16, 4];
@@ -161,7 +161,7 @@ fn selectors_may_be_omitted_at_any_level() {
         let got = found(&format!("d set $lm0{selectors} 1 0000000000000007\nd get $lm0{selectors} 1\n"));
         assert_eq!(got.len() as u32, free, "{selectors}");
         assert!(got.iter().all(|(_, value)| *value == 7), "{selectors}");
-        // Tree order: n outermost, p innermost.
+        // In tree order n is outermost and p innermost.
         let mut places = Vec::new();
         for at in 0..counts.iter().product() {
             let digits: Vec<u32> = (0..5).map(|l| at / counts[l + 1..].iter().product::<u32>() % counts[l]).collect();
@@ -172,12 +172,12 @@ fn selectors_may_be_omitted_at_any_level() {
         }
         assert_eq!(got.into_iter().map(|(place, _)| place).collect::<Vec<_>>(), places, "{selectors}");
     }
-    // One PE of every MAB, and nobody else.
+    // Only one PE of every MAB is set.
     let text = "d set $lm0p1 1 0000000000000007\nd get $lm0n2c1b3m4 1\n";
     assert_eq!(found(text).iter().map(|(_, v)| *v).collect::<Vec<_>>(), [0, 7, 0, 0]);
 }
 
-/// Our extensions: `d set` on DRAM and PDM, `d get` of PDM, L1BM and L2BM; PDM shows PDM.
+/// Extensions of this project: `d set` on DRAM and PDM, `d get` of PDM, L1BM and L2BM; PDM shows PDM.
 #[test]
 fn memories_above_the_pes() {
     let text = "d set $p3n1 1 00000000000000A1\nd set $d3n1 1 00000000000000B2\nd set $p5 1 00000000000000C3\n\
@@ -197,7 +197,7 @@ fn memories_above_the_pes() {
     assert_eq!(found(text), expected(&table));
 }
 
-/// Values are those after the statement before, whatever its latency; `d set` takes effect before the next line.
+/// A dump shows the values after the statement before it, whatever its latency. `d set` takes effect before the next line.
 #[test]
 fn statements_take_effect_at_once() {
     let text = "d set $lm0n0c0b0m0p0 1 0000000000000005\nlinc $lm0 $lr0\nd get $lr0n0c0b0m0p0 1\n\
@@ -206,7 +206,7 @@ fn statements_take_effect_at_once() {
     assert_eq!(found(text), expected(&[(place, 6), (place, 10)]));
 }
 
-/// Every memory starts at zero, also the ones off the chip.
+/// Every memory starts at zero, also the memories off the chip.
 #[test]
 fn memories_start_at_zero() {
     for place in ["$lm4094", "$ln0", "$lr510", "$ls0", "$lt", "$lb8191", "$lc32767", "$p524287", "$d536870911"] {
@@ -214,7 +214,7 @@ fn memories_start_at_zero() {
     }
 }
 
-/// Past the fourth the entries of T repeat, under their own addresses (guess).
+/// Past the fourth, the entries of T repeat under their own addresses (guess).
 #[test]
 fn more_than_all_cycles() {
     let text = "d set $ltn0c0b0m0p0 4 0000000000000001000000000000000200000000000000030000000000000004\n\
@@ -223,7 +223,7 @@ fn more_than_all_cycles() {
     assert_eq!(found(text), (0..6).map(unit).collect::<Vec<_>>());
 }
 
-/// A word access shows the 64 bits from the word on, and addresses grow by 1 (guess).
+/// A word access shows the 64 bits that begin at the word, and addresses grow by 1 (guess).
 #[test]
 fn words_are_shown_with_what_follows() {
     let text = "d set $ls268n0c0b0m0p0 2 11111111222222223333333344444444\nd get $s269n0c0b0m0p0 2\n";
@@ -231,7 +231,7 @@ fn words_are_shown_with_what_follows() {
     assert_eq!(found(text), expected(&table));
 }
 
-/// Exact lines of every type; those of block floats are a guess.
+/// Exact lines of every type. The lines of block floats are a guess.
 #[test]
 fn text_of_every_type() {
     let unit = "n0c0b0m0p0";
@@ -245,7 +245,7 @@ fn text_of_every_type() {
         ("FF80000100000001", "f", "(-inf, 0) (0xff800001, 0x00000001)"),
         ("40C401F04284401F", "h", "(2.76562, 0, 5.03125, 2.12109) (0x40c4, 0x01f0, 0x4284, 0x401f)"),
         ("3E00803E00007E00", "h", "(1, -0, 0, inf) (0x3e00, 0x803e, 0x0000, 0x7e00)"),
-        // 1, 3, -0.5 and 0 after `hbfn/9`, and more of the sort.
+        // 1, 3, -0.5 and 0 after `hbfn/9`, and similar values.
         ("40804180C0404000", "bh", "(1, 3, -0.5, 0) (0x4080, 0x4180, 0xc040, 0x4000)"),
         ("4020000040600000", "bf", "(1, 3) (0x40200000, 0x40600000)"),
         ("C010000040000000", "bg", "(-0.5, 0) (0xc0100000, 0x40000000)"),
@@ -261,7 +261,7 @@ fn text_of_every_type() {
     }
 }
 
-/// The echo: comments removed, blanks normalised, `$t` written `$lt`; selectors as they were written.
+/// The echo: comments are removed, blanks normalised, and `$t` is written `$lt`. Selectors stay as they were written.
 #[test]
 fn echoes() {
     let table = [
@@ -298,7 +298,7 @@ fn skeletons_of_judges() {
     assert_eq!(lines_on("mncore2", text), expected);
 }
 
-/// Lines of the host's tools are refused by name, in sources too.
+/// Lines for the host's tools are refused by name, in sources too.
 #[test]
 fn host_commands_are_refused() {
     let error = assemble("nop\nc 0 1 2\n", "test.vsm", &spec("mini"), Policy::Run).unwrap_err();

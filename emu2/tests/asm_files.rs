@@ -1,5 +1,5 @@
-//! Programs that the assembler must refuse or warn of, each for one reason at one place, and programs that it must
-//! take without a word. Every code of the table has a file.
+//! Programs that the assembler must refuse or warn of, each for one reason at one place, and programs that it must accept
+//! without a message. Every code of the table has a file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -60,7 +60,7 @@ fn must_pass() {
     }
 }
 
-/// Every finding says something, and strict assembling refuses what others warn of.
+/// Every finding has a message, and strict assembling refuses programs that other policies warn of.
 #[test]
 fn strict_refuses_warnings() {
     let assembler = assembler();
@@ -72,7 +72,7 @@ fn strict_refuses_warnings() {
     }
 }
 
-/// Gaps that are documented refuse a program when it is checked, and only warn when it is run.
+/// Documented gaps refuse a program when it is checked, and only warn when it is run.
 #[test]
 fn hazards_follow_the_policy() {
     let assembler = assembler();

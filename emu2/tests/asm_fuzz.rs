@@ -1,4 +1,4 @@
-//! No input of any bytes panics, hangs or costs more than its length deserves.
+//! No input of any bytes may panic, hang or cost more than its length justifies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -15,13 +15,13 @@ static SPECS: LazyLock<Vec<Arc<Spec>>> =
     LazyLock::new(|| ["mncore2", "mini"].iter().map(|n| Arc::new(Spec::load(n).unwrap())).collect());
 static ASSEMBLERS: LazyLock<Vec<Assembler>> = LazyLock::new(|| SPECS.iter().map(Assembler::new).collect());
 
-/// Every program of the tests: a seed for mutations.
+/// Every program of the tests, as a seed for mutations.
 static CORPUS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let texts = ["asm/must_fail", "asm/must_pass", "vectors"].into_iter().flat_map(support::files);
     texts.map(|(_, text)| text).filter(|text| text.len() < 4000).collect()
 });
 
-/// Assembles under every policy on every machine, and renders what is found.
+/// Assembles under every policy on every machine, and renders the findings.
 fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
     let start = Instant::now();
     for assembler in ASSEMBLERS.iter() {
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Inputs made to be expensive.
+/// Inputs that are made to be expensive.
 #[test]
 fn expensive_inputs() {
     let many = |line: &str, n: usize| line.repeat(n);

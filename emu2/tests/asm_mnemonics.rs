@@ -7,7 +7,7 @@ use emu2::spec::{LevelName, MatrixKernel, Mnemonic, Spec};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Op to mnemonics.
+/// From an operation to its mnemonics.
 fn typed() -> HashMap<String, BTreeSet<String>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/mnemonics.txt");
     let text = std::fs::read_to_string(path).unwrap();
@@ -29,14 +29,14 @@ fn op_of(spec: &Spec, mnemonic: &Mnemonic) -> Option<String> {
         Mnemonic::Mau { op, .. } => Some(spec.mau[*op].name.clone()),
         Mnemonic::Matrix { op, .. } => Some(spec.matrix_ops[*op].name.clone()),
         Mnemonic::Transfer(at) => {
-            // Without its reduction, but with what is glued behind it.
+            // The mnemonic without its reduction, but with the parts glued behind it.
             Some(spec.transfers[*at].entry.clone())
         }
         Mnemonic::Control(_) => None,
     }
 }
 
-/// A parameter and operands of a transfer above L1BM.
+/// A parameter and operands for a transfer above L1BM.
 fn operands(op: &str) -> &'static str {
     match op {
         "mvp" | "mvd" => "/n64 $p0@0 $d0",
@@ -72,7 +72,7 @@ fn none_is_missing_and_none_is_extra() {
     }
 }
 
-/// Every mnemonic assembles and runs with operands of its shape; one operand less does not assemble.
+/// Every mnemonic assembles and runs with operands of its shape. With one operand less it does not assemble.
 #[test]
 fn every_mnemonic_assembles_and_runs() {
     let spec = Arc::new(Spec::load("mini").unwrap());

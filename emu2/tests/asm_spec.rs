@@ -1,4 +1,5 @@
-//! The assembler's rules stand in the spec: changing a row changes what is legal, and the loader refuses bad rows.
+//! The assembler's rules stand in the spec: a changed row changes which programs are legal, and the loader refuses bad
+//! rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -7,7 +8,7 @@ use emu2::error::{Code, Error};
 use emu2::spec::Spec;
 use std::sync::Arc;
 
-/// The large machine with some rows laid over it.
+/// The large machine with some changed rows.
 fn changed(name: &str, rows: &str) -> Result<Spec, Error> {
     let path = std::env::temp_dir().join(format!("emu2_asm_spec_{}_{name}.toml", std::process::id()));
     std::fs::write(&path, format!("extends = \"mncore2\"\n{rows}")).unwrap();
@@ -100,7 +101,7 @@ fn a_changed_row_changes_the_rule() {
         assert_eq!(legal(&usual, text), Err(vec![*code]), "{name} as usual");
         let spec = Arc::new(changed(name, rows).unwrap_or_else(|e| panic!("{name}: {e}")));
         if *name == "alone" {
-            // Beside a `nop` an MV is still in the wrong company.
+            // An MV beside a `nop` is still refused, with another code.
             assert_eq!(legal(&spec, text), Err(vec![Code::WrongCompany]), "{name}");
             continue;
         }
@@ -108,7 +109,7 @@ fn a_changed_row_changes_the_rule() {
     }
 }
 
-/// Rows that allow what they are about: the table forbids it as soon as they say so.
+/// The usual rows allow each text. The rows in the table forbid it.
 #[test]
 fn a_longer_gap_is_a_rule() {
     let usual = Arc::new(Spec::load("mncore2").unwrap());

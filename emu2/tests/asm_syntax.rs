@@ -23,7 +23,7 @@ tag_digits = 3
 block_float = "v"
 "#;
 
-/// By line: with the letters of MN-Core 2 and with others.
+/// By line, first with the letters of MN-Core 2 and then with other letters.
 const LINES: [(&str, &str); 9] = [
     ("lpassa $lm0v $lr0v4", "lpassa $lm0w $lr0w4"),
     ("lpassa $lmt4 $lr0v", "lpassa $lmq4 $lr0w"),

@@ -1,4 +1,4 @@
-//! Facts of the full chip, typed from the manual: what the spec must say whatever the tests of behaviour see of it.
+//! Facts of the full chip, typed from the manual. The spec must state them even if no test of behaviour sees them.
 
 use emu2::spec::{Addressing, DataWidth, MatrixKernel, MauPort, Ports, Spec, Status, Unit};
 
@@ -144,7 +144,7 @@ fn mau() {
     assert_eq!(matrix[1], ("mread", MatrixKernel::Read, vec!["h".to_string()], vec!["h".to_string()]));
 }
 
-/// Column "result" and "flag" of the manual's ALU table: what is shared between L0 and L1, and when a flag is 1.
+/// Columns "result" and "flag" of the manual's ALU table: which results L0 and L1 share, and when a flag is 1.
 #[test]
 fn alu_table() {
     let spec = spec();
@@ -204,7 +204,7 @@ fn alu_table() {
         .collect();
     assert_eq!(bits, [0, 0, 1, 2, 3]);
     let rsqrt = spec.alu.iter().find(|a| a.name == "rsqrt").and_then(|a| a.table).unwrap();
-    // The largest 64th strictly below 1 / sqrt, exactly: y with y^2 * (16 + k) * 2^odd < 2^16.
+    // The largest 64th that is strictly below 1 / sqrt, exactly: y with y^2 * (16 + k) * 2^odd < 2^16.
     for (at, entry) in rsqrt.iter().enumerate() {
         let (odd, k) = (at / 16, at as u64 % 16);
         let below = |y: u64| (y * y * (16 + k)) << odd < (1 << 16);
@@ -290,7 +290,7 @@ fn mv_rates() {
     assert_eq!(seen.len(), table.len());
 }
 
-/// Strides of machine words are probably signed: the upper half of a field's values is not even inferred.
+/// Strides of machine words are probably signed, so the upper half of a field's values is not even marked inferred.
 #[test]
 fn strides_of_machine_words() {
     let spec = spec();

@@ -1,6 +1,6 @@
-//! Random legal programs on the engine and on the naive machine, which must end in the same state.
+//! Random legal programs on the engine and on the naive machine. Both must end in the same state.
 //!
-//! `EMU2_SEED=<n>` runs the one program of a seed. `EMU2_LONG=1` runs for minutes instead of seconds, from seeds that
+//! `EMU2_SEED=<n>` runs only the program of that seed. `EMU2_LONG=1` runs for minutes instead of seconds, from seeds that
 //! differ every time; `EMU2_FUZZ_SECONDS` says how long.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -28,22 +28,22 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// So many programs hold everything that a program can hold.
+/// After this many programs, every feature of the language has occurred.
 const PROGRAMS_TO_COVER: u64 = 3000;
 
-/// So many programs are compared however slow the host is.
+/// This many programs are compared, however slow the host is.
 const FEWEST_PROGRAMS: u64 = 250;
 
-/// One in so many programs is for the full chip, which costs the naive machine a hundred times more.
+/// One in this many programs is for the full chip, which costs the naive machine a hundred times more.
 const FULL_CHIP: u64 = 400;
 
-/// `mini`, a tree with two units at every upper level, the full chip.
+/// `mini`, a tree with two units at every upper level, and the full chip.
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
     let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/naive/tree.toml");
     ["mini", tree, "mncore2"].iter().map(|name| Table::new(&Arc::new(Spec::load(name).unwrap()))).collect()
 });
 
-/// The machine of a seed: the full chip, or two out of three times `mini`, else the tree.
+/// The machine of a seed: the full chip, otherwise `mini` two times out of three, otherwise the tree.
 fn machine(seed: u64) -> usize {
     if seed % FULL_CHIP == FULL_CHIP - 1 {
         2
@@ -121,7 +121,7 @@ fn programs_use_the_whole_language() {
         wanted.extend(["l1bmm", "l1bmm4", "l1bmd", "l1bmr", "l1bmr4"].map(|name| format!("{name} to {register}")));
         wanted.extend(["l1bmr", "l1bmr4"].map(|name| format!("{name} to {register} with e")));
     }
-    // Nothing sends one long word a cycle.
+    // No instruction sends one long word a cycle.
     wanted.retain(|what| what != "l1bmp from turnaround");
     for convert in ["None", "Some(Extend)", "Some(Reduce)"] {
         wanted.push(format!("source negate true convert {convert}"));
@@ -131,7 +131,7 @@ fn programs_use_the_whole_language() {
     assert!(wanted.is_empty(), "{wanted:?}");
 }
 
-/// Both machines on the programs of the tests, whose results people have checked.
+/// Both machines run the programs of the tests, whose results people have checked.
 #[test]
 fn vectors_agree() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/vectors");
@@ -156,7 +156,7 @@ fn vectors_agree() {
     assert!(compared > 90, "{compared} programs");
 }
 
-/// The assembler reads the text of a program as the program that it is.
+/// The assembler reads the text of a program as the same program.
 #[test]
 fn programs_read_back() {
     let assemblers: Vec<Assembler> = TABLES.iter().map(|table| Assembler::new(&table.spec)).collect();
@@ -169,7 +169,7 @@ fn programs_read_back() {
     }
 }
 
-/// The state and the dump lines that `pieces` leave, run one after the other.
+/// The state and the dump lines that `pieces` leave when they run one after the other.
 fn run_pieces(seed: u64, pieces: &[Program]) -> (Vec<Vec<u64>>, Vec<String>) {
     let spec = &pieces[0].spec;
     let mut machine = Machine::new(spec.clone());
@@ -184,7 +184,7 @@ fn cut(program: &Program, at: usize) -> [Program; 2] {
     [head, tail]
 }
 
-/// Neither the number of threads nor where a region ends shows in the result.
+/// The result depends neither on the number of threads nor on where a region ends.
 #[test]
 fn threads_and_regions_do_not_show() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -205,7 +205,7 @@ fn threads_and_regions_do_not_show() {
     }
 }
 
-/// A program that is lowered once and runs three times does what three runs do.
+/// Three runs of a program that is lowered once give the same result as three separate runs.
 #[test]
 fn programs_that_run_again_do_the_same() {
     for seed in 0..if long() { 200 } else { 20 } {
@@ -241,8 +241,8 @@ fn programs_that_run_again_do_the_same() {
     }
 }
 
-/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly. Base
-/// addresses are zero or, if they are `based`, anything.
+/// The state, the dump lines and the forwarding paths that a program leaves, run by the engine's fast forms or `general`ly.
+/// Base addresses are zero, or arbitrary if `based`.
 fn run_form(seed: u64, program: &Program, general: bool, based: bool) -> (Vec<Vec<u64>>, Vec<String>, Vec<Vec<u64>>) {
     let spec = &program.spec;
     let mut machine = Machine::new(spec.clone());
@@ -270,7 +270,7 @@ fn run_form(seed: u64, program: &Program, general: bool, based: bool) -> (Vec<Ve
     (state, lines, (0..spec.forwards.len()).map(path).collect())
 }
 
-/// Neither ops that run on rows where they lie nor forwarding paths that are not updated show in the result.
+/// The result depends neither on ops that run on rows in place nor on forwarding paths that are not updated.
 #[test]
 fn fast_forms_do_not_show() {
     for seed in 0..if long() { 3000 } else { 60 } {
@@ -284,8 +284,8 @@ fn fast_forms_do_not_show() {
     }
 }
 
-/// Lines that hang together as plans look for it: the two halves of products with the same factors by other names, results
-/// that are on a path and in a memory at once, memories that a step reads and the next one writes, base addresses.
+/// Lines that are related as the planner looks for it: the two halves of products with the same factors under other names,
+/// results that are on a path and in a memory at once, memories that a step reads and the next one writes, base addresses.
 fn chained(choices: &mut Choices) -> String {
     fn one<'a>(choices: &mut Choices, of: &[&'a str]) -> &'a str {
         of[choices.below(of.len() as u64) as usize]
@@ -335,14 +335,14 @@ fn chained(choices: &mut Choices) -> String {
     }
 }
 
-/// Plans do not show: neither halves that are one op, nor values that are read where else they lie.
+/// The result does not depend on plans: on two halves joined to one op, or on values that are read at another place.
 #[test]
 fn plans_do_not_show() {
     let mut lines = 0;
     for seed in 0..if long() { 20_000 } else { 150 } {
         let mut choices = Choices::seeded(seed);
         let spec = &TABLES[(seed % 16 == 15) as usize * 2].spec;
-        // What the assembler refuses is left out.
+        // Programs that the assembler refuses are left out.
         let mut text = String::new();
         for _ in 0..10 + choices.below(20) {
             let more = chained(&mut choices);
@@ -361,7 +361,7 @@ fn plans_do_not_show() {
     assert!(lines > 1500, "{lines} lines");
 }
 
-/// More steps than the engine keeps before it runs them.
+/// A program of more steps than the engine collects before it runs them.
 #[test]
 fn long_programs_do_not_differ_from_short_ones() {
     const STEPS: usize = 4200;

@@ -27,7 +27,7 @@ fn pdm(device: &Device, addr: u64, count: u64) -> Vec<u64> {
     device.debug_read("pdm", [0; 5], addr, count).unwrap()
 }
 
-/// Bytes 0 to 63 as long words of the device, first and last, in every mode; typed by hand.
+/// Bytes 0 to 63 as long words of the device, the first and the last one, in every mode. Typed by hand.
 #[test]
 fn golden_buffer() {
     let table: [(u8, u64, u64); 5] = [
@@ -53,7 +53,7 @@ fn golden_buffer() {
     assert_eq!(Endian::new(5).unwrap_err().code(), Code::BadOption);
 }
 
-/// Each kernel finds what the one before left, in every memory.
+/// Each kernel finds the results of the one before, in every memory.
 #[test]
 fn state_stays_from_kernel_to_kernel() {
     let mut device = open("mncore2");
@@ -81,8 +81,8 @@ fn state_stays_from_kernel_to_kernel() {
     assert_eq!(device.debug_read("GRF1", [3, 1, 7, 15, 3], 2, 1).unwrap(), [0]);
 }
 
-/// What is done with tags, in order: S send, M a kernel whose MV carries the tag, W a kernel that waits for it, B one
-/// that does both, R receive. The last step fails with the code, or everything works.
+/// Uses of tags, in order: S send, M a kernel whose MV carries the tag, W a kernel that waits for it, B one that does both,
+/// R receive. The last step fails with the code, or everything works.
 #[test]
 fn tags() {
     let table: &[(&str, Option<Code>)] = &[
@@ -125,7 +125,7 @@ fn tags() {
             };
         }
         assert_eq!(result.err(), *expected, "{steps}");
-        // A device that stopped in a kernel refuses everything but a look, until it is reset.
+        // A device that stopped in a kernel refuses everything but debug reads, until it is reset.
         if *expected == Some(Code::UnsignalledTag) {
             assert_eq!(device.send(&[1; 8], 0, NO_TAG).unwrap_err().code(), Code::Poisoned);
             assert_eq!(device.recv(&mut [1; 8], 0, NO_TAG).unwrap_err().code(), Code::Poisoned);
@@ -136,7 +136,7 @@ fn tags() {
     }
 }
 
-/// Transfers that no host has.
+/// Transfers that no device accepts.
 #[test]
 fn bounds() {
     let mut device = open("mini");
@@ -174,7 +174,7 @@ fn bounds() {
     assert_eq!(alloc(size as usize + 64), Err(Code::TransferRange));
 }
 
-/// Sources, assembled text and containers, by name or by what they look like.
+/// Sources, assembled text and containers, recognised by name or by their form.
 #[test]
 fn forms_of_kernels() {
     let mut device = open("mncore2");
@@ -218,11 +218,11 @@ fn forms_of_kernels() {
     let foreign = kernel(&mini, "nop\n");
     let error = device.exec(&foreign, &mut |_| Ok(())).unwrap_err();
     assert_eq!((error.line, error.diagnostic.code), (0, Code::WrongSpec));
-    // Nothing has run: the device goes on.
+    // Nothing has run, so the device is still usable.
     device.send(&[0; 8], 0, NO_TAG).unwrap();
 }
 
-/// A plain run takes the first wait of a kernel as a host transfer that is done; a device does not.
+/// A plain run takes the first wait of a kernel as a finished host transfer. A device does not.
 #[test]
 fn a_plain_run_assumes_the_host() {
     let text = "nop\nnop; wait i10\nlinc $lm0 $ln0\nd get $ln0n0c0b0m0p0 1\n";
@@ -269,11 +269,11 @@ fn debug_access() {
     for (region, place, addr, count, code) in faults {
         assert_eq!(device.debug_read(region, place, addr, count).unwrap_err().code(), code, "{region} {addr}");
     }
-    // Levels below a memory's own do not count.
+    // Levels below the level of the memory are ignored.
     assert!(device.debug_read("PDM", [0, 9, 9, 99, 9], 0, 1).is_ok());
 }
 
-/// 1 MiB of 16 GiB touched, and looked at from far away: megabytes.
+/// If 1 MiB of 16 GiB is written and a far address is read, the host spends only megabytes.
 #[test]
 fn dram_costs_what_is_touched() {
     let mut device = open("mncore2");

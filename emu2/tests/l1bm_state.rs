@@ -1,5 +1,6 @@
-//! Every L1BM form against loops typed from the manual: all words of L1BM, of the turnaround register and of LM0 after
-//! programs that use each form at several addresses, on the full chip, on `mini` and on a machine of unequal counts.
+//! Every L1BM form against loops that are typed from the manual. The tests compare all words of L1BM, of the turnaround
+//! register and of LM0 after programs that use each form at several addresses, on the full chip, on `mini` and on a machine
+//! of unequal counts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod num_reference;
@@ -13,13 +14,13 @@ use num_reference::{convert, lane, pack_lanes, F, H};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The numbers of a machine, as the manual's tables have them for the full chip.
+/// The counts of a machine, as the manual's tables have them for the full chip.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     mab: usize,
     pe: usize,
     cycle: usize,
-    /// MABs of a 4x4 form's group.
+    /// MABs of a group of a 4x4 form.
     quad: usize,
 }
 
@@ -30,7 +31,7 @@ const ODD: Numbers = Numbers { mab: 12, pe: 4, cycle: 3, quad: 6 };
 /// A long word of the PEs: MAB, PE, cycle, long word of the pair.
 type Source = (usize, usize, usize, usize);
 
-/// What a form towards L1BM puts where: offset, and the words that meet there.
+/// The words that a form towards L1BM writes: the offset, and the source words that meet there.
 fn sends(n: Numbers, form: &str, halves: usize, x: i64) -> Vec<(usize, Vec<Source>)> {
     let Numbers { mab, pe, cycle, quad } = n;
     let groups = mab / quad;
@@ -64,7 +65,7 @@ fn sends(n: Numbers, form: &str, halves: usize, x: i64) -> Vec<(usize, Vec<Sourc
     all
 }
 
-/// The offset that a form towards the PEs reads.
+/// The offset from which a form towards the PEs reads.
 fn fetches(n: Numbers, form: &str, halves: usize, x: i64, (m, p, c, h): Source) -> usize {
     let Numbers { mab, pe, cycle, quad } = n;
     match form {
@@ -75,7 +76,7 @@ fn fetches(n: Numbers, form: &str, halves: usize, x: i64, (m, p, c, h): Source) 
     }
 }
 
-/// One L1B as the test keeps it.
+/// The state of one L1B as the test expects it.
 struct Unit {
     l1bm: Vec<u64>,
     turnaround: Vec<u64>,
@@ -93,7 +94,7 @@ struct Bench {
     rng: Rng,
     /// Long words of LM0 that are written already.
     used: usize,
-    /// Where the next destination in L1BM lies.
+    /// The next destination in L1BM.
     free: usize,
     /// Long words of LM0, and of LM1 that hold data.
     lm0_words: usize,
@@ -130,7 +131,7 @@ impl Bench {
         Bench { n, spec, machine, units, text: String::new(), rng, used: 0, free: 0, lm0_words }
     }
 
-    /// Runs what has been written and compares the whole of the three memories.
+    /// Runs the collected program and compares all of the three memories.
     fn check(&mut self) {
         let program = assemble(&self.text, "l1bm", &self.spec, Policy::Run).unwrap_or_else(|e| panic!("{e}"));
         emu2::exec::run(&mut self.machine, &program, &mut |_, _| Ok(())).unwrap_or_else(|e| panic!("{e:?}"));
@@ -156,7 +157,7 @@ impl Bench {
         same("lm0", self.units.iter().flat_map(|u| u.lm0.concat()).collect());
     }
 
-    /// A multiple of `align` for a destination that no other form has written, wrapping at the end.
+    /// A destination that no other form has written, at a multiple of `align`, wrapping at the end.
     fn place(&mut self, align: usize, words: usize) -> usize {
         let size = self.units[0].l1bm.len();
         let at = self.free.next_multiple_of(align);
@@ -165,7 +166,7 @@ impl Bench {
         at
     }
 
-    /// One form towards L1BM: `text` with `source` and then the destination; `reduce` makes a long word of the elements'.
+    /// One form towards L1BM: `text` with `source` and then the destination. `reduce` combines the elements' long words.
     fn send(
         &mut self,
         (mnemonic, operand, widths): (&str, &str, usize),
@@ -183,7 +184,7 @@ impl Bench {
         let count = layout.len();
         let at = self.place(align, count);
         let prefix = if widths == 2 { "ll" } else { "l" };
-        // Of the pair that a PE has in a cycle: consecutive long words of LM1.
+        // Consecutive long words of LM1 make the pair that a PE has in a cycle.
         let stride = if operand.starts_with("ll") { 2 } else { 1 };
         let source = format!("${operand}").replace('#', &(2 * first).to_string());
         self.text += &format!("{mnemonic} {source} ${prefix}b{at}\n");
@@ -210,7 +211,8 @@ impl Bench {
                     to[*addr] = reduce(*addr, &elements);
                 }
                 if merge {
-                    // A PE's two long words of two halves each become one; layout of the form with one long word.
+                    // The two long words of a PE, of two halves each, become one. The layout is that of the form with one
+                    // long word.
                     let block = 2 * n.pe;
                     let one: Vec<u64> =
                         to.chunks(block).flat_map(|b| (0..n.pe).map(|p| b[p] | b[n.pe + p] >> 32)).collect();
@@ -255,7 +257,7 @@ impl Bench {
     }
 }
 
-/// Words that are small numbers in every precision now and then, and often anything.
+/// Words that are sometimes small numbers in every precision, and often random.
 fn value(rng: &mut Rng) -> u64 {
     let bits = rng.next();
     match rng.next() % 8 {
@@ -303,13 +305,13 @@ fn towards_the_pes() {
     });
 }
 
-/// The only element of a copy.
+/// Returns the only element of a copy.
 fn copy(_: usize, elements: &[u64]) -> u64 {
     assert_eq!(elements.len(), 1);
     elements[0]
 }
 
-/// Each form towards L1BM, and its data back from the turnaround register in the next step.
+/// Each form towards L1BM, and in the next step its data back from the turnaround register.
 #[test]
 fn towards_l1bm_and_back() {
     on_machines(|bench| {
@@ -338,14 +340,14 @@ fn towards_l1bm_and_back() {
     });
 }
 
-/// Lanes of the elements reduced one by one; the tree is that of the form.
+/// Reduces the lanes of the elements one by one, in the tree of the form.
 fn reduced(name: &str, width: u32, stages: &[usize], elements: &[u64]) -> u64 {
     let lanes = 0..64 / width;
     let one = |k: u32| tree(name, width, stages, &elements.iter().map(|e| lane(*e, width, k)).collect::<Vec<_>>());
     pack_lanes(width, &lanes.map(one).collect::<Vec<_>>())
 }
 
-/// Two singles to two halves in the upper word.
+/// Converts two singles to two halves in the upper word.
 fn reduced_to_halves(name: &str, stages: &[usize], elements: &[u64]) -> u64 {
     let one = |k: u32| narrowed(name, 32, stages, &elements.iter().map(|e| lane(*e, 32, k)).collect::<Vec<_>>());
     pack_lanes(16, &[one(0), one(1)])

@@ -1,4 +1,4 @@
-//! `docs/isa` is what the spec says. `EMU2_BLESS=1 cargo test --package emu2 --test manual` writes it anew.
+//! `docs/isa` must be the manual of the spec. `EMU2_BLESS=1 cargo test --package emu2 --test manual` writes it anew.
 
 use emu2::report::manual;
 use emu2::spec::Spec;

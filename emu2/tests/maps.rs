@@ -1,13 +1,13 @@
 //! Every index map of the full chip, word by word, against formulas typed from the manual with their numbers.
 //!
-//! The maps of the spec are written with named counts; here the numbers stand as the manual has them, so that a slip in
-//! a coefficient of either shows.
+//! The maps of the spec are written with named counts. Here the numbers stand as in the manual, so that a wrong coefficient
+//! in either shows.
 
 use emu2::spec::{Place, Spec};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The numbers of a machine.
+/// The counts of a machine.
 #[derive(Clone, Copy)]
 struct Numbers {
     group: u32,
@@ -20,14 +20,14 @@ struct Numbers {
     lane: u64,
     block: u64,
     unit: u64,
-    /// MABs of a 4x4 form's group.
+    /// MABs of a group of a 4x4 form.
     quad: u32,
 }
 
 const FULL: Numbers =
     Numbers { group: 4, l2b: 2, l1b: 8, mab: 16, pe: 4, cycle: 4, narrow: 16, lane: 8, block: 16, unit: 64, quad: 4 };
 
-/// `tests/data/spec/must_pass/odd.toml`: no two numbers are equal.
+/// `tests/data/spec/must_pass/odd.toml`: all of its counts differ.
 const ODD: Numbers =
     Numbers { group: 5, l2b: 2, l1b: 7, mab: 12, pe: 4, cycle: 3, narrow: 11, lane: 9, block: 13, unit: 26, quad: 6 };
 
@@ -38,7 +38,7 @@ fn machines() -> [(Spec, Numbers); 2] {
 
 type Words = BTreeSet<(Place, Place)>;
 
-/// What a form moves with the given parameters.
+/// The words that a form moves with the given parameters.
 fn declared(spec: &Spec, transfer: &str, form: &str, parameters: &[(&str, i64)]) -> Words {
     let at = spec.transfers.iter().position(|t| t.name == transfer).unwrap_or_else(|| panic!("no {transfer}"));
     let form = spec.forms[at].iter().find(|f| f.name == form).unwrap_or_else(|| panic!("{transfer} has no {form}"));
@@ -127,7 +127,7 @@ fn l1bm_maps() {
                     assert_eq!(declared(&spec, &format!("{entry}{name}"), form, &[]), pair, "{entry}{name}");
                 }
             }
-            // Both long words of a PE go to one: the layout of one long word, and which word of it.
+            // The two long words of a PE become one. The layout is that of one long word; the half says which of its words.
             let narrow: Words = (0..2)
                 .flat_map(|half| operations.iter().map(move |(pe, at)| (Place { half, ..*pe }, Place { half, ..*at })))
                 .collect();

@@ -77,7 +77,7 @@ fn instances() -> Vec<(&'static str, Lane, bool, FlagRule)> {
     all
 }
 
-/// Parameters worth trying for a kernel.
+/// Parameters of a kernel that are worth a test.
 fn params(name: &str) -> Vec<AluParams> {
     let with = |bit, amount| AluParams { bit, amount, table: TABLE };
     match name {
@@ -296,7 +296,7 @@ fn every_shift_count() {
             let mask = u64::MAX >> (64 - w);
             let xs: Vec<u64> =
                 [0, 1, mask, 1 << (w - 1)].into_iter().chain((0..60).map(|_| rng.next() & mask)).collect();
-            // Counts wrap at twice the width; higher bits of y are ignored.
+            // Counts wrap at twice the width. Higher bits of y are ignored.
             let ys: Vec<u64> = (0..u64::from(4 * w)).chain((0..64).map(|_| rng.next() & mask)).collect();
             check_pairs(instance, &xs, &ys);
         }
@@ -324,7 +324,7 @@ proptest! {
                 .collect()
         };
         let (x, mut y) = (row(0), row(2));
-        // Equal operands are where ties and carries live.
+        // Ties and carries occur with equal operands.
         if index % 5 == 0 {
             y.copy_from_slice(&x);
         }

@@ -106,10 +106,10 @@ fn worked_vectors() {
         (Op::H(9), &[0x8001, 0], &[0x8000, 0]),
         (Op::H(9), &[0x7E01, 0xBE00], &[0x7E00, 0xFE00]),
         (Op::H(6), &[0x7800, 0xBE00], &[0x7E00, 0xFE00]),
-        // Extended: 2^-7 next to 1.0 is 7 below; it keeps 8 bits instead of 2.
+        // Extended: 2^-7 is 7 exponents below 1.0. It keeps 8 bits instead of 2.
         (Op::He(9), &[0x3E00, 0x3155, 0, 0x8000], &[0x3F00, 0x00D5, 0, 0x8000]),
         (Op::H(9), &[0x3E00, 0x3155, 0, 0x8000], &[0x3F00, 0x3E03, 0x3E00, 0xBE00]),
-        // At distance 6 exactly, all ones would carry out of the extended form: not flagged.
+        // At distance 6 exactly, all ones would carry out of the extended form, so the element is not extended.
         (Op::He(9), &[0x3E00, 0x33FF, 0x33FE], &[0x3F00, 0x3E08, 0x01FF]),
     ];
     for &(op, input, want) in table {

@@ -1,4 +1,4 @@
-//! Arithmetic kernels choose their clone once, by timing their first calls; no choice changes a bit.
+//! Arithmetic kernels choose their clone once, by timing their first calls. No choice changes a bit.
 
 use emu2::num::alu::{alu_kernel, AluParams};
 use emu2::num::clone_choice::choices;
@@ -22,7 +22,7 @@ fn row(mut seed: u64) -> Vec<u64> {
     (0..LANES).map(|_| next()).collect()
 }
 
-/// Calls every class of kernels once; their results, one after the other, with the name of a kernel of each class.
+/// Calls every class of kernels once. Returns their results one after the other, and the name of a kernel of each class.
 fn run_all() -> Vec<(&'static str, Vec<u64>)> {
     let (x, y, z) = (row(1), row(2), row(3));
     let mut all = Vec::new();
@@ -77,10 +77,10 @@ fn run_all() -> Vec<(&'static str, Vec<u64>)> {
     all
 }
 
-/// Timed calls of a kernel are far fewer.
+/// More calls than a kernel times.
 const CALLS: usize = 100;
 
-// One test: levels are forced for the whole process.
+// This is one test, because a forced level holds for the whole process.
 #[test]
 fn clones_are_chosen_once_and_give_the_same_bits() {
     let expected = run_all();
@@ -95,7 +95,7 @@ fn clones_are_chosen_once_and_give_the_same_bits() {
             let levels: Vec<Level> = chosen.iter().filter(|(name, _)| name == class).map(|(_, level)| *level).collect();
             let [level] = levels[..] else { panic!("{class}: {levels:?} of {chosen:?}") };
             assert!(Level::supported().contains(&level));
-            // With another level at hand, nobody wants the baseline.
+            // If there is another level, the baseline must not be chosen.
             assert!(Level::supported().len() == 1 || level != Level::supported()[0], "{class}");
         }
         for _ in 0..CALLS {

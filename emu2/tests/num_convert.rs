@@ -75,7 +75,7 @@ fn extend_halves_exhaustive() {
 
 #[test]
 fn reduce_boundaries() {
-    // Every pattern of the dropped bits that decides a rounding, next to even and odd kept bits, at every exponent.
+    // All patterns of dropped bits that decide a rounding, next to even and odd kept bits, at every exponent.
     let mut checked = 0;
     for (from, to) in [(F, H), (D, F)] {
         let drop = from.m - to.m;
@@ -154,7 +154,7 @@ proptest! {
     fn from_f64_is_nearest_even(bits: u64) {
         prop_assume!(!f64::from_bits(bits).is_nan());
         for fmt in [H, F, D] {
-            // Host denormals are zero to the formats here.
+            // Host denormals count as zero in these formats.
             prop_assert_eq!(of(fmt).from_f64(f64::from_bits(bits)), convert(D, fmt, bits));
         }
     }

@@ -76,8 +76,8 @@ struct Case {
     active: [bool; 4],
 }
 
-/// Runs a batch of one kind, negation and active set; the plain and the reduced outputs of each. There are as many MABs as
-/// `mabs`, and a cycle for each so many cases, which share the matrices of the first cycle.
+/// Runs a batch of one kind, negation and active set. Returns the plain and the reduced output of each case. There are
+/// `mabs` MABs, and a cycle for each `mabs` cases. All cycles share the matrices of the first one.
 fn run(cases: &[Case], mabs: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
     let Case { kind, neg, active, .. } = cases[0].clone();
     let neg = MauNeg { x: neg[0], y: false, z: neg[1] };
@@ -87,7 +87,7 @@ fn run(cases: &[Case], mabs: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
         cases.iter().flat_map(|c| (0..4).map(|p| v(c, p)).collect::<Vec<_>>()).collect()
     };
     let singles = |o: &[u64]| o.iter().flat_map(|&w| [w >> 32, w & 0xFFFF_FFFF]).collect::<Vec<_>>();
-    // Garbage where results go and where the instruction does not look.
+    // Garbage where results are written and where the instruction does not look.
     let results = |x: &[u64], z: [&[u64]; 2], kernel: &dyn Fn(&mut [Cycle<'_>])| {
         let mut out = [vec![0x5A5A; pes], vec![0xA5A5; pes]];
         let [o0, o1] = &mut out;
@@ -168,7 +168,7 @@ fn expect(case: &Case, out: Fmt) -> Vec<u64> {
         .collect()
 }
 
-/// One cycle, a MAB for each case.
+/// Runs one cycle, with a MAB for each case.
 fn check(cases: &[Case]) -> Result<(), String> {
     check_cycles(cases, cases.len())
 }
@@ -184,7 +184,7 @@ fn check_cycles(cases: &[Case], mabs: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A case from random numbers: blocks converted by the rule.
+/// A case from random numbers. Its blocks are converted by the rule.
 fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
     let (n, k) = kind.shape();
     let unit = kind.unit();
@@ -201,12 +201,12 @@ fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
             })
             .collect();
         match style {
-            // The ends of the exponent field, which no conversion makes.
+            // The ends of the exponent field, which no conversion gives.
             7 => {
                 let exp = [0, 1, fmt.ones()][(rng.next() % 3) as usize];
                 floats.iter().map(|&v| fmt.pack(fmt.sign(v), exp, fmt.frac(v) * (rng.next() % 2))).collect()
             }
-            // Mantissas as they come, low bits set: the omission shows.
+            // Unconverted mantissas with low bits set, so that the omission shows.
             0 | 1 => floats.iter().map(|&v| fmt.pack(fmt.sign(v), base.max(1), fmt.frac(v))).collect(),
             2 | 3 => convert(fmt, kind.cut(true), &floats),
             _ => convert(fmt, kind.cut(false), &floats),
@@ -219,7 +219,7 @@ fn case(kind: Kind, neg: [bool; 2], active: [bool; 4], rng: &mut Rng) -> Case {
     case
 }
 
-/// Gives a case addends near the negated product half of the time.
+/// Gives a case addends near the negated product, half of the time.
 fn align(case: &mut Case, rng: &mut Rng) {
     let (unit, add) = (case.kind.unit(), case.kind.add());
     let addend = |row: &Vec<u64>| {
@@ -241,7 +241,7 @@ fn align(case: &mut Case, rng: &mut Rng) {
 
 #[test]
 fn worked_vectors() {
-    // Small integers, exact in all kinds: A[i][j] = i - j, x[j] = j + 1, z[i] = i.
+    // Small integers, which are exact in all kinds: A[i][j] = i - j, x[j] = j + 1, z[i] = i.
     for kind in KINDS {
         let (n, k) = kind.shape();
         let (unit, add) = (kind.unit(), kind.add());
@@ -271,7 +271,7 @@ fn worked_vectors() {
 
 #[test]
 fn omission_per_product() {
-    // Two equal products of lowest mantissa bits: each leaves its stand-in 2^8 in units of 2^(2E - 2 bias - 44).
+    // Two equal products of lowest mantissa bits. Each leaves its stand-in 2^8 in units of 2^(2E - 2 bias - 44).
     let one = F.pack(0, 127 + 22, 1);
     let zero = F.pack(0, 127 + 22, 0);
     let row = vec![one, one, zero, one];
@@ -316,7 +316,7 @@ fn random_matrices_in_bulk() {
             let neg = [batch & 1 != 0, batch & 2 != 0];
             let active = if batch & 4 != 0 { [true; 4] } else { std::array::from_fn(|i| (i < 2) == (batch & 8 != 0)) };
             let mut cases: Vec<_> = (0..16).map(|_| case(kind, neg, active, &mut rng)).collect();
-            // Many MABs, many cycles, pieces of either that are not whole.
+            // Many MABs and many cycles, in numbers that are not whole pieces.
             let mabs = [16, 1, 2, 11, 3, 8, 5, 10][batch % 8];
             for k in mabs..16 {
                 let (first, later) = cases.split_at_mut(mabs);

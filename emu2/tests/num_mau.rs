@@ -61,7 +61,7 @@ fn run(fmt: Fmt, neg: MauNeg, lanes: &[[u64; 3]]) -> Vec<(u64, u64)> {
     }
 }
 
-/// The plain output of a case that fills a block of its own: whole blocks have ways of their own.
+/// The plain output of a case that fills a whole block. Whole blocks take paths of their own.
 fn run_block(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, [a, b, c]: [u64; 3]) -> u64 {
     let (fmt, add, ..) = kind;
     let fill = |fmt: Fmt, v: u64| (0..64 / fmt.width()).fold(0, |row, lane| row | v << (lane * fmt.width()));
@@ -81,8 +81,9 @@ fn run_block(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, [a, b, c]: [u64; 3]) -> u6
     o0[0] >> (64 - out.width())
 }
 
-/// Compares a batch with the reference, with every clone of the kernels: all at once, and, so that no lane takes the exact
-/// path because of its neighbours, one by one and each in a block of its own. The number of cases, or the first difference.
+/// Compares a batch with the reference, with every clone of the kernels. It runs all cases together, and also one by one,
+/// each in a block of its own, so that no lane takes the exact path because of its neighbours. Returns the number of cases,
+/// or the first difference.
 fn check(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]]) -> Result<usize, String> {
     for level in Level::supported() {
         level.set();
@@ -115,7 +116,7 @@ fn compare(kind: (Fmt, Fmt, Fmt, u32), neg: MauNeg, lanes: &[[u64; 3]], all: Vec
                 got.0, got.1, want.0, want.1
             ));
         }
-        // The sums have kernels of their own.
+        // Sums have kernels of their own.
         let sum = if b == fmt.one() { sums(fmt, neg, a, c) } else { None };
         if let Some(sum) = sum.filter(|sum| *sum != want.0) {
             return Err(format!("{fmt:?} {neg:?} {a:x} + {c:x}: got {sum:x}, want {:x}", want.0));
@@ -146,7 +147,7 @@ fn worked_vectors() {
         (F, 0x0000_0042, 0x3F80_0000, 0, 0),
         (F, 0x8000_0000, 0x3F80_0000, 0, 0),
         (F, 0x3F80_0000, 0x3F80_0000, 0xBF80_0000, 0),
-        // 0 * infinity is 0, infinities are large numbers.
+        // 0 * infinity is 0, and infinities are large numbers.
         (F, 0x0000_0000, 0x7F80_0000, 0x3F80_0000, 0x3F80_0000),
         (F, 0x7F80_0001, 0x3F80_0000, 0, 0x7F80_0000),
         (F, 0xFF80_0000, 0x3F80_0000, 0x7F80_0000, 0),
@@ -164,7 +165,8 @@ fn worked_vectors() {
         // Underflow is judged after rounding: the second product, 1 - 2^-26 of the least normal number, rounds up to it.
         (F, 0x3F7F_FFFF, 0x0080_0000, 0x8000_0000, 0),
         (F, 0x3F7F_F800, 0x0080_0400, 0, 0x0080_0000),
-        // 2^-126 less exactly half a last place rounds back up to it, less a little more (2^46 + 1 has such factors) does not.
+        // 2^-126 less exactly half a last place rounds back up to it. Less a little more (2^46 + 1 has such factors), it
+        // does not.
         (F, 0x9A00_0000, 0x1980_0000, 0x0080_0000, 0x0080_0000),
         (F, 0x99FF_E002, 0x1980_1001, 0x0080_0000, 0),
         // The stand-in of the omitted products may also decide a rounding near a tie (exact: 0x3F80_0000).
@@ -261,7 +263,7 @@ fn fused_bulk() {
     }
 }
 
-/// With nothing omitted, and away from the ends of the range, single and double are the host's fused multiply-add.
+/// If nothing is omitted, single and double are the host's fused multiply-add away from the ends of the range.
 #[test]
 fn without_omission_it_is_ieee() {
     let seed = 0x1EEE_0754;
@@ -292,7 +294,7 @@ fn without_omission_it_is_ieee() {
     assert!(compared > 100_000);
 }
 
-/// The omission shows in a good part of the generated cases, else the generator is not worth its time.
+/// The omission must show in many of the generated cases. Otherwise the generator is useless.
 #[test]
 fn generator_reaches_the_omission() {
     for (fmt, add, _, omit) in &KINDS[1..] {
@@ -310,7 +312,7 @@ fn generator_reaches_the_omission() {
 proptest! {
     #![proptest_config(num_reference::proptest(if long() { 300_000 } else { 3_000 }))]
 
-    /// As `fused_bulk`, but shrinking to one small case.
+    /// The same as `fused_bulk`, but shrinks to one small case.
     #[test]
     fn fused_shrinking(kind in 0usize..3, neg in any::<[bool; 3]>(), r in prop::collection::vec(any::<[u64; 6]>(), 1..24)) {
         let kind = KINDS[kind];

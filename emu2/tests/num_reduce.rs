@@ -165,7 +165,7 @@ fn worked_vectors() {
     assert_eq!(out[0], 0x3E01_3E00_0000_0000);
 }
 
-/// Narrowed sums and winners at the ends of the halves' range: largest 4F7FC000 = 7DFF, smallest 30800000 = 0200.
+/// Narrowed sums and winners at the ends of the range of halves: largest 4F7FC000 = 7DFF, smallest 30800000 = 0200.
 #[test]
 fn narrowed_ends() {
     #[rustfmt::skip]
@@ -259,7 +259,7 @@ fn random_trees_in_bulk() {
         for fan_in in TREES {
             let n = fan_in.iter().product();
             for (name, ty) in instances() {
-                // Widths below and above the block in which lanes are summed.
+                // Widths below and above the number of lanes that are summed together.
                 let width = [1, 3, 4, 9][round % 4];
                 check(name, ty, fan_in, &inputs(ty, n, width, &mut rng)).unwrap();
                 if ty == Lane::F {

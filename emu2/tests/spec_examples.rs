@@ -1,4 +1,4 @@
-//! Every example of the spec runs on every built-in machine and leaves the bits it promises.
+//! Every example of the spec runs on every built-in machine and leaves the bits that it promises.
 
 use emu2::asm::{assemble, parse_location, Policy};
 use emu2::machine::{Machine, Region};

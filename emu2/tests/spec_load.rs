@@ -26,7 +26,7 @@ fn must_pass_files_load() {
     }
 }
 
-/// Each file names the code and a piece of the message that it must be refused with.
+/// Each file names the code and a part of the message with which it must be refused.
 #[test]
 fn must_fail_files_are_refused_for_their_reason() {
     let mut seen = HashSet::new();

@@ -14,10 +14,10 @@ use num_reference::{lane, pack_lanes};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Long words of each memory that are compared.
+/// Number of long words of each memory that are compared.
 const WINDOW: u64 = 1024;
 
-/// The numbers of each machine as the manual and its files have them.
+/// The counts of each machine, as the manual and the files of the machine have them.
 fn machines() -> Vec<(Arc<Spec>, Numbers)> {
     let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(name).to_str().unwrap().to_string();
     let n =
@@ -62,7 +62,7 @@ impl State {
         State(MEMORIES.iter().map(memory).collect())
     }
 
-    /// What the formulas make of this state. All words are read before any is written.
+    /// The state that the formulas make of this one. All words are read before any is written.
     fn after(&self, c: Numbers, case: &Case, meets: &[Meet]) -> State {
         let unit = |memory: &str, (g, l, b, _): Word| match memory {
             "pdm" | "dram" => g,
@@ -81,7 +81,7 @@ impl State {
     }
 }
 
-/// Doubles, singles and halves near each other, and any bits.
+/// Doubles, singles and halves that are close to each other, and random bits.
 fn word(rng: &mut Rng) -> u64 {
     let bits = rng.next();
     match bits % 4 {
@@ -146,7 +146,7 @@ fn mv_modes() {
     let mut seed = 0x3A5E_0001;
     println!("seeds from {seed:#x}");
     for (spec, c) in machines() {
-        // Mode, memories, selectors of a group or L2B, and what the size counts in blocks.
+        // Mode, memories, selectors of a group or L2B, and the unit in which the size counts.
         let whole = c.groups;
         let every = c.groups * c.l2bs;
         let copy = spec.ports["mv_unit"] as u64 / c.block;
@@ -188,7 +188,7 @@ fn mv_modes() {
                     });
                     let n = unit * units * c.block;
                     let source = below(9) * c.block;
-                    // Never onto itself; ranges of one memory may overlap.
+                    // Source and destination are never the same, but ranges of one memory may overlap.
                     let destination = (source / c.block + 1 + below(4)) * c.block;
                     let operand = |memory: &str, address: u64, s: (Option<u64>, Option<u64>)| {
                         let selector = match s {

@@ -1,7 +1,7 @@
-//! Small programs with the bits they must leave, on every machine they are legal on.
+//! Small programs with the bits that they must leave, on every machine on which they are legal.
 //!
-//! Files lie under `tests/data/vectors`. A line `# expect <place> = <words>` names a place as `d get` does and the long
-//! words from there on; `# machines: <names>` limits the machines.
+//! Files lie under `tests/data/vectors`. A line `# expect <place> = <words>` names a place as `d get` does, and the long
+//! words from there on. `# machines: <names>` limits the machines.
 
 use emu2::asm::{assemble, parse_location, Policy};
 use emu2::machine::{Machine, Region};

@@ -1,4 +1,4 @@
-//! Assembled text that the reader must refuse or warn of, and sources of which no words are known: each for one reason at
+//! Assembled text that the reader must refuse or warn of, and sources with unknown machine words: each for one reason at
 //! one place. Every code of the family has a file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -48,11 +48,11 @@ fn every_code_has_a_file() {
     let named: HashSet<String> = files().into_iter().map(|(name, _)| name[..5].to_string()).collect();
     let table = Code::ALL.iter().map(|c| c.id()).filter(|id| id.starts_with('W'));
     let missing: Vec<_> = table.filter(|id| !named.contains(*id)).collect();
-    // The container's is below.
+    // The case of the container is below.
     assert_eq!(missing, ["W0301"]);
 }
 
-/// What strict encoding refuses as inferred is written on demand, and what has no word becomes a statement.
+/// Words that strict encoding refuses as inferred are written on demand, and a step without a word becomes a statement.
 #[test]
 fn refusals_follow_the_options() {
     let spec = Arc::new(Spec::load("mncore2").unwrap());

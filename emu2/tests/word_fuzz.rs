@@ -1,4 +1,4 @@
-//! No assembled text of any bytes panics, hangs or costs more than its length deserves.
+//! No assembled text of any bytes may panic, hang or cost more than its length justifies.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ static SPECS: LazyLock<Vec<Arc<Spec>>> = LazyLock::new(|| vec![spec("mncore2"), 
 static CORPUS: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| support::files("word/must_fail").into_iter().map(|(_, text)| text).collect());
 
-/// Reads the text on every machine, renders what is found, and takes what is accepted back to text.
+/// Reads the text on every machine, renders the findings, and prints accepted programs as text again.
 fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
     let start = Instant::now();
     for spec in SPECS.iter() {
@@ -31,7 +31,7 @@ fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
                 prop_assert!(program.items.windows(2).all(|w| w[0].line < w[1].line));
                 let _ = render("fuzz", &program.text, &program.warnings, false);
                 let _ = print(&program);
-                // A count that nobody can write out is all that may be refused.
+                // Only a count that nobody can write out may be refused.
                 let lines = encode(&program, Options { form: Form::Mixed, inferred: true });
                 prop_assert!(lines.is_ok() || program.text.contains('/'));
             }
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// Inputs made to be expensive.
+/// Inputs that are made to be expensive.
 #[test]
 fn expensive_inputs() {
     let idle = format!("i {}\n", emu2::word::Word::idle(SPECS[0].encoding.as_ref().unwrap()));

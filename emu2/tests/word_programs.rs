@@ -1,4 +1,4 @@
-//! Whole programs: printed and read back, and run from assembled text, which must end in the same state.
+//! Whole programs are printed and read back, and run from assembled text. All must end in the same state.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use word_support::{covered_step, items, spec};
 
-/// A statement without its place in the text.
+/// A statement without its position in the text.
 fn bare(item: &Item) -> String {
     let mut kind = item.kind.clone();
     if let ItemKind::Step(step) = &mut kind {
@@ -100,7 +100,7 @@ fn run(seed: u64, program: &Program) -> (Vec<Vec<u64>>, Vec<String>) {
     (snapshot(&machine), lines)
 }
 
-/// The program of the assembled text of a program.
+/// The program that the assembled text of a program gives.
 fn through_text(program: &Program, options: Options) -> Program {
     let lines = encode(program, options).unwrap_or_else(|e| panic!("{e}"));
     let mut text = String::new();
@@ -132,7 +132,7 @@ fn compare(seed: u64, program: &Program, inferred: bool) {
 fn the_corpus_runs_from_assembled_text() {
     for name in ["mini", "mncore2"] {
         let spec = spec(name);
-        // The full chip is large: a few programs of each kind show enough.
+        // The full chip is large, so a few programs of each kind are enough.
         let every = if name == "mini" { 1 } else { 40 };
         for program in corpus(&spec).iter().step_by(every) {
             compare(1, program, true);
@@ -158,7 +158,7 @@ fn random_programs_run_from_assembled_text() {
     }
 }
 
-/// Random steps that have words, in programs in which many steps read the path of the matrix reads and few fill it.
+/// Random steps that have words, in programs in which many steps read the path of the matrix reads and few write it.
 fn steps_with_words(spec: &Arc<Spec>, assembler: &Assembler, seed: u64) -> Program {
     let mut choices = Choices::seeded(seed);
     let path = spec.forwards.iter().position(|f| f.unit == ForwardUnit::Matrix).unwrap();
@@ -171,7 +171,7 @@ fn steps_with_words(spec: &Arc<Spec>, assembler: &Assembler, seed: u64) -> Progr
             i.sources.iter_mut().for_each(|source| source.kind = SourceKind::Forward(path));
         }
         let alone = word_support::program(spec, items(vec![step.clone()]));
-        // Lines that the assembler refuses, and those whose parts disagree on a field, are left out.
+        // Lines that the assembler refuses, and lines whose parts disagree on a field, are left out.
         let Ok(legal) = assembler.assemble(&print(&alone), "step", Policy::Run) else { continue };
         if encode(&legal, Options { form: Form::Words, inferred: true }).is_ok() {
             steps.push(step);
@@ -181,8 +181,8 @@ fn steps_with_words(spec: &Arc<Spec>, assembler: &Assembler, seed: u64) -> Progr
     assembler.assemble(&text, &format!("EMU2_SEED={seed}"), Policy::Run).unwrap()
 }
 
-/// Programs all of whose steps have words. Where the words do not tell the program apart from another one, they are refused,
-/// and with statements among them it runs as its source does.
+/// Programs whose steps all have words. If the words do not tell a program apart from another one, they are refused, and
+/// with statements among them the program runs as its source does.
 #[test]
 fn words_run_as_their_source_does() {
     for (name, few, many) in [("mini", 100, 14_000), ("mncore2", 4, 40)] {
@@ -208,7 +208,7 @@ fn words_run_as_their_source_does() {
     }
 }
 
-/// A matrix read that its word does not show comes back where the next step needs it.
+/// A matrix read that its word does not show is restored where the next step needs it.
 #[test]
 fn hidden_matrix_reads() {
     let spec = spec("mini");
@@ -230,12 +230,12 @@ fn hidden_matrix_reads() {
     }
 }
 
-/// Words that would be read as another program: refused, and written as a statement where statements are allowed.
+/// Words that would be read as another program are refused, and written as a statement if statements are allowed.
 #[test]
 fn ambiguous_words() {
     let spec = spec("mini");
     let table = [
-        // A matrix write of a register with one port says by its register that nothing is read.
+        // A matrix write of a register with one port shows by its register that nothing is read.
         ("dmread $lx0 $nowrite\ndmwrite $lm0v $ly0\ndbfn $mreadf $ls8v\n", 0),
         ("dmread $lx0 $nowrite\ndmwrite $lm0v $lx0\ndbfn $mreadf $ls8v\n", 0),
         ("gmread $lx0 $nowrite\ngmwrite $lm0v $ly0\nlpassa $mreadf $ls8v\n", 0),

@@ -1,4 +1,4 @@
-//! Words and steps over everything covered: each is the other's, but for forms that share a word.
+//! Words and steps over all covered forms: each gives the other back, except for forms that share a word.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -29,7 +29,7 @@ fn shown(spec: &Spec, step: &Step) -> String {
     emu2::word::statement(spec, &emu2::asm::ItemKind::Step(Box::new(step.clone())))
 }
 
-/// Whether the word of a step with a matrix read differs from that of the same step without.
+/// Whether the word of a step with a matrix read differs from the word of the same step without it.
 fn mread_shows(spec: &Spec, step: &Step) -> bool {
     let mut without = step.clone();
     without.pe.retain(|i| !matches!(i.kind, PeKind::Matrix { op, .. } if spec.matrix_ops[op].name == "mread"));
@@ -44,7 +44,7 @@ proptest! {
         let spec = &SPECS[machine];
         let step = covered_step(spec, &choices);
         match word(spec, &step) {
-            // Parts that share a port disagree; that is a rule of the line, not a form without word.
+            // Parts that share a port disagree. That is a rule of the line, not a form without a word.
             Err(code) => prop_assert_eq!(code, Code::FieldConflict, "{}", shown(spec, &step)),
             Ok(word) => {
                 let expected = canonical(spec, step.clone(), mread_shows(spec, &step));
@@ -55,7 +55,7 @@ proptest! {
                         prop_assert_eq!(format!("{got:?}"), format!("{expected:?}"));
                         prop_assert_eq!(self::word(spec, &got), Ok(word));
                     }
-                    // The only step that is no step: it freezes paths and reads what nobody sees.
+                    // The only step without an effect: it keeps the paths and reads a value that nobody sees.
                     Ok(None) => prop_assert!(!step.forward && step.pe.len() == 1, "{}", text),
                     Err(message) => prop_assert!(false, "{}: {}", text, message),
                 }
@@ -63,7 +63,7 @@ proptest! {
         }
     }
 
-    /// A word either spells a step whose word it is, or is refused.
+    /// A word either spells a step that has this word, or is refused.
     #[test]
     fn changed_words(choices in choices(), flips in proptest::collection::vec(0u32..292, 1..4), machine in 0usize..2) {
         let spec = &SPECS[machine];
@@ -94,7 +94,7 @@ proptest! {
 fn every_operation_is_made() {
     let spec = &SPECS[0];
     let mut made = BTreeSet::new();
-    // A linear congruential generator, of which the upper bits are good.
+    // The upper bits of a linear congruential generator are good.
     let mut state = 1u64;
     for _ in 0..4000u32 {
         let mut next = || {
@@ -114,7 +114,7 @@ fn every_operation_is_made() {
     assert!(missing.is_empty(), "{missing:?} of {made:?}");
 }
 
-/// The mnemonics whose words people have seen, typed by hand, and those that follow from them.
+/// The mnemonics whose words people have seen, typed by hand, and the mnemonics that follow from them.
 #[test]
 fn coverage_of_mnemonics() {
     let all = emu2::word::coverage(&SPECS[0]);

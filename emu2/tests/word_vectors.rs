@@ -1,4 +1,4 @@
-//! The conformance vectors of the spec, both directions.
+//! The conformance vectors of the spec, in both directions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ fn program(text: &str, spec: &Arc<Spec>) -> Program {
     assemble(text, "vector.vsm", spec, Policy::Run).unwrap_or_else(|e| panic!("{text}\n{e}"))
 }
 
-/// The only word of a program that has seen words only.
+/// The only word of a program, which may use only words that have been seen.
 fn word(text: &str, spec: &Arc<Spec>) -> Word {
     let lines = encode(&program(text, spec), Options::default()).unwrap_or_else(|e| panic!("{text}\n{e}"));
     match lines[..] {
@@ -47,7 +47,7 @@ fn canonical(name: &str) -> &str {
     }
 }
 
-/// A word from hex digits, the first of which holds what is left of the bits.
+/// A word from hex digits. The first digit holds the remaining bits.
 fn from_hex(hex: &str, spec: &Spec) -> Word {
     let digits: String = hex.chars().map(|c| format!("{:04b}", c.to_digit(16).unwrap())).collect();
     Word::from_digits(&digits.as_bytes()[digits.len() - encoding(spec).bits as usize..]).unwrap()
@@ -73,7 +73,7 @@ fn vectors_decode() {
     }
 }
 
-/// Each vector's program, printed and assembled, makes the same word.
+/// The program of each vector, printed and assembled, gives the same word.
 #[test]
 fn vectors_print() {
     let spec = spec("mncore2");
@@ -136,7 +136,7 @@ fn forms_of_text() {
     assert_eq!(texts[1], flat);
 }
 
-/// Comments, blank lines, indentation, carriage returns and a byte order mark stand beside the lines.
+/// Comments, blank lines, indentation, carriage returns and a byte order mark may stand beside the lines.
 #[test]
 fn loose_text_is_read() {
     let spec = spec("mini");

@@ -8,13 +8,13 @@ use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyString;
 use std::ops::Deref;
 
-/// Argument: an address or a count of long words. R0001 for an integer that none can be.
+/// Argument: an address or a count of long words. R0001 for an integer out of its range.
 pub(crate) struct Addr(pub(crate) u64);
 
-/// Argument: the number of a unit. R0003 for an integer that none can be.
+/// Argument: the number of a unit. R0003 for an integer out of its range.
 pub(crate) struct Unit(pub(crate) u32);
 
-/// Argument: the name of something, for messages. What UTF-8 cannot say of it becomes U+FFFD.
+/// Argument: a name of something, for messages. Characters that UTF-8 cannot hold become U+FFFD.
 pub(crate) struct Name(pub(crate) String);
 
 impl Name {
@@ -39,17 +39,17 @@ impl FromPyObject<'_, '_> for Name {
     }
 }
 
-/// A str with U+FFFD for each surrogate that stands alone: no UTF-8 can hold one.
+/// The text of a str. Each surrogate that stands alone becomes U+FFFD, because UTF-8 cannot hold it.
 pub(crate) fn lossy(text: &Bound<'_, PyString>) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// A source given as str or bytes, without a copy: it may have a hundred megabytes. Surrogates that stand alone become bytes
-/// that are no UTF-8, so that the assembler says where they are.
+/// A source given as str or bytes. It is not copied, because it may have a hundred megabytes. Surrogates that stand alone
+/// become bytes that are not UTF-8, so that the assembler says where they are.
 pub(crate) enum Text {
     Bytes(PyBackedBytes),
     Str(PyBackedStr),
-    /// What a file held.
+    /// The contents of a file.
     Read(Vec<u8>),
 }
 
@@ -96,7 +96,7 @@ impl FromPyObject<'_, '_> for Unit {
     }
 }
 
-/// An integer that fits; one that does not is an error with `code`, not Python's OverflowError.
+/// Extracts an integer that fits. One that does not fit is an error with `code`, not Python's OverflowError.
 pub(crate) fn integer<'a, 'py, T: FromPyObject<'a, 'py, Error = PyErr>>(
     object: Borrowed<'a, 'py, PyAny>,
     what: &str,

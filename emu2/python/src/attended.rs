@@ -1,4 +1,4 @@
-//! Long work in another thread, while the calling one hears signals and writes what the work says.
+//! Long work in another thread. Meanwhile the calling thread hears signals and writes the lines that the work dumps.
 
 use crate::sink::{Dump, Line};
 use emu2::asm::{ItemKind, Program};
@@ -9,24 +9,24 @@ use pyo3::prelude::*;
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-/// How often signals are looked for.
+/// How often to look for signals.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Bytes of a source from which on its reading is long work.
+/// Number of bytes from which on reading a source is long work.
 pub(crate) const LONG_TEXT: usize = 1 << 16;
 
-/// From so many statements on a run is long work: a thread of its own costs less than it gains.
+/// Number of statements from which on a run is long work: a thread of its own costs less than it gains.
 const LONG_PROGRAM: usize = 128;
 
-/// The same for the long words of one MV or debug statement.
+/// The same number for the long words of one MV or debug statement.
 const LONG_STATEMENT: u64 = 1 << 14;
 
-/// Where work is done.
+/// The thread in which work is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Where {
-    /// In the calling thread: it ends before anyone would want to stop it.
+    /// In the calling thread. The work ends before anyone would want to stop it.
     Here,
-    /// In a thread of the pool, which shares regions out at less cost. Not for work that writes to a sink: the sink may
+    /// In a thread of the pool, which shares regions at less cost. Not for work that writes to a sink, because the sink may
     /// have work for the pool.
     Pool,
     /// In a thread of its own.
@@ -34,7 +34,7 @@ pub(crate) enum Where {
 }
 
 impl Where {
-    /// Where a text of so many bytes is read.
+    /// The thread in which a text of this many bytes is read.
     pub(crate) fn of_text(bytes: usize) -> Where {
         if bytes < LONG_TEXT {
             Where::Here
@@ -43,7 +43,7 @@ impl Where {
         }
     }
 
-    /// Where `program` is run.
+    /// The thread in which `program` runs.
     pub(crate) fn of_program(program: &Program, sink: bool) -> Where {
         let long = |kind: &ItemKind| match kind {
             ItemKind::Mv(mv) => mv.size >= LONG_STATEMENT,
@@ -58,9 +58,9 @@ impl Where {
     }
 }
 
-/// What `work` returns, and the lines that it dumped if there is no sink. To be called without the interpreter.
+/// Returns the result of `work`, and the lines that it dumped if there is no sink. Must be called without the interpreter.
 ///
-/// Signals are heard while it works; what a handler or the sink raises stops it and is returned instead.
+/// Signals are heard while it works. An exception of a handler or of the sink stops the work and is returned instead.
 pub(crate) fn attended<T: Send>(
     place: Where,
     sink: Option<&Py<PyAny>>,
@@ -76,7 +76,7 @@ pub(crate) fn attended<T: Send>(
     let (answer, go_on) = sync_channel(1);
     let line = Line::new(pieces, go_on);
     let stop = &interrupt;
-    // Dropping the line, with the dump, tells the other thread that the work is done.
+    // Dropping the line together with the dump tells the other thread that the work is done.
     let away = move || {
         let mut dump = Dump::there(line, sink.is_some());
         let result = work(stop, &mut dump);
@@ -98,7 +98,8 @@ pub(crate) fn attended<T: Send>(
     }
 }
 
-/// Writes what comes until the other end is gone. What a signal or the sink raised.
+/// Writes the pieces until the other end is gone. Returns the exception of a signal handler or of the sink, if there was
+/// one.
 fn attend(
     sink: Option<&Py<PyAny>>,
     pieces: &Receiver<String>,
@@ -124,7 +125,7 @@ fn attend(
             failure.get_or_insert(error);
         }
         if piece.is_some() {
-            // Nobody waits for an answer whose thread has ended.
+            // An answer to a thread that has ended is lost, and nobody waits for it.
             let _ = answer.send(failure.is_none());
         }
     }

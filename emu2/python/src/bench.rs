@@ -18,7 +18,7 @@ fn pool(threads: usize) -> Result<rayon::ThreadPool, Error> {
 }
 
 /// Runs an assembled program on `threads` threads for about `seconds`, in turns with the limit called `limit` on `units`
-/// rows of `words` elements. Returns the seconds of the program's best run and the limit's best elements a second.
+/// rows of `words` elements. Returns the seconds of the program's best run and the best elements per second of the limit.
 #[pyfunction]
 #[pyo3(signature = (machine, program, *, threads, seconds, limit = None, words = 0, units = 1))]
 pub(crate) fn race(
@@ -44,7 +44,7 @@ pub(crate) fn race(
     }
 }
 
-/// The best elements a second of the limit called `name` within `seconds`.
+/// Returns the best elements per second of the limit called `name` within `seconds`.
 #[pyfunction]
 #[pyo3(signature = (name, *, seconds, words = 0, units = 1))]
 pub(crate) fn limit(py: Python<'_>, name: &str, seconds: f64, words: usize, units: usize) -> PyResult<f64> {
@@ -53,7 +53,7 @@ pub(crate) fn limit(py: Python<'_>, name: &str, seconds: f64, words: usize, unit
     Ok(py.detach(|| limit.best(time)))
 }
 
-/// The kernels' level in use: `baseline`, `v3` or `v4`.
+/// The level of the kernels in use: `baseline`, `v3` or `v4`.
 #[pyfunction]
 pub(crate) fn level() -> &'static str {
     Level::current().name()
@@ -65,13 +65,13 @@ pub(crate) fn levels() -> Vec<&'static str> {
     Level::supported().into_iter().map(Level::name).collect()
 }
 
-/// The arithmetic kernels that have chosen a clone so far, each with the level of it; empty where `EMU2_LEVEL` forces one.
+/// The arithmetic kernels that have chosen a clone so far, each with its level. Empty if `EMU2_LEVEL` forces one.
 #[pyfunction]
 pub(crate) fn choices() -> Vec<(&'static str, &'static str)> {
     clone_choice::choices().into_iter().map(|(kernel, level)| (kernel, level.name())).collect()
 }
 
-/// Threads that a machine runs on. `race` has threads of its own.
+/// Number of threads on which a machine runs. `race` has threads of its own.
 #[pyfunction]
 pub(crate) fn threads() -> usize {
     emu2::threads::count()

@@ -6,13 +6,13 @@ use pyo3::types::{PyDict, PyList};
 use serde::Serialize;
 use serde_json::Value;
 
-/// A value as the Python object that its JSON form means.
+/// Converts a value to the Python object of its JSON form.
 pub(crate) fn serialize<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let value = serde_json::to_value(value).map_err(|e| PyValueError::new_err(e.to_string()))?;
     json(py, &value)
 }
 
-/// A JSON value as the Python object it means.
+/// Converts a JSON value to a Python object.
 fn json<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Null => py.None().into_bound(py),

@@ -16,20 +16,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The spec of a device that names none.
+/// The default spec of a device.
 const DEFAULT_SPEC: &str = "mncore2";
-/// Names of a location's numbers.
+/// Names of the numbers of a location.
 const LOCATION: [&str; 5] = ["chip", "l2b", "l1b", "mab", "pe"];
 
-/// A machine as a host program sees it: transfers, kernels, tags. `with Device() as device:` closes it.
+/// A machine from the view of a host program: transfers, kernels, tags. `with Device() as device:` closes it.
 ///
-/// The host reaches the PDM of group 0 only (`size` bytes); offsets and lengths are bytes, multiples of 8. Tags are those of
-/// MVs and `wait`, 1 to 63; 0 means none. Calls return when their work is done. Memories keep their contents from kernel to
-/// kernel. After an error inside a kernel the device refuses to work (R0004) until `reset`.
+/// The host reaches the PDM of group 0 only (`size` bytes). Offsets and lengths are bytes, multiples of 8. Tags are those
+/// of MVs and `wait`, 1 to 63; 0 means none. Calls return when their work is done. Memories keep their contents from kernel
+/// to kernel. After an error inside a kernel the device refuses to work (R0004) until `reset`.
 #[pyclass(frozen, name = "Device", module = "emu2")]
 pub(crate) struct PyDevice {
     spec: Arc<Spec>,
-    /// None: closed.
+    /// The device; None after it was closed.
     inner: Mutex<Option<Device>>,
 }
 
@@ -58,13 +58,13 @@ fn shape_error(py: Python<'_>, message: &str, help: &str) -> PyErr {
     error::core(py, &Error::new(Code::BadShape, message).help(help))
 }
 
-/// Argument: a byte of the memory that the host reaches. H0001 for an integer that none can be.
+/// Argument: a byte of the memory that the host reaches. H0001 for an integer out of its range.
 struct Offset(u64);
 
-/// Argument: a tag of a transfer. H0003 for an integer that none can be.
+/// Argument: a tag of a transfer. H0003 for an integer out of its range.
 struct Tag(u32);
 
-/// Argument: an endian mode. R0009 for an integer that none can be.
+/// Argument: an endian mode. R0009 for an integer out of its range.
 struct Mode(u8);
 
 impl FromPyObject<'_, '_> for Offset {
@@ -91,12 +91,12 @@ impl FromPyObject<'_, '_> for Mode {
     }
 }
 
-/// The bytes of a C-contiguous array as a flat view of it.
+/// A flat view of the bytes of a C-contiguous array.
 fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let dtype = array.getattr("dtype")?;
     if matches!(dtype.getattr("kind")?.extract()?, 'U' | 'S') {
-        // numpy makes a text of one that is to be an array: its bytes are numpy's, four per character.
+        // numpy would turn a str into an array whose bytes have numpy's own encoding, four per character.
         return Err(shape_error(py, "a text is no array", "use an array of numbers, or bytes"));
     }
     if dtype.getattr("hasobject")?.is_truthy()? {
@@ -105,7 +105,7 @@ fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))
 }
 
-/// Group, L2B, L1B, MAB and PE from a sequence of up to five numbers, or a dict.
+/// Reads group, L2B, L1B, MAB and PE from a sequence of up to five numbers, or from a dict.
 fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place> {
     let mut place = [0; 5];
     let Some(location) = location else { return Ok(place) };
@@ -132,8 +132,8 @@ fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place>
 
 #[pymethods]
 impl PyDevice {
-    /// Opens a device of `spec` (an `emu2.Spec`, or what `Spec.load` takes) whose memories are zero. `endian` as the
-    /// attribute.
+    /// Opens a device of `spec` (an `emu2.Spec`, or any argument of `Spec.load`) whose memories are zero. `endian` is the
+    /// same as the attribute.
     #[new]
     #[pyo3(
         signature = (spec = None, *, endian = Mode(4)),
@@ -153,20 +153,20 @@ impl PyDevice {
         Ok(device)
     }
 
-    /// The spec it was made from.
+    /// The spec from which the device was made.
     #[getter]
     fn spec(&self) -> PySpec {
         PySpec { inner: self.spec.clone() }
     }
 
-    /// Bytes that the host reaches.
+    /// Number of bytes that the host reaches.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |device| Ok(device.size()))
     }
 
-    /// How transfers turn bytes around, in both directions: 0 reverses blocks of 64 bytes, 1 nothing, 2, 3 and 4 (at the
-    /// start) units of 2, 4 and 8 bytes. In mode 4 a little-endian uint64 is a long word of the device.
+    /// How transfers reverse bytes, in both directions: 0 reverses blocks of 64 bytes, 1 nothing, and 2, 3 and 4 (the
+    /// default) reverse units of 2, 4 and 8 bytes. In mode 4 a little-endian uint64 is a long word of the device.
     #[getter]
     fn endian(&self, py: Python<'_>) -> PyResult<u8> {
         self.with(py, |device| Ok(device.endian().mode()))
@@ -179,8 +179,9 @@ impl PyDevice {
 
     /// Copies `data` (an array of any numeric dtype in C order, or bytes) to byte `offset`, then signals `tag`.
     ///
-    /// Raises EmulatorError: H0001 past the end, H0002 no multiple of 8 bytes (64 in endian mode 0), H0003 a tag above 63,
-    /// H0005 a tag whose MV nobody has received, H0006 closed.
+    /// Raises EmulatorError: H0001 past the end, H0002 for an offset or length that is no multiple of 8 bytes (64 in endian
+    /// mode 0), H0003 for a tag above 63, H0005 for a tag that an MV has signalled and nobody has received, H0006 for a
+    /// closed device.
     #[pyo3(
         signature = (data, offset = Offset(0), tag = Tag(NO_TAG)),
         text_signature = "($self, data, offset=0, tag=0)"
@@ -191,7 +192,7 @@ impl PyDevice {
             Err(_) => {
                 let numpy = py.import("numpy")?;
                 let array = numpy.call_method1("asarray", (data,))?;
-                // A broadcast array may name more bytes than any host has: it is checked before it is copied.
+                // A broadcast array may name more bytes than any host has, so its size is checked before it is copied.
                 let bytes: u128 = array.getattr("nbytes")?.extract()?;
                 let size = self.with(py, |device| Ok(device.size()))?;
                 if bytes > u128::from(size) {
@@ -207,10 +208,10 @@ impl PyDevice {
     }
 
     /// Fills the array `out` (any numeric dtype, writable, C order) from byte `offset` on and returns it, once an MV has
-    /// signalled `tag`. The signal is used up; with tag 0 nothing is waited for.
+    /// signalled `tag`. The signal is used up. With tag 0 the call waits for nothing.
     ///
     /// Raises EmulatorError: H0004 if no MV has signalled the tag since something was received under it, R0007 for an array
-    /// that cannot be filled, and as `send`.
+    /// that cannot be filled, and the errors of `send`.
     #[pyo3(
         signature = (out, offset = Offset(0), tag = Tag(NO_TAG)),
         text_signature = "($self, out, offset=0, tag=0)"
@@ -239,8 +240,8 @@ impl PyDevice {
         Ok(out)
     }
 
-    /// Loads a kernel: an `emu2.Program`; the path of a source (.vsm), of assembled text (.asm) or of a container; or their
-    /// contents, as bytes or as a str with a line feed.
+    /// Loads a kernel: an `emu2.Program`; the path of a source (.vsm), of assembled text (.asm) or of a container; or the
+    /// contents of such a file, as bytes or as a str with a line feed.
     ///
     /// Raises AssembleError with every finding, EmulatorError F0001 for a file that cannot be read.
     #[pyo3(signature = (source, *, filename = None))]
@@ -262,7 +263,7 @@ impl PyDevice {
             let device = self.lock();
             let device = device.as_ref().ok_or_else(closed)?;
             Ok(attended(Where::of_text(data.len()), None, |interrupt, _| match Where::of_text(data.len()) {
-                // With the tables that the device has laid out.
+                // This uses tables that the device has laid out already.
                 Where::Here => device.load_kernel(&data, &name),
                 _ => device.load_kernel_until(&data, &name, interrupt),
             }))
@@ -273,8 +274,8 @@ impl PyDevice {
         }
     }
 
-    /// Runs `kernel` to its end and returns its report. Dump lines are collected there, or written to `dump`, an object
-    /// with a `write(str)` method.
+    /// Runs `kernel` to its end and returns its report. Dump lines are collected in the report, or written to `dump`, an
+    /// object with a `write(str)` method.
     ///
     /// Raises RunError with the line: R0008 for a `wait` whose tag neither the host nor an MV has signalled.
     #[pyo3(signature = (kernel, *, dump = None))]
@@ -295,11 +296,12 @@ impl PyDevice {
         }
     }
 
-    /// `count` long words of a memory of one unit as uint64, from long word `addr` on (a local memory's address is the
-    /// assembly's divided by 2). `region` is a memory of the spec in either case, such as "PDM" or "lm0"; `location` up to five numbers
-    /// (group, l2b, l1b, mab, pe), missing ones 0, or a dict with the keys chip, l2b, l1b, mab, pe.
+    /// Reads `count` long words of a memory of one unit as uint64, from long word `addr` on (the address of a local memory
+    /// is the assembly's divided by 2). `region` is a memory of the spec in upper or lower case, such as "PDM" or "lm0".
+    /// `location` is up to five numbers (group, l2b, l1b, mab, pe), of which missing ones are 0, or a dict with the keys
+    /// chip, l2b, l1b, mab, pe.
     ///
-    /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
+    /// Raises EmulatorError: R0001 past the end, R0002 for an unknown memory, R0003 for an unknown unit.
     #[pyo3(
         signature = (region, location = None, addr = Addr(0), count = Addr(1)),
         text_signature = "($self, region, location=None, addr=0, count=1)"
@@ -316,7 +318,7 @@ impl PyDevice {
         Ok(self.with(py, |device| device.debug_read(&region, place, addr.0, count.0))?.into_pyarray(py))
     }
 
-    /// Sets long words of a memory of one unit from long word `addr` on; arguments and errors as `debug_read`.
+    /// Writes long words of a memory of one unit from long word `addr` on. Arguments and errors are those of `debug_read`.
     #[pyo3(signature = (region, location, addr, words))]
     fn debug_write(
         &self,
@@ -337,13 +339,13 @@ impl PyDevice {
         self.with(py, |device| device.debug_write(&region, place, addr.0, &words))
     }
 
-    /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.
+    /// Bytes of the host that DRAM and PDM take: the written pages, of 32 KiB each.
     #[getter]
     fn resident_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |device| Ok(device.machine().resident_bytes()))
     }
 
-    /// Every memory zero, no tag signalled; also makes the device usable after an error.
+    /// Sets every memory to zero and all tags to unsignalled. Makes the device usable again after an error.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |device| {
             device.reset();
@@ -351,7 +353,7 @@ impl PyDevice {
         })
     }
 
-    /// Gives the memories back. Closing twice does nothing; every other call on a closed device raises H0006.
+    /// Releases the memories. Closing twice does nothing; every other call on a closed device raises H0006.
     fn close(&self, py: Python<'_>) {
         py.detach(|| *self.lock() = None);
     }
@@ -372,7 +374,7 @@ impl PyDevice {
 
 #[pymethods]
 impl PyKernel {
-    /// Its program.
+    /// The program of the kernel.
     #[getter]
     fn program(&self) -> PyProgram {
         PyProgram::new(self.inner.program().clone())

@@ -1,4 +1,4 @@
-//! Errors of the core as the exceptions of `emu2.errors`.
+//! Turns errors of the core into the exceptions of `emu2.errors`.
 
 use crate::convert;
 use emu2::asm::AssembleError;
@@ -37,7 +37,7 @@ pub(crate) fn core(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// `emu2.RunError`, with the place of the statement in the program called `file`.
+/// `emu2.RunError`, with the place of the statement in the program that is called `file`.
 pub(crate) fn run(py: Python<'_>, file: &str, error: &RunError) -> PyErr {
     let make = || {
         let dict = fields(py, &error.diagnostic)?;

@@ -1,4 +1,4 @@
-//! Files named by Python objects.
+//! Files that Python objects name.
 
 use crate::argument::lossy;
 use crate::attended::{attended, Where};
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file from which on signals are heard while it is read.
+/// Number of bytes from which on signals are heard while a file is read.
 const LONG_FILE: u64 = 1 << 20;
 
-/// The path that `object` names: str, bytes are none, or an `os.PathLike`. F0001 for one that no file of the host can have.
+/// The path that `object` names: a str or an `os.PathLike`, not bytes. F0001 for a path that no file of the host can have.
 pub(crate) fn path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     object.extract().map_err(|found: PyErr| match found.is_instance_of::<PyUnicodeEncodeError>(object.py()) {
         true => {
@@ -25,7 +25,7 @@ pub(crate) fn path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     })
 }
 
-/// Argument: a path, as [`path`] takes it.
+/// Argument: a path that [`path`] accepts.
 pub(crate) struct FilePath(pub(crate) PathBuf);
 
 impl FromPyObject<'_, '_> for FilePath {
@@ -36,7 +36,7 @@ impl FromPyObject<'_, '_> for FilePath {
     }
 }
 
-/// What a file holds, up to `limit` bytes.
+/// Reads a file of up to `limit` bytes.
 pub(crate) fn read(py: Python<'_>, path: &Path, limit: u64) -> PyResult<Vec<u8>> {
     let read = py.detach(|| {
         let short = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < LONG_FILE);
@@ -46,14 +46,14 @@ pub(crate) fn read(py: Python<'_>, path: &Path, limit: u64) -> PyResult<Vec<u8>>
     read?.0.map_err(|e| error::core(py, &e))
 }
 
-/// The bytes of a source at `path`, as the command line reads it: at most a gigabyte, of pipes and devices at most 256 MiB.
-/// Raises EmulatorError F0001 if it cannot be read, also for a pipe that nobody writes to, and F0007 if it is longer.
+/// Reads the bytes of the source at `path`, as the command line does: at most a gigabyte, of pipes and devices at most 256
+/// MiB. Raises EmulatorError F0001 if it cannot be read, also for a pipe to which nobody writes, and F0007 if it is longer.
 #[pyfunction]
 pub(crate) fn read_source<'py>(py: Python<'py>, path: FilePath) -> PyResult<Bound<'py, PyBytes>> {
     Ok(PyBytes::new(py, &read(py, &path.0, files::SOURCE_LIMIT)?))
 }
 
-/// Bytes of the longest source that [`read_source`] takes from what is no regular file.
+/// Most bytes that [`read_source`] takes from anything but a regular file.
 #[pyfunction]
 pub(crate) fn stream_limit() -> u64 {
     files::STREAM_LIMIT

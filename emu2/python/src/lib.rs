@@ -1,7 +1,7 @@
 //! Python bindings of emu2 and of the compiler's address search. They convert arguments, results and errors, and listen
 //! to signals during long calls. The work is done by the crates `emu2` and `packing`.
 
-// `make lint` allows these in tests, benches and their helpers; here they hold all the same.
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod argument;

@@ -21,18 +21,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct PyMachine {
     spec: Arc<Spec>,
     inner: Mutex<Machine>,
-    /// Taken after the machine.
+    /// This lock is taken after that of the machine.
     engine: Mutex<Engine>,
 }
 
-/// What one run left behind.
+/// The results of one run.
 #[pyclass(frozen, name = "Report", module = "emu2")]
 pub(crate) struct PyReport {
     inner: Report,
     dump: Vec<String>,
 }
 
-/// What memory files (JSON) name: regions to load before a run and to save after it.
+/// The regions that memory files (JSON) name: those to load before a run and those to save after it.
 #[pyclass(frozen, name = "MemoryFiles", module = "emu2")]
 pub(crate) struct PyMemoryFiles {
     inner: MemoryFiles,
@@ -45,18 +45,18 @@ impl PyReport {
 }
 
 impl PyMachine {
-    /// The machine; a panic of another thread while it held the lock cannot leave broken arrays behind.
+    /// Locks the machine. A thread that panicked while it held the lock cannot leave broken arrays behind.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Machine> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `work` with the machine. The lock is taken without the interpreter, so that a run whose dump goes to a Python
-    /// object cannot wait for a thread that waits for the run.
+    /// Calls `work` with the machine. The lock is taken without the interpreter. Otherwise a run whose dump goes to a
+    /// Python object could wait for a thread that waits for the run.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> Result<T, Error> + Send) -> PyResult<T> {
         py.detach(|| work(&mut self.lock())).map_err(|e| error::core(py, &e))
     }
 
-    /// As [`PyMachine::with`], for work that may be long.
+    /// Does the same as [`PyMachine::with`], for work that may be long.
     fn attended(
         &self,
         py: Python<'_>,
@@ -81,7 +81,7 @@ fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) 
     Ok(region)
 }
 
-/// The axes of a region's array: levels of the memory that are not selected, then addresses.
+/// The axes of a region's array: the levels of the memory that are not selected, then addresses.
 fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
     let extents = region.extents(machine.spec());
     let free = extents.iter().zip(region.units).filter(|(_, unit)| unit.is_none()).map(|(n, _)| *n as usize);
@@ -96,7 +96,7 @@ impl PyMachine {
         PyMachine { spec: spec.inner.clone(), inner: Mutex::new(inner), engine: Mutex::new(engine) }
     }
 
-    /// The spec it was made from.
+    /// The spec from which the machine was made.
     #[getter]
     fn spec(&self) -> PySpec {
         PySpec { inner: self.spec.clone() }
@@ -109,16 +109,17 @@ impl PyMachine {
     ///
     /// Returns a Report: steps, cycles of the timing model, dump lines, counters.
     ///
-    /// Raises RunError with the line at fault; R0004 if an earlier run stopped half way, R0005 for a program of another spec;
-    /// and what `dump.write` raises. KeyboardInterrupt is heard while it runs. After any of these in the middle of a program the
-    /// machine refuses to run until `reset`.
+    /// Raises RunError with the line at fault. Its code is R0004 if an earlier run stopped half way, R0005 for a program of
+    /// another spec. Also raises the exceptions of `dump.write`. KeyboardInterrupt is heard while the program runs. After
+    /// any of these in the middle of a program the machine refuses to run until `reset`.
     ///
-    /// Source: results are bit for bit those of the vendor's emulator where it is known, see docs.
+    /// Source: results are bit for bit those of the vendor's emulator where they are known, see docs.
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
         let place = Where::of_program(&program.inner, dump.is_some());
         let result = py.detach(|| {
-            // Not in a thread of the pool, which may take up another run while it waits for its own.
+            // It must not be a thread of the pool, because such a thread may take up another run while it waits for its
+            // own.
             let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
             let (machine, engine) = (&mut *machine, &mut *engine);
             attended(place, dump.as_ref(), |interrupt, dump| {
@@ -129,7 +130,7 @@ impl PyMachine {
                     engine.run_again(machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
                 };
                 let (ran, cost) = match place {
-                    // What it costs is counted meanwhile.
+                    // Meanwhile the cost is counted.
                     Where::Pool => rayon::join(run, || program.cost_until(interrupt)),
                     _ => (run(), program.cost_until(interrupt)),
                 };
@@ -143,16 +144,16 @@ impl PyMachine {
         }
     }
 
-    /// Long words of a memory.
+    /// Reads long words of a memory.
     ///
-    /// `memory` is a name of `Spec.memories`. `addr` and `count` are in long words (8 bytes); a local memory's address in the
-    /// assembly counts words of 32 bits, so it is `2 * addr`. `group`, `l2b`, `l1b`, `mab` and `pe` select one unit of each
-    /// level; a level left out stands for all of its units.
+    /// `memory` is a name of `Spec.memories`. `addr` and `count` are in long words (8 bytes). Assembly counts words of 32
+    /// bits in local memories, so an address is `2 * addr` there. `group`, `l2b`, `l1b`, `mab` and `pe` select one unit of
+    /// each level; a level left out stands for all of its units.
     ///
     /// Returns uint64 with one axis for each level of the memory that is not selected, outermost first, and then `count`
     /// addresses: `read("lm0", count=4, group=0, l2b=0)` has the shape (l1b, mab, pe, 4).
     ///
-    /// Raises EmulatorError: R0001 past the end, R0002 no such memory, R0003 no such unit.
+    /// Raises EmulatorError: R0001 past the end, R0002 for an unknown memory, R0003 for an unknown unit.
     ///
     /// Source: sizes and levels of memories are those of the spec (`Spec.memories`, `Spec.counts`).
     #[pyo3(
@@ -183,7 +184,7 @@ impl PyMachine {
     /// Writes long words to a memory.
     ///
     /// `words` is a uint64 array of the shape that `read` returns, or of shape (count,), which goes to every selected unit.
-    /// The other arguments, units and errors are those of `read`; R0007 for an array of another shape.
+    /// The other arguments, units and errors are those of `read`. R0007 for an array of another shape.
     #[pyo3(
         signature = (memory, words, *, addr = Addr(0), group = None, l2b = None, l1b = None, mab = None, pe = None),
         text_signature = "($self, memory, words, *, addr=0, group=None, l2b=None, l1b=None, mab=None, pe=None)"
@@ -203,7 +204,7 @@ impl PyMachine {
         let count = words.shape().last().copied().unwrap_or(1) as u64;
         let axes = words.shape();
         let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
-        // A broadcast array may name more words than any host has: it is checked before it is copied.
+        // A broadcast array may name more words than any host has, so its size is checked before it is copied.
         let region = self.with(py, |machine| {
             let region = region(machine, &memory, addr.0, count, units)?;
             let shape = shape(machine, &region);
@@ -229,13 +230,13 @@ impl PyMachine {
         self.attended(py, |machine, interrupt| files.save_until(machine, interrupt))
     }
 
-    /// Bytes of the host that DRAM and PDM take: what has been written, in pages of 32 KiB.
+    /// Bytes of the host that DRAM and PDM take: the written pages, of 32 KiB each.
     #[getter]
     fn resident_bytes(&self, py: Python<'_>) -> PyResult<usize> {
         self.with(py, |machine| Ok(machine.resident_bytes()))
     }
 
-    /// Every memory zero again; also makes a machine usable after an error.
+    /// Sets every memory to zero. Makes the machine usable again after an error.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |machine| {
             machine.reset();
@@ -250,10 +251,10 @@ impl PyMachine {
 
 #[pymethods]
 impl PyMemoryFiles {
-    /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions; `load` and `save`
-    /// are memory files for one direction, or, where `config` has regions without `file` there, the data of those, one
-    /// after the other. `outside` allows a memory file to save to files outside its own folder. Raises EmulatorError F0001,
-    /// F0004, F0006.
+    /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions. `load` and
+    /// `save` are memory files for one direction each. But if `config` has regions without `file` in that direction, they
+    /// are the file that holds the data of those regions one after the other. `outside` allows a memory file to save to
+    /// files outside its own folder. Raises EmulatorError F0001, F0004, F0006.
     #[new]
     #[pyo3(signature = (spec, *, config = None, load = None, save = None, outside = false))]
     fn new(
@@ -282,7 +283,7 @@ impl PyMemoryFiles {
 
 #[pymethods]
 impl PyReport {
-    /// PE lines run, nops included.
+    /// Number of PE lines run, nops included.
     #[getter]
     fn steps(&self) -> u64 {
         self.inner.steps
@@ -294,13 +295,13 @@ impl PyReport {
         self.inner.cycles
     }
 
-    /// Dump lines in order; empty where they went to a sink.
+    /// Dump lines in order. Empty if they went to a sink.
     #[getter]
     fn dump(&self) -> Vec<String> {
         self.dump.clone()
     }
 
-    /// Everything counted, as `Program.report` returns it.
+    /// All counters, as `Program.report` returns them.
     #[getter]
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         convert::serialize(py, &self.inner)

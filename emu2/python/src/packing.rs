@@ -5,9 +5,9 @@ use pyo3::exceptions::{PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Offsets of `buffers` (rows of first moment, end, size, alignment) in a memory of `capacity`, or None if they cannot fit.
-/// Each of `orders` says in which order buffers are preferred. TimeoutError after `seconds`, ValueError for buffers without
-/// life time, size or alignment and for orders that are none; signals are heard.
+/// Finds offsets of `buffers` (rows of first moment, end, size, alignment) in a memory of `capacity`. Returns None if they
+/// cannot fit. Each of `orders` is an order of preference of the buffers. Raises TimeoutError after `seconds`, and
+/// ValueError for buffers without life time, size or alignment and for orders that are not permutations. Signals are heard.
 #[pyfunction]
 pub(crate) fn search_offsets(
     py: Python<'_>,

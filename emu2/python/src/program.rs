@@ -17,20 +17,20 @@ use std::sync::OnceLock;
 pub(crate) struct PyProgram {
     pub(crate) inner: Program,
     report: OnceLock<Report>,
-    /// As machines run it.
+    /// The form in which machines run the program.
     pub(crate) regions: Regions,
 }
 
 /// Assembles a source and checks it.
 ///
-/// `text` is str or UTF-8 bytes, at most 4 GiB; comments may be in any encoding. `filename` is what messages call it.
-/// `policy` decides what becomes of hazards (reads that the hardware would serve too early): "run" makes all of them warnings,
+/// `text` is str or UTF-8 bytes, at most 4 GiB; comments may be in any encoding. `filename` is its name in messages.
+/// `policy` decides about hazards (reads that the hardware would serve too early): "run" makes all of them warnings,
 /// "check" makes those that the manual or a vendor's program proves errors, "strict" makes every warning an error.
 ///
-/// Returns a Program, whose `warnings` are the findings that did not refuse it.
+/// Returns a Program, whose `warnings` are the findings that are not errors.
 ///
-/// Raises AssembleError with every finding (codes A0001 to A0706, F0002, F0003) and EmulatorError R0009 for an unknown policy.
-/// KeyboardInterrupt is heard while it works.
+/// Raises AssembleError with every finding (codes A0001 to A0706, F0002, F0003) and EmulatorError R0009 for an unknown
+/// policy. KeyboardInterrupt is heard while it works.
 ///
 /// Source: the grammar is the assembly language of the vendor's developer manual, as `isa_specs` holds it.
 #[pyfunction]
@@ -56,7 +56,7 @@ pub(crate) fn assemble(
         }
     };
     let spec = spec.inner.clone();
-    // Neither is copied: a source may have a hundred megabytes.
+    // Neither is copied, because a source may have a hundred megabytes.
     let text = Text::new(text)?;
     let program = py.detach(|| {
         attended(Where::of_text(text.len()), None, |interrupt, _| {
@@ -74,7 +74,7 @@ impl PyProgram {
         PyProgram { inner, report: OnceLock::new(), regions: Regions::default() }
     }
 
-    /// What it costs; counted once.
+    /// The cost of the program, counted once.
     pub(crate) fn cost_until(&self, interrupt: &Interrupt) -> Result<&Report, Error> {
         if let Some(report) = self.report.get() {
             return Ok(report);
@@ -92,13 +92,13 @@ impl PyProgram {
         &self.inner.name
     }
 
-    /// The spec it was assembled for.
+    /// The spec for which the program was assembled.
     #[getter]
     fn spec(&self) -> PySpec {
         PySpec { inner: self.inner.spec.clone() }
     }
 
-    /// Warnings, one dict each: file, line, column, end_line, end_column, code, severity, message, help.
+    /// Warnings, one dict for each: file, line, column, end_line, end_column, code, severity, message, help.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let program = &self.inner;
@@ -110,7 +110,7 @@ impl PyProgram {
         asm::render(&self.inner.name, &self.inner.text, &self.inner.warnings, false)
     }
 
-    /// What the program costs, as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
+    /// The cost of the program as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
     /// mv_busy_cycles, mv_end, port_cycles, busy_steps, dram_words, words, host_tags.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let place = Where::of_program(&self.inner, true);
@@ -118,8 +118,8 @@ impl PyProgram {
         convert::serialize(py, cost.map_err(|e| error::core(py, &e))?)
     }
 
-    /// Writes the program's time line to `sink`, an object with a `write(str)` method: trace events as JSON, which Perfetto
-    /// opens. A microsecond there is a cycle of the timing model.
+    /// Writes the timeline of the program to `sink`, an object with a `write(str)` method, as trace events in JSON, which
+    /// Perfetto opens. A microsecond there is a cycle of the timing model.
     fn trace(&self, py: Python<'_>, sink: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut failure = None;
         let written = report::trace(&self.inner, &mut |piece| {

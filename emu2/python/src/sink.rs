@@ -1,13 +1,13 @@
-//! Dump lines on their way to Python: collected, or written to an object in batches.
+//! Dump lines on their way to Python. They are collected, or written to an object in batches.
 
 use emu2::error::{Code, Error};
 use pyo3::prelude::*;
 use std::sync::mpsc::{Receiver, SyncSender};
 
-/// Dump lines handed to a Python sink at a time.
+/// Bytes of dump lines that are handed to a Python sink at a time.
 const BATCH_BYTES: usize = 1 << 16;
 
-/// A way from the working thread to the waiting one: pieces of text there, and back whether to go on.
+/// A connection from the working thread to the waiting one: it sends pieces of text, and gets back whether to go on.
 pub(crate) struct Line {
     pieces: SyncSender<String>,
     go_on: Receiver<bool>,
@@ -18,26 +18,26 @@ impl Line {
         Line { pieces, go_on }
     }
 
-    /// Has `text` written to the sink. False: it cannot be, or the work shall stop.
+    /// Lets the other end write `text` to the sink. Returns false if that fails or if the work must stop.
     pub(crate) fn write(&self, text: String) -> bool {
         self.pieces.send(text).is_ok() && self.go_on.recv().unwrap_or(false)
     }
 }
 
-/// Where lines go.
+/// Where dump lines go.
 enum Way<'a> {
     /// To a list.
     Collected,
     /// To an object with a `write(str)` method, from this thread.
     Here(&'a Py<PyAny>),
-    /// To such an object, from the thread at the other end.
+    /// To such an object, from the thread at the other end of the line.
     There,
 }
 
 /// Takes dump lines without the interpreter.
 pub(crate) struct Dump<'a> {
     way: Way<'a>,
-    /// To the thread that waits for this one.
+    /// The connection to the thread that waits for this one.
     line: Option<Line>,
     lines: Vec<String>,
     batch: String,
@@ -45,12 +45,12 @@ pub(crate) struct Dump<'a> {
 }
 
 impl<'a> Dump<'a> {
-    /// Lines go to `sink`, an object with a `write(str)` method, or are collected.
+    /// A dump whose lines go to `sink`, an object with a `write(str)` method, or are collected.
     pub(crate) fn here(sink: Option<&'a Py<PyAny>>) -> Dump<'a> {
         Dump::new(sink.map_or(Way::Collected, Way::Here))
     }
 
-    /// The same, from the thread at the other end of `line`.
+    /// A dump whose lines are collected, or written by the thread at the other end of `line`.
     pub(crate) fn there(line: Line, sink: bool) -> Dump<'a> {
         Dump { line: Some(line), ..Dump::new(if sink { Way::There } else { Way::Collected }) }
     }
@@ -92,7 +92,7 @@ impl<'a> Dump<'a> {
         Err(Error::new(Code::Unwritable, "the dump cannot be written"))
     }
 
-    /// The collected lines, or what the sink raised. Lines before a run-time error belong to the dump too.
+    /// The collected lines, or the exception of the sink. Lines before a run-time error belong to the dump too.
     pub(crate) fn finish(mut self) -> PyResult<Vec<String>> {
         if self.failure.is_none() {
             let _ = self.flush();

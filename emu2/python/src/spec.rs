@@ -16,16 +16,16 @@ pub(crate) struct PySpec {
     pub(crate) inner: Arc<Spec>,
 }
 
-/// One evaluated index map: for every moved long word where it comes from and where it goes.
+/// One evaluated index map: the source and the destination of every moved long word.
 #[pyclass(frozen, name = "IndexMap", module = "emu2", get_all)]
 pub(crate) struct PyIndexMap {
-    /// Coordinate to an array with one entry per moved long word.
+    /// Each coordinate of the source as an array with one entry per moved long word.
     source: Py<PyDict>,
-    /// The same for the destination.
+    /// Each coordinate of the destination, in the same form.
     destination: Py<PyDict>,
-    /// MV: long words of a block; else None.
+    /// MV: long words of a block; otherwise None.
     unit: Option<u64>,
-    /// MV: by how much offsets grow from block to block, source and destination; else None.
+    /// MV: the distances of offsets from block to block, of source and destination; otherwise None.
     strides: Option<(u64, u64)>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn built_in_specs() -> Vec<String> {
 
 #[pymethods]
 impl PySpec {
-    /// A built-in spec by name, or a folder of TOML files, or one TOML file.
+    /// Loads a built-in spec by name, a folder of TOML files, or one TOML file.
     #[staticmethod]
     pub(crate) fn load(py: Python<'_>, name: Name) -> PyResult<PySpec> {
         let inner = Spec::load(&name).map_err(|e| error::core(py, &e))?;
@@ -59,7 +59,7 @@ impl PySpec {
         self.inner.machine.clock_mhz
     }
 
-    /// Units of each level inside one unit of the level above, and the cycles of a step.
+    /// Number of units of each level inside one unit of the level above, and the cycles of a step.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let c = &self.inner.counts;
@@ -82,7 +82,7 @@ impl PySpec {
         Ok(dict)
     }
 
-    /// Rows of a matrix register and columns that take part in products, by precision.
+    /// Rows of a matrix register, and its columns that take part in products, by precision.
     #[getter]
     fn matrices(&self) -> std::collections::BTreeMap<&str, (u32, u32)> {
         self.inner.mau_precisions.iter().map(|m| (m.name.as_str(), (m.rows, m.columns))).collect()
@@ -94,7 +94,7 @@ impl PySpec {
         self.inner.formats.iter().map(|f| (f.name.as_str(), (f.exponent, f.fraction))).collect()
     }
 
-    /// What the MAU does by precision, a dict each: rows and columns (see `matrices`), result (long words that a PE's
+    /// Facts about the MAU by precision, a dict each: rows and columns (see `matrices`), result (long words that a PE's
     /// result takes), mantissa (the longest that a conversion to block float can name, None if it names none).
     #[getter]
     fn products<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -111,7 +111,7 @@ impl PySpec {
         Ok(all)
     }
 
-    /// Forwarding path to the issue slot whose last result it holds.
+    /// Maps each forwarding path to the issue slot whose last result it holds.
     #[getter]
     fn forwards(&self) -> std::collections::BTreeMap<&str, &str> {
         let slot = |unit: ForwardUnit| match unit {
@@ -126,20 +126,20 @@ impl PySpec {
         self.inner.forwards.iter().map(|f| (f.name.as_str(), slot(f.unit))).collect()
     }
 
-    /// Letter of a matrix register in operands to its memory.
+    /// Maps the letter of a matrix register in operands to its memory.
     #[getter]
     fn banks(&self) -> std::collections::BTreeMap<&str, &str> {
         self.inner.banks.iter().map(|b| (b.name.as_str(), b.memory.as_str())).collect()
     }
 
-    /// ALU operation, without a precision, to the memories that no instruction of its line may touch.
+    /// Maps each ALU operation, without a precision, to the memories that no instruction of its line may touch.
     #[getter]
     fn excludes(&self) -> std::collections::BTreeMap<&str, Vec<String>> {
         let rules = self.inner.alu.iter().filter(|a| !a.excludes.is_empty());
         rules.map(|a| (a.name.as_str(), a.excludes.clone())).collect()
     }
 
-    /// Memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.
+    /// Maps each memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.
     #[getter]
     fn memories<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
@@ -166,8 +166,9 @@ impl PySpec {
         Ok(all)
     }
 
-    /// What must lie between a write and a read, a dict per rule: name, memories, writers and readers (issue slots; empty:
-    /// all), source (the memory the writer reads; None: any), rule ("port", "data", "wait", "forward"), steps or cycles, evidence, doc.
+    /// Distances that must lie between a write and a read, a dict per rule: name, memories, writers and readers (issue
+    /// slots; empty: all), source (the memory that the writer reads; None: any), rule ("port", "data", "wait", "forward"),
+    /// steps or cycles, evidence, doc.
     #[getter]
     fn hazards<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let rule = |h: &emu2::spec::Hazard| {
@@ -187,7 +188,8 @@ impl PySpec {
         self.inner.hazards.iter().map(rule).collect()
     }
 
-    /// Slots that drive one unit, a dict per unit: name, slots, limit (how many of them a line may use, of one precision).
+    /// Slots that drive one unit, a dict per unit: name, slots, limit (how many of them a line may use, all of one
+    /// precision).
     #[getter]
     fn shares<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let share = |s: &emu2::spec::Share| {
@@ -224,16 +226,16 @@ impl PySpec {
         manual::list(&self.inner)
     }
 
-    /// Which long words a transfer moves, and where each of them goes.
+    /// Evaluates an index map: the long words that a transfer moves, and the place to which each of them goes.
     ///
-    /// `mnemonic` is the transfer's name in the spec, without parameters (`l2bmb`, `mvp`); `form` is one of its forms, such as
-    /// `down`. `parameters` are the numbers that the mnemonic and the selectors carry, by the spec's names (`shift`,
+    /// `mnemonic` is the transfer's name in the spec, without parameters (`l2bmb`, `mvp`); `form` is one of its forms, such
+    /// as `down`. `parameters` are the numbers that the mnemonic and the selectors carry, by the spec's names (`shift`,
     /// `mab_number`, `l1bs_first`, `src_group`, ...). The map of an MV is that of its block `i`, 0 unless given.
     ///
-    /// Returns an IndexMap. Its arrays are int64 of shape (n,), one entry per moved long word; addresses count long words from
-    /// the address that the instruction names.
+    /// Returns an IndexMap. Its arrays are int64 of shape (n,), one entry per moved long word. Addresses count long words
+    /// from the address that the instruction names.
     ///
-    /// Raises EmulatorError: S0005 for an unknown transfer or form, S0007 for parameters with which the map has no value.
+    /// Raises EmulatorError: S0005 for an unknown transfer or form, S0007 for parameters for which the map has no value.
     ///
     /// Source: the index maps of `isa_specs`, which cite the manual's sections; `emu2 spec MNEMONIC` prints the page.
     #[pyo3(signature = (mnemonic, form, **parameters))]

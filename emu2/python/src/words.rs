@@ -1,4 +1,4 @@
-//! Machine words: assembled text, canonical assembly and the container of our own.
+//! Machine words: assembled text, canonical assembly, and the container format of this project.
 
 use crate::argument::{Name, Text};
 use crate::attended::{attended, Where};
@@ -10,7 +10,7 @@ use emu2::word::{self, Form, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The program of assembled text (`.asm`), given as str or bytes.
+/// Reads the program of assembled text (`.asm`), given as str or bytes.
 #[pyfunction]
 #[pyo3(
     signature = (text, spec, *, filename = Name::of("<string>")),
@@ -25,8 +25,8 @@ pub(crate) fn read_asm(py: Python<'_>, text: &Bound<'_, PyAny>, spec: &PySpec, f
 }
 
 /// Writes the assembled text (`.asm`) of a program to `sink`, an object with a `write(str)` method. `form` "words" refuses
-/// statements of which no machine word is known, "mixed" writes them as `s` lines, "flat" writes a `j` line for every step
-/// and an `m` line for every MV. `allow_inferred` writes words that rest on inferred positions too.
+/// statements whose machine word is unknown, "mixed" writes them as `s` lines, "flat" writes a `j` line for every step and
+/// an `m` line for every MV. With `allow_inferred`, words that rest on inferred positions are written too.
 #[pyfunction]
 #[pyo3(
     signature = (program, sink, *, form = Name::of("words"), allow_inferred = false),
@@ -65,20 +65,20 @@ pub(crate) fn write_asm(
     }
 }
 
-/// Canonical assembly of a program, one statement a line.
+/// Returns the canonical assembly of a program, one statement per line.
 #[pyfunction]
 pub(crate) fn to_text(py: Python<'_>, program: &PyProgram) -> String {
     py.detach(|| word::print(&program.inner))
 }
 
-/// The program as a container of our own; boards do not read it.
+/// Returns the program as a container, a format of this project that boards do not read.
 #[pyfunction]
 pub(crate) fn pack<'py>(py: Python<'py>, program: &PyProgram) -> PyResult<Bound<'py, PyBytes>> {
     let bytes = word::pack(&program.inner).map_err(|e| error::core(py, &e))?;
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// The assembly in such a container.
+/// Returns the assembly in such a container.
 #[pyfunction]
 pub(crate) fn unpack(py: Python<'_>, data: &[u8]) -> PyResult<String> {
     word::unpack(data).map(str::to_string).map_err(|e| error::core(py, &e))

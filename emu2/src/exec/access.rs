@@ -1,10 +1,10 @@
-//! Word addresses of an operand in a PE memory: one per cycle, and what differs from PE to PE.
+//! Word addresses of an operand in a PE memory: one per cycle, and the parts that differ from PE to PE.
 
 use crate::machine::L1b;
 use crate::spec::WORDS_PER_LONG;
 use smallvec::SmallVec;
 
-/// The upper word of a long word. A value of one word lies there on the path.
+/// The upper word of a long word. It holds a value of one word on the path.
 pub(super) const UPPER: u64 = 0xFFFF_FFFF_0000_0000;
 
 /// Word addresses per cycle in one PE memory.
@@ -14,7 +14,8 @@ pub(super) struct Access {
     pub(super) slot: usize,
     /// Words of 32 bits per access.
     pub(super) words: u32,
-    /// Word address of each cycle, wrapped and truncated to the access width, before anything per PE is added.
+    /// Word address of each cycle, wrapped and truncated to the access width, before the parts that differ from PE to PE
+    /// are added.
     pub(super) at: SmallVec<[u32; 4]>,
     /// Words of the memory.
     pub(super) size: u32,
@@ -27,14 +28,15 @@ pub(super) struct Access {
 /// Parts of an address that differ from PE to PE.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offset {
-    /// Slot of the T register and the bits of it that count, for indirect addressing.
+    /// Slot of the T register for indirect addressing, and the bits of it that form the address.
     pub(super) indirect: Option<(usize, u64)>,
-    /// One access width more on the PEs of a MAB up to this number, of how many.
+    /// The first number is the last PE of a MAB whose address is one access width higher, the second the number of PEs in a
+    /// MAB.
     pub(super) modify: Option<(u32, u32)>,
 }
 
 impl Access {
-    /// First row of cycle `c` where no address differs between PEs.
+    /// First row of cycle `c`. No address may differ between PEs.
     #[inline]
     pub(super) fn row(&self, c: usize) -> usize {
         (self.at[c] / WORDS_PER_LONG) as usize
@@ -51,7 +53,8 @@ impl Access {
         self.at.windows(2).all(|pair| pair[0] + self.words <= pair[1])
     }
 
-    /// The rows of each cycle, L0 and L1; L1 is empty where the access has one long word. They must be [`Access::ascending`].
+    /// The rows of each cycle, L0 and L1. L1 is empty if the access has one long word. The access must be
+    /// [`Access::ascending`].
     pub(super) fn rows_mut<'a>(
         &'a self,
         memory: &'a mut [u64],
@@ -67,20 +70,20 @@ impl Access {
         })
     }
 
-    /// The rows that it touches where no address differs between PEs: the first one, and the one behind the last.
+    /// The rows that the access touches if no address differs between PEs: the first row, and the row behind the last one.
     pub(super) fn reach(&self) -> (u32, u32) {
         let rows = self.at.iter().map(|word| word / WORDS_PER_LONG);
         let first = rows.clone().min().unwrap_or(0);
         (first, rows.max().unwrap_or(0) + self.words.div_ceil(WORDS_PER_LONG))
     }
 
-    /// Whether it touches the rows that `other` touches, and all of them. Base addresses count as zero.
+    /// Whether both accesses touch exactly the same rows. Base addresses count as zero.
     pub(super) fn same_rows(&self, other: &Access) -> bool {
         let plain = self.offset.is_none() && other.offset.is_none();
         plain && (self.slot, self.words, &self.at) == (other.slot, other.words, &other.at)
     }
 
-    /// Whether it may touch rows that `other` touches. Base addresses count as zero.
+    /// Whether the accesses may touch a common row. Base addresses count as zero.
     pub(super) fn meets(&self, other: &Access) -> bool {
         if self.slot != other.slot {
             return false;
@@ -90,12 +93,12 @@ impl Access {
         anywhere || (first < other_end && other_first < end)
     }
 
-    /// Slot of the T register if addresses depend on it.
+    /// Slot of the T register, if addresses depend on it.
     pub(super) fn indirect_slot(&self) -> Option<usize> {
         Some(self.offset?.indirect?.0)
     }
 
-    /// Whether PEs may differ in their addresses.
+    /// Whether addresses may differ between PEs.
     pub(super) fn per_pe(&self, l1b: &L1b) -> bool {
         self.offset.is_some() || self.base.is_some_and(|slot| l1b.live_bases >> slot & 1 == 1)
     }
@@ -126,7 +129,7 @@ impl Access {
     }
 }
 
-/// Bits from the upper word of a long word down to the word at an address.
+/// How many bits the upper word of a long word is shifted right to reach the word at an address.
 pub(super) fn shift(word: u32) -> u32 {
     u64::BITS / WORDS_PER_LONG * (word % WORDS_PER_LONG)
 }

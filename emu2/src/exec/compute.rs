@@ -14,11 +14,11 @@ use std::sync::Arc;
 /// An operation with its kernel and all parameters.
 #[derive(Clone, Debug)]
 pub(super) enum Compute {
-    /// A lane function. `path`: on both long words; else L1 of the result is L1 of x.
+    /// A lane function. With `path` it works on both long words, otherwise L1 of the result is L1 of x.
     Alu { kernel: AluKernel, params: AluParams, path: bool },
-    /// The same long word everywhere.
+    /// The same long word on every PE.
     Constant(u64),
-    /// L0 of the PE `distance` further in the MAB of `pes`, L1 of its own.
+    /// L0 comes from the PE that is `distance` further in its MAB of `pes` PEs, L1 from the PE itself.
     Rotate { distance: usize, pes: usize },
     /// Block float.
     Block { kernel: BlockKernel, path: bool },
@@ -57,12 +57,12 @@ impl BlockKernel {
     }
 }
 
-/// What is known of the second long word of a result.
+/// Where the second long word of a result comes from, as far as lowering can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SecondLongWord {
     Zero,
     Any,
-    /// It is that of the first source.
+    /// It is the second long word of the first source.
     Source,
 }
 
@@ -74,7 +74,7 @@ impl Compute {
         }
     }
 
-    /// What is known of L1 of the result; `plane`: long words of L0.
+    /// Where L1 of the result comes from. `plane`: long words of L0.
     pub(super) fn second(&self, plane: usize) -> SecondLongWord {
         let zero = |zero: bool| if zero { SecondLongWord::Zero } else { SecondLongWord::Any };
         match self {
@@ -97,7 +97,7 @@ impl Compute {
         }
     }
 
-    /// The matrix product that it is: those take all cycles at once, wherever the rows lie.
+    /// The matrix product, if the operation is one. A product takes all cycles at once, wherever the rows lie.
     pub(super) fn product(&self) -> Option<(&MauOp, &Product)> {
         match self {
             Compute::Mau(op) => Some((op, op.matrix.as_ref()?)),
@@ -105,12 +105,12 @@ impl Compute {
         }
     }
 
-    /// Whether it reads L0 of its sources only and L1 of its result is zero.
+    /// Whether the operation reads only L0 of its sources and gives a result whose L1 is zero.
     pub(super) fn reads_l0(&self) -> bool {
         matches!(self, Compute::Mau(op) if op.one_long_word())
     }
 
-    /// Slots of the memories of the L1B that it reads and writes, as bits.
+    /// Slots of the memories of the L1B that the operation reads and writes, as bits.
     pub(super) fn own_slots(&self) -> (u64, u64) {
         let place = |place: &L1bPlace| 1 << place.slot;
         match self {
@@ -121,8 +121,8 @@ impl Compute {
         }
     }
 
-    /// The words that it leaves in the turnaround register: where the last one ends, and how many are contiguous from the
-    /// start of the register on.
+    /// The words that the operation leaves in the turnaround register: where the last one ends, and how many of them are
+    /// contiguous from the start of the register on.
     pub(super) fn kept(&self) -> (usize, usize) {
         let (end, words) = match self {
             Compute::Store(Sent { kept: (place, runs), .. }) => {
@@ -136,16 +136,16 @@ impl Compute {
             }
             _ => (0, 0),
         };
-        // No word is sent twice: they are contiguous if their number is the end.
+        // No word is sent twice, so the words are contiguous if there are as many as the last one's end says.
         (end, if words == end { end } else { 0 })
     }
 
-    /// Whether it sends what the PEs hold to L1BM.
+    /// Whether the operation sends words of the PEs to L1BM.
     pub(super) fn sends(&self) -> bool {
         matches!(self, Compute::Store(_) | Compute::Reduce { .. })
     }
 
-    /// Whether it reads or writes memories of the L1B.
+    /// Whether the operation reads or writes memories of the L1B.
     pub(super) fn in_l1bm(&self) -> bool {
         self.sends() || matches!(self, Compute::Load(_))
     }
@@ -171,8 +171,8 @@ impl Compute {
         }
     }
 
-    /// Result of the rows from cycle `c` on into `out`; `tmp` holds [`SPARE_PLANES`] times as many rows. Not for
-    /// [`Compute::Load`], which has no rows to compute from.
+    /// Writes the result of the rows from cycle `c` on to `out`. `tmp` holds [`SPARE_PLANES`] times as many rows. Must not
+    /// be called for [`Compute::Load`], which has no rows to compute from.
     pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, c: usize, tmp: &mut [u64], out: Out<'_>) {
         let (x, y) = match sources {
             [] => ((rows.zeros, rows.zeros), (rows.zeros, rows.zeros)),

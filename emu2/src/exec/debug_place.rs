@@ -1,17 +1,18 @@
-//! Debug statements: which words they name, and `d set`.
+//! Debug statements: the words that they name, and `d set`.
 
 use crate::asm::DebugSet;
 use crate::error::Error;
 use crate::machine::{Machine, Region};
 use crate::spec::{Spec, Unit, HALVES, WORDS_PER_LONG};
 
-/// The long-word address of access `k` of a debug statement at `address`. For accesses of words also the number of the word.
+/// The long-word address of access `k` of a debug statement at `address`. If the accesses are words, also the number of the
+/// word.
 pub fn debug_place(spec: &Spec, memory: usize, words: u32, address: u64, k: u64) -> (u64, Option<u32>) {
     match spec.memories[memory].unit {
         Unit::Long | Unit::Base | Unit::Matrix => (address + k, None),
-        // Where the entry's first cycle lies.
+        // The address of the entry's first cycle.
         Unit::Mask => ((address + k) * u64::from(spec.counts.cycle), None),
-        // The T register's entries are 2 long words; debug statements see the first of each.
+        // An entry of the T register has 2 long words. Debug statements see the first one.
         Unit::Cycle => ((address + k) * u64::from(HALVES), None),
         Unit::Word if words < WORDS_PER_LONG => {
             let word = address + k;

@@ -1,4 +1,4 @@
-//! Destinations of PE instructions: how a result goes to PE memories and to base address registers.
+//! Destinations of PE instructions: how a result is written to PE memories and to base address registers.
 
 use super::access::{shift, Access, UPPER};
 use super::mask::{LoweredMask, MaskRows, Through};
@@ -18,7 +18,7 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// `register`: it is the T register that is written.
+    /// `register`: the destination is the T register.
     pub(super) fn new(access: Access, mask: LoweredMask, register: bool) -> Write {
         let mut write = Write { access, mask, block: false, pairs: false };
         let plain = write.plain();
@@ -38,7 +38,7 @@ impl Write {
         access.offset.is_none() && access.words >= WORDS_PER_LONG && self.mask.passes_all(access.at.len())
     }
 
-    /// Stores the result path of a step under the mask. `narrow`: its second long words are zero.
+    /// Stores the result path of a step under the mask. `narrow`: the second long words of the result are zero.
     pub(super) fn store(
         &self,
         l1b: &mut L1b,
@@ -121,7 +121,7 @@ impl Write {
 #[derive(Clone, Debug)]
 pub(super) struct BaseWrite {
     pub(super) slot: usize,
-    /// Where the value's low end lies in the first long word of the path, and the bits kept.
+    /// Position of the value's low end in the first long word of the path, and the bits that are kept.
     pub(super) shift: u32,
     pub(super) bits: u64,
     pub(super) mask: LoweredMask,

@@ -1,7 +1,7 @@
-//! The DRAM address registers (DAR) of the groups: `l2bmdars` fills their buffer from L2BM, `l2bmdarw` moves it on, MVs with
-//! `$di` read them.
+//! The DRAM address registers (DAR) of the groups. `l2bmdars` fills their buffer from L2BM, `l2bmdarw` moves words from the
+//! buffer to the DAR, and MVs with `$di` read the DAR.
 //!
-//! guess: the most significant word of a long word comes first; filling starts the buffer anew; entries and words wrap.
+//! guess: the most significant word of a long word comes first. Filling starts the buffer anew. Entries and words wrap.
 
 use super::lower::no_kernel;
 use super::transfer_runs::transfer_runs;
@@ -13,7 +13,7 @@ use crate::spec::{selector_name, End, LevelName, Spec, BUFFER_STATE, WORDS_PER_L
 /// The low word of a long word.
 const WORD_MASK: u64 = (1 << WORD_BITS) - 1;
 
-/// Long words to be written to a memory of a group.
+/// Long words to write to a memory of a group.
 #[derive(Debug)]
 pub(super) struct GroupWrite {
     group: usize,
@@ -28,14 +28,14 @@ impl GroupWrite {
     }
 }
 
-/// Whether an instruction fills the buffer (`l2bmdars`).
+/// Whether the instruction fills the buffer (`l2bmdars`).
 pub(super) fn fills_buffer(spec: &Spec, instruction: &L2bmTransfer) -> bool {
     let FormRef { transfer, form, .. } = instruction.form;
     let implied = matches!(spec.forms[transfer][form].source, End::Memory { implied: true, .. });
     spec.transfers[transfer].level == LevelName::Group && !implied
 }
 
-/// The table entries that `l2bmdarw` writes, and how far the buffer is emptied after that.
+/// The table entries that `l2bmdarw` writes, and how far the buffer is empty after that.
 pub(super) fn empty_buffer(machine: &Machine, instruction: &L2bmTransfer) -> Result<Vec<GroupWrite>, Error> {
     let spec = machine.spec();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
@@ -44,7 +44,7 @@ pub(super) fn empty_buffer(machine: &Machine, instruction: &L2bmTransfer) -> Res
     Ok((0..machine.state.group.len()).flat_map(|group| empty(machine, group, slots, count)).collect())
 }
 
-/// Fills the buffer of every group from L2BM and sets the entry that its first word goes to (`l2bmdars`).
+/// Fills the buffer of every group from L2BM, and sets the entry to which its first word goes (`l2bmdars`).
 pub(super) fn fill_buffer(machine: &mut Machine, instruction: &L2bmTransfer) -> Result<(), Error> {
     let spec = machine.spec().clone();
     let form = &spec.forms[instruction.form.transfer][instruction.form.form];
@@ -106,7 +106,7 @@ fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<DarSlots, Error> {
     }
 }
 
-/// How an MV finds the blocks of its DRAM side through the DAR of the groups.
+/// How an MV finds the blocks of its DRAM side through the DAR of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DarLookup {
     dar: Slot,
@@ -114,12 +114,12 @@ pub(super) struct DarLookup {
     block: u64,
     /// First entry.
     entry: u64,
-    /// Blocks of an entry.
+    /// Number of blocks that an entry covers.
     per_entry: u64,
 }
 
 impl DarLookup {
-    /// The lookup for the memory of `end`, from `entry` of the DAR on.
+    /// The lookup for the memory of `end`. It begins at `entry` of the DAR.
     ///
     /// # Errors
     /// `NoKernel` if no DAR leads to this memory.
@@ -137,7 +137,7 @@ impl DarLookup {
         }
     }
 
-    /// Calls `piece(address, from, to)` for the pieces of the run `offset .. offset + length` of a group, `from..to` counted
+    /// Calls `piece(address, from, to)` for the pieces of the run `offset .. offset + length` of a group. `from..to` counts
     /// from the start of the run.
     pub(super) fn each(
         &self,

@@ -1,4 +1,4 @@
-//! The engine: collects steps into regions, runs those in every L1B, and everything else between them.
+//! The engine: collects steps into regions, runs each region in every L1B, and runs all other statements between regions.
 
 use super::debug_place::debug_set;
 use super::fast::data_flow::Segment;
@@ -18,8 +18,8 @@ use crate::threads;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A region runs at the latest when it has this many steps. The steps pass through the host's near caches once for every L1B,
-/// and the memories of an L1B once for every region.
+/// A region runs at the latest when it has this many steps. Its steps pass through the host's near caches once for every
+/// L1B, and the memories of an L1B once for every region.
 const REGION_STEPS: usize = 1024;
 
 /// Steps that are lowered and planned together.
@@ -40,11 +40,11 @@ pub struct RunError {
     pub diagnostic: Diagnostic,
 }
 
-/// Runs `program`. `on_get` sees every `d get` with the machine as it is at that point, in source order.
+/// Runs `program`. `on_get` is called at every `d get`, in source order, with the machine as it is at that point.
 ///
 /// # Errors
-/// [`Code::WrongSpec`] before anything ran. [`Code::Poisoned`] after an earlier error. Any later error, of `on_get` too, has
-/// the line of its statement and poisons the machine until it is reset.
+/// [`Code::WrongSpec`] before anything ran. [`Code::Poisoned`] after an earlier error. Every later error, also one of
+/// `on_get`, carries the line of its statement and poisons the machine until it is reset.
 pub fn run(
     machine: &mut Machine,
     program: &Program,
@@ -53,7 +53,7 @@ pub fn run(
     Engine::new(program.spec.clone()).run(machine, program, &mut AssumedHost, on_get)
 }
 
-/// As [`run`], but every op takes the general form. The faster forms are tested against it.
+/// Does the same as [`run`], but runs every op in its general form. The faster forms are tested against it.
 ///
 /// # Errors
 /// As [`run`].
@@ -74,10 +74,10 @@ pub struct Engine {
     mv_transfers: transfer_mv::MvTransfers,
     step_source: StepSource,
     scratch: Scratch,
-    /// Buffers of other threads, while none uses them.
+    /// Buffers for other threads, while no thread uses them.
     spare: Mutex<Vec<Scratch>>,
     spare_lowerings: Mutex<Vec<Lowering>>,
-    /// Forwarding paths.
+    /// Number of forwarding paths.
     paths: usize,
     /// Slot of the turnaround register among the memories of an L1B.
     turnaround: usize,
@@ -107,15 +107,15 @@ impl Engine {
         }
     }
 
-    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    /// Makes later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// As [`run`], with the caller's completion tags. MVs signal theirs.
+    /// Does the same as [`run`], with the caller's completion tags. MVs signal their tags.
     ///
     /// # Errors
-    /// As [`run`], and for a `wait` that `tags` refuses, with its line.
+    /// Those of [`run`], and the error of a `wait` that `tags` refuses, with its line.
     pub fn run(
         &mut self,
         machine: &mut Machine,
@@ -135,7 +135,8 @@ impl Engine {
             let mut collected = Vec::new();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
             self.flush(machine, &mut collected)?;
-            // A region that an interrupt left half done may be the last thing that such a program has run.
+            // An interrupt may have stopped a region half way, and that region may have been the last statement of the
+            // program.
             self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
         });
         if ran.is_err() {
@@ -145,8 +146,8 @@ impl Engine {
         ran
     }
 
-    /// As [`Engine::run`], for a program that runs again and again. `regions` keeps its lowered form and must always come with
-    /// the same program.
+    /// Does the same as [`Engine::run`], for a program that runs again and again. `regions` keeps the lowered program, so
+    /// it must always come with the same program.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -178,7 +179,7 @@ impl Engine {
         let at = |e: Error| at(item.line, e);
         self.interrupt.check().map_err(at)?;
         match &item.kind {
-            // Idle steps change no state; they count in the cycle model only.
+            // Idle steps change no state. Only the cycle model counts them.
             ItemKind::Nop { wait, .. } => wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at),
             ItemKind::Step(step) => {
                 step.wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at)?;
@@ -250,7 +251,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A region as it runs. Stretches of it are lowered each on its own.
+    /// Lowers a region. Its segments are lowered separately.
     fn lower(&mut self, layout: &Layout, steps: &[(u32, &asm::Step)]) -> Result<Vec<Segment>, RunError> {
         let (paths, turnaround, lanes) = (self.paths, self.turnaround, self.lowering.spec().lanes());
         let segment = |lowering: &mut Lowering, steps: &[(u32, &asm::Step)]| -> Result<Segment, RunError> {
@@ -270,7 +271,7 @@ impl Engine {
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(lowering);
             segment
         });
-        // The first error of the program is the one that counts.
+        // The first error in the order of the program is returned.
         threads::share(|| segments.collect::<Vec<_>>()).into_iter().collect()
     }
 

@@ -1,7 +1,7 @@
 //! One step on one L1B: everything is read and computed from the state before the step, then written.
 //!
-//! This is the reference for the forms in `fast/`. An op that `fast/plain_rows.rs` can run is handed over, unless the caller
-//! wants the general form of everything.
+//! This is the reference for the forms in `fast/`. An op that `fast/plain_rows.rs` can run is handed to it, unless the
+//! caller wants the general form of every op.
 
 use super::compute::Compute;
 use super::fast::plain_rows::Buffers;
@@ -19,7 +19,8 @@ pub(super) fn run_step(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut S
     }
 }
 
-/// Results and flags of every instruction, from the state before the step. False: nothing is left to be written.
+/// Computes results and flags of every instruction from the state before the step. Returns false if nothing is left to
+/// write.
 fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> bool {
     let Scratch { lanes, cycles, zeros, fetch, spare, mask, results, reduce, gathered, general, .. } = scratch;
     let (lanes, plane) = (*lanes, zeros.len());
@@ -65,7 +66,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
     left
 }
 
-/// Memories, then what addresses and masks of the step are made of, then the forwarding paths.
+/// Writes the memories, then the registers that form addresses and masks, then the forwarding paths.
 fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
     let Scratch { lanes, fetch, mask, results, reduce, base_slots, .. } = scratch;
     let lanes = *lanes;
@@ -96,7 +97,7 @@ fn write(step: &Step, l1b: &mut L1b, scratch: &mut Scratch) {
             write.store(l1b, lanes, &mut outcome.flags);
         }
         if let (Some(forward), true) = (op.forward.filter(|_| !outcome.done), step.forward) {
-            // The old content of the path is not needed any more: it becomes the next result buffer.
+            // The old content of the path is not needed any more, so its buffer takes the next result.
             std::mem::swap(&mut l1b.forward[forward], &mut outcome.path);
         }
     }

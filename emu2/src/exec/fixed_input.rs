@@ -5,7 +5,7 @@ use crate::num::lane::Lane;
 use crate::spec::{Expr, Spec};
 use std::sync::Arc;
 
-/// The value of entry `fixed` in every lane of `lane`, for all PEs in chip order.
+/// The value of entry `fixed`, in every lane of type `lane`, for all PEs in chip order.
 pub(super) fn rows(spec: &Spec, fixed: usize, lane: Lane) -> Result<Arc<[u64]>, Error> {
     let entry = &spec.fixed[fixed];
     let width = lane.width();

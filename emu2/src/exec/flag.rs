@@ -1,4 +1,4 @@
-//! Flags of a result, and how they are written to mask registers.
+//! Flags of a result, and their way to the mask registers.
 
 use super::mask::LoweredMask;
 use crate::machine::{L1b, Path};
@@ -7,10 +7,10 @@ use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::num::mau::{mau_flags, MauOutput};
 
-/// How an instruction makes its flags.
+/// How an instruction computes its flags.
 #[derive(Clone, Debug)]
 pub(super) enum Flags {
-    /// From inputs and result of an ALU op.
+    /// From the inputs and the result of an ALU op.
     Alu(FlagRule, Lane, AluParams),
     /// From the signs of a MAU result.
     Mau(MauOutput),
@@ -44,7 +44,8 @@ impl Flags {
 }
 
 impl FlagWrite {
-    /// Stores the flags `[cycle][lane]`. What the write mask does not let through becomes 0: conditions are and-ed.
+    /// Stores the flags `[cycle][lane]`. A flag that the write mask does not let through becomes 0, so conditions are
+    /// combined by and.
     pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, flags: &mut [u64]) {
         for (c, row) in flags.chunks_exact_mut(lanes).enumerate() {
             self.mask.flags(l1b, c, row);

@@ -4,10 +4,11 @@ use super::fast::data_flow::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A longer program is lowered for every run, since a lowered step takes about a kilobyte.
+/// A longer program is lowered again for every run, because a lowered step takes about a kilobyte.
 const KEPT_STEPS: usize = 1 << 14;
 
-/// The lowered form of a program, kept from its second run on. Most programs run once, and keeping costs memory.
+/// The lowered form of a program. It is kept from the second run on, because most programs run once and keeping costs
+/// memory.
 #[derive(Debug, Default)]
 pub struct Regions {
     kept: OnceLock<Arc<Vec<Vec<Segment>>>>,
@@ -18,11 +19,11 @@ pub struct Regions {
 /// Where the steps of a run come from.
 #[derive(Debug)]
 pub(super) enum StepSource {
-    /// They are lowered and forgotten.
+    /// The steps are lowered and forgotten.
     Once,
-    /// They are lowered and kept.
+    /// The steps are lowered and kept.
     Recording { regions: Vec<Vec<Segment>>, steps: usize },
-    /// They have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
+    /// The steps have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
     Kept { regions: Arc<Vec<Vec<Segment>>>, next: usize, count: usize },
 }
 
@@ -39,14 +40,14 @@ impl Regions {
     /// Keeps the regions of a complete run.
     pub(super) fn keep(&self, step_source: StepSource) {
         if let StepSource::Recording { regions, .. } = step_source {
-            // If another thread was quicker, its regions are the same.
+            // If another thread has kept its regions first, they are the same.
             let _ = self.kept.set(Arc::new(regions));
         }
     }
 }
 
 impl StepSource {
-    /// Counts a step of a kept program and returns how many the region has. None: the step must be lowered.
+    /// Counts a step of a kept program and returns how many steps the region has so far. None: the step must be lowered.
     pub(super) fn count_step(&mut self) -> Option<usize> {
         let StepSource::Kept { count, .. } = self else { return None };
         *count += 1;
@@ -68,7 +69,7 @@ impl StepSource {
         Some(KeptRegion { regions: regions.clone(), at: *next - 1 })
     }
 
-    /// Takes a region that has run.
+    /// Records a region that has run.
     pub(super) fn record(&mut self, region: Vec<Segment>) {
         if let StepSource::Recording { regions, steps } = self {
             *steps += region.iter().map(|segment| segment.steps.len()).sum::<usize>();
@@ -81,7 +82,7 @@ impl StepSource {
     }
 }
 
-/// One region of those that are kept.
+/// One of the kept regions.
 pub(super) struct KeptRegion {
     regions: Arc<Vec<Vec<Segment>>>,
     at: usize,

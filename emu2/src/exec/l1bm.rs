@@ -5,14 +5,14 @@ use super::wrap::inside;
 use crate::machine::{Out, Words};
 use std::sync::Arc;
 
-/// An L1BM instruction that brings words to the PEs.
+/// An L1BM instruction that copies words to the PEs.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     pub(super) place: L1bPlace,
     pub(super) runs: Arc<[PeRun]>,
-    /// Long words of the path that they fill.
+    /// Long words of the path that the runs fill.
     pub(super) words: usize,
-    /// The runs as equal rows from the start of the path on, if they are that.
+    /// The runs as equal rows, if they have that form and begin at the start of the path.
     pub(super) rows: Option<RepeatedRows>,
 }
 
@@ -23,24 +23,24 @@ pub(super) struct L1bPlace {
     pub(super) address: u64,
 }
 
-/// The places that take words from the PEs. `T` says how the words lie there.
+/// The places that take words from the PEs. `T` describes how the words lie there.
 #[derive(Clone, Debug)]
 pub(super) struct Sent<T> {
-    /// In L1BM; none where the turnaround register is the destination.
+    /// The place in L1BM; none if the turnaround register is the destination.
     pub(super) written: Option<(L1bPlace, T)>,
-    /// In the turnaround register: unshifted.
+    /// The place in the turnaround register, where words lie unshifted.
     pub(super) kept: (L1bPlace, T),
 }
 
 impl<T> Sent<T> {
-    /// The places that are written. `keep`: the turnaround register is one of them.
+    /// The places to write. `keep`: the turnaround register is one of them.
     pub(super) fn places(&self, keep: bool) -> impl Iterator<Item = &(L1bPlace, T)> {
         self.written.iter().chain(keep.then_some(&self.kept))
     }
 }
 
 impl Load {
-    /// The words of all cycles.
+    /// Copies the words of all cycles.
     pub(super) fn run(&self, own: &[Words], out: Out<'_>) {
         let memory = &own[self.place.slot];
         let Out { l0, l1 } = out;
@@ -56,7 +56,7 @@ impl Load {
             }
         }
         for run in self.runs.iter() {
-            // No run of words reaches from one plane into the other one, see `pe_runs`.
+            // No run of words goes from one plane to the other, see `pe_runs`.
             let (half, first) = (run.path / plane, run.path % plane);
             if let Some(Some(rows)) = planes.get_mut(half) {
                 run.bring(memory, self.place.address, &mut rows[first..first + run.length]);

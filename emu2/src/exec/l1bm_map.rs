@@ -1,4 +1,4 @@
-//! Index maps of L1BM instructions turned into block copies between L1BM and the PEs, once per form and parameter.
+//! Turns the index maps of L1BM instructions into block copies between L1BM and the PEs, once per form and parameter.
 
 use super::wrap::wrapped;
 use crate::error::{Code, Error};
@@ -9,34 +9,34 @@ use crate::num::MAB_PES;
 use crate::spec::{Move, Place, Spec, WORD_BITS};
 use std::collections::BTreeMap;
 
-/// A copy between the planes of a PE path, L0 then L1, each `[cycle][lane]`, and L1BM.
+/// A copy between L1BM and the planes of a PE path. The planes are L0, then L1, each `[cycle][lane]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PeRun {
     /// First word of the path.
     pub(super) path: usize,
-    /// First long word, from the written address.
+    /// First long word, relative to the written address.
     pub(super) offset: u64,
     /// Long words of the path.
     pub(super) length: usize,
-    /// Long words of the memory, which repeat if they are fewer.
+    /// Long words of the memory. They repeat if there are fewer than on the path.
     pub(super) period: usize,
 }
 
-/// How the words of a PE path are lined up for a reduction.
+/// How the words of a PE path are arranged for a reduction.
 #[derive(Clone, Debug)]
 pub(super) struct ReductionLayout {
     /// Inputs of each stage.
     pub(super) tree: Vec<usize>,
-    /// First word of the path buffer and length of each copy that lines up the elements: element e of result r comes to
-    /// lie at `e * results + r`.
+    /// The copies that arrange the elements: first word of the path buffer, and length. Element e of result r comes to lie
+    /// at `e * results + r`.
     pub(super) copies: Vec<(usize, usize)>,
-    /// Results, each one long word; of narrowed ones those of the upper words come first.
+    /// Results, each one long word. Of narrowed results, those of the upper words come first.
     pub(super) results: usize,
     /// Two results make one long word.
     pub(super) narrow: bool,
 }
 
-/// Long words of one plane of a path.
+/// A range of one plane of a path.
 pub(super) fn part<'a>((l0, l1): Path<'a>, first: usize, length: usize) -> &'a [u64] {
     match first.checked_sub(l0.len()) {
         None => &l0[first..][..length],
@@ -50,7 +50,7 @@ fn path_word(spec: &Spec, pe: &Place) -> usize {
     (pe.half * spec.counts.cycle + pe.cycle) as usize * spec.lanes() + lane as usize
 }
 
-/// The layout of a reducing form. Results lie in a row from the written address on, as the loader has checked.
+/// The layout of a reducing form. The results follow each other from the written address on, as the loader has checked.
 pub(super) fn reduction_layout(spec: &Spec, moves: &[Move], tree: &[usize], narrow: bool) -> ReductionLayout {
     let plane = spec.counts.cycle as usize * spec.lanes();
     let mut results: BTreeMap<(u32, u64), Vec<usize>> = BTreeMap::new();
@@ -70,7 +70,7 @@ pub(super) fn reduction_layout(spec: &Spec, moves: &[Move], tree: &[usize], narr
 }
 
 impl ReductionLayout {
-    /// The long words that the planes of a path become, in `buffers.out`.
+    /// Reduces the planes of a path to the long words of `buffers.out`.
     pub(super) fn reduce(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut ReduceBuffers) {
         let ReduceBuffers { inputs, stages, out } = buffers;
         inputs.clear();
@@ -108,7 +108,7 @@ pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
         })
         .collect();
     words.sort_unstable();
-    // Inside a row first, since a row may repeat a few words and the next one others.
+    // Words are joined inside a row first, because one row may repeat a few words and the next row others.
     let lanes = spec.lanes();
     let plane = spec.counts.cycle as usize * lanes;
     let copies = words.into_iter().map(|(path, offset)| PeRun { path, offset, length: 1, period: 1 });
@@ -121,7 +121,7 @@ pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
         to_pe && next.path % lanes != 0 && next.offset == run.offset && next.length == run.period
     });
     join(copies, |run, next| {
-        // From one plane into the other there is no run, since they need not lie side by side.
+        // No run goes from one plane to the other, because the planes need not lie side by side.
         let plain = run.period == run.length && next.period == next.length && next.path != plane;
         let follows = plain && next.offset == run.offset + run.length as u64;
         run.period += if follows { next.length } else { 0 };
@@ -144,12 +144,12 @@ fn join(runs: impl IntoIterator<Item = PeRun>, joins: impl Fn(&mut PeRun, &PeRun
     all
 }
 
-/// Runs of words that repeat: each row of the path is filled with the next `period` long words.
+/// Runs of repeated words: each row of the path is filled with the next `period` long words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RepeatedRows {
-    /// First long word, from the written address.
+    /// First long word, relative to the written address.
     pub(super) offset: u64,
-    /// Long words of all rows.
+    /// Long words of all rows together.
     pub(super) words: usize,
     pub(super) period: usize,
     /// Long words of a row of the path.
@@ -157,7 +157,7 @@ pub(super) struct RepeatedRows {
 }
 
 impl RepeatedRows {
-    /// `runs` as equal rows, if they are contiguous on the path and in the memory.
+    /// `runs` as equal rows, if the runs are contiguous on the path and in the memory.
     pub(super) fn of(runs: &[PeRun]) -> Option<RepeatedRows> {
         let first = runs.first().filter(|run| run.path == 0 && run.period < run.length)?;
         let alike = |(k, run): (usize, &PeRun)| {
@@ -171,7 +171,7 @@ impl RepeatedRows {
 }
 
 impl PeRun {
-    /// Brings the words of the memory to `target`, which is the run's part of the path.
+    /// Copies the words of the memory to `target`, the run's part of the path.
     pub(super) fn bring(&self, memory: &[u64], address: u64, target: &mut [u64]) {
         let start = ((address + self.offset) % memory.len() as u64) as usize;
         if self.period == self.length {
@@ -191,10 +191,10 @@ impl PeRun {
 }
 
 kernel! {
-    /// Fills one row of `target`, of `length` long words, after the other with the next `period` long words, again and again.
+    /// Fills `target` row by row. Each row has `length` long words and repeats the next `period` long words.
     pub(super) fn repeat(words: &[u64], period: usize, length: usize, target: &mut [u64]) {
         if period == MAB_PES && length % MAB_PES == 0 {
-            // What every MAB gets: the sizes are known, so that this is a store per MAB and no division.
+            // Every MAB gets the same words. The sizes are known, so this is one store per MAB and no division.
             let (words, mut rest) = (words.as_chunks::<MAB_PES>().0, target);
             for words in words {
                 let (row, behind) = rest.split_at_mut(length.min(rest.len()));
@@ -217,7 +217,7 @@ kernel! {
     }
 }
 
-/// The moves of a form, or a diagnostic naming it.
+/// The moves of a form, or a diagnostic that names the form.
 pub(super) fn moves(form: &crate::spec::ResolvedForm, parameters: &[(&str, i64)]) -> Result<Vec<Move>, Error> {
     form.evaluate(parameters).map_err(|e| Error::new(Code::SpecExpression, format!("form `{}`: {e}", form.name)))
 }

@@ -1,4 +1,4 @@
-//! Lowering of a PE line: wraps addresses, finds kernels, turns index maps into copies.
+//! Lowering of a PE line: it wraps addresses, finds kernels and turns index maps into copies.
 
 mod l1bm;
 
@@ -32,11 +32,11 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Lowering {
     spec: Arc<Spec>,
-    /// Long words of a plane of a path.
+    /// Long words of one plane of a path.
     plane: usize,
     /// Slot of the mask registers.
     masks: usize,
-    /// Slot of the base address register of each memory, and its name.
+    /// For each memory that has one: slot and name of its base address register.
     bases: Vec<Option<(usize, String)>>,
     /// Slot of the T register.
     cycle_register: usize,
@@ -66,12 +66,12 @@ impl Lowering {
         }
     }
 
-    /// The spec it lowers for.
+    /// The spec of the lines.
     pub(super) fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The PE part of a step.
+    /// Lowers the PE part of a step.
     pub(super) fn step(&mut self, layout: &Layout, step: &asm::Step) -> Result<Step, Error> {
         let mut ops: Vec<Op> = step.pe.iter().map(|i| self.instruction(layout, i)).collect::<Result<_, _>>()?;
         plan_step(&mut ops, self.spec.counts.cycle as usize);
@@ -137,7 +137,7 @@ impl Lowering {
                 Target::Base { base, words } => {
                     let register = &spec.bases[*base];
                     let slot = spec.memory(&register.memory).map(|m| layout.slot(m).index).unwrap_or_default();
-                    // guess: the low bits of the accessed width, which lies at the left end of the path.
+                    // guess: the low bits of the accessed width are taken. They lie at the left end of the path.
                     let shift = LONG_BITS.saturating_sub(words * WORD_BITS);
                     op.base_writes.push(BaseWrite { slot, shift, bits: (1 << register.bits) - 1, mask });
                 }
@@ -150,7 +150,7 @@ impl Lowering {
         Ok(op)
     }
 
-    /// The operation, and the unit whose forwarding path takes the result.
+    /// The operation of an instruction, and the unit whose forwarding path takes the result.
     fn compute(
         &mut self,
         layout: &Layout,
@@ -232,7 +232,7 @@ impl Lowering {
         Ok(Source { origin, conversion })
     }
 
-    /// Word addresses per cycle: modulo the memory, truncated to the access width.
+    /// The word addresses of the cycles: modulo the memory size, truncated to the access width.
     fn access(&self, layout: &Layout, access: &asm::Access) -> Access {
         let spec = &self.spec;
         let slot = layout.slot(access.memory);
@@ -248,7 +248,7 @@ impl Lowering {
         let base = self.bases[access.memory].as_ref();
         let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
             indirect: access.indirect.then(|| {
-                // The T register counts with as many bits as a base address.
+                // Of the T register, as many bits take part as a base address has.
                 let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
                 let bits = register.map_or(WORD_BITS, |b| b.bits);
                 (self.cycle_register, (1 << bits) - 1)
@@ -278,7 +278,7 @@ pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slo
     memory.map(|m| layout.slot(m)).ok_or_else(|| no_kernel("a transfer between these operands"))
 }
 
-/// The parts of an ALU operation that mnemonic and operands state.
+/// The parts of an ALU operation that the mnemonic and the operands state.
 struct AluForm {
     op: usize,
     precision: Option<usize>,
@@ -323,14 +323,14 @@ fn alu(spec: &Spec, form: &AluForm, lane: Option<Lane>) -> Result<Compute, Error
     Ok(Compute::Alu { kernel, params: params(entry), path })
 }
 
-/// How an instruction that writes a mask register makes its flags.
+/// How an instruction that writes a mask register computes its flags.
 fn flags(spec: &Spec, instruction: &PeInstruction, lane: Option<Lane>, compute: &Compute) -> Result<Flags, Error> {
     match (instruction.kind, compute) {
         (PeKind::Alu { op, unsigned, .. }, _) => {
             let entry = &spec.alu[op];
             let name = entry.unsigned_flag.as_ref().filter(|_| unsigned).unwrap_or(&entry.flag);
             let rule = FlagRule::from_name(name).ok_or_else(|| no_kernel(&format!("the flag rule `{name}`")))?;
-            // Ops without a precision make no flags, so that the lanes do not matter.
+            // Ops without a precision make no flags, so their lanes do not matter.
             Ok(Flags::Alu(rule, lane.unwrap_or(Lane::L), params(entry)))
         }
         (_, Compute::Mau(op)) => Ok(Flags::Mau(op.output())),

@@ -6,7 +6,7 @@ use crate::machine::{L1b, Out};
 /// A lowered mask.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoweredMask {
-    /// Its bits control words of the path, not halves of the first long word.
+    /// The mask bits control words of the path, not halves of the first long word.
     wide: bool,
     /// Cycles with any bit set: bit c is cycle c.
     cycles: u32,
@@ -14,19 +14,19 @@ pub(super) struct LoweredMask {
     register: Option<(usize, usize)>,
 }
 
-/// Bits that a mask lets through, per PE, for both long words of the path.
+/// The bits that a mask lets through, per PE, for both long words of the path.
 #[derive(Clone, Debug)]
 pub(super) struct MaskRows {
     pub(super) l0: Vec<u64>,
     pub(super) l1: Vec<u64>,
 }
 
-/// What a mask lets through in a cycle.
+/// How much a mask lets through in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Through {
     All,
     Nothing,
-    /// As the rows say.
+    /// The bits in the rows.
     Rows,
 }
 
@@ -42,7 +42,7 @@ impl MaskRows {
 }
 
 impl LoweredMask {
-    /// `slot`: where the mask registers lie.
+    /// `slot`: the slot of the mask registers.
     pub(super) fn new(mask: Option<&Mask>, slot: usize) -> LoweredMask {
         let all = LoweredMask { wide: false, cycles: u32::MAX, register: None };
         match mask {
@@ -69,14 +69,14 @@ impl LoweredMask {
         self.cycles >> c & 1 == 1
     }
 
-    /// Bits of cycle `c`, in `rows` where PEs or long words differ.
+    /// How much the mask lets through in cycle `c`. If PEs or long words differ, the bits are in `rows`.
     pub(super) fn rows(&self, l1b: &L1b, c: usize, rows: &mut MaskRows) -> Through {
         let Some(bits) = self.row(l1b, c, rows.l0.len()) else {
             return match (self.pattern(c), self.wide) {
                 (true, _) => Through::All,
                 (false, true) => Through::Nothing,
                 (false, false) => {
-                    // A long mask leaves the second long word alone.
+                    // A mask without `wide` leaves the second long word alone.
                     rows.l0.fill(0);
                     rows.l1.fill(u64::MAX);
                     Through::Rows
@@ -98,13 +98,13 @@ impl LoweredMask {
         Through::Rows
     }
 
-    /// Whether it lets everything through in all of `cycles` cycles.
+    /// Whether the mask lets everything through in the first `cycles` cycles.
     pub(super) fn passes_all(&self, cycles: usize) -> bool {
         let all = (1u64 << cycles) - 1;
         self.register.is_none() && u64::from(self.cycles) & all == all
     }
 
-    /// Slot of the mask registers, if it is in one.
+    /// Slot of the mask registers, if the mask comes from one.
     pub(super) fn slot(&self) -> Option<usize> {
         self.register.map(|(slot, _)| slot)
     }
@@ -135,7 +135,7 @@ impl LoweredMask {
     }
 }
 
-/// The lowest bit of `bit` over `width` bits from `at` on.
+/// Repeats the lowest bit of `bit` over `width` bits, from bit `at` on.
 #[inline(always)]
 fn spread(bit: u64, at: u32, width: u32) -> u64 {
     (0u64.wrapping_sub(bit & 1) >> (u64::BITS - width)) << at

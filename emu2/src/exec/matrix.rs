@@ -1,4 +1,4 @@
-//! Matrix registers: rows in, columns out, products with vectors.
+//! Matrix registers: writing rows, reading columns, products with vectors.
 
 use crate::machine::{Decoded, L1b, Out, Path, Words};
 use crate::num::lane::Lane;
@@ -15,7 +15,7 @@ pub(super) struct MatrixAccess {
     /// First row or column, and how many the register has in this precision.
     pub(super) first: usize,
     pub(super) rows: usize,
-    /// Two a cycle.
+    /// Two rows or columns in a cycle.
     pub(super) wide: bool,
     /// Lanes of a long word.
     pub(super) elements: usize,
@@ -30,7 +30,7 @@ impl MatrixAccess {
         (self.first + step * c + half) % self.rows
     }
 
-    /// Long words a cycle.
+    /// Long words in a cycle.
     pub(super) fn halves(&self) -> usize {
         if self.wide {
             2
@@ -54,7 +54,7 @@ impl MatrixAccess {
         }
     }
 
-    /// Columns of cycle `c` into a path: lane k of PE p is element (n*p + k, column), n lanes a long word.
+    /// Writes the columns of cycle `c` to a path: lane k of PE p is element (n*p + k, column), with n lanes in a long word.
     ///
     /// guess: the second long word of a narrow read is 0.
     pub(super) fn columns(&self, pe: &[Words], c: usize, out: Out<'_>) {
@@ -79,7 +79,7 @@ impl MatrixAccess {
     }
 }
 
-/// The matrix registers before the step, as they lie in the PE memories and decoded, and a row of zeros as long as the rows of
+/// The matrix registers before the step, both raw in the PE memories and decoded, and a row of zeros as long as the rows of
 /// a call.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
@@ -107,7 +107,7 @@ pub(super) struct Product {
     pub(super) negate: MauNeg,
     /// PEs of a MAB that multiply.
     pub(super) active: [bool; MAB_PES],
-    /// Long words of a row.
+    /// Long words in a row.
     pub(super) lanes: usize,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Product {
 pub(super) type Cycles<'a> = SmallVec<[Cycle<'a>; 4]>;
 
 impl Product {
-    /// Brings the matrix register into the form of this precision, unless it is already.
+    /// Decodes the matrix register for this precision, unless it is decoded already.
     pub(super) fn prepare(&self, l1b: &mut L1b, lanes: usize) {
         let fits = matches!(
             (&l1b.decoded[self.slot], self.lane, self.pseudo),
@@ -156,7 +156,7 @@ impl Product {
         });
     }
 
-    /// The cycles of rows that follow each other.
+    /// Splits contiguous rows into the cycles of a step.
     pub(super) fn cycles<'a>(&self, x: &'a [u64], z: Path<'a>, out: [&'a mut [u64]; 2]) -> Cycles<'a> {
         let [o0, o1] = out.map(|out| out.chunks_exact_mut(self.lanes));
         let z = z.0.chunks_exact(self.lanes).zip(z.1.chunks_exact(self.lanes));

@@ -11,7 +11,7 @@ use crate::spec::{DataWidth, Half, MauPort, Spec};
 /// Planes of temporary rows that a call needs.
 pub(super) const SPARE_PLANES: usize = 3;
 
-/// A MAU operation, `x*y + z` or `A*x + z` with missing ports filled in.
+/// A MAU operation, `x*y + z` or `A*x + z`. Ports without a source get their default.
 #[derive(Clone, Debug)]
 pub(super) struct MauOp {
     lane: Lane,
@@ -25,14 +25,14 @@ pub(super) struct MauOp {
     /// PEs of a MAB that multiply.
     active: Option<Half>,
     multipliers: [bool; MAB_PES],
-    /// The other half of the PEs multiplies after that, with the result as its addend.
+    /// The other PEs multiply after that, with this result as their addend.
     both: bool,
-    /// 1 in every lane.
+    /// The number 1 in every lane.
     one: u64,
     pub(super) matrix: Option<Product>,
 }
 
-/// The parts of a MAU operation that mnemonic and operands state.
+/// The parts of a MAU operation that the mnemonic and the operands state.
 pub(super) struct MauForm<'a> {
     pub(super) op: usize,
     pub(super) precision: usize,
@@ -59,7 +59,7 @@ impl MauOp {
             Error::new(Code::NoKernel, message)
         };
         let lane = letter.lane().ok_or_else(no_kernel)?;
-        // The kernels of the half precision take and give singles on the whole path, the others lanes of L0.
+        // Kernels of half precision take and give singles on the whole path. The others work on lanes of L0.
         let wide = lane == Lane::H;
         let path = |width| (width == DataWidth::Path) == wide;
         let format =
@@ -105,13 +105,13 @@ impl MauOp {
         }
     }
 
-    /// Both halves of a MAB in one operation, if `next` is the other half on the same values. `same` says whether two sources
-    /// hold the same value. The result of `self` must be the addend of `next`.
+    /// Joins the two halves of a MAB to one operation, if `next` is the other half on the same values. `same` says whether
+    /// two sources hold the same value. The result of `self` must be the addend of `next`.
     pub(super) fn with_other_half(&self, next: &MauOp, same: impl Fn(usize, usize) -> bool) -> Option<MauOp> {
         let halves = matches!((self.active, next.active), (Some(ours), Some(theirs)) if ours != theirs);
         let alike = self.lane == Lane::D && next.lane == Lane::D && self.omitted == next.omitted;
         let plain = |op: &MauOp| !op.reduced && op.matrix.is_none() && !op.both;
-        // A sign of the product may stand at either factor.
+        // A negated product is the same with the sign at either factor.
         let sign = |op: &MauOp| op.negate.x ^ op.negate.y;
         let (Some(x), Some(y), Some(next_x), Some(next_y)) = (self.x, self.y, next.x, next.y) else { return None };
         let factors = same(x, next_x) && same(y, next_y) && sign(self) == sign(next);
@@ -124,7 +124,7 @@ impl MauOp {
         self.z
     }
 
-    /// Whether it reads and gives one long word of a path.
+    /// Whether the operation reads and gives one long word of a path.
     pub(super) fn one_long_word(&self) -> bool {
         self.lane != Lane::H
     }
@@ -159,7 +159,7 @@ impl MauOp {
             _ => {}
         }
         if self.active.is_some() && self.reduced {
-            // A PE that does not multiply has the product 0: its first factor is 0.
+            // A PE that does not multiply must have the product 0, so its first factor is set to 0.
             let kept = self.multipliers.map(|active| if active { u64::MAX } else { 0 });
             for (to, from) in first.chunks_exact_mut(MAB_PES).zip(x.chunks_exact(MAB_PES)) {
                 for (pe, to) in to.iter_mut().enumerate() {

@@ -6,14 +6,14 @@
 //!
 //! # Who knows what
 //!
-//! One line per file, in the order of their dependencies: a file uses only files above it.
+//! One line per file, in the order of their dependencies. A file uses only files above it.
 //!
-//! | file | what it knows |
+//! | file | subject |
 //! |---|---|
 //! | `tags` | completion tags: whether the transfer that a `wait` names is done |
 //! | `wrap` | addresses that wrap at the end of a memory |
-//! | `debug_place` | which words a debug statement names, and `d set` |
-//! | `access` | word addresses of an operand: stride, base register, T register, per PE |
+//! | `debug_place` | the words that a debug statement names, and `d set` |
+//! | `access` | word addresses of an operand: stride, base register, T register, differences between PEs |
 //! | `mask` | write masks and zero-flush masks as rows of bits |
 //! | `source` | sources: fetching rows, conversions `e` and `r` |
 //! | `destination` | writes of PE memories and base address registers, under masks |
@@ -23,15 +23,15 @@
 //! | `l1bm` | loads from L1BM, places of stores |
 //! | `matrix` | matrix registers: rows in, columns out, products |
 //! | `mau_op` | MAU operations: which kernel of `num` with which operands |
-//! | `compute` | what any PE instruction computes on whole rows |
+//! | `compute` | the computation of any PE instruction on whole rows |
 //! | `op` | the types: an instruction, a step, the buffers that run them |
-//! | `effects` | what an instruction reads and writes: the only answer to that question |
-//! | `fast/liveness` | which results on forwarding paths anyone reads |
+//! | `effects` | the reads and writes of an instruction; no other file derives them |
+//! | `fast/liveness` | the results on forwarding paths that anyone reads |
 //! | `fast/plain_rows` | ops on whole rows, in place |
-//! | `fast/value_numbering` | which paths and rows hold the same value |
+//! | `fast/value_numbering` | the paths and rows that hold the same value |
 //! | `fast/kernel_call` | an op as a single kernel call |
 //! | `fast/data_flow` | the plan of many steps: order, dead writes, joined halves |
-//! | `fallback_step` | one step as the manual has it: the reference for everything in `fast` |
+//! | `fallback_step` | one step as the manual describes it: the reference for everything in `fast` |
 //! | `region` | runs a region on one L1B |
 //! | `lower`, `lower/l1bm` | from a checked PE line to ops: addresses, kernels, index maps |
 //! | `kept_regions` | programs that run again are lowered once |
@@ -41,8 +41,8 @@
 //! | `transfer_mv` | MVs |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
 //!
-//! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard` and
-//! `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
+//! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard`
+//! and `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
 
 mod access;
 mod compute;

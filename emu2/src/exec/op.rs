@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) ops: Vec<Op>,
-    /// An op needs [`Compute::prepare`] before the step.
+    /// Whether an op needs [`Compute::prepare`] before the step.
     pub(super) prepares: bool,
-    /// False: forwarding paths keep their values.
+    /// Whether the step updates forwarding paths. If not, they keep their values.
     pub(super) forward: bool,
 }
 
@@ -27,20 +27,21 @@ pub(super) struct Op {
     pub(super) compute: Compute,
     pub(super) sources: SmallVec<[Source; MAX_SOURCES]>,
     pub(super) writes: SmallVec<[Write; 1]>,
-    /// Writes of the T register. They come last, since the other writes of the step use its old value in indirect addresses.
+    /// Writes of the T register. They come last, because the other writes of the step use its old value in indirect
+    /// addresses.
     pub(super) late_writes: Vec<Write>,
     pub(super) base_writes: Vec<BaseWrite>,
     pub(super) flag_writes: Vec<FlagWrite>,
     pub(super) zero_flush: Option<LoweredMask>,
     /// Forwarding path that takes the result.
     pub(super) forward: Option<usize>,
-    /// What is known of the second long word of the result.
+    /// Where the second long word of the result comes from.
     pub(super) second: SecondLongWord,
     /// The faster form on plain rows, if it has one.
     pub(super) plain_rows: Option<PlainRows>,
-    /// Whether anyone reads the forwarding path; see `fast/liveness.rs`.
+    /// Whether anyone reads the result on the forwarding path; see `fast/liveness.rs`.
     pub(super) live: bool,
-    /// Whether words that are sent to L1BM must be in the turnaround register too.
+    /// Whether words that are sent to L1BM must go to the turnaround register too.
     pub(super) keep: bool,
 }
 
@@ -58,18 +59,18 @@ impl Op {
 /// How an op runs on plain rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainRows {
-    /// Calls of the kernel: one in all, or one per cycle.
+    /// Number of kernel calls: one in all, or one per cycle.
     pub(super) calls: usize,
     /// Slots of base address registers that must be zero, as bits.
     pub(super) bases: u64,
-    /// The only destination may be written in place, unless the forwarding path is needed.
+    /// The only destination may be written in place, if nobody needs the forwarding path.
     pub(super) in_place: bool,
     /// Rows that are not contiguous are copied together first.
     pub(super) gather: bool,
 }
 
 impl PlainRows {
-    /// Whether PEs do not differ in the addresses of the op.
+    /// Whether the addresses of the op are the same on all PEs.
     pub(super) fn fits(&self, l1b: &L1b) -> bool {
         l1b.live_bases & self.bases == 0
     }
@@ -83,17 +84,17 @@ pub(super) const MAX_SOURCES: usize = 3;
 pub(super) struct Scratch {
     pub(super) lanes: usize,
     pub(super) cycles: usize,
-    /// Zeros, as many as a plane of a path has.
+    /// As many zeros as a plane of a path has long words.
     pub(super) zeros: Words,
     pub(super) fetch: [Fetch; MAX_SOURCES],
     pub(super) spare: Words,
     pub(super) mask: MaskRows,
-    /// One for each instruction of the line.
+    /// One outcome for each instruction of the line.
     pub(super) results: Vec<Outcome>,
     pub(super) reduce: ReduceBuffers,
     pub(super) gathered: [Words; MAX_SOURCES],
     pub(super) base_slots: Vec<usize>,
-    /// Every op takes the general path.
+    /// Every op takes its general form.
     pub(super) general: bool,
 }
 
@@ -108,7 +109,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// For paths of `plane` long words a plane.
+    /// An outcome for paths with `plane` long words in each plane.
     pub(super) fn new(plane: usize) -> Outcome {
         Outcome { path: PathRows::new(plane), flags: vec![0; plane], done: false }
     }
@@ -135,7 +136,7 @@ impl Scratch {
         }
     }
 
-    /// Every op takes the general path from now on.
+    /// Makes every op take its general form from now on.
     pub(super) fn set_general(&mut self) {
         self.general = true;
     }

@@ -1,4 +1,4 @@
-//! Sources of PE instructions: where they lie, and how a cycle of them is fetched.
+//! Sources of PE instructions: where they lie, and how the rows of a cycle are fetched.
 
 use super::access::{shift, Access, UPPER};
 use crate::machine::{L1b, Path};
@@ -21,13 +21,13 @@ pub(super) enum Origin {
 /// A conversion of a fetched source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
-    /// Half in each lane of L0 to four singles on the path.
+    /// One half in each lane of L0 becomes four singles on the path.
     ExtendHalves,
-    /// Two halves in the first word to two singles in L0.
+    /// Two halves in the first word become two singles in L0.
     ExtendHalfPair,
-    /// A single in the first word to a double in L0.
+    /// A single in the first word becomes a double in L0.
     ExtendSingle,
-    /// Four singles on the path to four halves in L0.
+    /// Four singles on the path become four halves in L0.
     ReduceSingles,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Source {
 /// Buffers for fetching one source.
 #[derive(Clone, Debug)]
 pub(super) struct Fetch {
-    /// Four rows: two for what is gathered, two for what is converted.
+    /// Four rows: two for gathered words, two for converted words.
     rows: Vec<u64>,
     pub(super) addresses: Vec<u32>,
 }
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// The rows of a plain source: as many as `zeros` is long, those of call `c`.
+    /// The rows of a plain source in call `c`, as many long words as `zeros` has.
     #[inline]
     pub(super) fn rows<'a>(&'a self, l1b: &'a L1b, index: usize, c: usize, lanes: usize, zeros: &'a [u64]) -> Path<'a> {
         let length = zeros.len();
@@ -115,8 +115,8 @@ impl Source {
         }
     }
 
-    /// Copies the rows of a plain source together in two planes. The second plane is filled only if `wide` and if the source
-    /// has a second long word.
+    /// Copies the rows of a plain source to two contiguous planes. The second plane is filled only if `wide` and if the
+    /// source has a second long word.
     pub(super) fn gather(&self, l1b: &L1b, index: usize, lanes: usize, wide: bool, planes: &mut [u64]) {
         let length = planes.len() / 2;
         let (p0, p1) = planes.split_at_mut(length);
@@ -150,7 +150,7 @@ impl Source {
         }
     }
 
-    /// The path in cycle `c`. Narrow reads are left-aligned; the rest of the path is 0 (guess).
+    /// The rows of the path in cycle `c`. Narrow reads are left-aligned; the rest of the path is 0 (guess).
     pub(super) fn fetch<'a>(
         &'a self,
         l1b: &'a L1b,
@@ -215,7 +215,7 @@ impl Source {
 }
 
 kernel! {
-    /// One row for every cycle.
+    /// Copies one row to every cycle.
     fn every_cycle(row: &[u64], plane: &mut [u64]) {
         let (pieces, rest) = row.as_chunks::<PIECE>();
         for (k, piece) in pieces.iter().enumerate() {
@@ -231,10 +231,10 @@ kernel! {
     }
 }
 
-/// Long words that stay in registers on their way to every cycle.
+/// Long words that stay in registers while they are copied to every cycle.
 const PIECE: usize = 16;
 
-/// Reads every PE at an address of its own.
+/// Reads one address for every PE.
 fn gather(memory: &[u64], words: u32, addresses: &[u32], out: &mut [u64]) {
     let lanes = addresses.len();
     let (l0, l1) = out.split_at_mut(lanes);

@@ -14,7 +14,7 @@ pub trait Tags {
     fn wait(&mut self, tag: u32) -> Result<(), Error>;
 }
 
-/// A plain run: a tag that no MV signals is taken as a host transfer that completed before the program began.
+/// The tags of a plain run. A tag that no MV signals belongs to a host transfer that completed before the program began.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssumedHost;
 

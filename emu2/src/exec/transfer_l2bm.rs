@@ -1,4 +1,5 @@
-//! L2BM instructions: between the memory of every L2B and those of its L1Bs, and among those.
+//! L2BM instructions: transfers between the memory of each L2B and the memories of its L1Bs, or between memories of one
+//! level.
 
 use super::dram_address_register;
 use super::lower::memory_slot;
@@ -22,7 +23,7 @@ pub(super) struct TransferPlan {
     reducer: Option<Reducer>,
     source: Slot,
     destination: Slot,
-    /// Where the last long words end on both sides, from the written addresses.
+    /// The end of the last long word of the source and of the destination, relative to the written addresses.
     ends: (u64, u64),
     /// The copies of a transfer between an L2B and its L1Bs.
     copies: Vec<Copies>,
@@ -32,9 +33,9 @@ pub(super) struct TransferPlan {
 #[derive(Debug)]
 struct Copies {
     l1b: usize,
-    /// Offset in the memory of the L2B, offset in that of the L1B.
+    /// One pair for each copy: the offset in the memory of the L2B, and the offset in the memory of the L1B.
     places: Vec<(usize, usize)>,
-    /// Long words of each place.
+    /// Long words of each copy.
     length: usize,
 }
 
@@ -47,7 +48,7 @@ struct DeferredTransfer {
     l1bm_address: usize,
 }
 
-/// The plans of all L2BM instructions of a program, and those that wait.
+/// The plans of all L2BM instructions of a program, and the instructions that wait.
 #[derive(Debug, Default)]
 pub(super) struct L2bmTransfers {
     plans: HashMap<FormRef, Arc<TransferPlan>>,
@@ -62,14 +63,14 @@ const MOST_DEFERRED: usize = 256;
 /// From this many waiting copies on, other threads help.
 const PARALLEL: usize = 32;
 
-/// Long words that an L1B and its L2B exchange in a cycle of most forms: their copies are worth a loop of their own.
+/// Long words that most forms move between an L2B and an L1B in a cycle. Copies of this length have a branch of their own.
 const LANE: usize = 8;
 
 /// Words that an L2BM instruction has read and still has to write.
 pub(super) enum Moved {
-    /// The words of every L2B, run after run, and the address that they go to.
+    /// The words of every L2B, run after run, and the destination address.
     Words { plan: Arc<TransferPlan>, destination: u64, words: Vec<Vec<u64>> },
-    /// What goes to the table of every group.
+    /// The words to write in every group: to its DAR and to the buffer of the DAR.
     Dar(Vec<dram_address_register::GroupWrite>),
 }
 
@@ -107,8 +108,8 @@ impl L2bmTransfers {
     }
 
     /// Takes an instruction that is alone in its step. It runs later, together with those that follow: see
-    /// [`L2bmTransfers::run`]. False: it must be read and written as any other, since it wraps or both sides are the same kind
-    /// of memory.
+    /// [`L2bmTransfers::run`]. Returns false if the instruction must be read and written like any other: it uses the DAR,
+    /// it wraps, both sides are memories of one level, or it reduces on the way down.
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
@@ -169,8 +170,8 @@ impl L2bmTransfers {
         self.deferred.clear();
     }
 
-    /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR table is filled at once: only `l2bmdarw`
-    /// reads it, which sees what `l2bmdars` on its line puts there.
+    /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR is filled at once: only `l2bmdarw` reads
+    /// it, and it sees the words that an `l2bmdars` on its own line puts there.
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
@@ -238,7 +239,7 @@ impl DeferredTransfer {
         }
     }
 
-    /// Reduces what the L1Bs hold into the memory of their L2B.
+    /// Reduces words of the L1Bs into the memory of their L2B.
     fn reduce(&self, rows: &mut RunBuffers, l2b: &mut [Words], l1bs: &[L1b]) {
         let plan = &self.plan;
         for run in &plan.runs {
@@ -252,7 +253,8 @@ impl DeferredTransfer {
     }
 }
 
-/// Copies `length` long words for each of `places`, of which `sides` makes the offsets of source and destination.
+/// Copies `length` long words for each entry of `places`. `sides` turns an entry into the offsets of source and
+/// destination.
 #[inline(always)]
 fn copy(
     places: &[(usize, usize)],
@@ -271,7 +273,7 @@ fn copy(
     }
 }
 
-/// The runs of a copy by L1B. `down`: the L2B is the source.
+/// The runs of a copy, grouped by L1B. `down`: the L2B is the source.
 fn copies(runs: &[TransferRun], down: bool) -> Vec<Copies> {
     let mut all: Vec<Copies> = Vec::new();
     for run in runs {

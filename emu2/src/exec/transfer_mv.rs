@@ -16,18 +16,18 @@ use std::sync::Arc;
 struct TransferPlan {
     /// The runs of one block.
     runs: Vec<TransferRun>,
-    /// Long words to the next block, on either side.
+    /// Long words from one block to the next, at the source and at the destination.
     strides: (u64, u64),
-    /// Long words of a block, as the size counts them.
+    /// Long words of a block, the unit in which an MV states its size.
     unit: u64,
-    /// Blocks are contiguous in every run, so that an MV is one block of many times the length.
+    /// The blocks follow each other in every run, so the MV is copied as one long block.
     dense: bool,
     reducer: Option<Reducer>,
     source: Slot,
     destination: Slot,
 }
 
-/// The units that `@` selects on both sides.
+/// The units that `@` selects at the source and at the destination.
 type Units = (Selected, Selected);
 
 /// The plans of all MVs of a program, and their buffers.
@@ -50,7 +50,7 @@ pub(crate) fn selectors(form: &ResolvedForm, mv: &Mv) -> Vec<(String, i64)> {
     values
 }
 
-/// One side of an MV: where offsets of the map lie.
+/// One side of an MV. It says where in a memory the offsets of the index map lie.
 struct Side {
     slot: Slot,
     address: u64,
@@ -146,7 +146,8 @@ impl MvTransfers {
         let destination = Side::new(machine, plan.destination, &form.destination, mv.destination, mv.destination_dar)?;
         let total = mv.size / plan.unit;
         let (blocks, times) = if plan.dense { (total.min(1), total) } else { (total, 1) };
-        // Inside one memory everything is read before anything is written, so that overlapping ranges copy as a whole.
+        // If both sides are one memory, everything is read before anything is written, so that overlapping ranges copy as a
+        // whole.
         let hold = plan.source == plan.destination;
         let mut held = Vec::new();
         if !hold && plan.reducer.is_none() && blocks == 1 && plan.dense {
@@ -181,7 +182,7 @@ impl MvTransfers {
     }
 }
 
-/// Long words from one memory into another one: at once, where one side is an L2B's and does not wrap.
+/// Copies long words from one memory to another. It copies directly if one side is an L2B whose range does not wrap.
 fn copy(machine: &mut Machine, from: (&Side, &Place), to: (&Side, &Place), length: usize, words: &mut Vec<u64>) {
     let ((source, from), (destination, to)) = (from, to);
     if let (Some((l2b, at)), LevelName::Group) = (destination.in_l2b(machine, to, length), source.slot.level) {

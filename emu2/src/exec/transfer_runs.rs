@@ -5,12 +5,12 @@ use crate::error::{Code, Error};
 use crate::num::reduce::{reduce_kernel, ReduceKernel};
 use crate::spec::{ExprError, Place, Precision, ResolvedForm, Spec};
 
-/// Consecutive long words of one destination unit, and the consecutive long words that they are copied or reduced from.
+/// Consecutive long words of one destination unit, and the consecutive long words that are copied or reduced into them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TransferRun {
     /// The unit, and the offset of the first long word from the written address.
     pub(super) to: Place,
-    /// One place per element, in the order of the reduction tree; a copy has one. None: the neutral element.
+    /// One place per element, in the order of the reduction tree. A copy has one place. None: the neutral element.
     pub(super) from: Vec<Option<Place>>,
     /// Long words.
     pub(super) length: u64,

@@ -1,11 +1,12 @@
 //! Addresses that wrap at the end of a memory.
 
-/// Writes `words` from `addr` on, wrapping.
+/// Writes `words` from `addr` on and wraps at the end of the memory.
 pub(super) fn write_wrapped(memory: &mut [u64], addr: u64, words: &[u64]) {
     wrapped(addr, words.len(), memory.len(), |at, from, n| memory[at..at + n].copy_from_slice(&words[from..from + n]));
 }
 
-/// An address in a memory of `words` long words. Mostly nothing wraps, and a division takes as long as a row.
+/// Wraps an address in a memory of `words` long words. Most addresses need no wrap, and a division takes as long as a whole
+/// row.
 #[inline(always)]
 pub(super) fn inside(addr: u64, words: usize) -> usize {
     (if addr < words as u64 { addr } else { addr % words as u64 }) as usize

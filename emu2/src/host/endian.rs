@@ -1,11 +1,11 @@
-//! How bytes of the host become bytes of the device, whose long words lie most significant byte first.
+//! The order of bytes in transfers between host and device. Long words of the device lie most significant byte first.
 
 use crate::error::{Code, Error};
 
 /// Bytes of a long word.
 pub(super) const LONG_BYTES: usize = 8;
 
-/// Bytes that are reversed together, by mode.
+/// Number of bytes that are reversed together, by mode.
 const UNITS: [usize; 5] = [64, 1, 2, 4, 8];
 
 /// A mode of the endian control. It is its own inverse.
@@ -22,7 +22,8 @@ impl Default for Endian {
 }
 
 impl Endian {
-    /// The mode of this number: 0 reverses blocks of 64 bytes, 1 nothing, 2, 3 and 4 units of 2, 4 and 8 bytes.
+    /// The mode with this number: 0 reverses blocks of 64 bytes, 1 nothing, and 2, 3 and 4 reverse units of 2, 4 and 8
+    /// bytes.
     ///
     /// # Errors
     /// [`Code::BadOption`] for other numbers.
@@ -34,7 +35,7 @@ impl Endian {
         Err(Error::new(Code::BadOption, message).help(format!("use 0 to {}", UNITS.len() - 1)))
     }
 
-    /// Its number.
+    /// The number of the mode.
     pub fn mode(self) -> u8 {
         self.mode
     }
@@ -43,14 +44,14 @@ impl Endian {
         UNITS[usize::from(self.mode)]
     }
 
-    /// What offsets and lengths of transfers must be multiples of, in bytes.
+    /// Offsets and lengths of transfers must be multiples of this number of bytes.
     ///
     /// guess: a block that is reversed lies at a multiple of its size and is transferred whole.
     pub fn granule(self) -> usize {
         self.unit().max(LONG_BYTES)
     }
 
-    /// The long words of a multiple of the granule of bytes.
+    /// Converts bytes to long words. The number of bytes must be a multiple of the granule.
     pub(super) fn words(self, bytes: &[u8]) -> Vec<u64> {
         let mut bytes = bytes.to_vec();
         self.turn(&mut bytes);
@@ -58,7 +59,7 @@ impl Endian {
         words.iter().map(|word| u64::from_be_bytes(*word)).collect()
     }
 
-    /// The other way round, as many as fit.
+    /// Converts long words to bytes, as many as fit.
     pub(super) fn bytes(self, words: &[u64], out: &mut [u8]) {
         for (bytes, word) in out.chunks_exact_mut(LONG_BYTES).zip(words) {
             bytes.copy_from_slice(&word.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Kernels: programs from a source, from assembled text or from a container.
+//! Kernels: programs that come from a source, from assembled text or from a container.
 
 use crate::asm::{AssembleError, Assembler, Policy, Program};
 use crate::error::{Diagnostic, Error};
@@ -9,9 +9,9 @@ use crate::spec::Spec;
 use crate::word::{self, FLAT_MV, FLAT_PE, MAGIC, STATEMENT};
 use std::sync::Arc;
 
-/// What the name of assembled text ends with.
+/// Ending of the names of assembled text.
 const ASSEMBLED: &str = ".asm";
-/// What the name of a source ends with.
+/// Ending of the names of sources.
 const SOURCE: &str = ".vsm";
 
 /// A program ready to run on any device of its spec, any number of times. Copies share it.
@@ -23,13 +23,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A kernel of a program.
+    /// The kernel that runs `program`.
     pub fn new(program: Program) -> Kernel {
         let report = Arc::new(Report::of(&program));
         Kernel { program: Arc::new(program), report, regions: Arc::default() }
     }
 
-    /// As [`Kernel::new`], unless `interrupt` is requested before the end.
+    /// Does the same as [`Kernel::new`], but stops if `interrupt` is requested.
     pub(super) fn until(program: Program, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
         match Report::of_until(&program, interrupt) {
             Ok(report) => Ok(Kernel { report: Arc::new(report), program: Arc::new(program), regions: Arc::default() }),
@@ -39,23 +39,23 @@ impl Kernel {
         }
     }
 
-    /// Its program.
+    /// The program of the kernel.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The program as the engine runs it.
+    /// The lowered form of the program, for the engine.
     pub(super) fn regions(&self) -> &Regions {
         &self.regions
     }
 
-    /// What one run of it costs.
+    /// The cost of one run.
     pub fn report(&self) -> &Report {
         &self.report
     }
 }
 
-/// The program of a source, of assembled text or of a container.
+/// Reads a program from a source, from assembled text or from a container.
 pub(super) fn load(
     assembler: &Assembler,
     spec: &Arc<Spec>,
@@ -77,7 +77,7 @@ pub(super) fn load(
     assembler.assemble_bytes(data, name, Policy::Run)
 }
 
-/// Whether a line begins as only lines of assembled text do: one of their letters and a blank.
+/// Whether some line begins as only lines of assembled text do: with one of their letters and a blank.
 fn looks_assembled(spec: &Spec, data: &[u8]) -> bool {
     let word = spec.encoding.as_ref().map(|e| e.letter);
     let letters: Vec<u8> =

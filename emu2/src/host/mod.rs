@@ -1,8 +1,8 @@
-//! A device as a host program sees it: transfers to and from its memory, kernels, tags, and a debugger's access.
+//! A device from the view of a host program: transfers to and from its memory, kernels, tags, and a debugger's access.
 //!
 //! The host reaches one memory of one group (PDM of group 0 on MN-Core 2). MVs bring data to and from the other memories.
-//! Offsets and lengths count bytes. Tags are those of MVs and `wait`. Every call returns when its work is done. Memories keep
-//! their contents from kernel to kernel.
+//! Offsets and lengths count bytes. MVs, `wait` and the transfers of the host share the tags. Every call returns when its
+//! work is done. Memories keep their contents from kernel to kernel.
 //!
 //! ```
 //! use emu2::host::{Device, NO_TAG};
@@ -37,7 +37,7 @@ use endian::LONG_BYTES;
 use std::sync::Arc;
 use tags::DeviceTags;
 
-/// The tag of transfers that neither signal nor are waited for.
+/// The tag of transfers that signal nothing and wait for nothing.
 pub const NO_TAG: u32 = 0;
 
 /// The numbers of a unit: group, L2B, L1B, MAB, PE. Levels below the level of a memory are ignored.
@@ -50,7 +50,7 @@ pub struct Device {
     assembler: Assembler,
     tags: DeviceTags,
     endian: Endian,
-    /// Entry of `memories` that the host reaches, and the group of the instance.
+    /// The memory that the host reaches, as an entry of `memories`, and the group of its instance.
     reached: (usize, u32),
 }
 
@@ -75,17 +75,17 @@ impl Device {
         })
     }
 
-    /// The spec it was made from.
+    /// The spec from which the device was made.
     pub fn spec(&self) -> &Arc<Spec> {
         self.machine.spec()
     }
 
-    /// The machine behind it, for reading.
+    /// The machine of the device, for reading.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Bytes that the host reaches.
+    /// Number of bytes that the host reaches.
     pub fn size(&self) -> u64 {
         self.spec().memories[self.reached.0].words * LONG_BYTES as u64
     }
@@ -93,23 +93,23 @@ impl Device {
     /// A buffer of `bytes` zero bytes for transfers.
     ///
     /// # Errors
-    /// [`Code::TransferUnit`] and [`Code::TransferRange`] for sizes that no transfer has.
+    /// [`Code::TransferUnit`] and [`Code::TransferRange`] for sizes that no transfer can have.
     pub fn alloc(&self, bytes: usize) -> Result<Vec<u8>, Error> {
         self.region(0, bytes)?;
         Ok(vec![0; bytes])
     }
 
-    /// Later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
+    /// Makes later runs end with [`Code::Interrupted`] soon after `interrupt` is requested.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.engine.set_interrupt(interrupt);
     }
 
-    /// The mode in which transfers turn bytes around.
+    /// The mode in which transfers reverse bytes.
     pub fn endian(&self) -> Endian {
         self.endian
     }
 
-    /// Sets it for both directions, from the next transfer on.
+    /// Sets the mode of both directions, from the next transfer on.
     pub fn set_endian(&mut self, endian: Endian) {
         self.endian = endian;
     }
@@ -133,11 +133,12 @@ impl Device {
         Ok(())
     }
 
-    /// Fills `out` from byte `offset` on, after an MV has signalled `tag` ([`NO_TAG`]: whatever lies there now). The
-    /// signal is used up: each transfer needs its own.
+    /// Fills `out` from byte `offset` on, after an MV has signalled `tag` ([`NO_TAG`]: at once, with the current contents).
+    /// The signal is used up: each transfer needs its own.
     ///
     /// # Errors
-    /// As [`Device::send`], but [`Code::NothingToReceive`] where no signal is left: the hardware would wait for good.
+    /// Those of [`Device::send`], except that [`Code::NothingToReceive`] means that no signal is left. The hardware would
+    /// wait for good.
     pub fn recv(&mut self, out: &mut [u8], offset: u64, tag: u32) -> Result<(), Error> {
         self.machine.check_usable()?;
         let region = self.region(offset, out.len())?;
@@ -153,8 +154,8 @@ impl Device {
         Ok(())
     }
 
-    /// A kernel from a source (`.vsm`), assembled text (`.asm`) or a program container. The end of `name` decides between
-    /// the first two, else what the lines look like.
+    /// Loads a kernel from a source (`.vsm`), assembled text (`.asm`) or a program container. The end of `name` decides
+    /// between the first two. If it is neither, the form of the lines decides.
     ///
     /// # Errors
     /// [`AssembleError`] with every finding.
@@ -162,10 +163,10 @@ impl Device {
         Ok(Kernel::new(kernel::load(&self.assembler, self.spec(), data, name, &Interrupt::default())?))
     }
 
-    /// As [`Device::load_kernel`], unless `interrupt` is requested before the end.
+    /// Does the same as [`Device::load_kernel`], but stops if `interrupt` is requested.
     ///
     /// # Errors
-    /// As [`Device::load_kernel`], and [`Code::Interrupted`].
+    /// Those of [`Device::load_kernel`], and [`Code::Interrupted`].
     pub fn load_kernel_until(&self, data: &[u8], name: &str, interrupt: &Interrupt) -> Result<Kernel, AssembleError> {
         let assembler = Assembler::new(self.spec()).interrupted_by(interrupt);
         let program = kernel::load(&assembler, self.spec(), data, name, interrupt)?;
@@ -175,8 +176,8 @@ impl Device {
     /// Runs `kernel` to its end. `sink` takes the dump lines.
     ///
     /// # Errors
-    /// [`Code::WrongSpec`] before anything ran; [`Code::UnsignalledTag`] at a `wait` for what neither the host nor an MV
-    /// has signalled, and what `sink` returns, after which the device must be reset.
+    /// [`Code::WrongSpec`] before anything ran. [`Code::UnsignalledTag`] at a `wait` for a tag that neither the host nor an
+    /// MV has signalled. The errors of `sink`, after which the device must be reset.
     pub fn exec(
         &mut self,
         kernel: &Kernel,
@@ -188,7 +189,8 @@ impl Device {
         Ok(kernel.report().clone())
     }
 
-    /// `count` long words of one unit's memory from long word `addr` on. A debugger's access: no transfer, no tag.
+    /// Reads `count` long words of one unit's memory from long word `addr` on. It is a debugger's access: no transfer, no
+    /// tag.
     ///
     /// # Errors
     /// [`Code::UnknownMemory`], [`Code::BadSelector`], [`Code::AddressRange`].
@@ -196,22 +198,23 @@ impl Device {
         self.machine.read(&self.place(memory, place, addr, count)?)
     }
 
-    /// Sets long words of one unit's memory from long word `addr` on.
+    /// Writes long words of one unit's memory from long word `addr` on.
     ///
     /// # Errors
-    /// As [`Device::debug_read`].
+    /// Those of [`Device::debug_read`].
     pub fn debug_write(&mut self, memory: &str, place: Place, addr: u64, words: &[u64]) -> Result<(), Error> {
         let region = self.place(memory, place, addr, words.len() as u64)?;
         self.machine.write(&region, words)
     }
 
-    /// Every memory zero and no tag signalled; also makes a device usable after an error. The endian mode stays.
+    /// Sets every memory to zero and all tags to unsignalled. Makes the device usable again after an error. The endian mode
+    /// stays.
     pub fn reset(&mut self) {
         self.machine.reset();
         self.tags = DeviceTags::default();
     }
 
-    /// A memory by its name in either case.
+    /// Finds a memory by its name, in upper or lower case.
     fn place(&self, memory: &str, place: Place, addr: u64, count: u64) -> Result<Region, Error> {
         let spec = self.spec();
         let Some(memory) = spec.memory(&memory.to_ascii_lowercase()) else {
@@ -227,7 +230,7 @@ impl Device {
         Ok(region)
     }
 
-    /// What a transfer of `bytes` bytes at `offset` covers.
+    /// The region that a transfer of `bytes` bytes at `offset` covers.
     fn region(&self, offset: u64, bytes: usize) -> Result<Region, Error> {
         let granule = self.endian.granule();
         if bytes == 0 || !bytes.is_multiple_of(granule) || !offset.is_multiple_of(granule as u64) {

@@ -4,14 +4,14 @@ use crate::error::{Code, Error};
 use crate::exec::Tags;
 use std::collections::HashMap;
 
-/// What has happened under a tag.
+/// The history of a tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
-    /// An MV has signalled it since the host received under it last.
+    /// An MV has signalled the tag since the host last received under it.
     due: bool,
     /// A `wait` has seen that signal.
     waited: bool,
-    /// The host has received under it at least once.
+    /// The host has received under the tag at least once.
     received: bool,
 }
 
@@ -43,7 +43,8 @@ impl Tags for DeviceTags {
 }
 
 impl DeviceTags {
-    /// Whether a transfer to the device may signal `tag`: not while an MV's signal is due that nobody has looked at.
+    /// Checks that a transfer to the device may signal `tag`. It may not if an MV has signalled the tag and nobody has seen
+    /// that yet.
     pub(super) fn check_send(&self, tag: u32) -> Result<(), Error> {
         match self.known.get(&tag) {
             Some(Record { due: true, waited: false, .. }) => {
@@ -55,12 +56,12 @@ impl DeviceTags {
         }
     }
 
-    /// A transfer to the device has signalled `tag`.
+    /// Notes that a transfer to the device has signalled `tag`.
     pub(super) fn sent(&mut self, tag: u32) {
         self.known.entry(tag).or_default().due = false;
     }
 
-    /// Whether a transfer from the device that starts when `tag` is signalled would start.
+    /// Checks that a transfer from the device under `tag` could start.
     pub(super) fn check_receive(&self, tag: u32) -> Result<(), Error> {
         let message = match self.known.get(&tag) {
             Some(Record { due: true, .. }) => return Ok(()),
@@ -73,7 +74,7 @@ impl DeviceTags {
         Err(Error::new(Code::NothingToReceive, message))
     }
 
-    /// A transfer from the device has used the signal up.
+    /// Notes that a transfer from the device has used the signal up.
     pub(super) fn received(&mut self, tag: u32) {
         let record = self.known.entry(tag).or_default();
         (record.due, record.received) = (false, true);

@@ -55,14 +55,15 @@ impl Region {
         }
     }
 
-    /// Units per level: the extent of each level that is not selected, 1 where it is; only levels the memory has.
+    /// Units per level, only for levels that the memory has: the number of units of a level that is not selected, 1 for a
+    /// selected one.
     pub fn extents(&self, spec: &Spec) -> Vec<u32> {
         let level = spec.memories[self.memory].level;
         let levels = TREE.iter().zip(self.units).filter(|(l, _)| **l <= level);
         levels.map(|(l, unit)| if unit.is_some() { 1 } else { spec.count(*l) }).collect()
     }
 
-    /// Calls `visit` for every selected unit, outermost level slowest, with its number per level.
+    /// Calls `visit` for every selected unit, with its number per level. The outermost level changes slowest.
     pub fn each(&self, spec: &Spec, mut visit: impl FnMut([u32; 5])) {
         let extents = self.extents(spec);
         let mut at = [0u32; 5];
@@ -84,7 +85,7 @@ impl Region {
 }
 
 impl Machine {
-    /// Chip-wide number of a unit's L1B and of its L2B, and the unit's lane inside the L1B.
+    /// Chip-wide numbers of the unit's L1B and L2B, and the unit's lane inside the L1B.
     fn indices(&self, unit: [u32; 5]) -> (usize, usize, usize) {
         let c = &self.spec.counts;
         let l2b = unit[0] * c.l2b + unit[1];
@@ -142,7 +143,7 @@ impl Machine {
         rows.zip(words).for_each(|(row, word)| row.fill(*word));
     }
 
-    /// The long words of `region`: units in tree order, outermost slowest, addresses innermost.
+    /// The long words of `region`: units in tree order with the outermost level slowest, addresses innermost.
     ///
     /// # Errors
     /// [`Code::MemoryRange`], see [`Region::check`].
@@ -165,7 +166,7 @@ impl Machine {
     /// Writes `words` to `region`: either one list of words per selected unit in tree order, or one list for all of them.
     ///
     /// # Errors
-    /// [`Code::MemoryRange`], see [`Region::check`], or if the number of words does not fit.
+    /// [`Code::MemoryRange`] as in [`Region::check`], or if the number of words does not fit.
     pub fn write(&mut self, region: &Region, words: &[u64]) -> Result<(), Error> {
         region.check(&self.spec)?;
         let spec = self.spec.clone();
@@ -179,7 +180,7 @@ impl Machine {
         if count == 0 {
             return Ok(());
         }
-        // All PEs of an L1B lie side by side.
+        // The words of all PEs of an L1B lie side by side.
         if !each && spec.memories[region.memory].level == LevelName::Pe && region.units[3..] == [None, None] {
             let l1bs = [region.units[0], region.units[1], region.units[2], Some(0), Some(0)];
             Region { units: l1bs, ..*region }.each(&spec, |unit| self.fill(region.memory, unit, region.addr, words));

@@ -1,11 +1,11 @@
-//! Which array of the state holds which memory of the spec.
+//! The array of the state that holds each memory of the spec.
 
 use crate::spec::{LevelName, Spec};
 
-/// A memory's array: the level whose units own one, and its number among that level's memories.
+/// The array of a memory: the level whose units own the memory, and its number among the memories of that level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Owner.
+    /// Level of the owner.
     pub level: LevelName,
     /// Number among the owner's memories.
     pub index: usize,

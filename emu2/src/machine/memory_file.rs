@@ -3,12 +3,12 @@
 //! `{"load": [{"region": "pdm0", "file": "in.bin", "offset": 0}],
 //!   "save": [{"region": "pdm0", "file": "out.bin", "offset": 0, "length": 1024}]}`
 //!
-//! Offsets and lengths count bytes, multiples of 8; data files hold long words most significant byte first, the
-//! device's own order. A data file's path is relative to the folder of the JSON file. Saved files lie in that folder, unless
-//! the caller allows others, and are never one of the JSON files.
+//! Offsets and lengths count bytes and are multiples of 8. Data files hold long words, most significant byte first, as the
+//! device does. The path of a data file is relative to the folder of the JSON file. Saved files lie in that folder, unless
+//! the caller allows other places. They are never one of the JSON files.
 //!
-//! guess: regions without a `file`, as public configurations have them, lie one after the other in the data file that is
-//! named beside the configuration; saved ones without one go to `<region>.bin`.
+//! guess: public configurations have regions without a `file`. The data of such regions to load lies one after the other in
+//! the data file that is named beside the configuration. Saved ones go to `<region>.bin` if no such file is named.
 
 use super::{Machine, Region};
 use crate::error::{Code, Error};
@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const BYTES: u64 = 8;
-/// Long words handed on at a time.
+/// Long words that are copied at a time.
 const CHUNK: u64 = 1 << 16;
 /// Bytes of the longest JSON file that is read.
 const CONFIG_LIMIT: u64 = 1 << 24;
@@ -56,16 +56,16 @@ struct Piece {
     group: u32,
     offset: u64,
     length: Option<u64>,
-    /// Bytes from the region's offset to its end.
+    /// Bytes from the offset in the region to the end of the region.
     room: u64,
     path: PathBuf,
-    /// The folder that the path is relative to; none for a path that the caller gave.
+    /// The folder to which the path is relative. None if the caller gave the path.
     folder: Option<PathBuf>,
-    /// It follows the previous piece in the same data file.
+    /// The piece follows the previous one in the same data file.
     follows: bool,
 }
 
-/// The regions that a run begins and ends with, all names and places checked.
+/// The regions to load before a run and to save after it. All names and places are checked.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFiles {
     load: Vec<Piece>,
@@ -80,7 +80,7 @@ fn config(path: &Path) -> Result<Config, Error> {
     let text = files::read(path, CONFIG_LIMIT, &Interrupt::default())?;
     let bad = |what: String| Error::new(Code::MemoryFile, format!("{}: {what}", path.display()));
     let config = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
-    // Arrays would pass for objects with their keys left out.
+    // Serde would read an array as an object without keys.
     let value: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
     let lists = value.as_object().map(|keys| keys.values().filter_map(Value::as_array).flatten());
     match lists.map(|mut entries| entries.all(Value::is_object)) {
@@ -97,9 +97,9 @@ enum Direction {
 }
 
 impl MemoryFiles {
-    /// Reads memory files. `config` counts for both directions. `load` and `save` are memory files for one direction each; or,
-    /// where `config` has regions without `file` in that direction, the file that holds those one after the other.
-    /// `outside` allows a memory file to save to files outside its own folder.
+    /// Reads memory files. `config` counts for both directions. `load` and `save` are memory files for one direction each.
+    /// But if `config` has regions without `file` in that direction, they name the file that holds the data of those
+    /// regions one after the other. `outside` allows a memory file to save to files outside its own folder.
     ///
     /// # Errors
     /// [`Code::Unreadable`], [`Code::MemoryFile`] and [`Code::MemoryRange`], before any data is read or written.
@@ -111,7 +111,7 @@ impl MemoryFiles {
         outside: bool,
     ) -> Result<MemoryFiles, Error> {
         let mut files = MemoryFiles::default();
-        // A file that counts for both directions need not be named again for one.
+        // A file that counts for both directions may be named again for one of them. It is not read twice.
         let other = |path: &&Path| Some(*path) != config_path;
         let (mut load, mut save) = (load.filter(other), save.filter(other));
         if let Some(path) = config_path {
@@ -130,7 +130,7 @@ impl MemoryFiles {
         if let Some(path) = save {
             files.save.extend(pieces(spec, path, &config(path)?.save, None, Direction::Save)?);
         }
-        // `load` and `save` are memory files here: those that name data were taken.
+        // Here `load` and `save` are memory files. If they named data, they have been taken out above.
         let described = [config_path, load, save];
         for (at, piece) in files.save.iter().enumerate() {
             piece.check_target(described.into_iter().flatten(), outside)?;
@@ -150,13 +150,13 @@ impl MemoryFiles {
         self.load_until(machine, &Interrupt::default())
     }
 
-    /// As [`MemoryFiles::load`], unless `interrupt` is requested before the end. A machine that has some of the data
-    /// must be reset.
+    /// Does the same as [`MemoryFiles::load`], but stops if `interrupt` is requested. A machine that has only some of the
+    /// data must be reset.
     ///
     /// # Errors
-    /// As [`MemoryFiles::load`], and [`Code::Interrupted`].
+    /// Those of [`MemoryFiles::load`], and [`Code::Interrupted`].
     pub fn load_until(&self, machine: &mut Machine, interrupt: &Interrupt) -> Result<(), Error> {
-        // No file needs more bytes than all the regions have together.
+        // No file needs more bytes than all regions together have.
         let limit = self.load.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.offset + piece.room));
         let mut ready: Vec<(&Piece, Vec<u8>)> = Vec::new();
         let mut rest = Vec::new();
@@ -188,7 +188,7 @@ impl MemoryFiles {
         self.save_until(machine, &Interrupt::default())
     }
 
-    /// As [`MemoryFiles::save`], unless `interrupt` is requested before the end.
+    /// Does the same as [`MemoryFiles::save`], but stops if `interrupt` is requested.
     ///
     /// # Errors
     /// [`Code::Unwritable`] and [`Code::Interrupted`].
@@ -212,7 +212,7 @@ impl MemoryFiles {
     }
 }
 
-/// The pieces of a list. `data`: where entries without a `file` lie.
+/// The pieces of a list. `data`: the file with the data of entries without a `file`.
 fn pieces(
     spec: &Spec,
     json: &Path,
@@ -239,12 +239,12 @@ fn pieces(
         all.push(piece(spec, entry, place, (path, folder), shared && bare)?);
         bare |= shared;
     }
-    // Pieces of one file are contiguous in it, whatever stands between them in the list.
+    // Pieces of one file are contiguous in it, whatever other entries stand between them in the list.
     all.sort_by_key(|piece| piece.follows || data.is_some_and(|data| piece.path == data));
     Ok(all)
 }
 
-/// A checked piece. A region is a memory's name and a group's number.
+/// Checks a piece. A region is written as the name of a memory and the number of a group.
 fn piece(
     spec: &Spec,
     entry: &Entry,
@@ -273,7 +273,7 @@ fn piece(
     Ok(piece)
 }
 
-/// `path` without links and `..`; the last part need not exist. None if its folder does not exist.
+/// `path` without links and `..`. Its last part need not exist. None if its folder does not exist.
 fn real(path: &Path) -> Option<PathBuf> {
     if let Ok(whole) = path.canonicalize() {
         return Some(whole);
@@ -289,10 +289,11 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 impl Piece {
-    /// Whether the piece may be saved to its path: no memory file, and within the folder unless `outside` is allowed.
+    /// Checks that the piece may be saved to its path: it is no memory file, and lies within the folder unless `outside` is
+    /// allowed.
     fn check_target<'a>(&self, described: impl Iterator<Item = &'a Path>, outside: bool) -> Result<(), Error> {
         let (place, path) = (&self.place, self.path.display());
-        // Without a folder for it, the file cannot be written at all.
+        // Without its folder the file cannot be written at all.
         let Some(target) = real(&self.path) else { return Ok(()) };
         for json in described {
             if real(json).as_ref() == Some(&target) || same_file(json, &target) {
@@ -301,7 +302,7 @@ impl Piece {
             }
         }
         let Some(folder) = self.folder.as_ref().filter(|_| !outside) else { return Ok(()) };
-        // A folder without a name is the current one.
+        // An empty folder name means the current folder.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         if !real(folder).is_some_and(|folder| target.starts_with(folder)) {
             let message = format!("{place}: {path} lies outside the folder of the memory file");
@@ -311,7 +312,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Whether `bytes` are whole long words that fit.
+    /// Checks that `bytes` are whole long words and fit.
     fn check(&self, bytes: u64) -> Result<(), Error> {
         let (place, offset) = (&self.place, self.offset);
         if !offset.is_multiple_of(BYTES) || !bytes.is_multiple_of(BYTES) {
@@ -327,7 +328,7 @@ impl Piece {
         Ok(())
     }
 
-    /// The bytes of a file that belong to the piece, and the rest.
+    /// Splits the bytes of a file into those of the piece and the rest.
     fn part(&self, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), Error> {
         let mut rest = Vec::new();
         if let Some(length) = self.length {
@@ -342,7 +343,7 @@ impl Piece {
         Ok((bytes, rest))
     }
 
-    /// `count` long words from long word `at` of the piece on.
+    /// The region of `count` long words, beginning at long word `at` of the piece.
     fn region(&self, at: u64, count: u64) -> Region {
         let units = [Some(self.group), None, None, None, None];
         Region { memory: self.memory, units, addr: self.offset / BYTES + at, count }
@@ -353,7 +354,7 @@ impl Machine {
     /// Writes every `load` region of the memory file at `json` to the machine.
     ///
     /// # Errors
-    /// As [`MemoryFiles`].
+    /// Those of [`MemoryFiles`].
     pub fn load_memory_file(&mut self, json: &Path) -> Result<(), Error> {
         MemoryFiles::new(self.spec(), None, Some(json), None, false)?.load(self)
     }
@@ -361,7 +362,7 @@ impl Machine {
     /// Writes every `save` region of the memory file at `json` from the machine to its data file.
     ///
     /// # Errors
-    /// As [`MemoryFiles`].
+    /// Those of [`MemoryFiles`].
     pub fn save_memory_file(&self, json: &Path) -> Result<(), Error> {
         MemoryFiles::new(self.spec(), None, None, Some(json), false)?.save(self)
     }

@@ -32,35 +32,35 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with every memory zero. Memory is taken from the host as it is touched.
+    /// A machine with every memory zero. The host provides memory when it is touched.
     pub fn new(spec: Arc<Spec>) -> Machine {
         let layout = Layout::new(&spec);
         let state = State::new(&spec, &layout);
         Machine { spec, layout, state, poisoned: false }
     }
 
-    /// The spec it was made from.
+    /// The spec from which the machine was made.
     pub fn spec(&self) -> &Arc<Spec> {
         &self.spec
     }
 
-    /// Where each memory of the spec lies in the state.
+    /// The place of each memory of the spec in the state.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Bytes of the host that the sparse memories take: pages that have been written, of 32 KiB each.
+    /// Bytes of the host that the sparse memories take: the written pages, of 32 KiB each.
     pub fn resident_bytes(&self) -> usize {
         self.state.group.iter().flatten().map(Pages::resident_bytes).sum()
     }
 
-    /// Everything zero again, also after an error.
+    /// Sets everything to zero. The machine is usable again after an error.
     pub fn reset(&mut self) {
         self.state = State::new(&self.spec, &self.layout);
         self.poisoned = false;
     }
 
-    /// Marks the state as unusable: an error left a program half done.
+    /// Marks the state as unusable, because an error left a program half done.
     pub(crate) fn poison(&mut self) {
         self.poisoned = true;
     }
@@ -68,7 +68,7 @@ impl Machine {
     /// Checks that no program stopped half way.
     ///
     /// # Errors
-    /// [`Code::Poisoned`] if one did, until [`Machine::reset`].
+    /// [`Code::Poisoned`] if a program did, until [`Machine::reset`].
     pub fn check_usable(&self) -> Result<(), Error> {
         if self.poisoned {
             return Err(Error::new(Code::Poisoned, "an earlier error stopped a program half way"));

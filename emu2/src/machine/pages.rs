@@ -1,6 +1,6 @@
 //! A sparse memory: a page exists once it has been written.
 
-/// Long words of a page: 32 KiB, small enough that scattered touches stay cheap.
+/// Long words of a page: 32 KiB, small enough that scattered accesses stay cheap.
 const PAGE: usize = 4096;
 
 /// A memory of `words` long words. The host stores only the pages that have been written. Addresses wrap.
@@ -12,7 +12,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// All zero.
+    /// A memory of zeros.
     pub fn new(words: u64) -> Pages {
         Pages { words, pages: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Pages {
         }
     }
 
-    /// Page, offset and length of the longest piece at `addr` (wrapped) inside one page and the memory.
+    /// Page, offset and length of the longest piece at `addr` (wrapped) that lies inside one page and the memory.
     fn piece(&self, addr: u64, left: usize) -> (usize, usize, usize) {
         let addr = addr % self.words;
         let offset = (addr % PAGE as u64) as usize;

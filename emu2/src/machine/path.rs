@@ -1,4 +1,4 @@
-//! The 128-bit data path: what every PE of an L1B puts out in each cycle of a step.
+//! The 128-bit data path: the result of every PE of an L1B in each cycle of a step.
 
 use super::Words;
 
@@ -9,12 +9,12 @@ pub(crate) type Path<'a> = (&'a [u64], &'a [u64]);
 #[derive(Clone, Debug)]
 pub struct PathRows {
     words: Words,
-    /// L1 is known to be zero, so that it need not be cleared again.
+    /// Whether L1 is known to be zero. Then it need not be cleared again.
     narrow: bool,
 }
 
 impl PathRows {
-    /// All zero. A plane has `plane` long words.
+    /// Zeros, with `plane` long words in each plane.
     pub(crate) fn new(plane: usize) -> PathRows {
         PathRows { words: Words::zeros(2 * plane), narrow: true }
     }
@@ -45,7 +45,7 @@ impl PathRows {
     }
 }
 
-/// The words that a computation writes.
+/// The buffers that a computation writes.
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
     pub(crate) l0: &'a mut [u64],
@@ -54,13 +54,13 @@ pub(crate) struct Out<'a> {
 }
 
 impl<'a> Out<'a> {
-    /// The rows of each cycle, L0 and L1; L1 is empty if nobody needs it.
+    /// The rows of each cycle, L0 and L1. L1 is empty if nobody needs it.
     pub(crate) fn rows(self, lanes: usize) -> impl Iterator<Item = [&'a mut [u64]; 2]> {
         let mut l1 = self.l1.map(|l1| l1.chunks_exact_mut(lanes));
         self.l0.chunks_exact_mut(lanes).map(move |l0| [l0, l1.as_mut().and_then(Iterator::next).unwrap_or_default()])
     }
 
-    /// The part from long word `first` of each plane on.
+    /// A part of `length` long words, beginning at long word `first` of each plane.
     pub(crate) fn part(&mut self, first: usize, length: usize) -> Out<'_> {
         Out { l0: &mut self.l0[first..][..length], l1: self.l1.as_deref_mut().map(|l1| &mut l1[first..][..length]) }
     }

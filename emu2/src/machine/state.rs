@@ -7,7 +7,7 @@ use crate::spec::{LevelName, Spec};
 
 /// State of one L1B and everything below it.
 ///
-/// A PE memory is `[long word address][lane]`, lane = MAB number * PEs of a MAB + PE number, so one instruction of one
+/// A PE memory is `[long word address][lane]` with lane = MAB number * PEs of a MAB + PE number. So one instruction of one
 /// L1B is a loop over contiguous rows.
 #[derive(Clone, Debug)]
 pub struct L1b {
@@ -19,13 +19,15 @@ pub struct L1b {
     pub forward: Vec<PathRows>,
     /// Cycles of a step.
     pub(crate) cycles: usize,
-    /// False after a write of a PE memory from outside the engine: everything derived from PE memories must be found anew.
+    /// False after a write of a PE memory from outside the engine. Then everything derived from PE memories must be
+    /// computed anew.
     pub(crate) settled: bool,
     /// PE memory slots that hold a base address other than 0 on some PE; see [`L1b::settle`].
     pub(crate) live_bases: u64,
     /// PE memory slots whose second long word of every pair is known to be zero.
     pub(crate) narrow: u64,
-    /// Decoded matrix registers, by PE memory slot. Products decode them when needed; a write drops them.
+    /// Decoded matrix registers, by PE memory slot. A product decodes its register when needed; a write of the register
+    /// drops it.
     pub(crate) decoded: Vec<Option<Decoded>>,
 }
 
@@ -43,7 +45,7 @@ pub(crate) enum Decoded {
 }
 
 impl L1b {
-    /// Finds everything anew that is derived from PE memories, if something other than the engine may have written them.
+    /// Computes everything anew that is derived from PE memories, if code outside the engine may have written them.
     pub(crate) fn settle(&mut self, base_slots: &[usize]) {
         if std::mem::replace(&mut self.settled, true) {
             return;
@@ -74,7 +76,7 @@ pub struct State {
 }
 
 impl State {
-    /// All zero.
+    /// The state with all memories zero.
     pub fn new(spec: &Spec, layout: &Layout) -> State {
         let lanes = spec.lanes();
         let sizes = |level, lanes: usize| -> Vec<usize> {

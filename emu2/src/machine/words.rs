@@ -6,18 +6,18 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A fixed number of long words, aligned to a cache line. Aligned vectors of the host never lie across two cache lines, which
-/// would slow down stores most of all.
+/// A fixed number of long words, aligned to a cache line. So aligned vectors of the host never lie across two cache lines,
+/// which would slow down stores most of all.
 #[derive(Debug, Default)]
 pub struct Words(BytesMut);
 
-/// Zeros that arrays are cut from. The host provides one large piece page by page, when it is touched. Many small pieces would
-/// come from used memory, which the allocator must clear.
+/// Zeros from which arrays are cut. The host provides one large piece page by page, when it is touched. Many small pieces
+/// would come from used memory, which the allocator must clear.
 #[derive(Debug)]
 pub(crate) struct Zeros(BytesMut);
 
 impl Zeros {
-    /// Room for arrays of these lengths in long words.
+    /// Reserves room for arrays of these lengths in long words.
     pub(crate) fn new(lengths: impl IntoIterator<Item = usize>) -> Zeros {
         let bytes: usize = lengths.into_iter().map(lines).sum();
         let mut zeros = BytesMut::zeroed(bytes + LINE);
@@ -26,7 +26,7 @@ impl Zeros {
         Zeros(zeros)
     }
 
-    /// The next array. It gets its own piece if there is no room.
+    /// Cuts the next array. If there is no room, the array gets its own piece.
     pub(crate) fn cut(&mut self, length: usize) -> Words {
         let bytes = lines(length);
         if bytes > self.0.len() {
@@ -44,7 +44,7 @@ fn lines(length: usize) -> usize {
 }
 
 impl Words {
-    /// Zeros.
+    /// An array of zeros.
     pub(crate) fn zeros(length: usize) -> Words {
         Zeros::new([length]).cut(length)
     }
@@ -101,7 +101,7 @@ mod tests {
             words.fill(k as u64 + 1);
         }
         assert!(all.iter().enumerate().all(|(k, words)| words.iter().all(|word| *word == k as u64 + 1)));
-        // More than there is room for.
+        // This is more than there is room for.
         assert_eq!(zeros.cut(5)[..], [0; 5]);
     }
 }

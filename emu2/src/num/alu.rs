@@ -1,7 +1,8 @@
 //! ALU lane kernels, found by name: a closed table that the spec composes (manual, chapter on the ALU).
 //!
-//! Kernels compute L0 of the result; L1 is the caller's (a copy of x's L1 for all of them). What crosses PEs (`msl`,
-//! `msr`) or has no lane rule (`zero`, `imm`) is the engine's, block float conversion is in its own module.
+//! Kernels compute L0 of the result. L1 is the caller's work (for all kernels a copy of x's L1). The engine computes
+//! operations that cross PEs (`msl`, `msr`) or have no lane rule (`zero`, `imm`). Block float conversion is in its own
+//! module.
 
 mod integral;
 mod logic;
@@ -14,12 +15,12 @@ use super::clone_choice::call_chosen;
 use super::lane::Lane;
 use super::level::Apply;
 
-/// What a spec entry may state for a kernel. Kernels ignore the fields they do not use.
+/// Parameters that a spec entry may state for a kernel. Kernels ignore the fields they do not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AluParams {
     /// `relu` and the flag rule `x_bit_clear`: the tested bit of x, counted from the top (0 = sign bit).
     pub bit: u32,
-    /// `lrelu`: subtracted from the exponent field; `ilrelu`: added to it.
+    /// `lrelu`: the amount subtracted from the exponent field; `ilrelu`: the amount added to it.
     pub amount: u32,
     /// `rsqrt`: result significands 32..=63 in 64ths; index `16 * (exponent odd) + (top 4 fraction bits of x)`.
     pub table: [u8; 32],
@@ -36,8 +37,8 @@ pub struct AluKernel {
 }
 
 impl AluKernel {
-    /// Computes `out` (row of L0) from the rows `x` and `y`, all of one length. One-operand kernels ignore `y`, which may
-    /// then be empty.
+    /// Computes `out` (row of L0) from the rows `x` and `y`, all of one length. Kernels with one operand ignore `y`, which
+    /// may then be empty.
     #[inline]
     pub fn run(self, params: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
         (self.run)(params, x, y, out);
@@ -56,7 +57,7 @@ type ByWidth = [AluFn; 3];
 /// A row of the table; the columns are signed integer, unsigned integer, float, unsigned float.
 type Entry = (&'static str, u8, [Option<ByWidth>; 4]);
 
-/// The clones of a kernel, as one function, and the name by which its choice of a clone is listed.
+/// Makes one function of the clones of a kernel, with the name under which its choice of a clone is listed.
 macro_rules! clones {
     ($name:expr, $kernel:expr) => {{
         fn run(params: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
@@ -135,8 +136,8 @@ static KERNELS: &[Entry] = table! {
     "ftoi"    1 [integral -        -        ftoi    uftoi]
 };
 
-/// The kernel `name` on lanes of the given precision, with the opcode prefix `u` if `unsigned`; `None` where the
-/// combination does not exist.
+/// The kernel `name` on lanes of the given precision, with the opcode prefix `u` if `unsigned`. `None` if the combination
+/// does not exist.
 #[must_use]
 pub fn alu_kernel(name: &str, lane: Lane, unsigned: bool) -> Option<AluKernel> {
     let (_, operands, columns) = KERNELS.iter().find(|(n, _, _)| *n == name)?;

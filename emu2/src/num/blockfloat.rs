@@ -1,19 +1,19 @@
 //! Block float: words of a block share one exponent and have no hidden bit (manual, chapter on block float).
 //!
-//! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run across
-//! the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
+//! A block float word has the fields of its format; its value is `(-1)^s * 2^(E - bias) * F * 2^-(m - 1)`. Blocks run
+//! across the PEs of a MAB. An extended half element has exponent field 0 and a non-zero fraction, and counts with `E - 6`.
 
 use super::clone_choice::choosing_kernel;
 use super::format::FloatFormat;
 use super::lane::{select, Word};
 use super::MAB_PES;
 
-/// Exponent distance of an extended half element from its block that the kernels are for. A spec with another `amount` of
-/// its extended block float is refused.
+/// How far the exponent of an extended half element lies below its block. The kernels are built for this distance. A spec
+/// with another `amount` in its extended block float is refused.
 pub(crate) const EXTENSION: u32 = 6;
 
-/// Fraction bits of a pseudo-single block that the kernels are for. A spec whose format and `ignored_bits` leave another
-/// number is refused.
+/// Number of fraction bits of a pseudo-single block. The kernels are built for this number. A spec whose format and
+/// `ignored_bits` leave another number is refused.
 ///
 /// guess: `gbfn` rounds to these bits (and tests them for the carry) instead of leaving the cut to the multiplier.
 pub(crate) const G_KEPT: u32 = 18;
@@ -23,7 +23,7 @@ pub(crate) const G_KEPT: u32 = 18;
 struct Cut {
     /// Mantissa bits kept.
     kept: u32,
-    /// Raise of the block exponent: kept bits lie at the bottom of the fraction field. Otherwise they lie at the top.
+    /// Raise of the block exponent if kept bits lie at the bottom of the fraction field. 0 if they lie at the top.
     raise: u32,
     /// Elements far below the block exponent take the extended form.
     extended: bool,
@@ -36,7 +36,7 @@ pub fn d_bfn(x: &[u64], out: &mut [u64]) {
     blocks::<u64, u64, MAB_PES>(D, x, out, Cut { kept: 52, raise: 0, extended: false });
 }
 
-/// `fbfn`: row of 2 singles; per MAB one block of all w0 and one of all w1.
+/// `fbfn`: row of 2 singles. Per MAB there is one block of all w0 and one of all w1.
 pub fn f_bfn(x: &[u64], out: &mut [u64]) {
     const F: FloatFormat = FloatFormat::SINGLE;
     let cut = Cut { kept: 23, raise: 0, extended: false };
@@ -59,19 +59,19 @@ pub fn g_bfn(x: &[u64], out: &mut [u64]) {
     blocks::<u32, u32, { 2 * MAB_PES }>(F, x, out, Cut { kept: G_KEPT, raise: 0, extended: false });
 }
 
-/// `hbfn/kept`: row of 4 halves, one block of 16 per MAB; `kept` mantissa bits, 6..=9. The instruction does this for the
-/// rows L0 and L1.
+/// `hbfn/kept`: row of 4 halves, one block of 16 per MAB, with `kept` mantissa bits, 6..=9. The instruction does this for
+/// the rows L0 and L1.
 pub fn h_bfn(kept: u32, x: &[u64], out: &mut [u64]) {
     halves(x, out, Cut { kept, raise: 9 - kept, extended: false });
 }
 
-/// `hbfe/kept`: as [`h_bfn`] with extended elements.
+/// `hbfe/kept`: the same as [`h_bfn`], with extended elements.
 pub fn h_bfe(kept: u32, x: &[u64], out: &mut [u64]) {
     halves(x, out, Cut { kept, raise: 9 - kept, extended: true });
 }
 }
 
-/// Halves are computed in 32 bits: hosts have no vector shifts by different counts for 16.
+/// Halves are computed in 32 bits, because hosts have no 16-bit vector shifts by different counts.
 #[inline(always)]
 fn halves(x: &[u64], out: &mut [u64], cut: Cut) {
     blocks::<u16, u32, { 4 * MAB_PES }>(FloatFormat::HALF, x, out, cut);
@@ -103,7 +103,7 @@ fn block<T: Word, const N: usize>(format: FloatFormat, mut x: [T; N], cut: Cut) 
     let all_ones = T::from_u64(format.exp_mask());
     let fraction = T::from_u64(format.frac_mask());
     let field = |v: T| (v & all_ones).shr(m).to_u32();
-    // The kept fraction bits all 1: rounding to one bit less carries into the next exponent.
+    // If the kept fraction bits are all 1, rounding to one bit less carries into the next exponent.
     let full = fraction & !fraction.shr(cut.kept);
     let would_carry = |v: T| v & full == full;
 
@@ -140,10 +140,10 @@ fn block<T: Word, const N: usize>(format: FloatFormat, mut x: [T; N], cut: Cut) 
     x
 }
 
-/// `v / 2^n` to nearest even, `n >= 1`, for `v < 2^(BITS - 2)`.
+/// `v / 2^n` rounded to nearest even, for `n >= 1` and `v < 2^(BITS - 2)`.
 #[inline(always)]
 fn shift_rne<T: Word>(v: T, n: u32) -> T {
-    // At BITS - 1 the quotient is below one half already.
+    // From BITS - 1 on the quotient is below one half.
     let n = n.min(T::BITS - 1);
     let odd = v.shr(n) & T::ONE;
     v.add(T::ONE.shl(n - 1).sub(T::ONE)).add(odd).shr(n)

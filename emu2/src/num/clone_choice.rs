@@ -1,25 +1,25 @@
-//! Which clone an arithmetic kernel runs: the fastest one, found by timing its first calls.
+//! The choice of the clone that an arithmetic kernel runs: the fastest one, found by timing its first calls.
 //!
-//! The clone of the best level is not always the fastest one: it depends on the kernel and on the processor. The first calls
-//! of a kernel run its clones in turns and are timed; then the choice is made, once per process. Every call does useful work
-//! and all clones give the same bits, so results never depend on the choice. Nothing is timed where a level is forced or
-//! where the host has only one clone worth trying.
+//! The clone of the best level is not always the fastest one. That depends on the kernel and on the processor. The first
+//! calls of a kernel run its clones in turns and are timed. Then the choice is made, once per process. Every call does
+//! useful work and all clones give the same bits, so results never depend on the choice. Nothing is timed if a level is
+//! forced or if the host has only one clone worth trying.
 
 use super::level::{Level, LevelCell};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Instant;
 
-/// Clones that are compared: those of the two best levels.
+/// Number of clones that are compared: those of the two best levels.
 const CANDIDATES: usize = 2;
 
-/// Timed calls of each candidate. The fastest one counts, since whatever else the host does only adds time.
+/// Timed calls of each candidate. The fastest call counts, because other work of the host only ever adds time.
 const CALLS: u32 = 16;
 
-/// The better level is kept unless the other one takes at most so much of its time: less is noise.
+/// The better level is kept unless the other one takes at most this fraction of its time. A smaller gain is noise.
 const CLEARLY: f64 = 0.9;
 
-/// Every kernel that has chosen, in the order in which they did.
+/// Every kernel that has chosen a clone, in the order of the choices.
 static CHOSEN: Mutex<Vec<&'static Choice>> = Mutex::new(Vec::new());
 
 /// The choice of one kernel.
@@ -40,7 +40,7 @@ pub(crate) struct Timed {
 }
 
 impl Choice {
-    /// No choice yet for the kernel called `name`.
+    /// A kernel called `name` that has not chosen yet.
     pub(crate) const fn new(name: &'static str) -> Choice {
         Choice {
             name,
@@ -61,7 +61,7 @@ impl Choice {
         }
     }
 
-    /// Takes the time of a call if it is measured.
+    /// Notes the time of a call, if it is measured.
     #[inline]
     pub(crate) fn end(&'static self, timed: Option<Timed>) {
         if let Some(timed) = timed {
@@ -85,7 +85,7 @@ impl Choice {
             // Other threads still run the last timed calls.
             return (best, None);
         }
-        // In the order 0 1 1 0, so that calls of two sizes in turns do not fall to one candidate each.
+        // The order is 0 1 1 0, so that calls of two sizes in turns do not fall to one candidate each.
         let candidate = call.div_ceil(2) as usize % CANDIDATES;
         let level = candidates.get(candidate).copied().unwrap_or(best);
         (level, Some(Timed { candidate, start: Instant::now() }))
@@ -103,7 +103,7 @@ impl Choice {
         }
     }
 
-    /// Makes the choice, the first time.
+    /// Makes the choice once.
     fn choose(&'static self, level: Level) {
         self.registered.call_once(|| {
             self.chosen.set(level);
@@ -112,14 +112,14 @@ impl Choice {
     }
 }
 
-/// The levels whose clones are compared, the best one first. The baseline is no candidate where there is another level.
+/// The levels whose clones are compared, the best one first. The baseline is a candidate only if there is no other level.
 fn candidates() -> Vec<Level> {
     let supported = Level::supported();
     let better = if supported.len() > 1 { &supported[1..] } else { &supported[..] };
     better.iter().rev().take(CANDIDATES).copied().collect()
 }
 
-/// The kernels that have chosen a clone so far, by name, and the level of each. Empty where a level is forced. Kernels choose
+/// The kernels that have chosen a clone so far, by name, and the level of each. Empty if a level is forced. Kernels choose
 /// after their first calls.
 pub fn choices() -> Vec<(&'static str, Level)> {
     if Level::forced().is_some() {
@@ -158,8 +158,8 @@ macro_rules! choosing_kernel {
 }
 pub(crate) use choosing_kernel;
 
-/// As `choosing_kernel`, for one that is told whether the host's fused multiply-add is one instruction, by the constant
-/// `FUSED`.
+/// Does the same as `choosing_kernel`. The constant `FUSED` tells the kernel whether the host's fused multiply-add is one
+/// instruction.
 macro_rules! choosing_fusing_kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;)*) => {$(
         $(#[$meta])*

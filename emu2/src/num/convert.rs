@@ -7,7 +7,7 @@ const H: FloatFormat = FloatFormat::HALF;
 const F: FloatFormat = FloatFormat::SINGLE;
 const D: FloatFormat = FloatFormat::DOUBLE;
 
-/// Extends one lane: exponent rebiased, fraction shifted left. Exact.
+/// Extends one lane: the exponent gets the new bias, the fraction moves left. Exact.
 #[inline(always)]
 fn extend(from: FloatFormat, to: FloatFormat, bits: u64) -> u64 {
     let exp = bits & from.exp_mask();
@@ -19,7 +19,7 @@ fn extend(from: FloatFormat, to: FloatFormat, bits: u64) -> u64 {
     sign | mag
 }
 
-/// Reduces one lane: round to nearest even, overflow gives infinity.
+/// Reduces one lane: rounds to nearest even; overflow gives infinity.
 #[inline(always)]
 fn reduce(from: FloatFormat, to: FloatFormat, bits: u64) -> u64 {
     let drop = from.frac_bits - to.frac_bits;
@@ -34,41 +34,41 @@ fn reduce(from: FloatFormat, to: FloatFormat, bits: u64) -> u64 {
     sign | out
 }
 
-/// Half to single, exact; zero stays zero, infinity stays infinity, the sign is kept.
+/// Half to single, exact. Zero stays zero, infinity stays infinity, the sign is kept.
 #[inline(always)]
 #[must_use]
 pub fn half_to_single(bits: u16) -> u32 {
     extend(H, F, u64::from(bits)) as u32
 }
 
-/// Single to double, exact; zero stays zero, infinity stays infinity, the sign is kept.
+/// Single to double, exact. Zero stays zero, infinity stays infinity, the sign is kept.
 #[inline(always)]
 #[must_use]
 pub fn single_to_double(bits: u32) -> u64 {
     extend(F, D, u64::from(bits))
 }
 
-/// Single to half, nearest even; overflow gives infinity, underflow a zero with the sign kept.
+/// Single to half, rounded to nearest even. Overflow gives infinity, underflow gives a zero that keeps the sign.
 #[inline(always)]
 #[must_use]
 pub fn single_to_half(bits: u32) -> u16 {
     reduce(F, H, u64::from(bits)) as u16
 }
 
-/// Double to single, nearest even; overflow gives infinity, underflow a zero with the sign kept.
+/// Double to single, rounded to nearest even. Overflow gives infinity, underflow gives a zero that keeps the sign.
 #[inline(always)]
 #[must_use]
 pub fn double_to_single(bits: u64) -> u32 {
     reduce(D, F, bits) as u32
 }
 
-/// Two singles, MSB side first, of the two halves in the low 32 bits of `pair`.
+/// The two halves in the low 32 bits of `pair` as two singles, MSB side first.
 #[inline(always)]
 fn extend_pair(pair: u64) -> u64 {
     (extend(H, F, (pair >> 16) & 0xFFFF) << 32) | extend(H, F, pair & 0xFFFF)
 }
 
-/// Two halves, in the low 32 bits, of a long word of two singles.
+/// The two singles of a long word as two halves, in the low 32 bits.
 #[inline(always)]
 fn reduce_pair(pair: u64) -> u64 {
     (reduce(F, H, pair >> 32) << 16) | reduce(F, H, pair & 0xFFFF_FFFF)

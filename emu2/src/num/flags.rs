@@ -1,12 +1,12 @@
 //! Flag vectors: 4 bits per PE and cycle, b0 (MSB side) = value 8.
 //!
-//! With n lanes each lane's flag is repeated 4/n times, lane 0 first (manual, chapter on flag generation).
+//! With n lanes, each lane's flag is repeated 4/n times, lane 0 first (manual, chapter on flag generation).
 
 use super::alu::AluParams;
 use super::clone_choice::choosing_kernel;
 use super::lane::{Lane, Word};
 
-/// When a lane's flag is 1. The spec names one rule per instruction.
+/// The condition under which a lane's flag is 1. The spec names one rule per instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlagRule {
     /// The instruction produces no flag.
@@ -27,11 +27,11 @@ pub enum FlagRule {
     XBitClear,
     /// The top bit of y is 0.
     YMsbClear,
-    /// x was output (max and min; ties included).
+    /// x was the output (max and min; ties included).
     XChosen,
 }
 
-/// The names the spec uses.
+/// The names that the spec uses.
 const NAMES: [(&str, FlagRule); 10] = [
     ("none", FlagRule::None),
     ("result_zero", FlagRule::ResultZero),
@@ -63,8 +63,8 @@ impl FlagRule {
         NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// Computes the flags of one cycle: `x`, `y` are the input rows, `out` the result row before any flush, `flags` one
-    /// entry per PE. Rules that do not mention y ignore that row.
+    /// Computes the flags of one cycle. `x` and `y` are the input rows, `out` is the result row before any flush, `flags`
+    /// has one entry per PE. Rules that do not mention y ignore that row.
     pub fn eval(self, lane: Lane, params: &AluParams, x: &[u64], y: &[u64], out: &[u64], flags: &mut [u8]) {
         match lane.width() {
             16 => eval_h(self, params, x, y, out, flags),
@@ -81,7 +81,7 @@ impl FlagRule {
             Self::ResultZero => fill::<T>(out, out, flags, |r, _| r == T::ZERO),
             // guess: on signed overflow this is the sign of the wrapped result, not of the mathematical one.
             Self::MsbClear => fill::<T>(out, out, flags, |r, _| r & T::MSB == T::ZERO),
-            // A sum wraps exactly when it is below an addend, a difference exactly when it is above the minuend.
+            // A sum wraps exactly if it is below an addend, a difference exactly if it is above the minuend.
             Self::NoCarry => fill::<T>(x, out, flags, |a, r| r >= a),
             Self::NoBorrow => fill::<T>(x, out, flags, |a, r| r <= a),
             Self::XZero => fill::<T>(x, x, flags, |a, _| a == T::ZERO),
@@ -91,7 +91,7 @@ impl FlagRule {
                 fill::<T>(x, x, flags, |a, _| a & bit == T::ZERO);
             }
             Self::YMsbClear => fill::<T>(y, y, flags, |b, _| b & T::MSB == T::ZERO),
-            // y output with the bits of x is a tie, which counts as x.
+            // If y is the output and has the bits of x, that is a tie, which counts as x.
             Self::XChosen => fill::<T>(x, out, flags, |a, r| a == r),
         }
     }

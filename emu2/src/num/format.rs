@@ -55,7 +55,7 @@ impl FloatFormat {
         (1 << self.frac_bits) - 1
     }
 
-    /// Mask of the exponent field; also the bits of +infinity.
+    /// Mask of the exponent field, which is also the bits of +infinity.
     #[must_use]
     pub const fn exp_mask(self) -> u64 {
         (self.exp_max() as u64) << self.frac_bits
@@ -83,9 +83,10 @@ impl FloatFormat {
         f64::from_bits(sign | magnitude)
     }
 
-    /// The value of a block float word as a host double, exact: no hidden bit, the fraction's first bit counts 1.
+    /// The value of a block float word as a host double, exact. There is no hidden bit; the first bit of the fraction
+    /// counts 1.
     ///
-    /// Exponent field 0 gives a signed zero (what an extended element means depends on its block), all ones a signed
+    /// Exponent field 0 gives a signed zero (the value of an extended element depends on its block), all ones a signed
     /// infinity.
     #[must_use]
     pub fn block_to_f64(self, bits: u64) -> f64 {
@@ -93,13 +94,13 @@ impl FloatFormat {
         if one == 0.0 || one.is_infinite() {
             return one;
         }
-        // Both factors are exact, and so is every product with a fraction of at most 52 bits, also below the normal range.
+        // Both factors are exact, and so is every product with a fraction of at most 52 bits, even below the normal range.
         let fraction = (bits & self.frac_mask()) as f64 / (1u64 << (self.frac_bits - 1)) as f64;
         one * fraction
     }
 
-    /// The bits nearest to a host double, ties to even: overflow gives infinity, underflow a zero of the same sign.
-    /// A NaN, which no format has, gives infinity.
+    /// The bits nearest to a host double, ties to even. Overflow gives infinity, underflow a zero of the same sign. A NaN,
+    /// which no format has, gives infinity.
     #[must_use]
     pub fn from_f64(self, value: f64) -> u64 {
         let bits = value.to_bits();

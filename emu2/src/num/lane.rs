@@ -1,10 +1,10 @@
-//! Lanes of a long word, and the word type a kernel computes in.
+//! Lanes of a long word, and the word type in which a kernel computes.
 
 use super::format::FloatFormat;
 use bytemuck::Pod;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
-/// Precision prefix of an instruction: how a long word is cut into lanes and what a lane means.
+/// Precision prefix of an instruction: how a long word is cut into lanes, and whether a lane is a float or an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// One double.
@@ -163,7 +163,7 @@ impl_word!(u16, i16, FloatFormat::HALF);
 impl_word!(u32, i32, FloatFormat::SINGLE);
 impl_word!(u64, i64, FloatFormat::DOUBLE);
 
-/// `if cond { a } else { b }` in the shape LLVM turns into a vector select.
+/// `if cond { a } else { b }`, in a form that LLVM turns into a vector select.
 #[inline(always)]
 pub(crate) fn select<T>(cond: bool, a: T, b: T) -> T {
     if cond {
@@ -173,10 +173,10 @@ pub(crate) fn select<T>(cond: bool, a: T, b: T) -> T {
     }
 }
 
-/// Key whose unsigned order is the order as sign-magnitude integers.
+/// A key whose unsigned order is the order as sign-magnitude integers.
 #[inline(always)]
 pub(crate) fn float_key<T: Word>(v: T) -> T {
-    // All ones for negatives (complement: larger magnitudes sort lower), the top bit alone for the rest.
+    // Negative numbers are complemented, so that larger magnitudes sort lower. Of the others, only the top bit is flipped.
     v ^ (v.sar(T::BITS - 1) | T::MSB)
 }
 

@@ -1,8 +1,9 @@
-//! Clones of the kernels for what the host's processor can do.
+//! Clones of the kernels for the instruction sets that the host's processor may have.
 //!
-//! A kernel is compiled once for the target's baseline and, on x86-64, once each for the microarchitecture levels v3
-//! (AVX2, FMA) and v4 (AVX-512). All clones give the same bits. `EMU2_LEVEL` names the one to use. Without it arithmetic
-//! kernels run the clone that was fastest at first use (`clone_choice.rs`), and all others the best one that the host has.
+//! A kernel is compiled once for the target's baseline and, on x86-64, once each for the microarchitecture levels v3 (AVX2,
+//! FMA) and v4 (AVX-512). All clones give the same bits. `EMU2_LEVEL` names the clone to use. Without it, arithmetic
+//! kernels run the clone that was fastest at first use (`clone_choice.rs`), and all other kernels the best clone that the
+//! host supports.
 
 // The one file with `unsafe`: see the proof in `Level::call`.
 #![allow(unsafe_code)]
@@ -23,7 +24,7 @@ enum Kind {
     V4,
 }
 
-/// A set of vector instructions that this host has. There is no way to make one that it has not.
+/// A set of vector instructions that this host has. No `Level` can be made for instructions that the host lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(Kind);
 
@@ -32,7 +33,7 @@ const KINDS: &[Kind] = &[Kind::Baseline, Kind::V3, Kind::V4];
 #[cfg(not(target_arch = "x86_64"))]
 const KINDS: &[Kind] = &[Kind::Baseline];
 
-/// A level that is set while the program runs, or none yet.
+/// A level that can be set while the program runs, or none yet.
 pub(crate) struct LevelCell(AtomicU8);
 
 impl LevelCell {
@@ -42,7 +43,7 @@ impl LevelCell {
 
     #[inline]
     pub(crate) fn get(&self) -> Option<Level> {
-        // The index of a kind. Only `set` stores one that exists, so the host has it.
+        // The value is the index of a kind. Only `set` stores one, and it takes a `Level`, so the host has it.
         KINDS.get(usize::from(self.0.load(Ordering::Relaxed))).map(|kind| Level(*kind))
     }
 
@@ -52,7 +53,7 @@ impl LevelCell {
     }
 }
 
-/// The level of kernels that do not choose for themselves: the forced one, else the best.
+/// The level of kernels that do not choose for themselves: the forced one, otherwise the best.
 static CURRENT: LevelCell = LevelCell::empty();
 
 /// The level that all kernels must use, if one is forced.
@@ -105,13 +106,13 @@ impl Level {
         Level::supported().into_iter().find(|level| level.name() == name)
     }
 
-    /// Its name.
+    /// The level's name.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// The level in use: that of [`LEVEL_VARIABLE`] if the host has it, else the best. Arithmetic kernels may use another
-    /// one, see [`choices`](super::clone_choice::choices).
+    /// The level in use: the level that [`LEVEL_VARIABLE`] names if the host has it, otherwise the best. Arithmetic kernels
+    /// may use another one, see [`choices`](super::clone_choice::choices).
     #[inline]
     pub fn current() -> Level {
         match CURRENT.get() {
@@ -147,16 +148,16 @@ impl Level {
         FORCED.get()
     }
 
-    /// As [`Level::forced`], for every call of a kernel: the variable must have been read before.
+    /// The same as [`Level::forced`], for every call of a kernel. The variable must have been read before.
     #[inline]
     pub(crate) fn known_forced() -> Option<Level> {
         FORCED.get()
     }
 
-    /// Refuses a level named by [`LEVEL_VARIABLE`] that this host has not.
+    /// Refuses a level that [`LEVEL_VARIABLE`] names and this host lacks.
     ///
     /// # Errors
-    /// [`Code::BadOption`] with the names of those it has.
+    /// [`Code::BadOption`] with the names of the levels that the host has.
     pub fn check_wanted() -> Result<(), Error> {
         let Some(name) = std::env::var_os(LEVEL_VARIABLE) else { return Ok(()) };
         let supported = Level::supported();
@@ -174,7 +175,7 @@ impl Level {
         CURRENT.set(self);
     }
 
-    /// Whether a fused multiply-add of the host is one instruction here.
+    /// Whether a fused multiply-add of the host is one instruction at this level.
     #[inline]
     pub fn fuses(self) -> bool {
         self.0 != Kind::Baseline || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
@@ -185,9 +186,9 @@ impl Level {
     pub(crate) fn call<A, F: Apply<A>>(self, f: F, args: A) {
         match self.0 {
             Kind::Baseline => f.apply(args),
-            // SAFETY: a function with target features may be called where the processor has them. A `Level` is made in
-            // this file alone, from kinds whose `supported` has just been true (`supported`, `named`) or that
-            // `LevelCell::set` has stored, which takes a `Level`.
+            // SAFETY: a function with target features may be called where the processor has them. A `Level` is made only in
+            // this file, from kinds whose `supported` has just been true (`supported`, `named`) or that `LevelCell::set`
+            // has stored, which takes a `Level`.
             #[cfg(target_arch = "x86_64")]
             Kind::V3 => unsafe { v3(f, args) },
             #[cfg(target_arch = "x86_64")]
@@ -208,14 +209,15 @@ fn v4<A, F: Apply<A>>(f: F, args: A) {
     f.apply(args);
 }
 
-/// What has a clone for every level: `apply` must be `#[inline(always)]`, and so must what it calls, since only what is
-/// inlined into a clone is compiled for its level. Function items and large closures as arguments are calls of their own.
+/// Code that has a clone for every level. `apply` and all functions that it calls must be `#[inline(always)]`, because only
+/// code that is inlined into a clone is compiled for its level. Function items and large closures as arguments are separate
+/// calls.
 pub(crate) trait Apply<A> {
-    /// Calls it.
+    /// Runs the code with `args`.
     fn apply(self, args: A);
 }
 
-/// Declares a kernel that does not choose its clone: one that copies, or a rare path. It calls the clone of the current level.
+/// Declares a kernel that does not choose its clone: a copy, or a rare path. It calls the clone of the current level.
 macro_rules! kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -231,7 +233,8 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// As `kernel`, for one that is told whether the host's fused multiply-add is one instruction, by the constant `FUSED`.
+/// Does the same as `kernel`. The constant `FUSED` tells the kernel whether the host's fused multiply-add is one
+/// instruction.
 macro_rules! fusing_kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:expr;)*) => {$(
         $(#[$meta])*

@@ -1,12 +1,12 @@
-//! Matrix-vector products of a MAB: `out = A * x + z` on block float, one rounding (manual, chapters on the matrix registers
-//! and on the numerics of the MAU).
+//! Matrix-vector products of a MAB: `out = A * x + z` on block float, one rounding (manual, chapters on the matrix
+//! registers and on the numerics of the MAU).
 //!
 //! A matrix register is decoded once (`HMatrix::decode` and so on, one per MAB) and then multiplied with the vectors of all
-//! cycles, whose rows may lie anywhere. A vector lies across the PEs of a MAB, and so does the result. The sum over a row is
-//! exact, with the addend too; `mmul` passes a row of +0 as z. `MauNeg::y` has no effect.
+//! cycles, whose rows may lie anywhere. A vector lies across the PEs of a MAB, and so does the result. The sum over a row,
+//! including the addend, is exact. `mmul` passes a row of +0 as z. `MauNeg::y` has no effect.
 //!
-//! Multiplicands must be block float. Elements of one block that do not share their exponent are undefined on the machine;
-//! here the largest exponent field of the block counts for all of them.
+//! Multiplicands must be block float. Elements of one block with different exponents are undefined on the machine. Here the
+//! largest exponent field of the block counts for all of them.
 
 mod double;
 mod half;
@@ -25,26 +25,26 @@ fn power_of_two(exp: i64) -> f64 {
     f64::from_bits(((exp + 1023) as u64) << 52)
 }
 
-/// The rows of one cycle, a long word for each PE.
+/// The rows of one cycle, with one long word for each PE.
 #[derive(Debug)]
 pub struct Cycle<'a> {
     /// The vectors.
     pub x: &'a [u64],
-    /// The addends, L0 and L1. Only half precision reads L1, else it may be empty.
+    /// The addends, L0 and L1. Only half precision reads L1; otherwise it may be empty.
     pub z: [&'a [u64]; 2],
-    /// The results, L0 and L1. L1 is written by [`h_mfma`] only, else it may be empty.
+    /// The results, L0 and L1. Only [`h_mfma`] writes L1; otherwise it may be empty.
     pub out: [&'a mut [u64]; 2],
 }
 
-/// Vectors that are multiplied together, so that each element of the register is loaded once for all of them.
+/// Number of vectors that are multiplied together, so that each element of the register is loaded once for all of them.
 const TOGETHER: usize = 4;
 
-/// MABs whose vectors are computed together. Decoding, products and rounding are separate loops with buffers between them:
-/// the compiler does not vectorise one loop that does it all.
+/// Number of MABs whose vectors are computed together. Decoding, products and rounding are separate loops with buffers
+/// between them, because the compiler does not vectorise a single loop that does it all.
 const MABS: usize = 8;
 
-/// Calls `$work(first MAB, matrices, cycles)` for pieces of at most [`MABS`] MABs and [`TOGETHER`] cycles. It is a macro, since
-/// only inlined code is compiled for a level.
+/// Calls `$work(first MAB, matrices, cycles)` for pieces of at most [`MABS`] MABs and [`TOGETHER`] cycles. It is a macro,
+/// because only inlined code is compiled for a level.
 macro_rules! in_pieces {
     ($a:expr, $cycles:expr, |$mab:ident, $matrices:ident, $piece:ident| $work:block) => {
         for $piece in $cycles.chunks_mut(TOGETHER) {
@@ -56,7 +56,7 @@ macro_rules! in_pieces {
 }
 use in_pieces;
 
-/// The long words of MABs that follow each other.
+/// The long words of consecutive MABs.
 #[inline(always)]
 fn long_words(first: usize, mabs: usize) -> std::ops::Range<usize> {
     first * MAB_PES..(first + mabs) * MAB_PES

@@ -1,8 +1,8 @@
 //! Vector multiply-add rows of the MAU: `out = x * y + z`, rounded once (manual, chapter on the MAU).
 //!
 //! Inputs are already converted lanes. `vmul` passes a row of +0 as z, `vadd` a row of 1.0 as y and its second operand as
-//! z, `vpassa` both. A PE that an instruction leaves out (`u`/`d` of the double forms) has the product 0. Kernels named `_r` round
-//! directly to the next lower format and pack the result from the MSB side, the rest of the long word is 0.
+//! z, `vpassa` both. A PE that an instruction leaves out (`u`/`d` of the double forms) has the product 0. Kernels named
+//! `_r` round directly to the next lower format and pack the result from the MSB side; the rest of the long word is 0.
 //!
 //! Outputs are normalised: infinities have fraction 0, zeros are +0, nothing is denormal.
 
@@ -24,7 +24,7 @@ pub(crate) use round::{
     add_odd, finish, flip, half_to_f64, round_to, round_to_single, single_to_f64, UNDERFLOW_AFTER_ROUNDING,
 };
 
-/// Operands whose every lane has its sign bit flipped (`-` before a source), after any conversion.
+/// The operands whose lanes all have their sign bit flipped (`-` before a source), after any conversion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MauNeg {
     /// The first multiplicand.
@@ -53,8 +53,8 @@ pub enum MauOutput {
 }
 
 choosing_kernel! {
-/// MAU flags: 1 where the sign of the output lane is 0. `out0` is the L0 row, `out1` the L1 row (used by
-/// [`MauOutput::H`] only, else it may be empty); `flags` has one entry per PE, b0 = value 8.
+/// MAU flags: 1 if the sign of the output lane is 0. `out0` is the L0 row. `out1` is the L1 row; only [`MauOutput::H`] uses
+/// it, otherwise it may be empty. `flags` has one entry per PE, b0 = value 8.
 pub fn mau_flags(output: MauOutput, out0: &[u64], out1: &[u64], flags: &mut [u8]) {
     let sign = |v: u64, bit: u32, flags: u64| ((v >> bit) & 1) * flags;
     match output {

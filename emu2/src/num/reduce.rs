@@ -1,7 +1,7 @@
 //! The reduction network above the PEs: stages of several inputs, lane by lane (reference, chapter on reductions).
 //!
-//! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other, so a row of PEs
-//! (`4 * mab + pe`) is the vectors of all MABs, 4 long words each.
+//! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other. So a row of PEs (`4 *
+//! mab + pe`) holds the vectors of all MABs, 4 long words each.
 
 use super::clone_choice::Choice;
 use super::convert::reduce_f2;
@@ -16,7 +16,7 @@ mod fadd;
 pub enum ReduceOp {
     /// Floating addition; each stage rounds its inputs to a common alignment and then its result.
     Fadd,
-    /// Maximum of sign-magnitude integers (floats as they lie).
+    /// Maximum of sign-magnitude integers, which orders floats too.
     Max,
     /// Minimum of sign-magnitude integers.
     Min,
@@ -43,7 +43,7 @@ const NAMES: [(&str, ReduceOp); 8] = [
     ("or", ReduceOp::Lor),
 ];
 
-/// `fn(inputs, out)`: one stage.
+/// `fn(inputs, out)`: computes one stage.
 type StageFn = fn(&[u64], &mut [u64]);
 
 /// A reduction instantiated for a lane type.
@@ -54,7 +54,8 @@ pub struct ReduceKernel {
     neutral: u64,
 }
 
-/// The clones of a stage for lanes of type `T`, as one function, and the name by which its choice of a clone is listed.
+/// Makes one function of the clones of a stage for lanes of type `T`, with the name under which its choice of a clone is
+/// listed.
 macro_rules! clones {
     ($name:literal, $($stage:ident)::+ ::<T>) => {{
         fn run<T: Word>(inputs: &[u64], out: &mut [u64]) {
@@ -65,7 +66,7 @@ macro_rules! clones {
                     $($stage)::+::<T>(inputs, out);
                 }
             }
-            // One for each lane width, since a generic function has one static for all its instances.
+            // Each lane width needs its own static, because a generic function has one static for all its instances.
             static CHOICES: [Choice; 3] = [
                 Choice::new(concat!("reduce ", $name, " 16")),
                 Choice::new(concat!("reduce ", $name, " 32")),
@@ -80,7 +81,7 @@ macro_rules! clones {
     }};
 }
 
-/// The reduction `name` (as in `l1bmrl<name>`) on lanes of the given precision; `None` where the combination does not exist.
+/// The reduction `name` (as in `l1bmrl<name>`) on lanes of the given precision; `None` if the combination does not exist.
 ///
 /// With `reduced` (opcode suffix `r`, singles only) the last stage gives 2 halves in w0 (top 32 bits) of each long word:
 /// sums are rounded once, a maximum or minimum is converted.
@@ -102,7 +103,7 @@ pub fn reduce_kernel(name: &str, lane: Lane, reduced: bool) -> Option<ReduceKern
     Some(kernel)
 }
 
-/// The last stage of a reduction of singles to halves.
+/// Finds the last stage of a reduction of singles to halves.
 fn reduced_stage<T: Word>(op: ReduceOp) -> StageFn {
     match op {
         ReduceOp::Max => clones!("max_reduced", max_reduced::<T>),
@@ -200,7 +201,7 @@ fn fold<T: Word>(inputs: &[u64], out: &mut [u64], f: impl Fn(T, T) -> T) {
     }
 }
 
-/// Non-zero lanes become the integer 1.
+/// Turns non-zero lanes into the integer 1.
 #[inline(always)]
 fn truth<T: Word>(out: &mut [u64]) {
     for o in bytemuck::cast_slice_mut::<u64, T>(out) {
@@ -209,19 +210,19 @@ fn truth<T: Word>(out: &mut [u64]) {
 }
 
 impl ReduceKernel {
-    /// The long word an absent element contributes.
+    /// The long word that an absent element contributes.
     #[must_use]
     pub const fn neutral(self) -> u64 {
         self.neutral
     }
 
-    /// One stage: all vectors of `inputs` into `out`.
+    /// Computes one stage: all vectors of `inputs` into `out`.
     pub fn stage(self, inputs: &[u64], out: &mut [u64]) {
         (self.stage)(inputs, out);
     }
 
-    /// A tree: stage s takes groups of `fan_in[s]` consecutive vectors of the stage before it. The product of all fan-ins
-    /// is the number of vectors in `inputs`. `scratch` keeps its allocation between calls.
+    /// Computes a tree. Stage s takes groups of `fan_in[s]` consecutive vectors of the stage before it. The product of all
+    /// fan-ins is the number of vectors in `inputs`. `scratch` keeps its allocation between calls.
     pub fn tree(self, fan_in: &[usize], inputs: &[u64], scratch: &mut Vec<u64>, out: &mut [u64]) {
         let width = out.len();
         debug_assert_eq!(inputs.len(), width * fan_in.iter().product::<usize>());

@@ -1,4 +1,4 @@
-//! The counters of a program. The machine has no branches, so they follow from the text alone.
+//! The counters of a program. The machine has no branches, so the text alone determines them.
 
 use super::timeline::{Event, Flight, Timeline, Wait};
 use super::traffic::{MemoryWords, Port, Traffic};
@@ -19,17 +19,17 @@ pub struct Report {
     pub steps: u64,
     /// Cycles of all steps plus stalls.
     pub cycles: u64,
-    /// Cycles that waits stall.
+    /// Cycles that waits stall the steps.
     pub stall_cycles: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Waits that stall.
+    /// Number of waits that stall.
     pub stalled_waits: u64,
-    /// MV instructions.
+    /// Number of MV instructions.
     pub mvs: u64,
     /// Cycles in which at least one MV is on its way.
     pub mv_busy_cycles: u64,
-    /// The cycle in which the last MV ends, waited for or not.
+    /// The cycle in which the last MV ends, even if nothing waits for it.
     pub mv_end: u64,
     /// Cycles for which MVs hold each memory that they use: `dram0`, `l2bm3.1`.
     pub port_cycles: IndexMap<String, u64>,
@@ -39,20 +39,20 @@ pub struct Report {
     pub dram_words: MemoryWords,
     /// Long words that transfers move, by memory, over the whole chip.
     pub words: IndexMap<String, MemoryWords>,
-    /// Tags of waits that no earlier MV carries: taken as finished host transfers.
+    /// Tags of waits that no earlier MV carries. They are taken as finished host transfers.
     pub host_tags: Vec<u32>,
 }
 
-/// The memory whose traffic is reported by itself.
+/// The memory whose traffic is also reported separately.
 const DRAM: &str = "dram";
 
 impl Report {
-    /// Counts for `program`.
+    /// Counts the costs of `program`.
     pub fn of(program: &Program) -> Report {
         Report::of_until(program, &Interrupt::default()).unwrap_or_default()
     }
 
-    /// As [`Report::of`], unless `interrupt` is requested before the end.
+    /// Does the same as [`Report::of`], but stops if `interrupt` is requested.
     ///
     /// # Errors
     /// [`Code::Interrupted`](crate::error::Code::Interrupted).
@@ -79,7 +79,7 @@ impl Report {
     }
 }
 
-/// Counters by numbers of the spec's lists.
+/// Counters, by the numbers of entries in the lists of the spec.
 struct Counts<'a> {
     spec: &'a Spec,
     report: Report,
@@ -174,11 +174,11 @@ fn slot(spec: &Spec, name: &str) -> usize {
     spec.slots.iter().position(|s| s.name == name).unwrap_or(usize::MAX)
 }
 
-/// The length of a union of intervals, of which only those that may still grow are kept.
+/// The length of a union of intervals. Only intervals that may still grow are kept.
 #[derive(Debug, Default)]
 struct Cover {
     closed: u64,
-    /// Disjoint, in order.
+    /// Disjoint intervals, in order.
     open: Vec<(u64, u64)>,
 }
 

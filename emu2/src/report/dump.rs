@@ -1,4 +1,4 @@
-//! The text of `d get`, as the vendor's emulator writes it.
+//! The text of `d get`, in the form that the vendor's emulator writes.
 
 use super::number::general;
 use crate::asm::DebugGet;
@@ -10,7 +10,7 @@ use crate::num::lane::Lane;
 use crate::spec::{LevelName, Spec, Unit, HALVES, WORDS_PER_LONG};
 use std::fmt::Write;
 
-/// How bits of a format become a number.
+/// Converts the bits of a format to a number.
 type Number = fn(FloatFormat, u64) -> f64;
 
 /// Writes one line per long word of `get` to `sink`: units in tree order, addresses innermost.
@@ -32,7 +32,7 @@ pub fn dump_lines(
     let mut units = Vec::new();
     whole.each(&spec, |unit| units.push(unit));
     let step = if memory.unit == Unit::Word { u64::from(location.words) } else { 1 };
-    // A mask entry has a line for every cycle, all under the entry's number.
+    // A mask entry has a line for every cycle, all with the entry's number.
     let mask = memory.unit == Unit::Mask;
     let lines = if mask { u64::from(spec.counts.cycle) } else { 1 };
     let mut line = String::new();
@@ -58,7 +58,7 @@ fn mask_bits(machine: &Machine, get: &DebugGet, unit: [u32; 5], k: u64) -> Resul
     read(machine, location.memory, unit, first + k)
 }
 
-/// Long word `k` of the statement in one unit.
+/// Long word `k` of the statement, in one unit.
 fn long_word(machine: &Machine, get: &DebugGet, unit: [u32; 5], k: u64) -> Result<u64, Error> {
     let spec = machine.spec();
     let location = &get.location;
@@ -84,7 +84,7 @@ fn read(machine: &Machine, memory: usize, unit: [u32; 5], addr: u64) -> Result<u
     Ok(words.first().copied().unwrap_or(0))
 }
 
-/// The unit's numbers down to the memory's level.
+/// The unit's numbers, down to the level of the memory.
 fn unit_of(level: LevelName, unit: [u32; 5]) -> [Option<u32>; 5] {
     let tree = [LevelName::Group, LevelName::L2b, LevelName::L1b, LevelName::Mab, LevelName::Pe];
     std::array::from_fn(|at| (tree[at] <= level).then_some(unit[at]))
@@ -99,7 +99,7 @@ fn unit_name(spec: &Spec, level: LevelName, unit: [u32; 5]) -> String {
     name
 }
 
-/// guess: block float values are printed as the others of their format.
+/// guess: block float values are printed like ordinary values of their format.
 fn value(line: &mut String, lane: Option<Lane>, number: Number, word: u64) -> std::fmt::Result {
     let lane = match lane {
         Some(lane) => lane,

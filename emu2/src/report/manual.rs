@@ -12,7 +12,7 @@ pub use page::pages;
 use crate::spec::{DataWidth, Entry, Form, Mnemonic, Side, Spec, Widen};
 use std::fmt::Write;
 
-/// One line per instruction entry: its family, name, evidence and the first sentence of its text.
+/// One line per instruction entry: its family, its name, its evidence and the first sentence of its text.
 pub fn list(spec: &Spec) -> String {
     let mut out = String::new();
     for entry in spec.entries() {
@@ -26,7 +26,7 @@ fn first_sentence(text: &str) -> String {
     text.trim().split_inclusive(". ").next().unwrap_or_default().trim().replace('\n', " ")
 }
 
-/// The page of the instruction that has `name` as its mnemonic or entry. None if there is none.
+/// The page of the instruction with `name` as its mnemonic or entry. None if there is none.
 pub fn page(spec: &Spec, name: &str) -> Option<String> {
     let (family, entry_name) = match spec.mnemonics.get(name) {
         Some(Mnemonic::Alu { op, .. }) => (Some("alu"), spec.alu[*op].name.as_str()),
@@ -53,7 +53,7 @@ fn indent(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// The text of an example, and in comments the bits that it leaves.
+/// The text of an example, followed by the resulting bits as comments.
 fn example_text(spec: &Spec, example: &crate::spec::Example) -> String {
     let mut out = example.text.trim().to_string() + "\n";
     for (place, words) in example.expect_on.get(&spec.machine.name).unwrap_or(&example.expect) {

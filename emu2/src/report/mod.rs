@@ -22,7 +22,7 @@ use crate::machine::Machine;
 /// Runs `program`, hands every dump line to `sink` in order, and reports steps, cycles and moved words.
 ///
 /// # Errors
-/// As [`exec::run`], and the errors of `sink`.
+/// Those of [`exec::run`], and the errors of `sink`.
 pub fn run(
     machine: &mut Machine,
     program: &Program,

@@ -41,7 +41,7 @@ fn trim(digits: &str) -> &str {
 mod tests {
     use super::general;
 
-    /// Expected texts are those of the C library.
+    /// The expected texts come from the C library.
     #[test]
     fn like_c() {
         let table: &[(f64, &str)] = &[

@@ -10,11 +10,11 @@ use std::rc::Rc;
 /// The time of one statement. Cycles count from the start of the program.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Steps, after a wait.
+    /// Steps. If there is a wait, they follow it.
     Steps { wait: Option<Wait>, start: u64, count: u64 },
-    /// An MV, beside the steps.
+    /// An MV, which runs beside the steps.
     Mv(Flight),
-    /// A debug statement.
+    /// A debug statement, which takes no time.
     Nothing,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Wait {
     pub(super) tag: u32,
     pub(super) start: u64,
     pub(super) stall: u64,
-    /// No earlier MV carries the tag: a transfer of the host, taken as finished.
+    /// No earlier MV carries the tag, so it belongs to a transfer of the host, which is taken as finished.
     pub(super) host: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Flight {
     pub(super) traffic: Rc<Traffic>,
 }
 
-/// The clock of a program: statements go in in source order.
+/// The clock of a program. Statements are added in source order.
 pub(super) struct Timeline<'a> {
     spec: &'a Spec,
     traffic: TrafficTable<'a>,

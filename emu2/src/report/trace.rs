@@ -1,4 +1,4 @@
-//! The timeline as trace events in Chrome's JSON, which Perfetto opens. One microsecond of the trace is one cycle, so that
+//! The timeline as trace events in Chrome's JSON, which Perfetto opens. One microsecond of the trace is one cycle. So
 //! consecutive slices touch exactly.
 
 use super::timeline::{Event, Flight, Timeline, Wait};
@@ -19,13 +19,13 @@ enum Process {
 const STEPS: usize = 1;
 const WAITS: usize = 2;
 
-/// Text handed to the sink at a time.
+/// Bytes of text that are handed to the sink at a time.
 const BATCH_BYTES: usize = 1 << 16;
 
 /// Writes the trace of `program` to `sink`, piece by piece.
 ///
-/// There is a track for steps, one for waits, as many for MVs as are ever on their way together, and one for each memory that
-/// MVs hold. Every slice carries the line of its statement.
+/// There is a track for steps, one for waits, one for each memory that MVs hold, and as many tracks for MVs as are ever on
+/// their way at the same time. Every slice carries the line of its statement.
 ///
 /// # Errors
 /// The errors of `sink`.
@@ -59,7 +59,7 @@ struct Writer<'a> {
     program: &'a Program,
     sink: &'a mut dyn FnMut(&str) -> Result<(), Error>,
     batch: String,
-    /// No event yet.
+    /// Whether no event has been written yet.
     first: bool,
     /// When the last MV of each track ends.
     lanes: Vec<u64>,
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Names a track, or a group of them, and puts it at its place.
+    /// Names a track or a group of tracks, and states its position.
     fn name(&mut self, process: Process, tid: Option<usize>, name: &str) -> Result<(), Error> {
         let (kind, pid) = (if tid.is_some() { "thread" } else { "process" }, process as usize);
         let order = json!({ "sort_index": tid.unwrap_or(pid) });
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// A slice of `(start, duration)` cycles.
+    /// Writes a slice of `(start, duration)` cycles.
     fn slice(
         &mut self,
         process: Process,

@@ -1,4 +1,4 @@
-//! The traffic of a transfer form with its selectors: long words by memory, and the memories that an MV keeps busy.
+//! The traffic of a transfer form with its selectors: the long words by memory, and the memories that an MV keeps busy.
 
 use crate::asm::{FormRef, Mv, Selected};
 use crate::exec::mv_selectors;
@@ -30,7 +30,7 @@ impl Port {
         self.memory * spec.units(LevelName::L2b) as usize + unit as usize + 1
     }
 
-    /// The memory and its unit, spelled as `@` selects it: `dram0`, `l2bm3.1`.
+    /// The memory and its unit, in the spelling of `@` selectors: `dram0`, `l2bm3.1`.
     pub(super) fn name(&self, spec: &Spec) -> String {
         let memory = &spec.memories[self.memory];
         let Place { group, l2b, .. } = self.unit;
@@ -41,14 +41,14 @@ impl Port {
     }
 }
 
-/// Facts of one form with its selectors.
+/// Facts about one form with its selectors.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
-    /// Per block: long words by memory.
+    /// Long words by memory, for one block.
     pub(super) words: Vec<(usize, MemoryWords)>,
-    /// What it reads and writes.
+    /// The memories that the transfer reads and writes.
     pub(super) ports: BTreeSet<Port>,
-    /// Long words of a block through the busiest memory of a side, and the side's rate.
+    /// For each side: the long words of a block that pass the busiest memory, and the rate of the side.
     sides: Vec<(u64, u64)>,
 }
 
@@ -59,7 +59,7 @@ impl Traffic {
     }
 }
 
-/// Facts of forms, computed at first use.
+/// Facts about forms, computed at first use.
 pub(super) struct TrafficTable<'a> {
     spec: &'a Spec,
     known: HashMap<(FormRef, Selected, Selected), Rc<Traffic>>,
@@ -75,7 +75,7 @@ impl<'a> TrafficTable<'a> {
         let spec = self.spec;
         self.get((form, Selected::default(), Selected::default()), || {
             let mut named = spec.form_values(form.transfer, form.parameter);
-            // Whichever unit an L2BM instruction selects, it moves as much.
+            // An L2BM instruction moves the same amount whichever unit it selects.
             if let End::Memory { selectors, .. } = &spec.forms[form.transfer][form.form].source {
                 named.extend(selectors.iter().map(|level| (selector_name("src", *level), 0)));
             }
@@ -83,7 +83,7 @@ impl<'a> TrafficTable<'a> {
         })
     }
 
-    /// The facts of a block of an MV.
+    /// The facts about one block of an MV.
     pub(super) fn mv(&mut self, mv: &Mv) -> Rc<Traffic> {
         let form = &self.spec.forms[mv.form.transfer][mv.form.form];
         self.get((mv.form, mv.source_unit, mv.destination_unit), || mv_selectors(form, mv))
@@ -103,7 +103,7 @@ fn traffic(spec: &Spec, form: FormRef, mut parameters: Vec<(String, i64)>) -> Tr
     let form = &spec.forms[form.transfer][form.form];
     parameters.push(("i".to_string(), 0));
     let named: Vec<(&str, i64)> = parameters.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-    // A map that cannot be evaluated has been refused when the spec was loaded.
+    // A map that cannot be evaluated was refused when the spec was loaded.
     let moves = form.evaluate(&named).unwrap_or_default();
     let loads = form.loads(&parameters).unwrap_or_default();
     let mut found = Traffic::default();
@@ -111,7 +111,7 @@ fn traffic(spec: &Spec, form: FormRef, mut parameters: Vec<(String, i64)>) -> Tr
     for (end, read) in [(&form.source, true), (&form.destination, false)] {
         let End::Memory { operand, .. } = end else { continue };
         let Some(memory) = spec.memory(&spec.operands[*operand].memory) else { continue };
-        // The two words of a narrowed result are one long word.
+        // The two words of a narrowed result share one long word.
         let whole = |p: Place| Place { half: 0, ..p };
         let places: HashSet<Place> = moves.iter().map(|m| whole(if read { m.0 } else { m.1 })).collect();
         let count = places.len() as u64;

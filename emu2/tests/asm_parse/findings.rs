@@ -1,4 +1,4 @@
-//! What findings look like.
+//! The form of findings.
 
 use super::*;
 use emu2::error::Code;
@@ -24,7 +24,7 @@ error[A0204]: address 1 is no multiple of 2, the words of `$ln`
     assert_eq!(record, expected);
 }
 
-/// What is said of a giant line is short, whatever the line holds, and names the right place.
+/// The finding about a giant line is short, whatever the line holds, and names the right place.
 #[test]
 fn findings_of_giant_lines_are_short() {
     let spec = spec("mini");
@@ -54,7 +54,8 @@ fn findings_of_giant_lines_are_short() {
     }
 }
 
-/// Tabs and carriage returns move no underline, and nothing of the source reaches the terminal as control.
+/// Tabs and carriage returns do not move the underline, and nothing of the source reaches the terminal as a control
+/// character.
 #[test]
 fn underlines_keep_their_places() {
     let text = "nop\r\n\tiadd\t$lm0v $lé\x1b[31m $lr0v\r\n";
@@ -80,7 +81,7 @@ fn suggestions() {
     }
 }
 
-/// Several findings in one run, in source order, and a bound on how many.
+/// One run gives several findings, in source order, and at most a certain number.
 #[test]
 fn many_findings() {
     let spec = spec("mncore2");

@@ -91,7 +91,7 @@ fn mvs() {
     }
 }
 
-/// DRAM through the table, and a source that selects nothing.
+/// DRAM through the DAR, and a source without a selector.
 #[test]
 fn mvs_with_tables() {
     let table = [
@@ -211,7 +211,7 @@ fn locations() {
     }
 }
 
-/// Programs that are not even text, or hold nothing.
+/// Programs that are not text, or are empty.
 #[test]
 fn files() {
     let spec = spec("mncore2");
@@ -253,7 +253,7 @@ fn spec_examples_assemble() {
     }
 }
 
-/// Sizes and counts come from the spec: what the large machine takes, the small one refuses.
+/// Sizes and counts come from the spec: the small machine refuses values that the large one accepts.
 #[test]
 fn another_machine() {
     let (large, small) = (spec("mncore2"), spec("mini"));

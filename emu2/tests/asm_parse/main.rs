@@ -1,4 +1,4 @@
-//! What the assembler makes of each form of the language.
+//! The program that the assembler makes of each form of the language.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Addresses with something added per PE.
+/// Addresses to which a part per PE is added.
 #[test]
 fn addresses_per_pe() {
     let table: &[(&str, (u32, u32, u32), bool, Option<u32>)] = &[
@@ -123,7 +123,8 @@ fn after_the_mnemonic() {
     }
 }
 
-/// A mask statement sets the masks of the memories it names, from the next line on; a mask of a destination goes before.
+/// A mask statement sets the masks of the memories that it names, from the next line on. A mask of a destination takes
+/// precedence.
 #[test]
 fn mask_statements() {
     let cycles = |wide, bits| Some(Mask { wide, entry: MaskEntry::Cycles(bits) });

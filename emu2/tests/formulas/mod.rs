@@ -1,32 +1,34 @@
-//! The manual's tables of transfers above the PEs, as loops over words: which source words meet in which destination
-//! word. Typed from the manual by mode and operands, with counts instead of numbers; nothing comes from the spec's maps.
+//! The manual's tables of transfers above the PEs, as loops over words: which source words meet in which destination word.
+//! They are typed from the manual by mode and operands, with counts instead of numbers. Nothing comes from the maps of the
+//! spec.
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part
 
-/// The numbers of a machine.
+/// The counts of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     pub groups: u64,
     pub l2bs: u64,
     pub l1bs: u64,
     pub cycles: u64,
-    /// Long words per cycle between L2BM and L1BMs that take the same data, and that each take their own.
+    /// Long words per cycle between L2BM and L1BMs, if all take the same data and if each takes its own.
     pub narrow: u64,
     pub lane: u64,
-    /// What an MV hands to one memory at a time.
+    /// Long words that an MV hands to one memory at a time.
     pub block: u64,
 }
 
 /// A long word above the PEs: group, L2B, L1B (0 where the memory has no such level), offset from the written address.
 pub type Word = (u64, u64, u64, u64);
 
-/// A destination and the words that meet there; None stands for the neutral element.
+/// A destination and the source words that meet there. None stands for the neutral element.
 pub type Meet = (Word, Vec<Option<Word>>);
 
 fn copy(to: Word, from: Word) -> Meet {
     (to, vec![Some(from)])
 }
 
-/// What an MV of `n` long words moves. `from` and `to` are memories, `src` and `dst` what `@` selects there.
+/// The words that an MV of `n` long words moves. `from` and `to` are memories, `src` and `dst` the units that `@` selects
+/// there.
 pub fn mv(
     c: Numbers,
     mode: &str,
@@ -149,7 +151,8 @@ pub fn mv(
     all
 }
 
-/// What an L2BM instruction moves in L2B (g, l). `set`: first unit and free bits; `x`: what `l2bm@` names.
+/// The words that an L2BM instruction moves in L2B (g, l). `set`: first unit and free bits; `x`: the unit that `l2bm@`
+/// names.
 pub fn l2bm(c: Numbers, mode: &str, down: bool, (g, l): (u64, u64), set: (u64, u64), x: u64) -> Vec<Meet> {
     let (first, free) = set;
     let member = |b: u64| b & !free == first & !free;
@@ -198,8 +201,8 @@ pub fn l2bm(c: Numbers, mode: &str, down: bool, (g, l): (u64, u64), set: (u64, u
     all
 }
 
-/// Inputs of the stages of a reduction, the elements' own first. guess: `mvr` takes the L2Bs of a group first, `l2bmr` has
-/// one stage.
+/// Inputs of the stages of a reduction, beginning with the stage of the elements. guess: `mvr` takes the L2Bs of a group
+/// first, `l2bmr` has one stage.
 pub fn tree(c: Numbers, mode: &str) -> Vec<usize> {
     match mode {
         "mvr" => vec![c.l2bs as usize, c.groups as usize],
@@ -211,7 +214,7 @@ pub fn tree(c: Numbers, mode: &str) -> Vec<usize> {
     }
 }
 
-/// The lane that an absent element gives.
+/// The lane that stands for an absent element.
 pub fn neutral(function: &str, width: u32) -> u64 {
     let ones = u64::MAX >> (64 - width);
     match function {
@@ -222,7 +225,7 @@ pub fn neutral(function: &str, width: u32) -> u64 {
     }
 }
 
-/// The mode of a mnemonic, and the reduction's letter and function if it has one.
+/// The mode of a mnemonic, and the letter and the function of its reduction if it has one.
 pub fn mode(mnemonic: &str) -> (&str, Option<(&str, &str)>) {
     for base in ["mvr2", "mvr4", "mvr", "l2bmr2", "l2bmr"] {
         if let Some(operation) = mnemonic.strip_prefix(base) {

@@ -11,10 +11,10 @@ const RSQRT: [u8; 32] = [
     45, 43, 42, 41, 40, 39, 38, 37, 36, 36, 35, 34, 34, 33, 33, 32,
 ];
 
-/// What the mnemonic says.
+/// The parts of the mnemonic.
 #[derive(Clone, Copy, Debug)]
 pub struct Op<'a> {
-    /// Without prefixes.
+    /// The name without prefixes.
     pub name: &'a str,
     pub letter: Option<Letter>,
     pub unsigned: bool,
@@ -32,7 +32,7 @@ pub fn run(op: &Op<'_>, sources: &[Vec<Path>], me: usize) -> (Path, u8) {
         "zero" => ([0; 4], 0),
         "imm" => ([word(); 4], 0),
         "immu" => ([word(), 0, word(), 0], 0),
-        // The first long word of a neighbour; the second stays.
+        // The first long word comes from a neighbour; the second stays.
         "msl" => (path(long(&sources[(me + pes - 1) % pes][0], 0), long(&x, 1)), 0),
         "msr" => (path(long(&sources[(me + 1) % pes][0], 0), long(&x, 1)), 0),
         "bfn" | "bfe" => (block_float(op, sources, me), 0),

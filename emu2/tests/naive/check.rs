@@ -1,4 +1,4 @@
-//! The same program on the engine and on the naive machine.
+//! Runs the same program on the engine and on the naive machine.
 
 use super::chip::{Chip, CYCLES};
 use super::data::{naive_words, used, Fill};
@@ -12,19 +12,19 @@ use emu2::spec::{LevelName, Mnemonic, Spec, Unit, HALVES, WORDS_PER_LONG};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-/// A program and what the memories hold before it.
+/// A program, and the contents of the memories before it.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub program: Program,
     pub fill: Fill,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Both machines end in the same state, with the same dump lines.
     Same,
-    /// The manual does not say what happens.
+    /// The manual does not say what the program does.
     Undefined(String),
     /// The first differences.
     Different(String),
@@ -53,7 +53,7 @@ pub fn check(case: &Case) -> Verdict {
     }
 }
 
-/// Runs a program on the engine and gives the dump lines.
+/// Runs a program on the engine and returns the dump lines.
 pub fn engine_lines(machine: &mut Machine, program: &Program) -> Result<Vec<String>, String> {
     let mut lines = Vec::new();
     let run = emu2::report::run(machine, program, &mut |line| {
@@ -64,7 +64,7 @@ pub fn engine_lines(machine: &mut Machine, program: &Program) -> Result<Vec<Stri
     Ok(lines)
 }
 
-/// All memories of the machine that are not sparse, and the first words of those that are.
+/// All memories of the machine that are not sparse, and the first words of the sparse ones.
 pub fn snapshot(machine: &Machine) -> Vec<Vec<u64>> {
     const SPARSE_WORDS: u64 = 1 << 14;
     let spec = machine.spec();
@@ -88,7 +88,7 @@ fn lines_differ(engine: &[String], naive: &[String]) -> Option<String> {
     })
 }
 
-/// The first long word that differs.
+/// Describes the first long word that differs.
 fn states(machine: &Machine, chip: &Chip) -> Option<String> {
     let spec = &chip.spec;
     for (memory, entry) in spec.memories.iter().enumerate() {
@@ -116,7 +116,7 @@ fn unit_name(chip: &Chip, level: LevelName, unit: usize) -> String {
     named.map(|(l, n)| format!("{}{n}", l.selector)).collect()
 }
 
-/// The first forwarding path that differs. The engine's are read by a program that copies them to the T register.
+/// Describes the first forwarding path that differs. A program copies the engine's paths to the T register to read them.
 fn paths(machine: &mut Machine, chip: &Chip) -> Option<String> {
     let spec = chip.spec.clone();
     let t = spec.memories.iter().position(|m| m.unit == Unit::Cycle)?;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// Cycles of a step.
 pub const CYCLES: usize = 4;
 
-/// Everything inside one PE.
+/// The state of one PE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pe {
-    /// Words of 32 bits of every memory of the spec, in its order; none for memories that are no PE's. A mask register
+    /// Words of 32 bits of every memory of the spec, in its order; empty for memories that belong to no PE. A mask register
     /// has one word per entry and cycle, a base address register is one word.
     pub words: Vec<Vec<u32>>,
     /// Forwarding paths in the order of the spec, one path per cycle.
@@ -26,14 +26,14 @@ pub struct Chip {
     pub spec: Arc<Spec>,
     /// All PEs: `(((group * L2Bs + l2b) * L1Bs + l1b) * MABs + mab) * PEs + pe`.
     pub pes: Vec<Pe>,
-    /// Long words of the memories above the PEs, by memory, unit and address. What is not there is 0.
+    /// Long words of the memories above the PEs, by memory, unit and address. Missing words are 0.
     pub upper: HashMap<(usize, usize, u64), u64>,
     /// Evaluated index maps of L1BM and L2BM instructions.
     pub maps: HashMap<FormRef, Rc<Vec<Move>>>,
 }
 
 impl Chip {
-    /// Everything zero.
+    /// A chip whose memories are all zero.
     pub fn new(spec: &Arc<Spec>) -> Chip {
         assert_eq!(spec.counts.cycle as usize, CYCLES);
         let words = |m: &emu2::spec::Memory| match (m.level, m.unit) {
@@ -65,7 +65,7 @@ impl Chip {
         [g, l, b, m, p]
     }
 
-    /// Number in the chip of the unit of `level` at a place.
+    /// Number in the chip of the unit of `level` to which a place belongs.
     pub fn unit(&self, level: LevelName, [g, l, b, m, p]: [usize; 5]) -> usize {
         let c = &self.spec.counts;
         let l2b = g * c.l2b as usize + l;
@@ -80,7 +80,7 @@ impl Chip {
         }
     }
 
-    /// The PEs of the MAB of `pe`, and which of them it is.
+    /// The PEs of the MAB of `pe`, and its number among them.
     pub fn mab(&self, pe: usize) -> (std::ops::Range<usize>, usize) {
         let pes = self.spec.counts.pe as usize;
         let first = pe - pe % pes;
@@ -99,7 +99,7 @@ impl Chip {
         self.upper.insert((memory, unit, addr), value);
     }
 
-    /// Long word `addr` of any memory of a unit, as the machine's accessors count.
+    /// Long word `addr` of any memory of a unit, counted as the machine's accessors count.
     pub fn long(&self, memory: usize, unit: usize, addr: u64) -> u64 {
         let (entry, at) = (&self.spec.memories[memory], addr as usize);
         match (entry.level, entry.unit) {
@@ -112,7 +112,7 @@ impl Chip {
         }
     }
 
-    /// Stores what [`Chip::long`] reads.
+    /// Stores the long word that [`Chip::long`] reads.
     pub fn set_long(&mut self, memory: usize, unit: usize, addr: u64, value: u64) {
         let (entry, at) = (&self.spec.memories[memory], addr as usize);
         match (entry.level, entry.unit) {

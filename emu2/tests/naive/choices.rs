@@ -1,4 +1,4 @@
-//! Where random decisions come from: a seed, or the bytes of a fuzzer.
+//! The source of random decisions: a seed, or the bytes of a fuzzer.
 
 use super::num_reference::gen::Rng;
 
@@ -15,7 +15,7 @@ impl Choices {
         Choices { bytes: Vec::new(), at: 0, rng: Rng(seed) }
     }
 
-    /// Decisions read off bytes, one or more each; when they run out, off a seed that they make.
+    /// Decisions taken from bytes, one or more each. When the bytes run out, a seed that they make takes over.
     pub fn from_bytes(bytes: &[u8]) -> Choices {
         let seed = bytes
             .iter()
@@ -23,7 +23,7 @@ impl Choices {
         Choices { bytes: bytes.to_vec(), at: 0, rng: Rng(seed) }
     }
 
-    /// Whether all decisions so far came off the bytes.
+    /// Whether all decisions so far came from the bytes.
     pub fn has_bytes(&self) -> bool {
         self.at < self.bytes.len()
     }
@@ -55,7 +55,7 @@ impl Choices {
         all[at as usize].clone()
     }
 
-    /// 64 random bits; never taken from the bytes, which are for decisions.
+    /// 64 random bits. They are never taken from the bytes, which are for decisions.
     pub fn bits(&mut self) -> u64 {
         self.rng.next()
     }

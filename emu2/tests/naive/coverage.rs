@@ -1,4 +1,4 @@
-//! What of the language some programs use.
+//! The features of the language that some programs use.
 
 use emu2::asm::{
     Access, Address, Destination, FormRef, ItemKind, Mask, MaskEntry, PeInstruction, PeKind, Program, Source,
@@ -16,7 +16,7 @@ impl Coverage {
         *self.0.entry(what).or_default() += 1;
     }
 
-    /// Counts what `program` uses.
+    /// Counts the features that `program` uses.
     pub fn add(&mut self, program: &Program) {
         let spec = &program.spec;
         for item in &program.items {

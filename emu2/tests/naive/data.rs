@@ -1,4 +1,4 @@
-//! Memory contents that make the odd cases likely, and the same start for both machines.
+//! Memory contents that make odd cases likely. Both machines start with the same contents.
 
 use super::chip::Chip;
 use super::choices::Choices;
@@ -7,7 +7,7 @@ use super::num_reference::{pack_lanes, D, F, H};
 use emu2::machine::{Machine, Region};
 use emu2::spec::{LevelName, Unit};
 
-/// Long words at either end of a large memory that are filled.
+/// Number of long words at either end of a large memory that are filled.
 const HEAD: u64 = 48;
 const TAIL: u64 = 8;
 
@@ -30,7 +30,7 @@ pub fn long_word(choices: &mut Choices) -> u64 {
     pack_lanes(fmt.width(), &lanes)
 }
 
-/// What the memories hold before a program.
+/// The contents of the memories before a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fill {
     /// Seed of the contents.
@@ -59,7 +59,7 @@ impl Fill {
                 Unit::Word | Unit::Long => [0..head, tail..entry.words],
                 _ => [0..entry.words, 0..0],
             };
-            // Half of the time addresses of PEs stay small.
+            // Half of the time base address registers and the T register hold small values.
             let small = choices.chance(50);
             for range in ranges.into_iter().filter(|r| !r.is_empty()) {
                 let count = range.end - range.start;

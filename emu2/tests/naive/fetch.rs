@@ -1,4 +1,4 @@
-//! Where an access lies and what a source delivers (manual, chapters on operands and fixed inputs).
+//! The place of an access and the path that a source delivers (manual, chapters on operands and fixed inputs).
 
 use super::chip::{Chip, CYCLES};
 use super::letters::{from_lanes, lanes, Letter, Path};
@@ -8,10 +8,10 @@ use emu2::spec::Unit;
 
 /// Words of a T register entry.
 const T_WORDS: usize = 4;
-/// Bits of the T register and of a base address register that count in an address.
+/// The bits of the T register and of a base address register that take part in an address.
 const ADDRESS_BITS: u32 = 0xFFF;
 
-/// First word of `access` on a PE in a cycle, from the state as it is.
+/// First word of `access` on a PE in a cycle, from the current state.
 pub fn address(chip: &Chip, pe: usize, access: &Access, cycle: usize) -> usize {
     let memory = &chip.spec.memories[access.memory];
     if memory.unit == Unit::Cycle {
@@ -44,7 +44,7 @@ pub fn address(chip: &Chip, pe: usize, access: &Access, cycle: usize) -> usize {
     (address - address % width) as usize
 }
 
-/// How many words an access moves.
+/// Number of words that an access moves.
 pub fn width(chip: &Chip, access: &Access) -> usize {
     if chip.spec.memories[access.memory].unit == Unit::Cycle {
         T_WORDS
@@ -53,7 +53,7 @@ pub fn width(chip: &Chip, access: &Access) -> usize {
     }
 }
 
-/// What an input of an instruction is made for.
+/// The use of an instruction's input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
     /// Lanes of the precision.
@@ -62,7 +62,7 @@ pub enum Input {
     Addend,
 }
 
-/// The path that `source` delivers to a PE in a cycle, after `e` or `r`. A sign flip is the instruction's business.
+/// The path that `source` delivers to a PE in a cycle, after `e` or `r`. The instruction flips signs.
 pub fn fetch(chip: &Chip, pe: usize, source: &Source, letter: Option<Letter>, input: Input, cycle: usize) -> Path {
     let path = match &source.kind {
         SourceKind::Memory(access) => {

@@ -1,4 +1,4 @@
-//! What the precision letters mean, and the 128-bit path.
+//! The meaning of the precision letters, and the 128-bit path.
 
 use super::num_reference::{lane, pack_lanes, Fmt, D, F, H};
 
@@ -57,7 +57,7 @@ pub fn lanes(path: &Path, width: u32, count: usize) -> Vec<u64> {
     (0..count).map(|k| lane(long(path, k / per_long), width, (k % per_long) as u32)).collect()
 }
 
-/// A path that begins with these lanes; the rest is 0.
+/// A path that begins with these lanes and is 0 behind them.
 pub fn from_lanes(width: u32, lanes: &[u64]) -> Path {
     let per_long = (64 / width) as usize;
     let mut longs = lanes.chunks(per_long).map(|chunk| pack_lanes(width, chunk));

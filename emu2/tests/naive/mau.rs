@@ -7,10 +7,10 @@ use super::num_reference::{flag_bits, fma, lane, Fmt, D, F, H};
 use super::Undefined;
 use emu2::spec::Half;
 
-/// What the mnemonic and the operands say.
+/// The parts of the mnemonic and the operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Op<'a> {
-    /// Without prefix and suffixes.
+    /// The name without prefix and suffixes.
     pub name: &'a str,
     pub letter: Letter,
     pub half: Option<Half>,
@@ -31,7 +31,7 @@ impl Op<'_> {
         }
     }
 
-    /// Whether the products of PE or row group `pe` count.
+    /// Whether the products of PE or row group `pe` take part.
     fn multiplies(&self, pe: usize) -> bool {
         match self.half {
             None => true,
@@ -40,7 +40,7 @@ impl Op<'_> {
         }
     }
 
-    /// Low bits of both factors whose mutual products are left out.
+    /// Number of low bits of both factors whose mutual products are left out.
     fn omitted(&self) -> u32 {
         match self.letter.name {
             'd' => 16,
@@ -57,7 +57,7 @@ impl Op<'_> {
     }
 }
 
-/// The written sources by port: x, y, z.
+/// Assigns the written sources to the ports x, y, z.
 fn ports(name: &str, sources: &[Input]) -> [Option<Input>; 3] {
     let source = |at: usize| Some(sources[at]);
     match name {
@@ -97,7 +97,8 @@ fn element(chip: &Chip, matrix: usize, mab: &std::ops::Range<usize>, letter: Let
     lane(chip.long(matrix, mab.start + pe, row as u64), letter.width, k as u32)
 }
 
-/// Elements that a product may take: they share an exponent, but for the extended elements of half precision.
+/// Checks that a product may take these elements: they share an exponent, except for the extended elements of half
+/// precision.
 fn check_block(letter: Letter, elements: &[u64]) -> Result<(), Undefined> {
     let fmt = letter.format();
     let shared = elements.iter().map(|v| fmt.exp(*v)).max().unwrap_or(0);
@@ -161,7 +162,7 @@ pub fn rows(letter: Letter) -> usize {
     }
 }
 
-/// What PE `me` reads in a cycle: columns, so that rows come back transposed.
+/// The long words that PE `me` reads in a cycle: columns, so that rows come back transposed.
 pub fn read(
     chip: &Chip,
     letter: Letter,

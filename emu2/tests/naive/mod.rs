@@ -1,9 +1,9 @@
 //! A second machine, as simple as possible: one PE at a time, one cycle at a time, one word at a time, in the manual's
-//! reference order of a step; and what is needed to set it against the engine on random programs.
+//! reference order of a step. It comes with the code that compares it with the engine on random programs.
 //!
-//! What the machine does is typed here from the manual, by the names of instructions. From the spec come sizes, names and
-//! the index maps between L1BM and the PEs. Arithmetic is that of `num_reference`, on big integers. Nothing is shared with
-//! `emu2::exec` or `emu2::num`.
+//! The behaviour of the machine is typed here from the manual, by the names of instructions. Sizes, names and the index
+//! maps between L1BM and the PEs come from the spec. Arithmetic is that of `num_reference`, on big integers. Nothing is
+//! shared with `emu2::exec` or `emu2::num`.
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part
 
 pub mod alu;
@@ -30,16 +30,16 @@ pub mod transfer;
 use chip::Chip;
 use emu2::asm::{ItemKind, Program};
 
-/// Why a program has no defined result: the manual says so.
+/// Why a program has no defined result according to the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undefined(pub String);
 
-/// Runs `program` on `chip` and gives the dump lines.
+/// Runs `program` on `chip` and returns the dump lines.
 pub fn run(chip: &mut Chip, program: &Program) -> Result<Vec<String>, Undefined> {
     let mut lines = Vec::new();
     for item in &program.items {
         match &item.kind {
-            // A nop changes nothing, the forwarding paths included; waiting is a matter of time, and time is not simulated.
+            // A nop changes nothing, not even the forwarding paths. Waiting only takes time, and time is not simulated.
             ItemKind::Nop { .. } => {}
             ItemKind::Step(step) => step::step(chip, step)?,
             ItemKind::Mv(mv) => transfer::mv(chip, mv),

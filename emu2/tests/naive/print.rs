@@ -9,7 +9,7 @@ use emu2::spec::{
     WORDS_PER_LONG, WORD_BITS,
 };
 
-/// The whole program, one statement a line.
+/// The whole program, one statement per line.
 pub fn program(program: &Program) -> String {
     program.items.iter().map(|item| item_text(&program.spec, &item.kind) + "\n").collect()
 }
@@ -132,7 +132,7 @@ fn end(spec: &Spec, end: &End, address: u64, selected: Selected) -> String {
     place(spec, end, address, selected, false)
 }
 
-/// The same, or through the table of DRAM addresses.
+/// An operand above the PEs, or one that goes through the DAR.
 fn place(spec: &Spec, end: &End, address: u64, selected: Selected, table: bool) -> String {
     let End::Memory { operand, width, selectors, .. } = end else { return String::new() };
     let entry = &spec.operands[*operand];
@@ -147,7 +147,7 @@ fn place(spec: &Spec, end: &End, address: u64, selected: Selected, table: bool) 
     format!("${prefix}{}{suffix}{address}{selector}", entry.letter)
 }
 
-/// The L1BM's end of an instruction of the PEs.
+/// The L1BM operand of an instruction of the PEs.
 fn l1bm(spec: &Spec, at: &End, address: Option<u64>) -> String {
     match address {
         Some(address) => end(spec, at, address, Selected::default()),
@@ -276,7 +276,7 @@ fn get_text(get: &DebugGet) -> String {
     get.statement.clone()
 }
 
-/// The statement that dump lines echo.
+/// The statement as dump lines echo it.
 pub fn get(spec: &Spec, get: &DebugGet) -> String {
     let letter = get.precision.map(|p| spec.precisions[p].name.as_str()).unwrap_or_default();
     format!("d get{letter} {} {}", location(spec, &get.location), get.count)

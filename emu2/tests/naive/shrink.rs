@@ -1,10 +1,10 @@
-//! Makes a case that fails small.
+//! Shrinks a case that fails.
 
 use super::check::{check, Case, Verdict};
 use super::print;
 use emu2::asm::{Address, ItemKind, PeInstruction, Step, Target};
 
-/// Runs of the two machines that shrinking may cost.
+/// Most runs of the two machines that shrinking may cost.
 const MOST_RUNS: usize = 3000;
 
 struct Shrinker {
@@ -13,7 +13,7 @@ struct Shrinker {
     runs: usize,
 }
 
-/// What to say about a case that fails: its seed, the smallest program found that still fails, and how.
+/// The message about a case that fails: its seed, the smallest program found that still fails, and the difference.
 pub fn report(origin: &str, case: &Case) -> String {
     let (small, difference) = shrink(case);
     let memories: Vec<&str> =
@@ -105,7 +105,7 @@ impl Shrinker {
         }
     }
 
-    /// Starts with memories of zeros.
+    /// Starts with zeros in the memories.
     fn drop_contents(&mut self) {
         for memory in self.best.fill.memories.clone() {
             let mut case = self.best.clone();
@@ -115,7 +115,7 @@ impl Shrinker {
     }
 }
 
-/// Makes a step simpler in way number `change`; None past the last way.
+/// Makes a step simpler in way number `change`. None if there is no such way.
 fn simplify_step(step: &mut Step, change: usize) -> Option<()> {
     let parts = step.pe.len();
     match change {
@@ -135,7 +135,7 @@ fn simplify_step(step: &mut Step, change: usize) -> Option<()> {
     Some(())
 }
 
-/// Makes an instruction simpler in way number `way`; None past the last way.
+/// Makes an instruction simpler in way number `way`. None if there is no such way.
 fn simplify(instruction: &mut PeInstruction, way: usize) -> Option<()> {
     let (sources, destinations) = (instruction.sources.len(), instruction.destinations.len());
     match way {

@@ -20,7 +20,7 @@ enum Pending {
 
 /// Runs a step on the whole chip.
 pub fn step(chip: &mut Chip, step: &Step) -> Result<(), Undefined> {
-    // Nothing is stored before everything is computed: the chip is its own latch.
+    // Nothing is stored before everything is computed, so the chip itself is the latched state.
     let mut pending = Vec::new();
     for pe in 0..chip.pes.len() {
         for instruction in &step.pe {
@@ -58,7 +58,7 @@ pub fn step(chip: &mut Chip, step: &Step) -> Result<(), Undefined> {
     Ok(())
 }
 
-/// One instruction of a PE in a cycle.
+/// Runs one instruction on a PE in a cycle.
 fn run(
     chip: &mut Chip,
     step: &Step,
@@ -175,12 +175,12 @@ fn compute(
     }
 }
 
-/// What a PE sends in a cycle: `e` makes four singles of four halves, as on the addend port of half products.
+/// The path that a PE sends in a cycle. `e` turns four halves into four singles, as on the addend port of half products.
 fn sent(chip: &Chip, instruction: &PeInstruction, pe: usize, cycle: usize) -> Path {
     fetch(chip, pe, &instruction.sources[0], Some(Letter::of("h")), Input::Addend, cycle)
 }
 
-/// Rows or columns of a matrix access in a cycle, before wrapping.
+/// Rows or columns of a matrix access in a cycle, before they wrap.
 fn matrix_rows(first: u32, wide: bool, cycle: usize) -> Vec<usize> {
     let first = first as usize;
     if wide {
@@ -211,7 +211,7 @@ fn enables(chip: &Chip, pe: usize, mask: Option<&Mask>, cycle: usize) -> Path {
     }
 }
 
-/// Notes what a destination of a PE takes in a cycle.
+/// Notes the words that a destination of a PE takes in a cycle.
 fn write(
     chip: &Chip,
     pe: usize,
@@ -232,7 +232,7 @@ fn write(
             }
         }
         Target::Base { base, words } => {
-            // The low bits of the word or long word that is written.
+            // The low bits of the word or long word to be written.
             let k = *words as usize - 1;
             let memory = match chip.spec.bases[*base].name.as_str() {
                 "mb" => chip.memory("bar0"),

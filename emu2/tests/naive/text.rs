@@ -1,4 +1,4 @@
-//! Programs through their text: printed, assembled, compared.
+//! Tests programs through their text: they are printed, assembled and compared.
 
 use super::choices::Choices;
 use super::print;
@@ -6,7 +6,7 @@ use emu2::asm::{render, Assembler, Destination, Item, ItemKind, Mask, MaskEntry,
 use emu2::error::{Severity, Span};
 use emu2::spec::{Spec, Unit};
 
-/// Assembles the text of a program; an error says what the assembler makes of it.
+/// Assembles the text of a program. An error shows the difference to the program that the assembler makes of it.
 pub fn read_back(assembler: &Assembler, program: &Program, choices: &mut Choices) -> Result<(), String> {
     let text = with_mask_statements(program, choices);
     let assembled = assembler.assemble(&text, "random", Policy::Run).map_err(|e| {
@@ -27,7 +27,7 @@ pub fn read_back(assembler: &Assembler, program: &Program, choices: &mut Choices
     }
 }
 
-/// A statement without its place in the text.
+/// A statement without its position in the text.
 fn bare(item: &Item) -> String {
     let mut kind = item.kind.clone();
     if let ItemKind::Step(step) = &mut kind {
@@ -41,7 +41,7 @@ fn bare(item: &Item) -> String {
     format!("{kind:?}")
 }
 
-/// The program's text. Now and then a mask is written as a statement before the line.
+/// The program's text. Some masks are written as a statement before the line.
 fn with_mask_statements(program: &Program, choices: &mut Choices) -> String {
     let spec = &program.spec;
     let mut text = String::new();
@@ -69,8 +69,8 @@ fn with_mask_statements(program: &Program, choices: &mut Choices) -> String {
     text
 }
 
-/// The mask of some destination, its entry's number, and the letters of memories whose destinations all have a mask;
-/// those that have another one write it themselves.
+/// The mask of some destination, the number of its entry, and the letters of memories whose destinations all have a mask.
+/// Destinations with a different mask write it themselves.
 fn hoisted(spec: &Spec, kind: &ItemKind) -> Option<(Mask, u32, String)> {
     let ItemKind::Step(step) = kind else { return None };
     let all = || step.pe.iter().flat_map(|i| &i.destinations);
@@ -95,7 +95,7 @@ fn hoisted(spec: &Spec, kind: &ItemKind) -> Option<(Mask, u32, String)> {
     (!letters.is_empty()).then_some((mask, entry, letters))
 }
 
-/// The letter of a destination's memory in a mask statement. Base address registers go with their memory.
+/// The letter of a destination's memory in a mask statement. Base address registers share the letter of their memory.
 fn letter(spec: &Spec, target: &Target) -> Option<char> {
     let operand =
         |wanted: &dyn Fn(&emu2::spec::Operand) -> bool| spec.operands.iter().find(|o| wanted(o)).map(|o| o.letter);

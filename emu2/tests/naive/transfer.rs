@@ -1,5 +1,5 @@
-//! Transfers, one long word at a time: between L1BM and the PEs by the moves of the index maps, above that by the manual's
-//! formulas.
+//! Transfers, one long word at a time. Between L1BM and the PEs they follow the moves of the index maps, above that the
+//! manual's formulas.
 
 use super::chip::{Chip, CYCLES};
 use super::fetch::extend_halves;
@@ -12,7 +12,7 @@ use emu2::spec::{End, LevelName, Move, Place, UnitSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Makes sure that the map of a form is known.
+/// Evaluates the map of a form unless it is known.
 pub fn prepare(chip: &mut Chip, form: FormRef) {
     if !chip.maps.contains_key(&form) {
         let parameter = chip.spec.parameters[form.transfer].as_ref();
@@ -34,19 +34,20 @@ fn memory(chip: &Chip, end: &End) -> Option<usize> {
     }
 }
 
-/// Whether a PE side in an L1B is that of a PE in a cycle.
+/// Whether the PE side of a move in an L1B is a given PE in a given cycle.
 fn is_at(chip: &Chip, place: &Place, pe: usize, cycle: usize) -> bool {
     let [_, _, _, m, p] = chip.place(pe);
     (place.mab as usize, place.pe as usize, place.cycle as usize) == (m, p, cycle)
 }
 
-/// The form of what is kept in the turnaround register: `l1bmd` without its shift.
+/// The form of the words that the turnaround register keeps: `l1bmd` without its shift.
 pub fn unshifted(chip: &Chip, form: FormRef) -> FormRef {
     let shifts = chip.spec.transfers[form.transfer].name == "l1bmd";
     FormRef { parameter: if shifts { 0 } else { form.parameter }, ..form }
 }
 
-/// What an L1BM instruction brings to a PE in a cycle; None if it goes the other way. No address: what the PEs sent last.
+/// The path that an L1BM instruction brings to a PE in a cycle. None if it goes the other way. Without an address it comes
+/// from the words that the PEs sent last.
 pub fn load(chip: &Chip, form: FormRef, address: Option<u64>, pe: usize, cycle: usize) -> Option<Path> {
     let resolved = &chip.spec.forms[form.transfer][form.form];
     let l1bm = memory(chip, &resolved.source)?;
@@ -59,13 +60,13 @@ pub fn load(chip: &Chip, form: FormRef, address: Option<u64>, pe: usize, cycle: 
     Some(path(longs[0], longs[1]))
 }
 
-/// A reduction over the MABs as its mnemonic says it.
+/// A reduction over the MABs, as its mnemonic states it.
 struct Reduction {
     letter: Letter,
     function: String,
     /// Inputs of each stage.
     stages: Vec<usize>,
-    /// The source's halves become singles first.
+    /// The halves of the source become singles first.
     widened: bool,
     /// The last stage gives halves.
     narrow: bool,
@@ -83,13 +84,13 @@ fn reduction(chip: &Chip, form: FormRef) -> Option<Reduction> {
     let narrow = ["ffaddr", "fmaxr", "fminr"].contains(&operation);
     let operation = if narrow { operation.trim_end_matches('r') } else { operation };
     let (letter, function) = operation.split_at(1);
-    // Halves go through the circuit of singles.
+    // Halves go through the circuit for singles.
     let halves = letter == "h";
     let letter = Letter::of(if halves { "f" } else { letter });
     Some(Reduction { letter, function: function.to_string(), stages, widened: halves, narrow: narrow || halves })
 }
 
-/// Where an L1BM instruction puts the long words of a PE in a cycle: memory, offset, long word of the path.
+/// The places of the long words of a PE in a cycle for an L1BM instruction: memory, offset, long word of the path.
 pub fn store(chip: &Chip, form: FormRef, pe: usize, cycle: usize) -> Vec<(usize, u64, usize)> {
     if reduction(chip, form).is_some() {
         return Vec::new();
@@ -101,7 +102,7 @@ pub fn store(chip: &Chip, form: FormRef, pe: usize, cycle: usize) -> Vec<(usize,
     mine.map(|(from, to)| (memory, to.addr, from.half as usize)).collect()
 }
 
-/// What a reduction over the MABs writes: memory, unit, offset, value. Four MABs with consecutive numbers meet first,
+/// The writes of a reduction over the MABs: memory, unit, offset, value. First four MABs with consecutive numbers meet,
 /// then the results. `word` gives the path of a PE in a cycle.
 pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -> Vec<(usize, usize, u64, u64)> {
     let Some(Reduction { letter, function, stages, widened, narrow }) = reduction(chip, form) else {
@@ -111,7 +112,7 @@ pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -
     let mut writes = Vec::new();
     for first in (0..chip.pes.len()).step_by(chip.spec.lanes()) {
         let unit = chip.unit(LevelName::L1b, chip.place(first));
-        // Elements by MAB, for every offset and word of a narrowed result.
+        // Elements by MAB, for every offset and every word of a narrowed result.
         let mut results: BTreeMap<u64, BTreeMap<u32, BTreeMap<u32, u64>>> = BTreeMap::new();
         for (from, to) in moves(chip, form).iter() {
             let pe = first + (from.mab * chip.spec.counts.pe + from.pe) as usize;
@@ -136,7 +137,7 @@ pub fn reduce(chip: &Chip, form: FormRef, word: &dyn Fn(usize, usize) -> Path) -
     writes
 }
 
-/// The numbers of the chip, by the manual's names.
+/// The counts of the chip, by the manual's names.
 fn numbers(chip: &Chip) -> Numbers {
     let (c, port) = (&chip.spec.counts, |name: &str| chip.spec.ports[name] as u64);
     Numbers {
@@ -154,7 +155,7 @@ fn unit_of(chip: &Chip, memory: usize, (g, l, b, _): Word) -> usize {
     chip.unit(chip.spec.memories[memory].level, [g as usize, l as usize, b as usize, 0, 0])
 }
 
-/// The value of a destination whose elements have been read; None is the neutral element.
+/// The value of a destination from its elements. None stands for the neutral element.
 fn met(c: Numbers, mnemonic: &str, elements: &[Option<u64>]) -> u64 {
     let (mode, Some((letter, function))) = formulas::mode(mnemonic) else { return elements[0].expect("a word") };
     let width = Letter::of(letter).width;
@@ -168,14 +169,14 @@ fn met(c: Numbers, mnemonic: &str, elements: &[Option<u64>]) -> u64 {
     pack_lanes(width, &lanes)
 }
 
-/// What an L2BM instruction of a line writes: memory, unit, address, value.
+/// The writes of an L2BM instruction of a line: memory, unit, address, value.
 pub fn l2bm(chip: &Chip, line: &[L2bmTransfer], transfer: &L2bmTransfer) -> Vec<(usize, usize, u64, u64)> {
     let name = &chip.spec.transfers[transfer.form.transfer].name;
     let form = &chip.spec.forms[transfer.form.transfer][transfer.form.form];
     match name.as_str() {
         "l2bmdars" => return fill_table(chip, transfer),
         "l2bmdarw" => {
-            // It sees the buffer and the entry of an `l2bmdars` on its own line.
+            // It sees the buffer and the entry as an `l2bmdars` on its own line leaves them.
             let named = |t: &&L2bmTransfer| chip.spec.transfers[t.form.transfer].name == "l2bmdars";
             let filled = line.iter().find(named).map_or_else(Vec::new, |fill| fill_table(chip, fill));
             return empty_table(chip, &filled);
@@ -200,10 +201,11 @@ pub fn l2bm(chip: &Chip, line: &[L2bmTransfer], transfer: &L2bmTransfer) -> Vec<
     writes
 }
 
-/// Long words that the buffer of a DAR table takes in a step, and where its state lies.
+/// Long words that the buffer of a DAR takes in a step, and the place of its state.
 const TABLE_WORDS: u64 = 256;
 
-/// The buffer takes 64 long words per cycle; then the entry that the first word goes to, and how many have gone.
+/// The buffer takes 64 long words per cycle. Behind them lie the entry of the first word, and the number of words that have
+/// gone.
 fn fill_table(chip: &Chip, transfer: &L2bmTransfer) -> Vec<(usize, usize, u64, u64)> {
     let (l2bm, buffer) = (chip.memory("l2bm"), chip.memory("dar_buffer"));
     let l = transfer.source_unit.l2b.expect("a selector") as usize;
@@ -218,7 +220,8 @@ fn fill_table(chip: &Chip, transfer: &L2bmTransfer) -> Vec<(usize, usize, u64, u
     writes
 }
 
-/// One word per cycle, the most significant one of a long word first. `filled`: what the line puts into the buffer.
+/// One word per cycle, the most significant one of a long word first. `filled`: the words that the line puts into the
+/// buffer.
 fn empty_table(chip: &Chip, filled: &[(usize, usize, u64, u64)]) -> Vec<(usize, usize, u64, u64)> {
     let (dar, buffer) = (chip.memory("dar"), chip.memory("dar_buffer"));
     let read = |group: usize, addr: u64| {
@@ -239,7 +242,7 @@ fn empty_table(chip: &Chip, filled: &[(usize, usize, u64, u64)]) -> Vec<(usize, 
     writes
 }
 
-/// Runs an MV word by word. As in the manual's formulas, what is read is the state before the instruction.
+/// Runs an MV word by word. As in the manual's formulas, all reads see the state before the instruction.
 pub fn mv(chip: &mut Chip, mv: &Mv) {
     let name = chip.spec.transfers[mv.form.transfer].name.clone();
     let form = &chip.spec.forms[mv.form.transfer][mv.form.form];
@@ -248,7 +251,7 @@ pub fn mv(chip: &mut Chip, mv: &Mv) {
     let names = [from, to].map(|m| chip.spec.memories[m].name.as_str());
     let numbers = |s: Selected| (s.group.map(u64::from), s.l2b.map(u64::from));
     let selected = [numbers(mv.source_unit), numbers(mv.destination_unit)];
-    // Offset `at` of a group's DRAM, with an entry of the table for N blocks of 16.
+    // Offset `at` in a group's DRAM, with a DAR entry for N blocks of 16.
     let place = |address: u64, table: Option<u64>, (g, _, _, at): Word| match table {
         None => address + at,
         Some(n) => {

@@ -3,7 +3,7 @@
 use super::{Exact, Fmt, D, F, H};
 use num_bigint::BigInt;
 
-/// Parameters as the spec states them.
+/// Parameters, as the spec states them.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     pub bit: u32,
@@ -45,7 +45,8 @@ fn sign_magnitude(width: u32, v: u64) -> i128 {
     }
 }
 
-/// Result and flag (`None`: no flag) of `name` on a lane; `class` is 'i' signed, 'u' unsigned, 'f' float, 'v' unsigned float.
+/// Result and flag (`None`: no flag) of `name` on a lane; `class` is 'i' signed, 'u' unsigned, 'f' float, 'v' unsigned
+/// float.
 pub fn alu(name: &str, class: char, width: u32, p: &Params, x: u64, y: u64) -> (u64, Option<bool>) {
     let w = width;
     let fmt = float(w);

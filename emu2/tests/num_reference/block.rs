@@ -3,7 +3,7 @@
 use super::{approximate, rne, round_output, Exact, Fmt, H};
 use num_bigint::BigInt;
 
-/// How a block is cut: mantissa bits kept; raise of the exponent; low fraction bits that stay 0.
+/// How a block is cut: the mantissa bits that are kept, the raise of the exponent, the low fraction bits that stay 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     pub kept: u32,
@@ -12,7 +12,7 @@ pub struct Cut {
     pub extended: bool,
 }
 
-/// `|value| / 2^(exp - bias - (m - 1) + low)` to nearest even: the mantissa under the block exponent `exp`.
+/// The mantissa under the block exponent `exp`: `|value| / 2^(exp - bias - (m - 1) + low)`, rounded to nearest even.
 fn mantissa(fmt: Fmt, bits: u64, exp: i64, low: u32) -> u64 {
     let v = fmt.value(bits);
     let magnitude = BigInt::from(v.mant.magnitude().clone());
@@ -64,7 +64,7 @@ pub struct Unit {
     pub fmt: Fmt,
     /// Low bits whose mutual products are omitted.
     pub omit: u32,
-    /// Low bits the multiplier does not see.
+    /// Number of low bits that the multiplier does not see.
     pub ignore: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Operands that make the bug-prone cases likely, and the systematic boundary sets.
+//! Operands that make error-prone cases likely, and the systematic boundary sets.
 
 use super::{fma, product, round_output, Fmt};
 
@@ -59,7 +59,7 @@ pub fn fused(fmt: Fmt, add: Fmt, omit: u32, r: [u64; 6]) -> [u64; 3] {
     let sign = 1 << (add.width() - 1);
     let near = round_output(add, &p);
     let c = match r[4] % 6 {
-        // Cancellation: the product's own leading bits with the other sign, a few units in the last place off.
+        // Cancellation: the leading bits of the product with the other sign, a few units in the last place off.
         0 | 1 => (near ^ sign).wrapping_add((r[4] >> 8) % 5).wrapping_sub(2),
         // The same exponent, any fraction.
         2 => add.pack(r[4] >> 63, add.exp(near), fraction(add.m, r[5])),
@@ -74,7 +74,7 @@ pub fn fused(fmt: Fmt, add: Fmt, omit: u32, r: [u64; 6]) -> [u64; 3] {
     [a, b, c & (u64::MAX >> (64 - add.width()))]
 }
 
-/// Random bits pushed toward float structure: sometimes a number, sometimes plain bits.
+/// Random bits with a tendency to float structure: sometimes a number, sometimes plain bits.
 pub fn word(fmt: Fmt, r: [u64; 2]) -> u64 {
     if r[0] >> 60 < 6 {
         r[1] & (u64::MAX >> (64 - fmt.width()))

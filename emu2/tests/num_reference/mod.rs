@@ -1,5 +1,5 @@
-//! Slow, obviously correct: the rules of the manual on exact big numbers, one lane at a time. Shares no code with the
-//! kernels of `emu2::num`.
+//! Slow, obviously correct arithmetic: the rules of the manual on exact big numbers, one lane at a time. Shares no code
+//! with the kernels of `emu2::num`.
 #![allow(dead_code, unreachable_pub)] // every test binary uses its own part
 
 pub mod alu;
@@ -74,7 +74,7 @@ impl Exact {
         self.mant.sign() == Sign::NoSign
     }
     pub fn plus(&self, other: &Self) -> Self {
-        // The exponent of a zero means nothing and must not drive the alignment.
+        // The exponent of a zero has no meaning and must not decide the alignment.
         if self.is_zero() {
             return other.clone();
         }
@@ -115,7 +115,7 @@ pub fn rne(mag: &BigInt, shift: i64) -> BigInt {
     quotient + u32::from(up)
 }
 
-/// Rounds to the nearest value of the format with unbounded exponent. Zero gives `None`, else (exponent field, fraction).
+/// Rounds to the nearest value of the format with unbounded exponent. Zero gives `None`, others (exponent field, fraction).
 fn round_unbounded(fmt: Fmt, v: &Exact) -> Option<(i64, u64)> {
     if v.is_zero() {
         return None;
@@ -141,7 +141,7 @@ pub fn round_output(fmt: Fmt, v: &Exact) -> u64 {
     }
 }
 
-/// Operand conversion between formats, keeping the sign also of zeros.
+/// Operand conversion between formats. It keeps the sign, even of zeros.
 pub fn convert(from: Fmt, to: Fmt, bits: u64) -> u64 {
     let sign = from.sign(bits);
     if from.exp(bits) == from.ones() {
@@ -151,9 +151,9 @@ pub fn convert(from: Fmt, to: Fmt, bits: u64) -> u64 {
     (sign << (to.width() - 1)) | magnitude
 }
 
-/// Product of two integers whose bits, counted from `m` (the last one) upwards to 1, are partial product columns: pairs
-/// with both bits among the last `omit` are not formed, and a stand-in of weight `2^(2 omit - 2)` is added if any of the
-/// dropped pairs is non-zero.
+/// Product of two integers. Their bits, counted from `m` (the last one) upwards to 1, are partial product columns. Pairs
+/// with both bits among the last `omit` are not formed. If any of the dropped pairs is non-zero, a stand-in of weight `2^(2
+/// omit - 2)` is added.
 pub fn approximate(a: u64, b: u64, omit: u32) -> u128 {
     let mut sum = 0u128;
     let mut dropped = false;
@@ -178,7 +178,7 @@ pub fn approximate(a: u64, b: u64, omit: u32) -> u128 {
     sum
 }
 
-/// Product as the vector MAU forms it; `omit` = 0 is exact.
+/// Product as the vector MAU forms it. With `omit` = 0 it is exact.
 pub fn product(fmt: Fmt, a: u64, b: u64, omit: u32) -> Exact {
     if fmt.exp(a) == 0 || fmt.exp(b) == 0 {
         return Exact::zero();
@@ -217,7 +217,7 @@ pub fn flag_bits(flags: &[bool]) -> u8 {
     (0..4).fold(0, |bits, b| bits << 1 | u8::from(flags[b * n / 4]))
 }
 
-/// Whether the long test variants were asked for.
+/// Whether the long test variants are requested.
 pub fn long() -> bool {
     std::env::var("EMU2_LONG").is_ok_and(|v| v == "1")
 }

@@ -55,7 +55,7 @@ pub fn tree(name: &str, width: u32, fan_in: &[usize], lanes: &[u64]) -> u64 {
     level[0]
 }
 
-/// The same with a last stage that gives halves: sums are rounded once, a winner is converted.
+/// The same, with a last stage that gives halves: sums are rounded once, a winner is converted.
 pub fn narrowed(name: &str, width: u32, fan_in: &[usize], lanes: &[u64]) -> u64 {
     assert_eq!(width, 32);
     let (last, inner) = fan_in.split_last().expect("a stage");

@@ -1,7 +1,7 @@
-//! The shape of the Rust sources: no circle between files, no file that is too long.
+//! The shape of the Rust sources: no circle between files, and no file that is too long.
 //!
-//! A file points at another one if it names something that is defined there. A path that leads through `pub use` points
-//! at the file of the definition. A `mod` declaration and a `pub use` alone do not point at anything.
+//! A file points at another one if it names an item that is defined there. A path that leads through `pub use` points at
+//! the file of the definition. A `mod` declaration or a `pub use` alone points at nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ const CRATES: [&str; 3] = ["emu2/src/lib.rs", "emu2/python/src/lib.rs", "pycompi
 /// Folders whose files have a limit.
 const FOLDERS: [&str; 3] = ["emu2", "pycompiler/packing", "benches"];
 
-/// By file the files that it points at, each with a path that does.
+/// For each file, the files at which it points, each with one path that does so.
 type Arrows = BTreeMap<usize, BTreeMap<usize, String>>;
 
 fn top() -> PathBuf {
@@ -50,12 +50,12 @@ impl<'ast> Visit<'ast> for Paths {
         leaves(&import.tree, Vec::new(), &mut |path, _| self.0.push(path));
     }
 
-    /// Who may see something is no use of it.
+    /// Visibility paths are not uses.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 }
 
 impl Paths {
-    /// Words of the arguments of a macro, joined where `::` stands between them. Fields and methods are left out.
+    /// Words in the arguments of a macro, joined where `::` stands between them. Fields and methods are left out.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut before = String::new();
@@ -113,7 +113,7 @@ fn reached(arrows: &Arrows, from: usize) -> BTreeSet<usize> {
     found
 }
 
-/// Sets of files each of which leads to all others, with the paths between them.
+/// Sets of files in which each file leads to all others, with the paths between them.
 fn circles(all: &Crate, arrows: &Arrows, root: &Path) -> Vec<String> {
     let reach: Vec<BTreeSet<usize>> = (0..all.files.len()).map(|at| reached(arrows, at)).collect();
     let name = |at: usize| all.files[at].strip_prefix(root).unwrap().display().to_string();
@@ -147,7 +147,7 @@ fn files_have_no_circles() {
     assert!(found.is_empty(), "{}", found.join("\n\n"));
 }
 
-/// All Rust files below a folder but what is built.
+/// All Rust files below a folder, without build outputs.
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
         if entry.is_dir() && entry.file_name().is_none_or(|name| name != "target") {
@@ -173,7 +173,7 @@ fn files_are_short() {
     assert!(long.is_empty(), "longer than {MOST_LINES} lines: {long:#?}");
 }
 
-/// What the test takes for a circle, on sources made for it.
+/// The circles that the test finds, on sources made for it.
 #[test]
 fn circles_are_found() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("structure");

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use syn::{Item, UseTree, Visibility};
 
-/// A name that `use` brings into a module; without a name, everything that the path leads to.
+/// A name that `use` brings into a module. Without a name, everything to which the path leads.
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) path: Vec<String>,
     pub(crate) name: Option<String>,
-    /// `pub use` of any kind: a name is handed on, which is no use of it.
+    /// `pub use` of any kind. It hands a name on, which is not a use of it.
     pub(crate) handed_on: bool,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Module {
     pub(crate) imports: Vec<Import>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Module(usize),
@@ -35,7 +35,7 @@ pub(crate) enum Target {
 pub(crate) struct Crate {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) modules: Vec<Module>,
-    /// Items by the module that they stand in, without modules and imports.
+    /// Items by the module in which they stand, without modules and imports.
     pub(crate) bodies: Vec<(usize, Item)>,
 }
 
@@ -82,7 +82,7 @@ impl Crate {
         at
     }
 
-    /// What a path in a module leads to; None: something of another crate, or a local name.
+    /// The target of a path in a module. None: an item of another crate, or a local name.
     pub(crate) fn resolve(&self, module: usize, path: &[String]) -> Option<Target> {
         self.walk(module, path, &mut HashSet::new())
     }
@@ -105,7 +105,7 @@ impl Crate {
         Some(target)
     }
 
-    /// What a name stands for in a module.
+    /// The target of a name in a module.
     fn lookup(&self, module: usize, name: &str, seen: &mut HashSet<(usize, String)>) -> Option<Target> {
         if !seen.insert((module, name.to_string())) {
             return None;
@@ -128,7 +128,7 @@ impl Crate {
     }
 }
 
-/// Calls `leaf` with the path and the name of everything that a `use` names.
+/// Calls `leaf` with path and name for every name in a `use`.
 pub(crate) fn leaves(tree: &UseTree, mut path: Vec<String>, leaf: &mut dyn FnMut(Vec<String>, Option<String>)) {
     match tree {
         UseTree::Path(part) => {
@@ -165,7 +165,7 @@ fn names(item: &Item) -> Vec<String> {
         Item::Trait(i) => &i.ident,
         Item::Type(i) => &i.ident,
         Item::Union(i) => &i.ident,
-        // A macro that declares something repeats the declarations, or ours name the type first.
+        // A macro that declares items repeats the declarations, or ours name the type first.
         Item::Macro(i) => {
             let defined = i.ident.iter().map(ToString::to_string);
             return defined.chain(declared(i.mac.tokens.clone())).collect();
@@ -175,7 +175,7 @@ fn names(item: &Item) -> Vec<String> {
     vec![name.to_string()]
 }
 
-/// Names behind the words of declarations among tokens.
+/// Names that follow the keywords of declarations among tokens.
 fn declared(tokens: proc_macro2::TokenStream) -> Vec<String> {
     const WORDS: [&str; 7] = ["fn", "struct", "enum", "const", "static", "type", "trait"];
     let words: Vec<String> = tokens.into_iter().map(|t| t.to_string()).collect();

@@ -2,15 +2,15 @@
 
 use proptest::prelude::*;
 
-/// One change: where, which kind, and a byte for it.
+/// One change: its place, its kind, and a byte for it.
 pub(crate) type Change = (prop::sample::Index, u8, u8);
 
-/// How texts of a kind are changed.
+/// How to change texts of a kind.
 pub(crate) struct Manner {
-    /// Bytes that mean something there. They are written over what stands at the place, or before it.
+    /// Bytes that mean something in such texts. They replace the byte at the place, or are inserted before it.
     pub(crate) letters: &'static [u8],
     pub(crate) overwrite: bool,
-    /// Bytes behind the place that are repeated instead of the rest.
+    /// This many bytes behind the place are repeated, and the rest is dropped.
     pub(crate) repeated: usize,
 }
 

@@ -2,15 +2,15 @@
 
 use emu2::asm::Record;
 
-/// What follows `# expect: ` on the first line.
+/// The text after `# expect: ` on the first line.
 pub(crate) fn expected(bytes: &[u8]) -> Result<String, String> {
     let text = String::from_utf8_lossy(bytes);
     let first = text.lines().next().unwrap_or_default();
     Ok(first.strip_prefix("# expect: ").ok_or("no `# expect:` line")?.to_string())
 }
 
-/// Whether `found` is what a source's first line says: `# expect: [warning] <code> line <n> column <n> [among others]`.
-/// The file is named after the code.
+/// Whether `found` is the finding in the first line of a source: `# expect: [warning] <code> line <n> column <n> [among
+/// others]`. The name of the file must be the code.
 pub(crate) fn check(name: &str, bytes: &[u8], found: &[Record]) -> Result<(), String> {
     let line = expected(bytes)?;
     let (expected, among) = match line.strip_suffix(" among others") {

@@ -1,4 +1,4 @@
-//! What tests of files share: the folders under `tests/data`, the line that says what a file must be refused with, and
+//! Code that tests on files share: the folders under `tests/data`, the line that says how a file must be refused, and
 //! random changes of files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
@@ -17,7 +17,7 @@ pub(crate) fn paths(folder: &str) -> Vec<PathBuf> {
     all
 }
 
-/// The same with their names and contents.
+/// The same files with their names and contents.
 pub(crate) fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     let named = |p: &PathBuf| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(p).unwrap());
     paths(folder).iter().map(named).collect()

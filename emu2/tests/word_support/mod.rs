@@ -1,4 +1,4 @@
-//! Random steps of the forms that have machine words, made as data.
+//! Random steps of the forms that have machine words, as data.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
@@ -94,7 +94,7 @@ struct Ports {
     writes: Vec<Option<Access>>,
 }
 
-/// A step that has a word, if its parts happen to agree on the fields they share.
+/// A step that has a word if its parts happen to agree on the fields that they share.
 pub(crate) fn covered_step(spec: &Spec, choices: &Choices) -> Step {
     let mut p = Picker::new(spec, choices);
     let memories = PE_MEMORIES.map(|n| p.memory(n));
@@ -241,7 +241,7 @@ fn to_l1bm(p: &mut Picker<'_>, ports: &Ports) -> PeInstruction {
     PeInstruction { span: NONE, kind, sources: vec![source], destinations: Vec::new(), zero_flush: None }
 }
 
-/// The step whose text stands for all that have its word.
+/// The step whose text stands for all steps with its word.
 pub(crate) fn canonical(spec: &Spec, mut step: Step, mread_shows: bool) -> Step {
     let rank = |i: &PeInstruction| match i.kind {
         PeKind::Mau { .. } => 0,

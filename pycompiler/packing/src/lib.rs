@@ -1,12 +1,13 @@
 //! Offsets for buffers of known lifetimes in a memory of fixed size: exact searches, limited in time.
 //!
-//! Two searches in the manner of MiniMalloc take turns with a limited number of nodes, each in several orders of
-//! preference: one decides a stretch of time with few choices first (`sections`), one places buffers in the order of their
-//! offsets (`offsets`). Every buffer lies on the floor or on another one, and a placement is checked against what still
-//! has to fit above it in each stretch of time. After the first round the orders are shuffled a little, and stretches
-//! of time where attempts have failed are decided earlier: most instances are hard only for unlucky beginnings.
+//! Two searches like MiniMalloc take turns, each with a limited number of nodes and several orders of preference. One
+//! decides the stretch of time with the fewest choices first (`sections`). The other places buffers in the order of their
+//! offsets (`offsets`). Every buffer lies on the floor or on another one. A placement is checked against the buffers that
+//! still have to fit above it in each stretch of time. After the first round the orders are shuffled a little, and
+//! stretches of time in which attempts have failed are decided earlier, because most instances are hard only from an
+//! unlucky start.
 
-// `make lint` allows these in tests, benches and their helpers; here they hold all the same.
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod offsets;
@@ -18,17 +19,17 @@ pub use problem::{Buffer, Outcome};
 use problem::{Problem, Stop, Stopwatch};
 use sections::Choice;
 
-/// Nodes of an attempt in the first round, and how many hundredths of it each round has more.
+/// Nodes of an attempt in the first round, and the growth per round in percent.
 const FIRST_NODES: u64 = 2_000;
 const GROWTH: u64 = 15;
-/// How far a shuffle moves a buffer in its order, about.
+/// About how far a shuffle moves a buffer in its order.
 const SHUFFLE: u64 = 10;
 
-/// Places all `buffers` in a memory of `capacity`. Each of `orders` is a permutation of the buffers, the most wanted
-/// first; others end as [`Outcome::Invalid`], as do buffers without life time, size or alignment.
+/// Places all `buffers` in a memory of `capacity`. Each of `orders` must be a permutation of the buffers, the most wanted
+/// first; otherwise the result is [`Outcome::Invalid`]. The same holds for buffers without life time, size or alignment.
 ///
-/// `go_on` is asked now and then; the search ends when it says no. The same arguments give the same result, unless
-/// `go_on` ends it.
+/// `go_on` is asked now and then, and the search ends if it says no. The same arguments give the same result, unless
+/// `go_on` ends the search.
 pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &mut dyn FnMut() -> bool) -> Outcome {
     let Some(problem) = Problem::new(buffers, capacity) else { return Outcome::Invalid };
     if orders.is_empty() || !orders.iter().all(|order| is_permutation(order, buffers.len())) {
@@ -42,7 +43,7 @@ pub fn search(buffers: &[Buffer], capacity: i64, orders: &[Vec<usize>], go_on: &
             let shuffled = if round == 0 { order.clone() } else { random.shuffled(order) };
             for attempt in 0..3 {
                 if attempt == 0 && round > 0 {
-                    continue; // it does not learn from what has failed
+                    continue; // this attempt does not learn from failures
                 }
                 if !go_on() {
                     return Outcome::OutOfTime;
@@ -71,7 +72,7 @@ fn is_permutation(order: &[usize], count: usize) -> bool {
     sorted.into_iter().eq(0..count)
 }
 
-/// A linear congruential generator: enough to begin otherwise, and the same everywhere.
+/// A linear congruential generator. It gives other starts, and the same ones on every host.
 struct Random(u64);
 
 impl Random {
@@ -80,7 +81,7 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// The order, every item moved a little.
+    /// The order with every item moved a little.
     fn shuffled(&mut self, order: &[usize]) -> Vec<usize> {
         let mut keyed: Vec<(u64, usize)> =
             (0..).zip(order).map(|(at, &item)| (at + self.below(SHUFFLE), item)).collect();

@@ -1,4 +1,4 @@
-//! The search in the order of offsets: no buffer is placed below the one before it.
+//! The search in the order of offsets: no buffer is placed below the previous one.
 
 use crate::problem::{ranks, Problem, Stop, Stopwatch};
 
@@ -36,14 +36,14 @@ impl Search<'_, '_, '_> {
         for &member in members {
             let item = &p.items[member];
             let at = item.aligned(self.least[member].max(last));
-            // What lies above the end of another buffer leaves a place for that one below.
+            // A buffer above the end of another one leaves room for that one below, which must be placed first.
             limit = limit.min(at + item.size);
             candidates.push((at, self.rank[member], member));
             for &rest in &self.rest[item.low..item.high] {
                 tallest = tallest.max(rest);
             }
         }
-        // What is still to come has no room if this one begins too high.
+        // If this buffer begins too high, the others have no room.
         limit = limit.min(p.capacity - tallest + 1);
         candidates.retain(|c| c.0 < limit);
         candidates.sort_unstable();
@@ -83,7 +83,7 @@ impl Search<'_, '_, '_> {
                     }
                 }
             }
-            // What comes next, be it another part or another try, begins from here.
+            // The next part or the next try begins from this state.
             for rest in &mut self.rest[item.low..item.high] {
                 *rest += item.size;
             }
@@ -94,13 +94,13 @@ impl Search<'_, '_, '_> {
                 return Ok(true);
             }
             if fits && !met {
-                return Ok(false); // nothing meets this buffer: it is not why the others do not fit
+                return Ok(false); // no other buffer meets this one, so it is not why the others do not fit
             }
         }
         Ok(false)
     }
 
-    /// Whether what is left fits above the least offsets, in the sections from `low` to before `high`.
+    /// Whether the other buffers fit above their least offsets, in the sections from `low` to before `high`.
     fn fits(&self, members: &[usize], low: usize, high: usize, last: i64) -> bool {
         let mut floor = vec![i64::MAX; high - low];
         for &member in members {

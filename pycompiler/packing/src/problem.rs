@@ -1,32 +1,32 @@
-//! Buffers over stretches of time, and what all searches share.
+//! Buffers over stretches of time, and the data that all searches share.
 
 /// `size` units that live from `start` to before `end`; the offset is a multiple of `align`.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     /// first moment of its life
     pub start: i64,
-    /// the moment after its last
+    /// the moment after its last one
     pub end: i64,
-    /// units it takes
+    /// number of units that it takes
     pub size: i64,
-    /// what its offset is a multiple of; at least 1
+    /// its offset is a multiple of this number, at least 1
     pub align: i64,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// an offset for every buffer
     Placed(Vec<i64>),
-    /// there is no way
+    /// no placement exists
     Impossible,
-    /// it was told to stop before it knew
+    /// the search was stopped before it knew
     OutOfTime,
-    /// the question has no meaning
+    /// the arguments have no meaning
     Invalid,
 }
 
-/// Why an attempt ended before it could tell.
+/// Why an attempt ended before it had a result.
 pub(crate) enum Stop {
     Nodes,
     Time,
@@ -77,7 +77,7 @@ impl Item {
     }
 }
 
-/// Time is cut into sections in which the same buffers live.
+/// The problem. Time is cut into sections in which the same buffers live.
 pub(crate) struct Problem {
     pub(crate) items: Vec<Item>,
     pub(crate) load: Vec<i64>,
@@ -85,7 +85,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// None if a buffer never lives, or has no size or no alignment.
+    /// Cuts time into sections. None if a buffer never lives, or has no size or no alignment.
     pub(crate) fn new(buffers: &[Buffer], capacity: i64) -> Option<Self> {
         if buffers.iter().any(|b| b.start >= b.end || b.size < 1 || b.align < 1) {
             return None;
@@ -105,7 +105,7 @@ impl Problem {
         Some(Self { items, load, capacity })
     }
 
-    /// Splits `members` where no lifetime crosses; smaller parts first.
+    /// Splits `members` at moments that no lifetime crosses. Smaller parts come first.
     pub(crate) fn parts(&self, mut members: Vec<usize>) -> Vec<Vec<usize>> {
         members.sort_unstable_by_key(|&m| (self.items[m].low, m));
         let mut parts: Vec<Vec<usize>> = Vec::new();

@@ -2,21 +2,21 @@
 
 use crate::problem::{ranks, Problem, Stop, Stopwatch};
 
-/// Which section is decided next.
+/// The section that is decided next.
 pub(crate) enum Choice<'w> {
-    /// with the fewest choices; of those the one with the least room to spare
+    /// the one with the fewest choices; of several, the one with the least room to spare
     Tight,
-    /// with few choices for how often attempts have failed there; the counts are kept for the next attempt
+    /// the one with the least ratio of choices to failed attempts there; the counts are kept for the next attempt
     Heavy(&'w mut Vec<f64>),
 }
 
-/// What can be said of a state.
+/// The next step of a search.
 enum Step {
-    /// what is left does not fit
+    /// none: the remaining buffers do not fit
     Never,
-    /// these cannot lie where they could lie lowest
+    /// these buffers cannot lie at their least offset
     Raise(Vec<usize>),
-    /// one of these lies on the floor of a section, or none
+    /// one of these buffers lies on the floor of a section, or none does
     Branch(Vec<usize>),
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn search<'w>(
 }
 
 impl Search<'_, '_, '_> {
-    /// Places `members`, which are all that is left between their first start and last end.
+    /// Places `members`, which are all remaining buffers between their first start and last end.
     fn solve(&mut self, members: &[usize]) -> Result<bool, Stop> {
         let mut raised: Vec<(usize, i64)> = Vec::new();
         let solved = self.raise_and_solve(members, &mut raised);
@@ -90,17 +90,17 @@ impl Search<'_, '_, '_> {
                     return Ok(true);
                 }
                 if alone {
-                    return Ok(false); // it is not why the others do not fit
+                    return Ok(false); // nothing meets this buffer, so it is not why the others do not fit
                 }
             }
-            // None of them lies on the floor: each rests on a buffer still to come.
+            // None of them lies on the floor, so each rests on a buffer that is not placed yet.
             if !self.raise(&chosen, members, raised) {
                 return Ok(false);
             }
         }
     }
 
-    /// Lets each of `chosen` rest on the lowest buffer that it meets and that is still to come; false if there is none.
+    /// Lets each of `chosen` rest on the lowest unplaced buffer that it meets. Returns false if there is none.
     fn raise(&mut self, chosen: &[usize], members: &[usize], raised: &mut Vec<(usize, i64)>) -> bool {
         let p = self.p;
         let first = raised.len();
@@ -123,9 +123,9 @@ impl Search<'_, '_, '_> {
         true
     }
 
-    /// Says how to go on: which section is decided next, unless something is clear already.
+    /// Decides the next step: which section comes next, unless the state allows a conclusion at once.
     ///
-    /// Sections are left for later where another buffer still fits below one of these.
+    /// Sections are left for later if another buffer still fits below one of theirs.
     fn choose(&mut self, members: &[usize]) -> Step {
         let p = self.p;
         let low = members.iter().map(|&m| p.items[m].low).min().unwrap_or(0);
@@ -151,7 +151,7 @@ impl Search<'_, '_, '_> {
             let (item, least) = (&p.items[member], self.least[member]);
             let range = item.low - low..item.high - low;
             let below = top[range.clone()].iter().any(|&t| t <= least);
-            // Nothing fits below it any more: what it leaves below is lost.
+            // No other buffer fits below this one any more, so the room below it is lost.
             if !below {
                 if let Some(at) = rest[range.clone()].iter().position(|&r| least + r > p.capacity) {
                     self.failed(item.low + at);
@@ -187,14 +187,14 @@ impl Search<'_, '_, '_> {
         Step::Branch(members.iter().filter(here).copied().collect())
     }
 
-    /// Notes that a section was why something did not fit.
+    /// Notes that something did not fit because of this section.
     fn failed(&mut self, section: usize) {
         if let Choice::Heavy(weight) = &mut self.choice {
             weight[section] += 1.0;
         }
     }
 
-    /// Places `member` as low as it can lie, and all `others` after it.
+    /// Places `member` at its least offset, and all `others` after it.
     fn issue(&mut self, member: usize, others: Vec<usize>) -> Result<bool, Stop> {
         let p = self.p;
         let item = p.items[member];
@@ -221,7 +221,7 @@ impl Search<'_, '_, '_> {
                 break;
             }
         }
-        // What comes next, be it another part or another try, begins from here.
+        // The next part or the next try begins from this state.
         for rest in &mut self.rest[item.low..item.high] {
             *rest += item.size;
         }

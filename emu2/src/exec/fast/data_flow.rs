@@ -1,15 +1,17 @@
-//! The plan of consecutive steps: the order in which their ops run, without writes that nobody sees.
+//! The plan of consecutive steps: the order in which their ops run. It leaves out writes that nobody sees.
 //!
-//! Ops of a step read the state before it. If no op of a step reads what another one writes, the ops run one after the
-//! other, each as one kernel call. Value numbers say which paths and memories hold the same value. They allow three changes:
+//! All ops of a step read the state before the step. If no op of a step reads a place that another one writes, the ops run
+//! one after the other, each as one kernel call. Value numbers say which paths and memories hold the same value. They allow
+//! three changes:
 //!
 //! * If a result on a forwarding path also went to a memory, it is read from the memory. Often nobody reads the path then.
-//! * If a result goes to a path and to rows of memory that are overwritten before anyone reads them, it goes to the path only.
+//! * If a result goes to a path and to rows of memory that are overwritten before anyone reads them, it goes to the path
+//!   only.
 //! * A `u` step and the next `d` step with the same factors become one multiply-add, if nobody else sees the value between
 //!   them. It runs in the place of the first one.
 //!
-//! The plan holds while base address registers are zero. A step that writes such a register starts a new part. If a register
-//! that a part depends on is not zero, the steps of the part run unchanged (`fallback_step.rs`).
+//! The plan holds while base address registers are zero. A step that writes such a register starts a new part. If a
+//! register that a part depends on is not zero, the steps of the part run unchanged (`fallback_step.rs`).
 
 use super::kernel_call::{self, CallParts, ForwardUpdate, KernelCall};
 use super::value_numbering::{ReadFrom, ValueNumbers};
@@ -29,7 +31,7 @@ pub(crate) struct Segment {
     pub(crate) parts: Vec<Part>,
 }
 
-/// Steps between which no base address register changes.
+/// Consecutive steps between which no base address register changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) steps: Range<usize>,
@@ -42,21 +44,21 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Call(KernelCall),
-    /// A forwarding path takes the result that waits in a buffer.
+    /// A forwarding path takes the result that has waited in a buffer.
     UpdateForward {
         path: u32,
         later: u32,
     },
-    /// A step runs unchanged. Its number in the segment.
+    /// The step of this number in the segment runs unchanged.
     FallbackStep(usize),
 }
 
-/// A node of the data flow graph: an op that runs as one kernel call.
+/// A node of the data flow graph: an op that is one kernel call.
 #[derive(Clone, Debug)]
 struct Node<'a> {
-    /// The op that computes, unless `both` does.
+    /// The op to compute, unless `both` is set.
     op: &'a Op,
-    /// A multiply-add of both halves of a MAB.
+    /// A multiply-add of both halves of a MAB, computed instead of `op`.
     both: Option<Box<MauOp>>,
     /// Where the sources are read.
     reads: Reads<'a>,
@@ -70,7 +72,7 @@ type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
 /// Where the sources of an op are read.
 pub(crate) type Reads<'a> = SmallVec<[ReadFrom<'a>; MAX_SOURCES]>;
 
-/// The nodes of a step, or that it runs unchanged.
+/// How a step runs: as nodes, or unchanged.
 #[derive(Clone, Debug)]
 enum StepPlan<'a> {
     Nodes(Nodes<'a>),
@@ -78,7 +80,7 @@ enum StepPlan<'a> {
 }
 
 impl Segment {
-    /// The plan of `steps`, in which liveness is marked. `paths`: forwarding paths there are.
+    /// The plan of `steps`, in which liveness is marked. `paths`: number of forwarding paths.
     pub(crate) fn new(steps: Vec<Step>, paths: usize, lanes: usize) -> Segment {
         let mut parts = Vec::new();
         let mut first = 0;
@@ -116,7 +118,7 @@ impl Part {
             planned.push(now);
         }
         let mut used_later = UsedLater { live: vec![true; paths], overwritten: Vec::new() };
-        // From the last one to the first.
+        // The steps are planned from the last one to the first.
         let mut actions: Vec<Action> = Vec::with_capacity(steps.len());
         for (k, (step, planned)) in steps.iter().zip(&planned).enumerate().rev() {
             match planned {
@@ -138,8 +140,8 @@ impl Part {
     }
 }
 
-/// The ops of a step as nodes, in an order in which none reads what an earlier one has written. None if there is no such
-/// order, or if an op needs more than one kernel call.
+/// The ops of a step as nodes, in an order in which no node reads a place that an earlier one has written. None if there is
+/// no such order, or if an op needs more than one kernel call.
 fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
     let mut nodes = Nodes::new();
     for op in &step.ops {
@@ -160,7 +162,7 @@ fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
     order(&mut nodes).then_some(nodes)
 }
 
-/// Sorts `nodes` so that none reads what an earlier one has written. False if that is impossible.
+/// Sorts `nodes` so that no node reads a place that an earlier one has written. Returns false if that is impossible.
 fn order(nodes: &mut Nodes<'_>) -> bool {
     for at in 0..nodes.len() {
         let harmless =
@@ -172,7 +174,8 @@ fn order(nodes: &mut Nodes<'_>) -> bool {
 }
 
 impl Node<'_> {
-    /// Whether it must not run before `other`, an op of the same step. `behind`: it stands behind `other` in the source.
+    /// Whether this node must not run before `other`, a node of the same step. `behind`: this node stands behind it in the
+    /// source.
     fn disturbs(&self, other: &Node<'_>, behind: bool) -> bool {
         let (ours, theirs) = (self.op.compute.own_slots(), other.op.compute.own_slots());
         let seen = |write: &Write| other.reads(&write.access);
@@ -181,7 +184,7 @@ impl Node<'_> {
             || self.into.writes().any(|write| seen(write) || twice(write))
     }
 
-    /// Whether it needs the words at `access` as they are before the step.
+    /// Whether the node needs the words at `access` as they are before the step.
     fn reads(&self, access: &Access) -> bool {
         let mut sources = self.reads.iter().filter_map(|read| read.access());
         let slots = self.into.writes().flat_map(write_depends_on);
@@ -194,7 +197,7 @@ impl Node<'_> {
     }
 }
 
-/// Joins a `u` or `d` multiply-add among `before` and its other half among `nodes`; the latter is removed.
+/// Joins a `u` or `d` multiply-add of `before` with its other half in `nodes`, and removes the other half from `nodes`.
 fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &ValueNumbers<'a>) {
     let mau = |node: &&Node<'_>| matches!(node.op.compute, Compute::Mau(_)) && node.both.is_none();
     let (Some(first), Some(second)) = (before.iter().find(mau), nodes.iter().find(mau)) else { return };
@@ -203,7 +206,7 @@ fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &Value
     else {
         return;
     };
-    // The values of the first one's sources are those that it had when the step began.
+    // The sources of the first op count with the values that they had when its step began.
     let value = |at: usize| values.before(first.op, at);
     let same = |at: usize, next: usize| {
         value(at).is_some_and(|v| Some(v) == second.op.sources.get(next).and_then(|source| values.number(source)))
@@ -218,7 +221,7 @@ fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &Value
         && nodes
             .iter()
             .all(|node| std::ptr::eq(node.op, second.op) || !node.reads_path(path) && node.op.forward != Some(path));
-    // The joined op writes a step earlier than the second one did.
+    // The joined op writes one step earlier than the second op did.
     let early = second.op.writes().all(|write| {
         nodes.iter().filter(|node| !std::ptr::eq(node.op, second.op)).all(|node| {
             !node.reads(&write.access) && !node.into.writes().any(|other| other.access.meets(&write.access))
@@ -231,7 +234,7 @@ fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &Value
     let (first, second) = (first.op, second.op);
     let mut together = before.clone();
     let Some(at) = together.iter().position(|node| std::ptr::eq(node.op, first)) else { return };
-    // Last of its step, since its destinations are written after those of the others.
+    // The node comes last in its step, because its destinations must be written after those of the other nodes.
     let mut node = together.remove(at);
     node.both = Some(Box::new(joined));
     node.into = second;
@@ -245,7 +248,7 @@ fn join_halves<'a>(before: &mut Nodes<'a>, nodes: &mut Nodes<'a>, values: &Value
 /// At most this many overwritten places are tracked.
 const MOST_OVERWRITTEN: usize = 32;
 
-/// The part of the state that later steps use.
+/// The part of the state that later steps read.
 struct UsedLater<'a> {
     /// For each forwarding path, whether it is read before it is updated again.
     live: Vec<bool>,
@@ -253,10 +256,10 @@ struct UsedLater<'a> {
     overwritten: Vec<&'a Access>,
 }
 
-/// Adds the actions of a step, the last one first. Updates `used_later` to the state before the step.
+/// Adds the actions of a step in reverse order. Updates `used_later` to the state before the step.
 fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lanes: usize, actions: &mut Vec<Action>) {
     let UsedLater { live, overwritten } = used_later;
-    // Of two ops with the same path the last one of the source wins.
+    // If two ops write the same path, the last one of the source wins.
     let mut wanted: SmallVec<[Option<usize>; 2]> = SmallVec::from_elem(None, nodes.len());
     if step.forward {
         for op in step.ops.iter().rev() {
@@ -269,8 +272,8 @@ fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lane
     }
     let overwritten_later =
         |write: &Write| write.plain() && overwritten.iter().any(|access| write.access.same_rows(access));
-    // An op that is computed for its path anyway need not be written to memory too. Other ops stay, so that a line that a
-    // program repeats to measure its time really runs that often.
+    // If an op is computed for its path anyway, an overwritten memory need not be written too. Other ops stay, so that a
+    // line that a program repeats to measure its time really runs that often.
     let kept: SmallVec<[SmallVec<[&Write; 1]>; 2]> = nodes
         .iter()
         .zip(&wanted)

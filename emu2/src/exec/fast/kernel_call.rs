@@ -1,6 +1,6 @@
-//! Ops of a plan: one call of the kernel on the rows of all cycles, with all addresses resolved.
+//! The kernel call of an op in a plan. It works on the rows of all cycles, with all addresses resolved.
 //!
-//! A region's calls pass through the host's near caches once for every L1B. A call is therefore small and lies in one place.
+//! The calls of a region pass through the host's near caches once for every L1B. So a call is small and lies in one place.
 
 use super::value_numbering::ReadFrom;
 use crate::exec::access::Access;
@@ -16,27 +16,27 @@ use crate::spec::WORDS_PER_LONG;
 #[derive(Clone, Debug)]
 enum SourceRows {
     Zeros,
-    /// Long words of a PE memory from `first` on.
+    /// Long words of a PE memory, beginning at `first`.
     Memory {
         slot: u32,
         first: u32,
     },
     Forward(u32),
-    /// Rows that do not follow each other are brought together first; `wide`: those of both long words.
+    /// Rows that do not follow each other are copied together first. `wide`: the rows of both long words.
     Gathered {
         source: Box<Source>,
         wide: bool,
     },
 }
 
-/// Where the result goes.
+/// Where the result is written.
 #[derive(Clone, Debug)]
 enum ResultPlace {
-    /// L1BM, and the turnaround register if `keep`.
+    /// L1BM. With `keep`, the turnaround register too.
     Sent { keep: bool },
-    /// Long words of a PE memory from `first` on, which no source shares: written in place.
+    /// Long words of a PE memory, beginning at `first`. No source shares them, so they are written in place.
     Memory { slot: u32, first: u32 },
-    /// A buffer, and from there to memories and to a forwarding path.
+    /// A buffer. From there the result goes to memories and to a forwarding path.
     Buffer { writes: Box<[Write]>, path: Option<ForwardUpdate> },
 }
 
@@ -44,7 +44,8 @@ enum ResultPlace {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForwardUpdate {
     pub(crate) path: u32,
-    /// Other ops of the step still read its old value: the result stays in a buffer of this number until all have run.
+    /// The number of the buffer in which the result waits until all ops of the step have run, if others still read the old
+    /// value.
     pub(crate) later: Option<u32>,
 }
 
@@ -58,10 +59,10 @@ pub(crate) struct KernelCall {
     target: ResultPlace,
 }
 
-/// What a call is made of.
+/// The parts from which a call is made.
 pub(crate) struct CallParts<'a> {
     pub(crate) compute: Compute,
-    /// What is known of L1 of the result.
+    /// Where L1 of the result comes from.
     pub(crate) second: SecondLongWord,
     pub(crate) reads: &'a [ReadFrom<'a>],
     pub(crate) writes: &'a [&'a Write],
@@ -70,7 +71,7 @@ pub(crate) struct CallParts<'a> {
     pub(crate) lanes: usize,
 }
 
-/// Whether a source can be read by one call: where it lies, or brought together.
+/// Whether one call can read a source, either in place or copied together.
 pub(crate) fn readable(compute: &Compute, read: ReadFrom<'_>) -> bool {
     let ReadFrom::Given(source) = read else { return true };
     let wide = source.access().is_some_and(|access| access.words > WORDS_PER_LONG);
@@ -86,7 +87,7 @@ impl SourceRows {
                 let narrow = access.is_some_and(|access| access.words <= WORDS_PER_LONG);
                 SourceRows::Gathered { source: Box::new(source.clone()), wide: !narrow && !compute.reads_l0() }
             }
-            // No other read is moved.
+            // Only given sources are copied together. All other reads are handled above.
             _ => SourceRows::Zeros,
         }
     }
@@ -96,7 +97,7 @@ impl SourceRows {
     }
 }
 
-/// The PE memories, one of them split where a result is written.
+/// The PE memories. One of them may be split where a result is written.
 struct SplitMemories<'a> {
     slot: usize,
     first: usize,
@@ -107,7 +108,7 @@ struct SplitMemories<'a> {
 }
 
 impl SplitMemories<'_> {
-    /// `length` long words from `first` on, which the result does not share.
+    /// `length` long words, beginning at `first`. The result must not share them.
     #[inline(always)]
     fn rows(&self, slot: usize, first: usize, length: usize) -> &[u64] {
         match slot.checked_sub(self.slot) {
@@ -223,12 +224,12 @@ impl KernelCall {
             write.store(l1b, *lanes, (result.planes(), result.narrow()), tmp, mask);
         }
         if let Some(ForwardUpdate { path, later: None }) = path {
-            // The old content of the path is not needed any more: it becomes the next result buffer.
+            // The old content of the path is not needed any more, so its buffer takes the next result.
             std::mem::swap(&mut l1b.forward[path as usize], result);
         }
     }
 
-    /// Brings together what does not lie together.
+    /// Copies together the rows of sources that do not follow each other.
     fn gather(&self, l1b: &L1b, index: usize, scratch: &mut Scratch) {
         for (place, planes) in self.sources.iter().zip(&mut scratch.gathered) {
             if let SourceRows::Gathered { source, wide } = place {

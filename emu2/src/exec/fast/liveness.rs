@@ -1,13 +1,13 @@
-//! Liveness: which results on forwarding paths and in the turnaround register anyone reads.
+//! Liveness: whether anyone reads a result on a forwarding path or in the turnaround register.
 
 use crate::exec::compute::Compute;
 use crate::exec::op::{Op, Step};
 
-/// Marks the ops whose result on a forwarding path is read before the next update or is there after the last step. Marks
-/// also the ops whose words in the turnaround register are.
+/// Marks the ops whose result on a forwarding path is read before the next update, or remains after the last step. Does the
+/// same for words in the turnaround register.
 pub(crate) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize) {
     let mut live = vec![true; paths];
-    // The first words of the turnaround register, up to this one, are overwritten before they are read.
+    // The first words of the turnaround register, up to this one, are overwritten before anyone reads them.
     let mut written_again = 0;
     for step in region.iter_mut().rev() {
         for op in &mut step.ops {
@@ -20,7 +20,7 @@ pub(crate) fn mark_live(region: &mut [Step], paths: usize, turnaround: usize) {
         if step.ops.iter().any(|op| matches!(&op.compute, Compute::Load(load) if load.place.slot == turnaround)) {
             written_again = 0;
         }
-        // Of two ops with the same path the last one wins.
+        // If two ops write the same path, the last one wins.
         for op in step.ops.iter_mut().rev() {
             op.live = step.forward && op.forward.is_some_and(|path| std::mem::replace(&mut live[path], false));
         }

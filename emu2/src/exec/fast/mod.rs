@@ -1,4 +1,4 @@
-//! Faster forms of instructions, which leave the same bits as `fallback_step.rs` does.
+//! Faster forms of instructions. They leave the same bits as `fallback_step.rs`.
 
 pub(super) mod data_flow;
 pub(super) mod kernel_call;

@@ -18,12 +18,12 @@ use crate::machine::{L1b, Out, Path, PathRows, Words};
 use crate::num::matvec::Cycle;
 use crate::spec::WORDS_PER_LONG;
 
-/// What the ops of a step read: it decides whether a destination may be written before all ops have run.
+/// The reads of all ops of a step. They decide whether a destination may be written before all ops have run.
 #[derive(Clone, Copy, Debug, Default)]
 struct StepReads {
     /// PE memory slots that are read, as bits: operands, addresses, masks.
     read: u64,
-    /// L1BM instructions.
+    /// Number of L1BM instructions.
     l1bm: usize,
 }
 
@@ -81,7 +81,7 @@ impl PlainRows {
         let accesses = op.memory_sources().chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
         let whole = !fixed && accesses.clone().all(Access::contiguous);
-        // One call on rows that have been copied costs less than a call for each cycle, if half of the path is zero.
+        // If half of the path is zero, one call on copied rows costs less than a call for each cycle.
         let narrow = op.sources.iter().all(|s| s.access().is_none_or(|a| a.words <= WORDS_PER_LONG));
         let product = op.compute.product().is_some();
         let gather = !whole && !op.sources.is_empty() && narrow && !op.compute.in_l1bm() && !product;
@@ -98,8 +98,8 @@ impl PlainRows {
         Some(PlainRows { calls, bases, in_place, gather })
     }
 
-    /// Runs `op` on the L1B with chip-wide number `index`. True: its destination is written, false: its result is in the
-    /// buffer.
+    /// Runs `op` on the L1B with chip-wide number `index`. Returns true if the destination is written, false if the result
+    /// is in the buffer.
     pub(crate) fn run(&self, op: &Op, l1b: &mut L1b, index: usize, buffers: Buffers<'_>) -> bool {
         let Buffers { lanes, zeros, spare, result, reduce, gathered } = buffers;
         let in_place = self.in_place && !op.live;
@@ -145,7 +145,7 @@ impl PlainRows {
         };
         let Some(write) = op.writes.first().filter(|_| in_place) else {
             let mut out = result.start(narrow);
-            // What L1BM brings is brought for all cycles at once, wherever it goes then.
+            // A load copies the words of all cycles at once, wherever they go then.
             if let Compute::Load(_) = &op.compute {
                 call(l1b, 0, spare, out);
             } else {
@@ -173,7 +173,7 @@ impl PlainRows {
     }
 }
 
-/// Runs a matrix product, all cycles in one call; `out` are their rows.
+/// Runs a matrix product, all cycles in one call. `out`: the rows of the results.
 fn multiply<'a>(
     op: &Op,
     l1b: &L1b,
@@ -200,7 +200,7 @@ fn multiply<'a>(
     product.run(&l1b.decoded, &mut cycles);
 }
 
-/// Sends rows of a memory or a path to L1BM and the turnaround register.
+/// Sends rows of a memory or of a path to L1BM and to the turnaround register.
 fn send(op: &Op, l1b: &mut L1b, zeros: &[u64], reduce: &mut ReduceBuffers) {
     let L1b { pe, forward, own, .. } = l1b;
     let path = match op.sources.first().map(|s| &s.origin) {

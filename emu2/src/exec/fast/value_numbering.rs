@@ -6,7 +6,7 @@ use crate::exec::op::{Op, Step, MAX_SOURCES};
 use crate::exec::source::{Origin, Source};
 use smallvec::SmallVec;
 
-/// Where an op reads a source: as written, or another place that holds the same words.
+/// Where an op reads a source: at its own place, or at another one that holds the same words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReadFrom<'a> {
     Given(&'a Source),
@@ -40,7 +40,7 @@ pub(crate) struct ValueNumbers<'a> {
     /// The number of each path, and whether its second long word is zero.
     paths: Vec<(u32, bool)>,
     memories: Vec<KnownRows<'a>>,
-    /// The ops of the last step, with the values that their sources had.
+    /// The ops of the last step, with the values of their sources.
     before: SmallVec<[(&'a Op, Numbers); 2]>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> ValueNumbers<'a> {
         self.memories.iter().find(|held| held.access.slot == access.slot && held.access.at == access.at)
     }
 
-    /// The place where a source is read at the least cost.
+    /// The cheapest place at which to read a source.
     pub(crate) fn best(&self, source: &'a Source, compute: &Compute) -> ReadFrom<'a> {
         let given = ReadFrom::Given(source);
         if !source.plain() {
@@ -112,7 +112,7 @@ impl<'a> ValueNumbers<'a> {
         self.next - 1
     }
 
-    /// Notes what the step writes. `as_it_is`: it runs unchanged, not as nodes.
+    /// Notes the writes of the step. `as_it_is`: the step runs unchanged, not as nodes.
     pub(crate) fn write(&mut self, step: &'a Step, as_it_is: bool) {
         for source in step.ops.iter().flat_map(|op| &op.sources) {
             if let (Origin::Memory(access), true) = (&source.origin, source.plain()) {
@@ -141,7 +141,7 @@ impl<'a> ValueNumbers<'a> {
                 self.memories.retain(|held| held.access.slot != slot);
             }
             if let (Some(path), true) = (op.forward, step.forward) {
-                // A path that nobody reads keeps what it had.
+                // When a step runs unchanged, a path that nobody reads is not updated.
                 let there = op.live || !as_it_is;
                 self.paths[path] = if there { (value, narrow) } else { (self.fresh(), false) };
             }

@@ -12,7 +12,8 @@ use crate::spec::{reduction_lane, End, ForwardUnit, Widen};
 use std::sync::Arc;
 
 impl Lowering {
-    /// An instruction at `address` of L1BM, or on the turnaround register, and the unit whose path takes what it brings.
+    /// Lowers an instruction at `address` of L1BM or on the turnaround register. Also returns the unit whose path takes the
+    /// words.
     pub(super) fn l1bm(
         &mut self,
         layout: &Layout,
@@ -39,7 +40,7 @@ impl Lowering {
             let load = Load { place: written.unwrap_or(kept), rows: RepeatedRows::of(&runs), runs, words };
             return Ok((Compute::Load(load), Some(ForwardUnit::L1bm)));
         }
-        // What is kept is shifted when it returns.
+        // Kept words are not shifted when they are stored. They are shifted when they return.
         let parameter = spec.parameters[form.transfer].as_ref().and_then(|p| p.default);
         let unshifted = FormRef { parameter: parameter.unwrap_or(form.parameter), ..form };
         let kept = (kept, self.pe_map(unshifted, false)?);

@@ -3,7 +3,7 @@
 use super::AluParams;
 use crate::num::lane::{map1, select, Word};
 
-/// Toward -infinity, in the same format. Zeros and infinities pass unchanged.
+/// Rounds toward -infinity, in the same format. Zeros and infinities pass unchanged.
 #[inline(always)]
 pub(super) fn floor<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     let m = T::FORMAT.frac_bits;
@@ -22,7 +22,7 @@ pub(super) fn floor<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64
     });
 }
 
-/// |x| toward zero as an unsigned integer, and the exponent field, for exponents whose result fits the lane.
+/// |x| rounded toward zero as an unsigned integer, and the exponent field. Valid for exponents whose result fits the lane.
 #[inline(always)]
 fn magnitude<T: Word>(a: T) -> (T, u32) {
     let m = T::FORMAT.frac_bits;
@@ -35,7 +35,7 @@ fn magnitude<T: Word>(a: T) -> (T, u32) {
     (select(field < bias, T::ZERO, v), field)
 }
 
-/// Toward zero, to a two's complement integer of the lane width.
+/// Rounds toward zero to a two's complement integer of the lane width.
 #[inline(always)]
 pub(super) fn ftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     map1::<T>(x, out, |a| {
@@ -48,7 +48,7 @@ pub(super) fn ftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]
     });
 }
 
-/// |x| toward zero, clipped to the largest unsigned integer of the lane width.
+/// |x| rounded toward zero, clipped to the largest unsigned integer of the lane width.
 #[inline(always)]
 pub(super) fn uftoi<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     map1::<T>(x, out, |a| {

@@ -54,7 +54,7 @@ pub(super) fn xor<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64])
     map2::<T>(x, y, out, |a, b| a ^ b);
 }
 
-/// x moves up one bit and the top bit of y enters at the bottom.
+/// Moves x up by one bit. The top bit of y enters at the bottom.
 #[inline(always)]
 pub(super) fn packbit<T: Word>(_: &AluParams, x: &[u64], y: &[u64], out: &mut [u64]) {
     map2::<T>(x, y, out, |a, b| a.shl(1) | b.shr(T::BITS - 1));

@@ -3,13 +3,13 @@
 use super::AluParams;
 use crate::num::lane::{float_key, map2, select, Word};
 
-/// Key whose unsigned order is the two's complement order.
+/// A key whose unsigned order is the two's complement order.
 #[inline(always)]
 fn signed_key<T: Word>(v: T) -> T {
     v ^ T::MSB
 }
 
-/// Both zero (exponent field 0), whatever the signs and fractions: x is output.
+/// Whether both are zero (exponent field 0), whatever their signs and fractions. Then x is output.
 #[inline(always)]
 fn both_zero<T: Word>(a: T, b: T) -> bool {
     (a | b) & T::EXP == T::ZERO

@@ -1,4 +1,4 @@
-//! Reciprocal square root: 5 fraction bits from a table, all remaining result bits zero.
+//! Reciprocal square root: 5 fraction bits come from a table, all other result bits are zero.
 
 use super::AluParams;
 use crate::num::lane::{select, Word};
@@ -21,7 +21,7 @@ pub(super) fn rsqrt<T: Word>(p: &AluParams, x: &[u64], _: &[u64], out: &mut [u64
     };
     let root = |a: T, frac: T| {
         let (field, odd, _) = parts(a);
-        // bias - 1 - h with h = (field - bias - odd) / 2, kept in unsigned terms.
+        // This is bias - 1 - h with h = (field - bias - odd) / 2, written without negative numbers.
         let exp = (3 * bias - 2 + odd - field) / 2;
         let root = T::from_u32(exp).shl(m) | frac;
         // guess: zero gives +infinity, infinity gives +0.

@@ -1,4 +1,4 @@
-//! Shifts and rotations. The count is y modulo twice the lane width W; from W on, shifts run empty.
+//! Shifts and rotations. The count is y modulo twice the lane width W. From W on, shifts leave nothing.
 
 use super::AluParams;
 use crate::num::lane::{map2, select, Word};

@@ -8,7 +8,7 @@ use crate::num::MAB_PES;
 
 const FRAC: u64 = (1 << 52) - 1;
 
-/// Exponent of a mantissa unit below the exponent field.
+/// Distance of the exponent of a mantissa unit below the exponent field.
 const UNIT: i64 = 1023 + 51;
 
 /// A matrix register of doubles, `[row][column]`.
@@ -26,14 +26,14 @@ fn exponent(block: &[u64; MAB_PES]) -> i64 {
 }
 
 impl DMatrix {
-    /// Takes a register from its raw long words, `[row][column]`. `omit` is the number of low mantissa bits whose mutual
+    /// Decodes a register from its raw long words, `[row][column]`. `omit` is the number of low mantissa bits whose mutual
     /// products the multiplier omits (16 on MN-Core 2).
     #[must_use]
     pub fn decode(rows: &[[u64; MAB_PES]; MAB_PES], omit: u32) -> Self {
         Self { words: *rows, exponents: rows.map(|row| exponent(&row)), omit }
     }
 
-    /// Row `i` times the vector plus `z`, rounded.
+    /// Row `i` times the vector, plus `z`, rounded.
     #[inline(always)]
     fn row(&self, format: FloatFormat, i: usize, x: &[u64; MAB_PES], z: u64) -> u64 {
         let mut sum = 0i128;
@@ -48,13 +48,13 @@ impl DMatrix {
 }
 
 choosing_kernel! {
-    /// `out = A * x + z` per MAB: x, addend and result are one double per PE on L0; element i on PE i. Rows that are not
-    /// `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
+    /// `out = A * x + z` per MAB. x, addend and result are one double per PE on L0, with element i on PE i. Rows that are
+    /// not `active` (`u`: rows 2 and 3, `d`: rows 0 and 1) give the addend.
     pub fn d_mfma(a: &[DMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg, active: [bool; MAB_PES]) {
         rows(a, cycles, neg, active, FloatFormat::DOUBLE, |v| v);
     }
 
-    /// As [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
+    /// Computes [`d_mfma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
     pub fn d_mfma_r(a: &[DMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg, active: [bool; MAB_PES]) {
         rows(a, cycles, neg, active, FloatFormat::SINGLE, |v| v << 32);
     }

@@ -16,7 +16,7 @@ const N: usize = LANES * MAB_PES;
 /// Pairs of elements.
 const PAIRS: usize = N / 2;
 
-/// What a MAB has in the row L0 or L1 of singles.
+/// The singles of a MAB in row L0 or in row L1.
 type Plane = [i32; N / 2];
 
 const EXP: u16 = 0x7E00;
@@ -24,9 +24,9 @@ const FRAC: u16 = 0x01FF;
 
 /// A decoded matrix register of halves.
 ///
-/// Hosts multiply 16-bit integers in pairs and add the two products. A vector register of the host takes such a pair of one
-/// column pair for each of several rows; the rows in turn take different columns, so that a vector of the machine is read as it
-/// lies in memory, from its element pair `s` on, and none of it has to be repeated for all rows.
+/// Hosts multiply 16-bit integers in pairs and add the two products. In a vector register of the host, each of several rows
+/// has such a pair of columns. The rows take different columns in turn. So a vector of the machine is read as it lies in
+/// memory, from its element pair `s` on, and no part of it has to be repeated for all rows.
 ///
 /// Rows and columns are stored in the order in which results and vectors lie in memory.
 #[derive(Clone, Debug)]
@@ -42,12 +42,12 @@ pub struct HMatrix {
     extended: bool,
 }
 
-/// A decoded vector: its signed mantissas twice, so that all pairs follow each other from any one on.
+/// A decoded vector. It holds its signed mantissas twice, so that all pairs follow each other from any start.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Vector([[i16; 2]; 2 * PAIRS]);
 
-/// Where row `i` of a register is stored: where its result lies in the rows L0 and L1 of singles, as they are in memory.
+/// Where row `i` of a register is stored: at the place of its result in the rows L0 and L1 of singles in memory.
 const fn place(i: usize) -> usize {
     let (pe, lane) = (i / LANES, i % LANES);
     // The last lane of a little-endian long word comes first.
@@ -64,16 +64,16 @@ fn mantissa(v: u16) -> i16 {
 /// Signed mantissa of an element that is not extended.
 #[inline(always)]
 fn short_mantissa(v: u16) -> i16 {
-    // Conditional negation; spelled as a branch it keeps the loops around it from vectorising.
+    // This is a conditional negation. Written as a branch it keeps the loops around it from vectorising.
     let sign = v as i16 >> 15;
     ((v & FRAC) as i16 ^ sign) - sign
 }
 
-/// Units of an extended element in that of another one.
+/// How many units of an extended element make the unit of another element.
 const EXTENDED: f32 = (1u32 << EXTENSION) as f32;
 
-/// The value of a signed mantissa's unit in a block with this exponent field: `2^(E - 31 - 8)`, divided by 2^6, since it is the
-/// unit of an extended element.
+/// The value of a signed mantissa's unit in a block with this exponent field: `2^(E - 31 - 8)`, divided by 2^6, because it
+/// is the unit of an extended element.
 #[inline(always)]
 fn unit_of(field: u16) -> f32 {
     f32::from_bits((u32::from(field >> 9) + 127 - 31 - 8 - EXTENSION) << 23)
@@ -104,7 +104,7 @@ impl HMatrix {
         matrix
     }
 
-    /// The sums of products of the rows and the vectors of MAB `m` in [`TOGETHER`] cycles, where no element is extended.
+    /// The sums of products of the rows and the vectors of MAB `m` in [`TOGETHER`] cycles. No element may be extended.
     #[inline(always)]
     fn short(&self, m: usize, vectors: &[[Vector; MABS]; TOGETHER], sums: &mut [[[Plane; MABS]; 2]; TOGETHER]) {
         let mut all = [[[0i32; PAIRS]; 2]; TOGETHER];
@@ -129,7 +129,7 @@ impl HMatrix {
     #[inline(always)]
     fn times(&self, vector: &Vector, field: u16) -> [f64; N] {
         let mut all = [0f64; N];
-        // guess: products with extended elements are exact, nothing is lost by their shift.
+        // guess: products with extended elements are exact. Their shift loses nothing.
         for s in 0..PAIRS {
             for half in 0..2 {
                 let sums = pair_sums(&self.diagonals[s][half], vector, s);
@@ -147,10 +147,11 @@ impl HMatrix {
     }
 }
 
-/// The products of each row's pair on diagonal `s`, added. Two products of mantissas are less than 2^31, also of elements
-/// that are not extended in units of those that are.
+/// The products of each row's pair on diagonal `s`, added. Two products of mantissas are less than 2^31, even if one
+/// element is extended and the other one counts in units of extended elements.
 ///
-/// It is a separate loop, and its sums are not added to others here: else the compiler reorders them and finds no pairs.
+/// The loop is separate, and its sums are not added to others here. Otherwise the compiler reorders them and finds no
+/// pairs.
 #[inline(always)]
 fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; PAIRS] {
     let mut sums = [0; PAIRS];
@@ -161,7 +162,7 @@ fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; P
     sums
 }
 
-/// Whether it is an extended element that is not 0.
+/// Whether the element is extended and not 0.
 #[inline(always)]
 fn is_extended(v: u16) -> bool {
     v & EXP == 0 && v & FRAC != 0
@@ -177,7 +178,7 @@ impl Vector {
         Vector(bytemuck::cast(twice))
     }
 
-    /// Decodes a block, the long words of the PEs of a MAB; also its exponent field.
+    /// Decodes a block, which is the long words of the PEs of a MAB. Also returns its exponent field.
     #[inline(always)]
     fn decode(x: [u64; MAB_PES], flip: u64) -> (Vector, u16) {
         let block: [u16; N] = bytemuck::cast(x.map(|x| x ^ flip));
@@ -191,7 +192,8 @@ impl Vector {
 }
 
 choosing_kernel! {
-    /// `out = A * x + z` per MAB: x are 4 halves, addend and result 4 singles on L0 and L1. PE p holds elements `4p..4p + 4`.
+    /// `out = A * x + z` per MAB. x is 4 halves, addend and result are 4 singles on L0 and L1. PE p holds elements `4p..4p
+    /// + 4`.
     pub fn h_mfma(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
         let mut vectors = [[Vector::ZERO; MABS]; TOGETHER];
@@ -226,7 +228,7 @@ choosing_kernel! {
         });
     }
 
-    /// As [`h_mfma`], rounded once to 4 halves on L0.
+    /// Computes [`h_mfma`], rounded once to 4 halves on L0.
     pub fn h_mfma_r(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let half = round_to::<6, 9>;
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
@@ -244,7 +246,7 @@ choosing_kernel! {
 }
 
 kernel! {
-    /// MABs from number `first` on in doubles.
+    /// Computes the MABs from number `first` on in doubles.
     fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
         for Cycle { x, z, out } in cycles {
             for (m, a) in a.iter().enumerate() {
@@ -259,8 +261,7 @@ kernel! {
         }
     }
 
-    /// The exponent fields of vectors whose elements need not share theirs; `extended` becomes true where one is
-    /// extended.
+    /// The exponent fields of vectors whose elements need not share one. Sets `extended` if an element is extended.
     fn unlike(row: &[u64], units: &mut [f32; MABS], extended: &mut bool) {
         let row: &[u16] = bytemuck::cast_slice(row);
         for (unit, x) in units.iter_mut().zip(row.chunks_exact(N)) {
@@ -270,8 +271,8 @@ kernel! {
     }
 }
 
-/// Decodes vectors that follow each other as if none had extended elements. False: the elements of one differ in their
-/// exponent fields, or one has extended elements.
+/// Decodes consecutive vectors as if none had extended elements. Returns false if the elements of a vector differ in their
+/// exponent fields, or if a vector has extended elements.
 #[inline(always)]
 fn decode(row: &[u64], flip: u16, vectors: &mut [Vector; MABS], units: &mut [f32; MABS]) -> bool {
     let (blocks, _) = bytemuck::cast_slice::<_, u16>(row).as_chunks::<N>();
@@ -281,7 +282,7 @@ fn decode(row: &[u64], flip: u16, vectors: &mut [Vector; MABS], units: &mut [f32
         for i in 0..N {
             mantissas[i] = short_mantissa(x[i] ^ flip);
             differ[i] |= x[i] ^ x[0];
-            // Zero becomes the largest number here.
+            // Here 0 wraps to the largest number.
             least[i] = least[i].min((x[i] & (EXP | FRAC)).wrapping_sub(1));
         }
         *vector = Vector::new(mantissas);
@@ -292,8 +293,8 @@ fn decode(row: &[u64], flip: u16, vectors: &mut [Vector; MABS], units: &mut [f32
     (differ == 0) & (least >= FRAC)
 }
 
-/// Sums of products in their units plus addends: those are singles, since every product of mantissas is a multiple of 2^6 below
-/// 2^24 where no element is extended. `most` becomes the largest magnitude of an addend.
+/// Sums of products in their units, plus addends. The sums are singles, because every product of mantissas is a multiple of
+/// 2^6 below 2^24 if no element is extended. `most` becomes the largest magnitude of an addend.
 #[inline(always)]
 fn add(
     a: &[HMatrix],
@@ -314,7 +315,7 @@ fn add(
             let size = z[i] & 0x7FFF_FFFF;
             let z = f32::from_bits(z[i] ^ flip);
             let z = if f32::from_bits(size) < f32::MIN_POSITIVE { 0.0 } else { z };
-            // No product is -0, so no sum is.
+            // No product is -0, so no sum is -0.
             results[i] = (sums[i] as f32 * a.units[half][i] * unit + z).to_bits();
             most[i] = most[i].max(size);
         }
@@ -329,7 +330,7 @@ fn addends(z: [&[u64]; 2], mab: usize, flip: u64) -> [u32; N] {
     bytemuck::cast(flipped)
 }
 
-/// Products plus addends of one MAB as doubles rounded to odd, in stored order.
+/// Products plus addends of one MAB, as doubles rounded to odd, in stored order.
 #[inline(always)]
 fn sums(a: &HMatrix, vector: &Vector, field: u16, z: [u32; N]) -> [u64; N] {
     let products = a.times(vector, field);

@@ -1,6 +1,8 @@
-//! Single (8 x 4 with the approximate multiplier) and pseudo-single precision (8 x 8, exact products of cut mantissas).
+//! Single precision (8 x 4 with the approximate multiplier) and pseudo-single precision (8 x 8, exact products of cut
+//! mantissas).
 //!
-//! Elements are doubles: in units of the two blocks products have at most 46 bits, sums of a row 48, so all of it is exact.
+//! Elements are doubles. In units of the two blocks, products have at most 46 bits and sums of a row 48, so all of it is
+//! exact.
 
 use super::single_sums::{add, addends, settle, N, SIGN};
 use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
@@ -8,7 +10,7 @@ use crate::num::clone_choice::choosing_fusing_kernel;
 use crate::num::mau::{add_odd, flip, round_to, MauNeg};
 use crate::num::MAB_PES;
 
-/// Where row `i` of a register is stored, and element `i` of a `g` vector: as it lies in memory, where the last lane of a
+/// Where row `i` of a register or element `i` of a `g` vector is stored: at its place in memory, where the last lane of a
 /// little-endian long word comes first.
 const fn place(i: usize) -> usize {
     i ^ 1
@@ -17,22 +19,22 @@ const fn place(i: usize) -> usize {
 /// Fraction bits of a single.
 const FRACTION: u32 = 23;
 
-/// Sign and exponent field of a single.
+/// Sign and exponent field of a single, as a mask.
 const TOP: u32 = u32::MAX << FRACTION;
 
-/// Exponent of a mantissa unit below the exponent field.
+/// Distance of the exponent of a mantissa unit below the exponent field.
 const UNIT: i64 = 127 + 22;
 
 /// A decoded matrix register for `f`: the even columns, `[column][place of row]`.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct FMatrix {
-    /// Twice the value of each element, since vectors hold halves of theirs.
+    /// Twice the value of each element, because vectors hold half the value of their elements.
     doubled: [[f64; N]; MAB_PES],
-    /// The low parts, whose mutual products are omitted: doubled and negated.
+    /// The low parts, doubled and negated. Their mutual products are omitted.
     low: [[f64; N]; MAB_PES],
-    /// The stand-in for an omitted product that is not zero, divided by the hidden bit of the other factor. 0 if the low part
-    /// is 0.
+    /// The stand-in for an omitted product that is not zero, divided by the hidden bit of the other factor. 0 if the low
+    /// part is 0.
     stand_in: [[f64; N]; MAB_PES],
     low_mask: u32,
 }
@@ -41,7 +43,7 @@ pub struct FMatrix {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct GMatrix {
-    /// Twice the value of each element, since vectors hold halves of theirs.
+    /// Twice the value of each element, because vectors hold half the value of their elements.
     doubled: [[f64; N]; N],
     mask: u32,
 }
@@ -63,14 +65,14 @@ fn unit_of(word: u32) -> f64 {
     power_of_two(i64::from(word >> FRACTION & 0xFF) - UNIT)
 }
 
-/// The exponent field that counts for a block, where it lies in a word.
+/// The largest exponent field of a block, at its place in a word.
 #[inline(always)]
 fn field(block: &[u32]) -> u32 {
     block.iter().fold(0, |e, v| e.max(v & TOP & !SIGN))
 }
 
 impl FMatrix {
-    /// Decodes a register from its raw words, `[row][column]`; only the even columns take part. `omit` is the number of low
+    /// Decodes a register from its raw words, `[row][column]`. Only the even columns take part. `omit` is the number of low
     /// mantissa bits whose mutual products the multiplier omits (5 on MN-Core 2).
     #[must_use]
     pub fn decode(rows: &[[u32; N]; N], omit: u32) -> Self {
@@ -117,8 +119,8 @@ fn half(v: u32, kept: u32) -> f32 {
     f32::from_bits(v & (TOP | kept)) - f32::from_bits(v & TOP)
 }
 
-/// Whether the blocks of `K` words seen so far are ordinary: the words of each share an exponent field that is neither all
-/// zeros, but for zeros, nor all ones.
+/// Whether the blocks of `K` words seen so far are ordinary. The words of an ordinary block share an exponent field that is
+/// not all ones, and that is all zeros only in words that are zero.
 struct Seen<const K: usize> {
     differ: [u32; K],
     least: [u32; K],
@@ -133,7 +135,7 @@ impl<const K: usize> Seen<K> {
         let field = block[0] & TOP & !SIGN;
         for i in 0..K {
             self.differ[i] |= block[i] ^ field;
-            // Zero becomes the largest number, and the least of those with a sign.
+            // Here 0 wraps to -1, which is the largest unsigned and the least signed number.
             let size = (block[i] & !SIGN).wrapping_sub(1);
             self.least[i] = self.least[i].min(size);
             self.most[i] = self.most[i].max(size as i32);
@@ -151,18 +153,18 @@ impl<const K: usize> Seen<K> {
     }
 }
 
-/// A decoded vector for `f`, w0 of each PE.
+/// A decoded vector for `f`, taken from w0 of each PE.
 #[derive(Clone, Copy, Default)]
 struct FVector {
-    /// Halves of the elements.
+    /// Half of the value of each element.
     halves: [f64; MAB_PES],
-    /// Halves of the low parts.
+    /// Half of the value of each low part.
     low: [f64; MAB_PES],
     /// The hidden bits of elements whose low parts are not 0.
     hidden: [f64; MAB_PES],
 }
 
-/// A decoded vector for `g`, 2 elements per PE: their halves.
+/// A decoded vector for `g`, 2 elements per PE, as half of their values.
 type GVector = [f64; N];
 
 impl Matrix for FMatrix {
@@ -265,7 +267,7 @@ impl Matrix for GMatrix {
     }
 }
 
-/// `a * b + c` where all of it is exact.
+/// `a * b + c`, if all of it is exact.
 #[inline(always)]
 fn fma<const FUSED: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FUSED {
@@ -286,7 +288,7 @@ trait Matrix {
     /// A decoded vector.
     type Vector: Copy + Default;
 
-    /// Decodes vectors that follow each other. False: one of their blocks is not ordinary, see [`Seen`].
+    /// Decodes consecutive vectors. Returns false if one of their blocks is not ordinary, see [`Seen`].
     fn decode_row(&self, row: &[[u64; MAB_PES]], flip: u64, vectors: &mut [Self::Vector; MABS]) -> bool;
 
     /// Decodes any vector.
@@ -345,17 +347,17 @@ fn halves<const FUSED: bool, A: Matrix>(a: &[A], cycles: &mut [Cycle<'_>], neg: 
 }
 
 choosing_fusing_kernel! {
-    /// `out = A * x + z` per MAB in single precision: x in w0 of each PE, addend and result 2 singles on L0; PE p holds
-    /// results `2p` and `2p + 1`.
+    /// `out = A * x + z` per MAB in single precision. x is in w0 of each PE, addend and result are 2 singles on L0; PE p
+    /// holds results `2p` and `2p + 1`.
     pub fn f_mfma(a: &[FMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = rows::<FUSED, _>;
 
-    /// As [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    /// Computes [`f_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
     pub fn f_mfma_r(a: &[FMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = halves::<FUSED, _>;
 
-    /// `out = A * x + z` per MAB in pseudo-single precision: x, addend and result are 2 singles on L0; PE p holds elements
+    /// `out = A * x + z` per MAB in pseudo-single precision. x, addend and result are 2 singles on L0; PE p holds elements
     /// `2p` and `2p + 1`.
     pub fn g_mfma(a: &[GMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = rows::<FUSED, _>;
 
-    /// As [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    /// Computes [`g_mfma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
     pub fn g_mfma_r(a: &[GMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) = halves::<FUSED, _>;
 }

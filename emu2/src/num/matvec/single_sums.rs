@@ -1,7 +1,7 @@
-//! Products of single and pseudo-single precision plus addends, rounded to singles.
+//! Adds addends to products of single and pseudo-single precision, and rounds the sums to singles.
 //!
-//! The products are exact doubles. The host's double addition and its conversion to single give the right bits for almost all
-//! sums; [`add`] says whether they do, and [`settle`] does the others exactly.
+//! The products are exact doubles. The host's double addition and its conversion to single give the right bits for almost
+//! all sums; [`add`] says whether they do, and [`settle`] does the others exactly.
 
 use super::block;
 use crate::num::level::kernel;
@@ -14,14 +14,14 @@ pub(super) const N: usize = 2 * MAB_PES;
 /// Sign bit of a single.
 pub(super) const SIGN: u32 = 1 << 31;
 
-/// Bits that a double has below the last place of a single, and where a tie between two singles has its one bit.
+/// The bits of a double below the last place of a single. A tie between two singles has only the top bit of them set.
 const BELOW: u64 = (1 << 29) - 1;
 const TIE: u64 = 1 << 28;
 
-/// Products plus addends; false: some sum is not certain.
+/// Adds products and addends. Returns false if some sum is not certain.
 ///
-/// A sum is rounded to a double and that to a single. Ties between singles are doubles, so that the first rounding does not
-/// pass one; only a sum that is rounded *to* a tie has lost on which side it was. Two more cases are not certain: infinities
+/// A sum is rounded to a double and that to a single. Ties between singles are doubles, so the first rounding does not pass
+/// one. Only a sum that is rounded *to* a tie has lost on which side it was. Two more cases are not certain: infinities
 /// among the addends, which are numbers to the machine, and sums of at most the least normal number.
 #[inline(always)]
 pub(super) fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &mut [[u64; MAB_PES]]) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &
     for (m, (z, out)) in z.iter().zip(out).enumerate() {
         let z: [u32; N] = bytemuck::cast(*z);
         let products = &products[m];
-        // Loops of their own: a condition that is widened with its operand takes more.
+        // A separate loop: the condition would be slower if it were widened together with its operand.
         let mut addends = [0.0; N];
         for i in 0..N {
             addends[i] = flushed_single(z[i] ^ flip);
@@ -42,9 +42,9 @@ pub(super) fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &
         }
         let mut results = [0; N];
         for i in 0..N {
-            // Adding 0 makes -0 +0.
+            // Adding 0 turns -0 into +0.
             results[i] = (sums[i] as f32 + 0.0).to_bits();
-            // 0 is certain: it becomes the largest number here.
+            // 0 is certain. Here it wraps to the largest number.
             least[i] = least[i].min((results[i] & !SIGN).wrapping_sub(1));
         }
         *out = bytemuck::cast(results);
@@ -57,7 +57,8 @@ pub(super) fn add(products: &[[f64; N]], z: &[[u64; MAB_PES]], flip: u32, out: &
 }
 
 kernel! {
-    /// Looks closely at what [`add`] is not certain of, and does it again if need be by way of doubles rounded to odd.
+    /// Looks closely at the sums of which [`add`] is not certain. If necessary, does them again with doubles rounded to
+    /// odd.
     pub(super) fn settle(products: &[f64], z: &[u64], flip: u32, out: &mut [u64]) {
         let (z, out): (&[u32], &mut [u32]) = (bytemuck::cast_slice(z), bytemuck::cast_slice_mut(out));
         let mut doubtful = 0;
@@ -75,7 +76,7 @@ kernel! {
         }
     }
 
-    /// As [`add`], by way of doubles rounded to odd.
+    /// Does the same as [`add`], with doubles rounded to odd.
     fn add_exactly(products: &[f64], z: &[u32], flip: u32, out: &mut [u32]) {
         for ((out, p), z) in out.iter_mut().zip(products).zip(z) {
             *out = round_to_single(add_odd(*p, single_to_f64(u64::from(z ^ flip)))) as u32;

@@ -2,14 +2,14 @@
 //!
 //! There are three paths, from fast to exact:
 //!
-//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says where the rounding is certain.
+//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says which roundings are certain.
 //! 2. The others are computed in smaller blocks, with zeros as the machine has them and without the products that its
-//!    multiplier omits. Product, sum and omitted part are exact host doubles. The sum less a bound and the sum plus the bound
-//!    are rounded; if both agree, that is the result.
-//! 3. If they differ in some lane, the block is computed in 128-bit integers. The operand with the larger exponent keeps all
-//!    its bits. The other one is shifted right, and its last bit notes whether a 1 left (a sticky bit).
+//!    multiplier omits. Product, sum and omitted part are exact host doubles. The sum less a bound and the sum plus the
+//!    bound are rounded; if both agree, that is the result.
+//! 3. If they differ in some lane, the block is computed in 128-bit integers. The operand with the larger exponent keeps
+//!    all its bits. The other one is shifted right, and its last bit notes whether a 1 left (a sticky bit).
 
-// A function item as an argument would be a call of its own, compiled for no level.
+// A function item as an argument would be a separate call that is compiled for no level.
 #![allow(clippy::redundant_closure)]
 
 use super::{certain_rounding, finish, flip, MauNeg, UNDERFLOW_AFTER_ROUNDING};
@@ -22,14 +22,15 @@ const FRAC: u64 = (1 << 52) - 1;
 const EXP_MAX: u64 = 2047;
 /// Doubles that take the exact path together.
 const BLOCK: usize = 8;
-/// The same of sums without a product.
+/// Doubles that take it together in a sum without a product.
 const SUMS: usize = 32;
-/// Doubles that are worked on side by side: two vectors of 32 bytes.
+/// Doubles that are computed side by side: two vectors of 32 bytes.
 const GROUP: usize = 8;
-/// Exponent of a zero: below everything, so that a zero never sets the alignment.
+/// Exponent of a zero. It lies below all others, so that a zero never sets the alignment.
 const NOTHING: i64 = -(1 << 40);
 
-/// Sign, exponent field and significand with the hidden bit, which is 0 for a zero. Infinities are numbers, see [`super::round`].
+/// Sign, exponent field and significand with the hidden bit, which is 0 for a zero. Infinities are numbers, see
+/// [`super::round`].
 #[inline(always)]
 fn unpack(v: u64) -> (u64, i64, u64) {
     let field = (v >> 52) & EXP_MAX;
@@ -37,7 +38,7 @@ fn unpack(v: u64) -> (u64, i64, u64) {
     (v >> 63, field as i64, significand)
 }
 
-/// `v >> n` with the bits that leave ORed into the last one; `n >= 0`.
+/// `v >> n` with the lost bits ORed into the last bit, for `n >= 0`.
 #[inline(always)]
 fn shift_sticky(v: u128, n: i64) -> u128 {
     let n = n.min(127) as u32;
@@ -45,8 +46,8 @@ fn shift_sticky(v: u128, n: i64) -> u128 {
     kept | u128::from(kept << n != v)
 }
 
-/// Product of two significands less the omitted partial products (those of the low `omit <= 32` bits of both), whose
-/// stand-in is `2^(2 * omit - 2)` if any of them is non-zero.
+/// Product of two significands without the omitted partial products (those of the low `omit <= 32` bits of both). If any of
+/// them is non-zero, their stand-in `2^(2 * omit - 2)` is added.
 #[inline(always)]
 pub(crate) fn product(a: u64, b: u64, omit: u32) -> u128 {
     let mask = (1 << omit) - 1;
@@ -55,11 +56,11 @@ pub(crate) fn product(a: u64, b: u64, omit: u32) -> u128 {
     u128::from(a) * u128::from(b) - u128::from(low) + stand_in
 }
 
-/// `+-p * 2^exp + z`, rounded once to `format` and normalised. `p < 2^126`, `negative` is 0 or 1, `z` the
-/// bits of a double.
+/// `+-p * 2^exp + z`, rounded once to `format` and normalised. `p < 2^126`, `negative` is 0 or 1, `z` is the bits of a
+/// double.
 #[inline(always)]
 pub(crate) fn add_round(format: FloatFormat, negative: u64, p: u128, exp: i64, z: u64) -> u64 {
-    // Both terms are brought to 126 bits: below the sign, and with room for the carry of the sum.
+    // Both terms are brought to 126 bits, which leaves room for the sign and for the carry of the sum.
     let up = (p | 1).leading_zeros() - 2;
     let p_exp = if p == 0 { NOTHING } else { exp - i64::from(up) };
     let p = p << up;
@@ -78,7 +79,7 @@ pub(crate) fn add_round(format: FloatFormat, negative: u64, p: u128, exp: i64, z
     let mag = sum.unsigned_abs();
     let up = (mag | 1).leading_zeros();
     let mag = mag << up;
-    // 64 bits with a sticky last one are enough to round to at most 53.
+    // 64 bits with a sticky last bit are enough to round to at most 53.
     let mag = (mag >> 64) as u64 | u64::from(mag as u64 != 0);
     let field = top + 127 - i64::from(up) + i64::from(format.bias());
     finish(format, sign, mag, field, UNDERFLOW_AFTER_ROUNDING)
@@ -90,8 +91,8 @@ choosing_fusing_kernel! {
     /// MN-Core 2).
     pub fn d_fma(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, active: [bool; MAB_PES], omit: u32, out: &mut [u64]) = checked::<FUSED>;
 
-    /// Both halves of a MAB one after the other: as [`d_fma`] of the `first` PEs, then, with its result as the addend, of the
-    /// others. `x` and `y` are the factors of both.
+    /// Both halves of a MAB one after the other: first [`d_fma`] of the `first` PEs, then [`d_fma`] of the others with that
+    /// result as the addend. `x` and `y` are the factors of both.
     pub fn d_fma_both(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, first: [bool; MAB_PES], omit: u32, out: &mut [u64]) = both::<FUSED>;
 }
 
@@ -132,7 +133,7 @@ fn checked<const FUSED: bool>(
     certain_rounding::doubles(
         [x, y, z],
         signs,
-        // A group is several MABs.
+        // A group covers several MABs.
         std::array::from_fn(|lane| kept[lane % MAB_PES]),
         bound,
         out,
@@ -153,7 +154,7 @@ fn small_blocks<const FUSED: bool>(
 ) {
     let exact = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| {
         let mut first = [0; BLOCK];
-        // A PE that does not multiply has the product 0: its first factor is 0.
+        // A PE that does not multiply must have the product 0, so its first factor is set to 0.
         for ((first, x), kept) in first.iter_mut().zip(x).zip(kept.iter().cycle()) {
             *first = x & kept;
         }
@@ -172,8 +173,8 @@ fn small_blocks<const FUSED: bool>(
     }
 }
 
-/// A PE multiplies in one of the two steps. The other step only normalises its addend or its result, which does not change a
-/// number. So both steps are one multiply-add.
+/// A PE multiplies in one of the two steps. The other step only normalises its addend or its result, which does not change
+/// a number. So both steps are one multiply-add.
 #[inline(always)]
 fn both<const FUSED: bool>(
     x: &[u64],
@@ -203,7 +204,7 @@ fn small_blocks_of_both<const FUSED: bool>(
     out: &mut [u64],
 ) {
     let exact = |x: &[u64], y: &[u64], z: &[u64], out: &mut [u64]| {
-        // The fraction of an infinity goes where the first step normalises it.
+        // On PEs that do not multiply in the first step, that step clears the fraction of an infinite addend.
         let mut normal = [0; BLOCK];
         for ((normal, z), multiplies) in normal.iter_mut().zip(z).zip(first.iter().cycle()) {
             let infinity = (z >> 52) & EXP_MAX == EXP_MAX && !multiplies;
@@ -240,7 +241,7 @@ choosing_kernel! {
         }
     }
 
-    /// As [`d_fma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
+    /// Computes [`d_fma`], rounded once to 1 single in w0 (top 32 bits), the rest 0.
     pub fn d_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
         rows(x, y, z, neg, omit, out, |s, p, e, z| add_round(FloatFormat::SINGLE, s, p, e, z) << 32);
     }
@@ -251,8 +252,8 @@ fn double(negative: u64, product: u128, exp: i64, z: u64) -> u64 {
     add_round(FloatFormat::DOUBLE, negative, product, exp, z)
 }
 
-/// A bound above the relative error of the multiplier: the stand-in and the largest low product both lie
-/// below `2^(2 * omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
+/// A bound above the relative error of the multiplier. The stand-in and the largest low product both lie below `2^(2 *
+/// omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
 #[inline(always)]
 fn error_bound(omit: u32) -> f64 {
     if omit == 0 {
@@ -276,8 +277,8 @@ fn flushed(bits: u64) -> f64 {
 /// Doubles side by side.
 type Group = [u64; GROUP];
 
-/// The fast path on one block; false: some lane needs the exact one. `kept` are the bits of x that take part. Calls the host's
-/// fused multiply-add.
+/// The fast path on one block. Returns false if some lane needs the exact one. `kept` are the bits of x that take part.
+/// Calls the host's fused multiply-add.
 #[inline(always)]
 fn fast([x, y, z]: [&[u64; BLOCK]; 3], neg: MauNeg, kept: [u64; MAB_PES], omit: u32, out: &mut [u64; BLOCK]) -> bool {
     let signs = [flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64)];
@@ -294,16 +295,16 @@ fn fast([x, y, z]: [&[u64; BLOCK]; 3], neg: MauNeg, kept: [u64; MAB_PES], omit: 
     apart.iter().all(|d| *d == 0.0)
 }
 
-/// The upper bound of each lane, and how far the lower bound lies below it.
+/// The upper bound of each lane, and its distance from the lower bound.
 #[inline(always)]
 fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32) -> (Group, [f64; GROUP]) {
     let low_bits = (1u64 << omit) - 1;
-    // In units of the last places of both factors, brought to their exponents.
+    // The unit is that of the last places of both factors, at their exponents.
     let unit = f64::from_bits((1023 - 104) << 52);
     let stand_in = if omit == 0 { 0.0 } else { f64::from_bits(u64::from(1023 - 104 + 2 * omit - 2) << 52) };
-    // Covers the roundings of the low part and of its bounds.
+    // Covers the rounding errors of the low part and of its bounds.
     let rounding = f64::EPSILON * 2.0;
-    // The low part of a product from here on is exact.
+    // The low part of a product of at least this size is exact.
     let least = f64::from_bits((1023 - 900) << 52);
     let (mut sums, mut widths) = ([0; GROUP], [0.0; GROUP]);
     for i in 0..GROUP {
@@ -323,20 +324,20 @@ fn sums_of_group([x, y, z]: [Group; 3], signs: [u64; 2], kept: Group, omit: u32)
         // The low part of a tiny product is not exact.
         let size = if (a == 0.0) | (b == 0.0) { f64::INFINITY } else { product.abs() };
         let tiny = if size < least { f64::INFINITY } else { 0.0 };
-        // Without a term that is rounded away the host's sum is the machine's, halfway between two numbers too.
+        // If no term is rounded away, the host's sum is the machine's, even halfway between two numbers.
         let rounded = if sum_low == 0.0 { 0.0 } else { product_low };
         let rounded = if put_in == 0.0 { rounded } else { 1.0 };
         let error = if rounded == 0.0 { tiny } else { (product_low.abs() + low.abs()).mul_add(rounding, tiny) };
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));
-        // Infinities make NaN of the low part.
+        // Infinities turn the low part into NaN.
         widths[i] = most_sum - least_sum;
-        // Adding 0 makes -0 +0.
+        // Adding 0 turns -0 into +0.
         sums[i] = (most_sum + 0.0).to_bits();
     }
     (sums, widths)
 }
 
-/// An integer below `2^52`, in a way that vectors have.
+/// An integer below `2^52` as a double, computed with vector instructions.
 #[inline(always)]
 fn integer(v: u64) -> f64 {
     let ones = 1u64 << 52;
@@ -349,12 +350,13 @@ fn power(v: f64) -> f64 {
     f64::from_bits(v.to_bits() & !FRAC)
 }
 
-/// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
+/// Computes the sum of one block as the host rounds it, which is as the machine does. Returns false if some lane needs the
+/// exact path.
 #[inline(always)]
 fn sum(x: &[u64; SUMS], z: &[u64; SUMS], neg: MauNeg, out: &mut [u64; SUMS]) -> bool {
     let (nx, nz) = (flip(neg.x, 64) ^ flip(neg.y, 64), flip(neg.z, 64));
     let ((x, _), (z, _)) = (x.as_chunks::<GROUP>(), z.as_chunks::<GROUP>());
-    // Below it, numbers that the machine flushes count, and sums that it flushes.
+    // Sums below this are doubtful: the machine flushes small numbers to zero, as inputs and as sums.
     let least = f64::from_bits((1023 - 900) << 52);
     let mut doubtful = [0.0; GROUP];
     for ((x, z), out) in x.iter().zip(z).zip(out.as_chunks_mut::<GROUP>().0) {
@@ -364,9 +366,9 @@ fn sum(x: &[u64; SUMS], z: &[u64; SUMS], neg: MauNeg, out: &mut [u64; SUMS]) -> 
             let sum = f64::from_bits(x[i] ^ nx) + f64::from_bits(z[i] ^ nz);
             let size = if sum == 0.0 { f64::INFINITY } else { sum.abs() };
             let small = if size < least { f64::INFINITY } else { 0.0 };
-            // NaN of what is infinite, which is a number to the machine.
+            // This is NaN if the sum is infinite. An infinity is a number to the machine.
             doubtful[i] += sum * 0.0 + small;
-            // Adding 0 makes -0 +0.
+            // Adding 0 turns -0 into +0.
             sums[i] = (sum + 0.0).to_bits();
         }
         *out = sums;

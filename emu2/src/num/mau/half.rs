@@ -32,7 +32,7 @@ choosing_kernel! {
         }
     }
 
-    /// As [`h_fma`], rounded once to a row of 4 halves.
+    /// Computes [`h_fma`], rounded once to a row of 4 halves.
     pub fn h_fma_r(x: &[u64], y: &[u64], z0: &[u64], z1: &[u64], neg: MauNeg, out: &mut [u64]) {
         let (nx, ny, nz) = (flip(neg.x, 16), flip(neg.y, 16), flip(neg.z, 32));
         let half = round_to::<6, 9>;
@@ -55,17 +55,17 @@ kernel! {
     }
 }
 
-/// Whether no half has exponent field 0 and another fraction: only then is its value that of its fields.
+/// Whether no half has exponent field 0 and a fraction other than 0. Only then do the fields give its value.
 #[inline(always)]
 fn ordinary(x: &Block) -> bool {
     let halves: &[u16; 4 * BLOCK] = bytemuck::cast_ref(x);
-    // Zero becomes the largest number here.
+    // Here 0 wraps to the largest number.
     let sizes = halves.iter().map(|v| (v & 0x7FFF).wrapping_sub(1));
     sizes.fold(u16::MAX, |least, size| least.min(size)) >= 0x1FF
 }
 
-/// The sums of the upper or lower two ordinary lanes of each long word; `signs` are flipped in x and z. False: some sum is past
-/// the largest single or comes of an infinity.
+/// The sums of the upper or lower two ordinary lanes of each long word. `signs` are flipped in x and z. Returns false if
+/// some sum is past the largest single or has an infinity among its terms.
 #[inline(always)]
 fn sums_of<const UPPER: bool>(x: &Block, y: &Block, z: &[u64; BLOCK], signs: [u64; 2], out: &mut [u64]) -> bool {
     let (mut a, mut b) = ([0; BLOCK], [0; BLOCK]);
@@ -80,11 +80,11 @@ fn sums_of<const UPPER: bool>(x: &Block, y: &Block, z: &[u64; BLOCK], signs: [u6
     let mut most = 0;
     for i in 0..2 * BLOCK {
         let sum = ordinary_half(a[i]) * ordinary_half(b[i]) + flushed(z[i] ^ signs[1] as u32);
-        // Adding 0 makes -0 +0.
+        // Adding 0 turns -0 into +0.
         sums[i] = (sum + 0.0).to_bits();
         most = most.max(sums[i] & 0x7FFF_FFFF);
     }
-    // In this direction the alignment always fits.
+    // The alignment always fits in this direction.
     bytemuck::cast_slice_mut::<u64, u32>(out).copy_from_slice(&sums);
     most < f32::INFINITY.to_bits()
 }
@@ -99,14 +99,15 @@ fn tops<const UPPER: bool>(v: u64) -> u64 {
     }
 }
 
-/// The single of an ordinary half in the upper 16 bits: its fields in those of a single, whose exponent counts from 96 less.
+/// An ordinary half in the upper 16 bits, as a single with the same fields. The exponent of that single counts from 96
+/// less.
 #[inline(always)]
 fn ordinary_half(bits: u32) -> f32 {
     const SCALE: f32 = f32::from_bits((127 + 96) << 23);
     f32::from_bits((bits as i32 >> 2) as u32 & 0x9FFF_FFFF) * SCALE
 }
 
-/// The single of a half in the low 16 bits: also exponent field all ones is a number.
+/// A half in the low 16 bits, as a single. Exponent field all ones is a number, too.
 #[inline(always)]
 fn half_to_single(bits: u32) -> f32 {
     let mag = bits & 0x7FFF;
@@ -116,8 +117,8 @@ fn half_to_single(bits: u32) -> f32 {
     f32::from_bits(wide | (bits & 0x8000) << 16)
 }
 
-/// Two lanes of a block; `pair` brings their halves to the low ends of a long word's words. False: some lane needs the exact
-/// path, since its addend is infinite or its sum past the largest single.
+/// Computes two lanes of a block. `pair` brings their halves to the low ends of a long word's words. Returns false if some
+/// lane needs the exact path, because its addend is infinite or its sum is past the largest single.
 #[inline(always)]
 fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, pair: impl Fn(u64) -> u64, out: &mut [u64]) -> bool {
     let (nx, nz) = ((flip(neg.x, 16) ^ flip(neg.y, 16)) as u32, flip(neg.z, 32) as u32);
@@ -131,7 +132,7 @@ fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, pair: impl Fn(u64) -> u64,
     for (((o, &a), &b), &z) in out.iter_mut().zip(a).zip(b).zip(z) {
         let sum = half_to_single(a ^ nx & 0x8000) * half_to_single(b) + flushed(z ^ nz);
         doubtful |= u32::from(!sum.is_finite());
-        // The smallest product is far above the smallest single. Adding 0 makes -0 +0.
+        // The smallest product is far above the smallest single. Adding 0 turns -0 into +0.
         *o = (sum + 0.0).to_bits();
     }
     doubtful == 0

@@ -9,7 +9,7 @@
 
 use crate::num::format::FloatFormat;
 
-/// Sign mask for an operand of `width`-bit lanes in a long word: all lane signs if `negate`, else 0.
+/// Sign mask for an operand with lanes of `width` bits in a long word: all lane signs if `negate`, otherwise 0.
 #[inline(always)]
 pub(crate) fn flip(negate: bool, width: u32) -> u64 {
     let signs = match width {
@@ -47,7 +47,7 @@ fn widen<const E: u32, const M: u32>(bits: u64) -> f64 {
     f64::from_bits(wide.to_bits() | (bits >> (E + M)) << 63)
 }
 
-/// Bits of `a + b` rounded to odd: where the sum is inexact, the neighbour with an odd last bit.
+/// Bits of `a + b` rounded to odd: if the sum is inexact, the neighbour with an odd last bit.
 #[inline(always)]
 pub(crate) fn add_odd(a: f64, b: f64) -> u64 {
     let sum = a + b;
@@ -55,11 +55,11 @@ pub(crate) fn add_odd(a: f64, b: f64) -> u64 {
     let error = (a - (sum - t)) + (b - t);
     let inexact = u64::from(error != 0.0);
     let beyond = (sum.to_bits() ^ error.to_bits()) >> 63;
-    // Truncate (step back where the sum went past the exact value), then stick.
+    // Truncate (step back if the sum went past the exact value), then set the last bit.
     (sum.to_bits() - (inexact & beyond)) | inexact
 }
 
-/// Whether an output underflows to zero by its exponent after rounding (with unbounded exponent) or before.
+/// Whether an output underflows to zero by its exponent after rounding (with unbounded exponent), not by the one before.
 ///
 /// guess: after rounding.
 pub(crate) const UNDERFLOW_AFTER_ROUNDING: bool = true;
@@ -68,12 +68,12 @@ pub(crate) const UNDERFLOW_AFTER_ROUNDING: bool = true;
 #[inline(always)]
 fn least_output<const E: u32, const M: u32>() -> f64 {
     let field = 1023 - ((1 << (E - 1)) - 1) + 1;
-    // From half a last place below the least normal number on, a magnitude rounds up to it (a tie goes to even).
+    // A magnitude from half a last place below the least normal number on is rounded up to it (a tie goes to even).
     let reach = if UNDERFLOW_AFTER_ROUNDING { 1 << (51 - M) } else { 0 };
     f64::from_bits((field << 52) - reach)
 }
 
-/// Rounds the bits of a double to the format `1 + E + M`: nearest even with unbounded exponent, then the exponent test,
+/// Rounds the bits of a double to the format `1 + E + M`: to nearest even with unbounded exponent, then the exponent test,
 /// then the output normalisation.
 #[inline(always)]
 pub(crate) fn round_to<const E: u32, const M: u32>(bits: u64) -> u64 {
@@ -92,7 +92,7 @@ pub(crate) fn round_to<const E: u32, const M: u32>(bits: u64) -> u64 {
     }
 }
 
-/// [`round_to`] for singles, where the host's own conversion does all but the underflow.
+/// The same as [`round_to`] for singles. The host's own conversion does everything but the underflow.
 #[inline(always)]
 pub(crate) fn round_to_single(bits: u64) -> u64 {
     let v = f64::from_bits(bits);
@@ -101,8 +101,8 @@ pub(crate) fn round_to_single(bits: u64) -> u64 {
 }
 
 /// Rounds `significand * 2^(field - bias - 63)` to `format`: nearest even with unbounded exponent, exponent test, output
-/// normalisation. The significand is 0 or has its top bit set, its last bit may be sticky; `negative` is 0 or 1. The
-/// exponent test for underflow is done after rounding if `after`, else before.
+/// normalisation. The significand is 0 or has its top bit set; its last bit may be sticky. `negative` is 0 or 1. The
+/// exponent test for underflow is done after rounding if `after`, otherwise before.
 #[inline(always)]
 pub(crate) fn finish(format: FloatFormat, negative: u64, significand: u64, field: i64, after: bool) -> u64 {
     let m = format.frac_bits;

@@ -2,24 +2,24 @@
 //!
 //! There are three paths, from fast to exact:
 //!
-//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says where the rounding is certain. It needs a
+//! 1. [`certain_rounding`](super::certain_rounding) computes whole blocks and says which roundings are certain. It needs a
 //!    fused multiply-add of the host.
 //! 2. The others are computed in smaller blocks, with zeros as the machine has them. Product and sum are exact, as pairs of
-//!    singles or in doubles. The sum less a bound and the sum plus the bound are rounded; if both give the same single, neither
-//!    the omitted partial products nor the rounding of the sum can have changed it.
+//!    singles or in doubles. The sum less a bound and the sum plus the bound are rounded; if both give the same single,
+//!    neither the omitted partial products nor the rounding of the sum can have changed it.
 //! 3. If that fails in some lane, or if a lane leaves the common range of host and machine, the block takes the exact path.
 
-// A function item as an argument would be a call of its own, compiled for no level.
+// A function item as an argument would be a separate call that is compiled for no level.
 #![allow(clippy::redundant_closure)]
 
 use super::{add_odd, certain_rounding, flip, round_to, round_to_single, single_to_f64, MauNeg};
 use crate::num::clone_choice::{choosing_fusing_kernel, choosing_kernel};
 use crate::num::level::{fusing_kernel, kernel};
 
-/// Long words that take the exact path together.
+/// Number of long words that take the exact path together.
 const BLOCK: usize = 16;
 
-/// `a * b` of the approximate multiplier: partial products of the low `omit` bits of both significands are not formed; if
+/// `a * b` of the approximate multiplier. Partial products of the low `omit` bits of both significands are not formed. If
 /// any of them would have been non-zero, `2^(2 * omit - 2)` in units of the last place of the product stands in.
 ///
 /// Everything is exact: the product is an integer below 2^48 in those units.
@@ -31,7 +31,7 @@ pub(crate) fn product(a: f64, b: f64, omit: u32) -> f64 {
     let low = low_a * low_b;
     let exponents = 0xFFF << 52;
     let unit = f64::from_bits(a.to_bits() & exponents) * f64::from_bits(b.to_bits() & exponents);
-    // 2^-46 is the unit of the last place next to hidden bits of weight 1.
+    // 2^-46 is the unit of the last place if the hidden bits have weight 1.
     let scale = f64::from_bits(u64::from(1023 - 46 + 2 * omit - 2) << 52);
     let stand_in = if low == 0.0 { 0.0 } else { unit * scale };
     a * b - low + stand_in
@@ -96,7 +96,7 @@ choosing_kernel! {
         }
     }
 
-    /// As [`f_fma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
+    /// Computes [`f_fma`], rounded once to 2 halves in w0 (top 32 bits), the rest 0.
     pub fn f_fma_r(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, omit: u32, out: &mut [u64]) {
         rows(x, y, z, neg, omit, out, |hi, lo| (round_to::<6, 9>(hi) << 48) | (round_to::<6, 9>(lo) << 32));
     }
@@ -110,9 +110,9 @@ fn two_singles(hi: u64, lo: u64) -> u64 {
     (round_to_single(hi) << 32) | round_to_single(lo)
 }
 
-/// More than what the multiplier can be off, relative to the product: in units of `2^-46` of the hidden bits' product the
-/// stand-in is `2^(2 * omit - 2)` and the largest low product `(2^omit - 1)^2`, so that the bound `2^(2 * omit)` covers its own
-/// rounding too. 0 if nothing is omitted.
+/// A bound above the relative error of the multiplier. In units of `2^-46` of the hidden bits' product, the stand-in is
+/// `2^(2 * omit - 2)` and the largest low product is `(2^omit - 1)^2`, so the bound `2^(2 * omit)` covers its own rounding
+/// too. 0 if nothing is omitted.
 #[inline(always)]
 fn error_bound(omit: u32) -> f64 {
     if omit == 0 {
@@ -133,15 +133,16 @@ pub(crate) fn flushed(bits: u32) -> f32 {
     }
 }
 
-/// The fast path on one block in singles; false: some lane needs the exact one. Calls the host's fused multiply-add.
+/// The fast path on one block in singles. Returns false if some lane needs the exact one. Calls the host's fused
+/// multiply-add.
 #[inline(always)]
 fn pairs(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f32, out: &mut [u64]) -> bool {
     let (nx, ny, nz) = (flip(neg.x, 32) as u32, flip(neg.y, 32) as u32, flip(neg.z, 32) as u32);
     let [x, y, z]: [&[u32]; 3] = [bytemuck::cast_slice(x), bytemuck::cast_slice(y), bytemuck::cast_slice(z)];
     let out: &mut [u32] = bytemuck::cast_slice_mut(out);
-    // Covers the roundings of the low part and of its bounds.
+    // Covers the rounding errors of the low part and of its bounds.
     let rounding = f32::EPSILON * 2.0;
-    // The low part of a product from here on is exact.
+    // The low part of a product of at least this size is exact.
     let least = f32::from_bits((127 - 100) << 23);
     let mut doubtful = 0;
     for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
@@ -155,23 +156,23 @@ fn pairs(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f32, out: &mut [u6
         let low = product_low + sum_low;
         let error = product.abs().mul_add(bound, low.abs() * rounding);
         let (least_sum, most_sum) = (high + (low - error), high + (low + error));
-        // Infinities make NaN of the low part, which is not equal to itself.
+        // Infinities turn the low part into NaN, which is not equal to itself.
         let tiny = u32::from(product.abs() < least) & u32::from(product != 0.0);
         let flushes = u32::from(most_sum.abs() <= f32::MIN_POSITIVE) & u32::from(most_sum != 0.0);
         doubtful |= u32::from(least_sum != most_sum) | tiny | flushes;
-        // Adding 0 makes -0 +0.
+        // Adding 0 turns -0 into +0.
         *o = (most_sum + 0.0).to_bits();
     }
     doubtful == 0
 }
 
-/// The fast path on one block in doubles; false: some lane needs the exact one.
+/// The fast path on one block in doubles. Returns false if some lane needs the exact one.
 #[inline(always)]
 fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f64, out: &mut [u64]) -> bool {
     let (nx, ny, nz) = (flip(neg.x, 32) as u32, flip(neg.y, 32) as u32, flip(neg.z, 32) as u32);
     let [x, y, z]: [&[u32]; 3] = [x, y, z].map(bytemuck::cast_slice);
     let out: &mut [u32] = bytemuck::cast_slice_mut(out);
-    // Covers the roundings of the sum and of its bounds.
+    // Covers the rounding errors of the sum and of its bounds.
     let rounding = f64::EPSILON * 2.0;
     let mut doubtful = 0;
     for (((o, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {
@@ -180,16 +181,17 @@ fn fast(x: &[u64], y: &[u64], z: &[u64], neg: MauNeg, bound: f64, out: &mut [u64
         let sum = product + c;
         let error = product.abs() * bound + sum.abs() * rounding;
         let (low, high) = ((sum - error) as f32, (sum + error) as f32);
-        // Infinities and what follows from them are not equal to themselves here: their bounds are NaN.
+        // If infinities take part, the bounds are NaN and therefore not equal.
         let least = u32::from(high.abs() <= f32::MIN_POSITIVE) & u32::from(high != 0.0);
         doubtful |= u32::from(low != high) | least;
-        // Adding 0 makes -0 +0.
+        // Adding 0 turns -0 into +0.
         *o = (high + 0.0).to_bits();
     }
     doubtful == 0
 }
 
-/// The sum of one block, which the host rounds as the machine does; false: some lane needs the exact path.
+/// Computes the sum of one block as the host rounds it, which is as the machine does. Returns false if some lane needs the
+/// exact path.
 #[inline(always)]
 fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
     let (nx, nz) = ((flip(neg.x, 32) ^ flip(neg.y, 32)) as u32, flip(neg.z, 32) as u32);
@@ -200,7 +202,7 @@ fn sum(x: &[u64], z: &[u64], neg: MauNeg, out: &mut [u64]) -> bool {
         let sum = flushed(x ^ nx) + flushed(z ^ nz);
         // Infinities are numbers to the machine.
         doubtful |= u32::from(!sum.is_finite());
-        // A sum below the normal numbers is exact, and flushed; adding 0 makes -0 +0.
+        // A sum below the normal numbers is exact, and flushed to zero. Adding 0 turns -0 into +0.
         let sum = if sum.abs() < f32::MIN_POSITIVE { 0.0 } else { sum };
         *o = (sum + 0.0).to_bits();
     }

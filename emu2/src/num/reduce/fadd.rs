@@ -1,8 +1,8 @@
 //! One stage of a floating point sum: inputs are rounded to the alignment of the largest exponent with three guard bits,
 //! added as integers, and the sum is rounded again.
 //!
-//! guess: infinities are no special case, their exponent field takes part as it is and the result normalises; opposite
-//! ones cancel to +0.
+//! guess: infinities are no special case. Their exponent field takes part as it is and the result normalises. Opposite
+//! infinities cancel to +0.
 
 use crate::num::format::FloatFormat;
 use crate::num::lane::Word;
@@ -50,13 +50,13 @@ pub(super) fn fadd_reduced<T: Word>(inputs: &[u64], out: &mut [u64]) {
         let sums = sums(x, lanes, first, n);
         for (k, sum) in (first..).zip(&sums[..n]) {
             let half = round_to::<6, 9>(sum.to_bits());
-            // Odd places in memory are the more significant lanes.
+            // Odd places in memory hold the more significant lanes.
             out[k / 2] |= half << if k % 2 == 1 { 48 } else { 32 };
         }
     }
 }
 
-/// Exact sums of the aligned inputs of `n` lanes of halves or singles from `first` on.
+/// Exact sums of the aligned inputs of `n` lanes of halves or singles, beginning at lane `first`.
 #[inline(always)]
 fn sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> [f64; BLOCK] {
     let mut top = [T::ZERO; BLOCK];
@@ -66,8 +66,8 @@ fn sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> [f64; BLOCK] 
             top[k] = (block[k] & T::EXP).max(top[k]);
         }
     }
-    // A double next to this one is a multiple of the guard bits' last one, so that adding it rounds to those, to nearest
-    // even: 1.5 * 2^52 units are even.
+    // Doubles next to this number are multiples of the last guard bit. So adding it rounds to that bit, to nearest even:
+    // 1.5 * 2^52 units are even.
     let mut aligner = [0.0; BLOCK];
     for k in 0..BLOCK {
         let field = top[k].shr(T::FORMAT.frac_bits).to_u64() + u64::from(1023 + 52 - T::FORMAT.bias());
@@ -77,7 +77,7 @@ fn sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> [f64; BLOCK] 
     for x in x.chunks_exact(lanes) {
         let block = full(&x[first..first + n]);
         for k in 0..BLOCK {
-            // guess: exponent field 0 is zero also with a non-zero fraction.
+            // guess: exponent field 0 is zero, even with a non-zero fraction.
             let v = if T::BITS == 16 { half_to_f64(block[k].to_u64()) } else { single_to_f64(block[k].to_u64()) };
             total[k] += (v + aligner[k]) - aligner[k];
         }
@@ -85,7 +85,7 @@ fn sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> [f64; BLOCK] 
     total
 }
 
-/// A sum of doubles, rounded to one.
+/// A sum of doubles, rounded to a double.
 #[inline(always)]
 fn round_double(top: i64, total: i64) -> u64 {
     const FRAC: u32 = FloatFormat::DOUBLE.frac_bits;
@@ -104,8 +104,8 @@ fn round_double(top: i64, total: i64) -> u64 {
     }
 }
 
-/// Largest exponent field and exact sum of the aligned inputs, in units of the guard bits' last one, of `n` lanes from
-/// `first` on.
+/// Largest exponent field and exact sum of the aligned inputs of `n` lanes, beginning at lane `first`. The sum is in units
+/// of the last guard bit.
 #[inline(always)]
 fn integer_sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> ([i64; BLOCK], [i64; BLOCK]) {
     let (mut top, mut total) = ([0; BLOCK], [0; BLOCK]);
@@ -124,7 +124,7 @@ fn integer_sums<T: Word>(x: &[T], lanes: usize, first: usize, n: usize) -> ([i64
     (top, total)
 }
 
-/// A block, filled up with zeros.
+/// A block, padded with zeros.
 #[inline(always)]
 fn full<T: Word>(x: &[T]) -> [T; BLOCK] {
     match <[T; BLOCK]>::try_from(x) {
@@ -147,9 +147,9 @@ fn exponent<T: Word>(v: T) -> i64 {
 fn aligned<T: Word>(v: T, top: i64) -> i64 {
     let exp = exponent(v);
     let significand = ((v & T::FRAC).to_u64() | 1 << T::FORMAT.frac_bits) << GUARD;
-    // guess: exponent field 0 is zero also with a non-zero fraction.
+    // guess: exponent field 0 is zero, even with a non-zero fraction.
     let significand = if exp == 0 { 0 } else { significand };
-    // 56 bits at most: shifted by 58 nothing is left.
+    // The significand has at most 56 bits, so a shift by 58 leaves nothing.
     let shift = (top - exp).min(58) as u32;
     let floor = significand >> shift;
     let rest = significand - (floor << shift);

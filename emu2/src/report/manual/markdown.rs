@@ -1,4 +1,4 @@
-//! What every Markdown page of the manual has: a file name, its text, and the note that it is generated.
+//! The common parts of all Markdown pages of the manual: file name, text, and the note that the page is generated.
 
 /// A page of the manual.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,5 +9,5 @@ pub struct Page {
     pub text: String,
 }
 
-/// Stands at the top of every page.
+/// The note at the top of every page.
 pub(super) const NOTE: &str = "<!-- Generated from isa_specs by `make manual`; do not edit. -->\n\n";

@@ -5,7 +5,7 @@ use super::{example_text, facts, first_sentence, syntax, words};
 use crate::spec::{Entry, Evidence, Spec};
 use std::fmt::Write;
 
-/// Family of entries, file, title, and the text above the entries.
+/// Family of entries, file name, title, and the text above the entries.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "alu",

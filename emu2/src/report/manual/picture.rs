@@ -3,13 +3,13 @@
 use crate::spec::{selector_name, End, LevelName, Place, ResolvedForm, Spec};
 use std::fmt::Write;
 
-/// Rows before the rest is left out; the last one is always shown.
+/// Number of rows that are shown. The last row always is; rows before it are left out if there are more.
 const MOST_ROWS: usize = 12;
 
-/// Elements of a reduction before the rest is left out.
+/// Number of elements of a reduction that are shown.
 const MOST_ELEMENTS: usize = 3;
 
-/// Long words with the elements that meet in the first of them, and how far those of the next one lie.
+/// A run of long words: the elements that meet in the first one, and the distance to the elements of the next one.
 #[derive(Clone, Debug)]
 struct Row {
     to: Place,
@@ -18,7 +18,7 @@ struct Row {
     step: Option<(Place, Vec<Place>)>,
 }
 
-/// The table of one form with its parameter at its default or smallest value, an MV's first block.
+/// The table of one form, with its parameter at the default or smallest value. Of an MV it shows the first block.
 pub(super) fn of(spec: &Spec, transfer: usize, form: &ResolvedForm) -> String {
     let parameter = spec.parameters[transfer].as_ref();
     let parameter = parameter.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
@@ -31,13 +31,13 @@ pub(super) fn of(spec: &Spec, transfer: usize, form: &ResolvedForm) -> String {
     }
     let mut values: Vec<(&str, i64)> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
     values.push(("i", 0));
-    // A map that cannot be evaluated has been refused when the spec was loaded.
+    // A map that cannot be evaluated was refused when the spec was loaded.
     let mut words = form.meetings(&values).unwrap_or_default();
-    // PEs that follow each other lie side by side.
+    // Consecutive PEs lie side by side.
     words.sort_by_key(|(to, _)| (to.group, to.l2b, to.l1b, to.cycle, to.half, to.mab, to.pe, to.addr));
     let mut rows = rows(words.into_iter().map(|(to, from)| (to, from.into_iter().flatten().collect())));
     rows.sort_by_key(|row| (row.to.cycle, row.to.addr, row.to));
-    // Units that take the same words stand together.
+    // Units that take the same words share a row.
     let mut cells: Vec<(Vec<String>, String, String)> = Vec::new();
     for row in &rows {
         let step = row.step.as_ref().map(|s| s.0).unwrap_or_default();
@@ -72,10 +72,10 @@ pub(super) fn of(spec: &Spec, transfer: usize, form: &ResolvedForm) -> String {
     out
 }
 
-/// Merges destinations that follow each other: the next long word, or the next PE.
+/// Merges consecutive destinations: the next long word, or the next PE.
 fn rows(words: impl Iterator<Item = (Place, Vec<Place>)>) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    // Words that nothing reaches, such as those of units outside a set, are no rows.
+    // Words that nothing reaches, such as words of units outside a set, get no row.
     for (to, from) in words.filter(|(_, from)| !from.is_empty()) {
         if let Some(row) = rows.last_mut().filter(|r| r.from.len() == from.len()) {
             let ahead = |start: &Place, at: &Place| difference(start, at, row.length);
@@ -95,7 +95,7 @@ fn rows(words: impl Iterator<Item = (Place, Vec<Place>)>) -> Vec<Row> {
     rows
 }
 
-/// By what `at` lies ahead of `start` per word, after `length` words: nothing, one long word or one PE.
+/// The distance per word from `start` to `at`, which lies `length` words further: nothing, one long word or one PE.
 fn difference(start: &Place, at: &Place, length: u64) -> Option<Place> {
     let steps = [Place::default(), Place { addr: 1, ..Place::default() }, Place { pe: 1, ..Place::default() }];
     steps.into_iter().find(|step| {
@@ -117,12 +117,12 @@ fn sources(spec: &Spec, form: &ResolvedForm, row: &Row) -> String {
     format!("{} with {} with .. {} ({count} elements)", one(0), one(1), one(count - 1))
 }
 
-/// What has the unit's number: a memory, or a MAB.
+/// The name of the unit that is numbered: a memory, or a MAB.
 fn unit_name<'s>(spec: &'s Spec, end: &End) -> &'s str {
     spec.end_memory(end).map_or("MAB", |m| spec.memories[m].dump.as_str())
 }
 
-/// The unit that the side's memory or the PEs have, and a range of offsets or PEs.
+/// The unit of the side's memory or PEs, and the range of offsets or PEs.
 fn side(spec: &Spec, end: &End, at: Place, step: Place, length: u64) -> (String, String) {
     let range = |first: u64, step: u64| match step {
         0 => first.to_string(),

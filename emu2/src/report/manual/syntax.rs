@@ -1,9 +1,9 @@
-//! How an instruction is written, from its entry.
+//! The written forms of an instruction, from its entry.
 
 use crate::spec::{Entry, Form, LevelName, MatrixKernel, ParameterStyle, Side, Spec, Widen};
 use std::fmt::Write;
 
-/// One line per way to write the instruction.
+/// One line for each way to write the instruction.
 pub(super) fn of(spec: &Spec, entry: &Entry<'_>) -> String {
     match entry.family {
         "alu" => alu(spec, entry.name),
@@ -92,7 +92,7 @@ fn transfer(spec: &Spec, name: &str) -> String {
     spec.entry_forms(name).into_iter().map(line).collect()
 }
 
-/// `turns`: the turnaround register may stand here too.
+/// One side of the syntax. `turns`: the turnaround register may stand here too.
 fn side(spec: &Spec, side: &Side, destination: bool, turns: bool) -> String {
     let Some(operand) = spec.operands.iter().find(|o| o.name == side.operand) else {
         return if destination { "dst..".into() } else { "src".into() };

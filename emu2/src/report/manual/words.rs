@@ -1,4 +1,4 @@
-//! The page of the machine words: fields, operations, and how well the words of each mnemonic are known.
+//! The page about machine words: fields, operations, and how well the machine words of each mnemonic are known.
 
 use super::markdown::{Page, NOTE};
 use crate::spec::{Encoding, EncodingField, Spec, Status};

@@ -1,40 +1,40 @@
-//! What a line has used up so far, by the rules of parallel issue.
+//! The resources that a line has used so far, by the rules of parallel issue.
 
 use super::{Choices, Table};
 use emu2::asm::{Access, FormRef, L2bmTransfer, Mask, MaskEntry, PeInstruction};
 use emu2::spec::Ports;
 
-/// A PE line in the making.
+/// A PE line that is being made.
 pub struct Line {
     pub pe: Vec<PeInstruction>,
     pub l2bm: Vec<L2bmTransfer>,
-    /// One access per memory that is read.
+    /// One access for each memory that is read.
     pub reads: Vec<Access>,
-    /// Memories that are written, with the access where it is one.
+    /// Memories that are written, with the access if there is one.
     pub writes: Vec<(usize, Option<Access>)>,
     /// Memories that must not be read or written, and those that must not be written.
     pub off_limits: Vec<usize>,
     pub no_write: Vec<usize>,
-    /// Entry of `mau_precisions` that all MAU instructions share, and how many there are.
+    /// Entry of `mau_precisions` that all MAU instructions share, and the number of these instructions.
     pub mau: Option<usize>,
     pub mau_count: usize,
     /// Matrix registers in use.
     pub banks: Vec<usize>,
-    /// L1BM is written by the PEs.
+    /// Whether the PEs write L1BM.
     pub stores: bool,
-    /// What the PEs send, to L1BM or to the turnaround register, and whether something is brought to them.
+    /// The words that the PEs send, to L1BM or to the turnaround register, and whether something is brought to them.
     pub sends: Option<FormRef>,
     pub loads: bool,
     /// Length and register of all masks.
     pub wide: bool,
     register: u32,
     pub flushed: bool,
-    /// Whether the paths are updated, if that matters.
+    /// Whether the paths are updated, if an instruction needs one or the other.
     pub forward: Option<bool>,
 }
 
 impl Line {
-    /// Nothing used.
+    /// A line that has used nothing.
     pub fn new(table: &Table, choices: &mut Choices) -> Line {
         let entries = u64::from(table.spec.mask.entries - 1);
         Line {
@@ -57,7 +57,7 @@ impl Line {
         }
     }
 
-    /// A mask of the line's length and register.
+    /// A mask with the length and register of the line.
     pub fn mask(&self, table: &Table, choices: &mut Choices) -> Mask {
         let patterns = 1 << table.spec.counts.cycle;
         let entry = if choices.chance(50) {
@@ -68,12 +68,12 @@ impl Line {
         Mask { wide: self.wide, entry }
     }
 
-    /// A mask, now and then.
+    /// Sometimes a mask.
     pub fn maybe_mask(&self, table: &Table, choices: &mut Choices) -> Option<Mask> {
         choices.chance(35).then(|| self.mask(table, choices))
     }
 
-    /// The access that a read of the memory must have, if the line binds it.
+    /// The access that a read of the memory must have, if the line restricts it.
     pub fn bound_read(&self, table: &Table, memory: usize) -> Option<Access> {
         let read = self.reads.iter().find(|a| a.memory == memory);
         read.cloned().or_else(|| {
@@ -82,7 +82,7 @@ impl Line {
         })
     }
 
-    /// The access that a write of the memory must have, if the line binds it.
+    /// The access that a write of the memory must have, if the line restricts it.
     pub fn bound_write(&self, table: &Table, memory: usize) -> Option<Access> {
         let shared = table.spec.memories[memory].ports == Ports::Shared;
         self.reads.iter().find(|a| a.memory == memory && shared).cloned()

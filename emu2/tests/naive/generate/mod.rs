@@ -1,4 +1,4 @@
-//! Random legal programs. Everything that a program may name comes from the lists of the spec; no mnemonic stands here.
+//! Random legal programs. All names come from the lists of the spec; no mnemonic is written here.
 
 mod line;
 mod operand;
@@ -14,15 +14,15 @@ use emu2::asm::{FormRef, Item, ItemKind, Program, Step};
 use emu2::error::Span;
 use line::Line;
 
-/// Items of the longest program, not counting those that make matrix registers ready.
+/// Items of the longest program, without those that prepare matrix registers.
 const MOST_ITEMS: u64 = 14;
 
-/// A program in the making.
+/// A program that is being made.
 pub struct Generator<'a> {
     table: &'a Table,
     choices: &'a mut Choices,
     kinds: Vec<ItemKind>,
-    /// What the turnaround register holds.
+    /// The contents of the turnaround register.
     sent: Option<FormRef>,
 }
 
@@ -56,7 +56,7 @@ fn finish(table: &Table, kinds: Vec<ItemKind>) -> Program {
 }
 
 impl Generator<'_> {
-    /// One statement, or the few that make a matrix-vector product.
+    /// Adds one statement, or the few that make a matrix-vector product.
     fn item(&mut self) {
         match self.choices.below(100) {
             0..62 => self.line(true),
@@ -79,14 +79,14 @@ impl Generator<'_> {
         });
     }
 
-    /// A tag to wait for, now and then.
+    /// Sometimes a tag to wait for.
     fn wait(&mut self) -> Option<u32> {
         let timing = &self.table.spec.timing;
         let tags = u64::from(timing.tag_maximum - timing.tag_minimum + 1);
         self.choices.chance(8).then(|| timing.tag_minimum + self.choices.below(tags) as u32)
     }
 
-    /// A PE line of some instructions.
+    /// Adds a PE line of some instructions.
     fn line(&mut self, l2bm: bool) {
         let mut line = Line::new(self.table, self.choices);
         loop {
@@ -103,7 +103,7 @@ impl Generator<'_> {
         self.push(line);
     }
 
-    /// Ends a line: instructions in any order.
+    /// Ends a line. Its instructions stand in random order.
     fn push(&mut self, line: Line) {
         let mut pe = line.pe;
         for at in (1..pe.len()).rev() {

@@ -6,12 +6,12 @@ use emu2::asm::{Access, Address, Convert, Destination, Source, SourceKind, Targe
 use emu2::error::Span;
 use emu2::spec::{Addressing, Unit, HALVES, WORDS_PER_LONG};
 
-/// What a source may be besides a plain memory operand or a forwarding path.
+/// The sources that are allowed besides plain memory operands and forwarding paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Port {
     /// The first input of an ALU operation.
     pub first_alu: bool,
-    /// Fixed inputs have lanes to fill.
+    /// Fixed inputs, which need lanes to fill.
     pub fixed: bool,
     pub negate: bool,
     pub extend: bool,
@@ -19,7 +19,7 @@ pub struct Port {
 }
 
 impl Generator<'_> {
-    /// An access of an operand class, anywhere.
+    /// An access of an operand class, at any address.
     pub fn access(&mut self, operand: usize) -> Access {
         let spec = self.table.spec.clone();
         let (entry, memory) = (&spec.operands[operand], self.table.memory(operand));
@@ -50,7 +50,7 @@ impl Generator<'_> {
         Access { memory, words, address, indirect, modify }
     }
 
-    /// An aligned address: near the start, near the end, or anywhere.
+    /// An aligned address near the start, near the end, or anywhere.
     fn base(&mut self, size: u32, words: u32) -> u32 {
         let near = 48.min(size / words);
         let at = match self.choices.below(10) {
@@ -61,7 +61,7 @@ impl Generator<'_> {
         at * words
     }
 
-    /// A PE memory to read, within what the line allows.
+    /// A PE memory to read that the line allows.
     fn read(&mut self, line: &mut Line) -> Access {
         loop {
             let operand = self.choices.pick(&self.table.pe_operands);
@@ -151,7 +151,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A stretch of a PE memory with an access of at least `words` words in each cycle, each on its own words.
+    /// A range of a PE memory with an access of at least `words` words in each cycle. The cycles access different words.
     pub fn stretch(&mut self, line: &Line, words: u32) -> Option<Access> {
         let operand = self.choices.pick(&self.table.pe_operands);
         let memory = self.table.memory(operand);
@@ -177,7 +177,7 @@ impl Generator<'_> {
     }
 }
 
-/// Keeps in mind what a line reads.
+/// Notes the reads of a line.
 pub fn note_read(line: &mut Line, access: &Access) {
     if !line.reads.contains(access) {
         line.reads.push(access.clone());

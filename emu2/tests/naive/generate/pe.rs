@@ -11,7 +11,7 @@ use emu2::spec::{DataWidth, End, MatrixKernel, MauPort, Mnemonic, Widen, HALVES}
 const MAU_PER_LINE: usize = 2;
 
 impl Generator<'_> {
-    /// Adds instructions with these chances in percent: ALU, MAU, matrix write, matrix read, L1BM.
+    /// Adds instructions, with these chances in percent: ALU, MAU, matrix write, matrix read, L1BM.
     pub fn fill(&mut self, line: &mut Line, chances: [u64; 5]) {
         let l1bm_again = chances[4] * 2;
         let [alu, mau, write, read, l1bm] = chances.map(|percent| self.choices.chance(percent));
@@ -47,7 +47,7 @@ impl Generator<'_> {
         flush.then(|| line.mask(self.table, self.choices))
     }
 
-    /// An ALU instruction, unless it excludes a memory of the line.
+    /// Adds an ALU instruction, unless it excludes a memory of the line.
     pub fn alu(&mut self, line: &mut Line, mnemonic: Mnemonic) {
         let Some(kind) = self.alu_kind(mnemonic) else { return };
         let PeKind::Alu { op, precision, .. } = kind else { return };
@@ -67,7 +67,7 @@ impl Generator<'_> {
         line.pe.push(PeInstruction { span: Span::default(), kind, sources, destinations, zero_flush });
     }
 
-    /// The kind with a literal and a mantissa length where the op has them.
+    /// The kind of an instruction, with a literal and a mantissa length if the op has them.
     pub fn alu_kind(&mut self, mnemonic: Mnemonic) -> Option<PeKind> {
         let Mnemonic::Alu { op, precision, unsigned } = mnemonic else { return None };
         let spec = &self.table.spec;
@@ -78,7 +78,7 @@ impl Generator<'_> {
         Some(PeKind::Alu { op, precision, unsigned, literal, length })
     }
 
-    /// What an input port of a MAU instruction takes.
+    /// The sources that an input port of a MAU instruction takes.
     pub fn mau_port(&self, precision: usize, mau_precision: usize, port: MauPort) -> Port {
         let entry = &self.table.spec.mau_precisions[mau_precision];
         let bits = self.table.float_bits(precision).expect("a float");
@@ -145,7 +145,7 @@ impl Generator<'_> {
 
     fn matrix_write(&mut self, line: &mut Line, kind: PeKind) {
         let PeKind::Matrix { precision, wide, .. } = kind else { return };
-        // A product of the line shares its second factor's port with the write.
+        // A product of the line shares the port of its second factor with the write.
         let second = line.pe.iter().find_map(|i| match i.kind {
             PeKind::Mau { op, bank: None, .. } => {
                 let at = self.table.spec.mau[op].sources.iter().position(|p| *p == MauPort::Y)?;
@@ -199,7 +199,7 @@ impl Generator<'_> {
             return;
         }
         let address = self.upper_address(&resolved.destination);
-        // Now and then into the turnaround register only.
+        // Sometimes the words go to the turnaround register only.
         let address = (!self.choices.chance(25)).then_some(address);
         let port = Port { extend: resolved.widen == Some(Widen::Written), ..Port::default() };
         let sources = vec![self.source(line, port)];
@@ -217,7 +217,7 @@ impl Generator<'_> {
         line.pe.push(PeInstruction { span: Span::default(), kind, sources: vec![], destinations, zero_flush });
     }
 
-    /// Brings back what an earlier line sent, with a counterpart of its instruction.
+    /// Brings back the words that an earlier line sent, with the counterpart of its instruction.
     fn turn_around(&mut self, line: &mut Line) {
         let Some(sent) = self.sent.filter(|_| !line.loads) else { return };
         let counterparts = self.table.counterparts(sent.transfer, sent.form);

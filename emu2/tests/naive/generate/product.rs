@@ -1,4 +1,4 @@
-//! Matrix-vector products. Their factors must be block float, so a product comes with the lines that make it ready.
+//! Matrix-vector products. Their factors must be block float, so the lines that prepare them come with the product.
 
 use super::line::Line;
 use super::operand::note_read;
@@ -8,7 +8,7 @@ use emu2::error::Span;
 use emu2::spec::{MatrixKernel, Mnemonic, HALVES, WORDS_PER_LONG};
 
 impl Generator<'_> {
-    /// Lines that fill a matrix register and a vector with block float values, and some that multiply.
+    /// Lines that fill a matrix register and a vector with block float values, and lines that multiply.
     pub fn product(&mut self) {
         let mnemonic = self.choices.pick(&self.table.product);
         let Mnemonic::Mau { precision, mau_precision, .. } = mnemonic else { return };
@@ -43,7 +43,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The access that follows on `kind` after `covered` rows; the first is where `kind` says.
+    /// The access that follows on `kind` after `covered` rows. The first access has the address of `kind`.
     fn next_rows(&mut self, kind: PeKind, rows: u32, covered: u32) -> PeKind {
         let PeKind::Matrix { op, precision, mau_precision, bank, row, wide } = kind else { return kind };
         let step = self.table.spec.counts.cycle * if wide { HALVES } else { 1 };
@@ -51,12 +51,12 @@ impl Generator<'_> {
         PeKind::Matrix { op, precision, mau_precision, bank, row, wide }
     }
 
-    /// A line that makes blocks, and where the next line finds them: in a memory, which must be left alone, or on the
-    /// forwarding path.
+    /// A line that makes blocks, and the place where the next line finds them: in a memory, which must be left alone, or on
+    /// the forwarding path.
     fn blocks(&mut self, op: Mnemonic) -> (Source, Vec<usize>) {
         let mut line = Line::new(self.table, self.choices);
         line.forward = Some(true);
-        // All of a block or nothing of it.
+        // The mask lets through all of a block or nothing of it.
         line.flushed = true;
         let both = self.wide_possible(op) || self.choices.chance(50);
         let words = if both { WORDS_PER_LONG * HALVES } else { WORDS_PER_LONG };
@@ -78,14 +78,14 @@ impl Generator<'_> {
         (Source { span: Span::default(), kind: found, negate: false, convert: None }, kept)
     }
 
-    /// Whether rows of this precision may go two at a time, from both long words.
+    /// Whether two rows of this precision may be written at a time, from both long words.
     fn wide_possible(&self, op: Mnemonic) -> bool {
         let Mnemonic::Alu { precision: Some(precision), .. } = op else { return false };
         let letter = &self.table.spec.precisions[precision].name;
         self.table.spec.matrix_ops.iter().any(|m| m.wide.contains(letter))
     }
 
-    /// Memories that hold an access and decide where it lies.
+    /// The memories of an access, and the memories that decide about its address.
     fn kept(&self, access: &Access) -> Vec<usize> {
         let bases = self.table.spec.bases.iter().filter_map(|b| self.table.spec.memory(&b.memory));
         std::iter::once(access.memory).chain(bases).collect()
@@ -118,7 +118,7 @@ impl Generator<'_> {
     }
 }
 
-/// A destination that takes everything.
+/// A destination that takes the whole result.
 fn whole(access: &Access) -> Destination {
     Destination { span: Span::default(), target: Target::Memory(access.clone()), mask: None }
 }

@@ -1,11 +1,11 @@
-//! The lists of a spec that the generator draws from.
+//! The lists of a spec from which the generator draws.
 
 use emu2::spec::{
     End, ForwardUnit, LaneKind, LevelName, MatrixKernel, Mnemonic, Spec, Unit, BLOCK, BLOCK_EXTENDED, LONG_BITS,
 };
 use std::sync::Arc;
 
-/// What a machine has, laid out by kind. Numbers index the lists of the spec.
+/// The instructions and operands of a machine, by kind. Numbers index the lists of the spec.
 pub struct Table {
     pub spec: Arc<Spec>,
     /// ALU mnemonics.
@@ -20,7 +20,7 @@ pub struct Table {
     pub l1bm: Vec<(usize, usize)>,
     pub l2bm: Vec<(usize, usize)>,
     pub mv: Vec<(usize, usize)>,
-    /// The same by the entry of the spec, of which many may differ in what they reduce only.
+    /// The same, grouped by entry of the spec, because many forms of an entry may differ only in their reduction.
     pub l2bm_families: Vec<Vec<(usize, usize)>>,
     pub mv_families: Vec<Vec<(usize, usize)>>,
     /// Operand classes of the PEs' memories.
@@ -34,9 +34,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// Sorts the lists of `spec` by what they are for.
+    /// Sorts the lists of `spec` by their use.
     pub fn new(spec: &Arc<Spec>) -> Table {
-        // The spec's own table has no order.
+        // The order of the spec's own table is not fixed.
         let mut mnemonics: Vec<_> = spec.mnemonics.iter().collect();
         mnemonics.sort_by_key(|(text, _)| *text);
         let of = |wanted: &dyn Fn(&Mnemonic) -> bool| -> Vec<Mnemonic> {
@@ -86,7 +86,7 @@ impl Table {
         }
     }
 
-    /// Forms that bring back to the PEs what a form sends: the same long words of L1BM, of the same width.
+    /// Forms that bring back the words that a form sends: the same long words of L1BM, of the same width.
     pub fn counterparts(&self, transfer: usize, form: usize) -> Vec<(usize, usize)> {
         let rate = |(t, f): (usize, usize), sends: bool| {
             let form = &self.spec.forms[t][f];

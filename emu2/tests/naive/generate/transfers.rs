@@ -14,7 +14,7 @@ const MOST_BLOCKS: u64 = 3;
 const MOST_WORDS: u64 = 6;
 
 impl Generator<'_> {
-    /// The parameter of a form; 0 where it has none.
+    /// The parameter of a form; 0 if it has none.
     pub fn parameter(&mut self, transfer: usize, form: &str) -> i64 {
         match &self.table.spec.parameters[transfer] {
             Some(p) if (p.forms.is_empty() || p.forms.iter().any(|f| f == form)) && p.style == ParameterStyle::Set => {
@@ -34,7 +34,7 @@ impl Generator<'_> {
         }
     }
 
-    /// An address that an end of a form may have: near the start, now and then near the end.
+    /// An address that an end of a form may have: near the start, sometimes near the end.
     pub fn upper_address(&mut self, end: &End) -> u64 {
         let End::Memory { align, implied: false, .. } = end else { return 0 };
         let size = self.table.end(end).map_or(1, |m| self.table.spec.memories[m].words);
@@ -47,7 +47,7 @@ impl Generator<'_> {
         at * align
     }
 
-    /// An L2BM instruction. L1BM must not be written from both sides in one step.
+    /// Adds an L2BM instruction. A step must not write L1BM from both sides.
     pub fn upper_transfer(&mut self, line: &mut Line) {
         if self.table.l2bm.is_empty() {
             return;
@@ -126,7 +126,7 @@ impl Generator<'_> {
         selected
     }
 
-    /// A place of a debug statement and how many accesses it may have. `registers`: mask and matrix registers too.
+    /// A place of a debug statement, and the number of accesses it may have. `registers`: mask and matrix registers too.
     fn location(&mut self, registers: bool) -> (Location, u64) {
         let spec = self.table.spec.clone();
         let operand = self.choices.pick(&self.table.operands);
