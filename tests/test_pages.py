@@ -59,7 +59,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
         script.chmod(0o755)
     path = f"{bin}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    # The pages show tables as they are in a pipe: as wide as they need.
+    inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return {**inherited, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -17,7 +17,7 @@ OLDEST, NEWEST = 18, 28
 _IR_VERSION = 8  # the first version with opset 18
 _STANDARD = ("", "ai.onnx")
 #: Operators that onnx converts without an error although their meaning changes at this opset.
-_CONVERTED_WRONGLY = {"Hardmax": 13}
+_CONVERTED_WRONGLY = {"Hardmax": 13, "Scan": 9}
 
 
 def opset_of(model: onnx.ModelProto) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,7 +56,13 @@ def test_the_command_ends_at_once(tmp_path: Path) -> None:
         interrupted += 1
         assert (process.returncode, said) == (130, "interrupted\n")
         left = {path.name for path in tmp_path.iterdir()}
-        assert left == {"model.onnx"}
+        # The signal may come when the folder is there already: then the folder is whole.
+        assert left - {"out"} == {"model.onnx"}
+        if "out" in left:
+            assert {"model.app", "report.json"} <= {
+                path.name for path in (tmp_path / "out").iterdir()
+            }
+            shutil.rmtree(tmp_path / "out")
     assert interrupted
 
 
@@ -86,8 +94,10 @@ def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
     assert torch.equal(compiled(sample)["y"].cpu(), sample["x"] * 3)
 
 
-def test_a_planner_hears_it_within_the_limit() -> None:
+def test_a_planner_hears_it_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure the time from the signal to the exception in a pass."""
+    # Python drops an exception raised in a callback of the garbage collector. Hypothesis has one.
+    monkeypatch.setattr(gc, "callbacks", [])
     model = chain(40)
     sent: list[float] = []
 
@@ -99,11 +109,13 @@ def test_a_planner_hears_it_within_the_limit() -> None:
     for wait in (0.05, 0.2, 0.4):
         timer = threading.Timer(wait, send)
         timer.start()
+        give_up = time.monotonic() + 30
         try:
-            while True:
+            while time.monotonic() < give_up:
                 compile_onnx(model, load_target("mini"), parse_options({}), Report("mini", {}))
         except KeyboardInterrupt:
             delays.append(time.monotonic() - sent[-1])
         timer.join()
     print(f"heard after {[round(1000 * delay) for delay in delays]} ms")
+    assert len(delays) == 3
     assert np.median(delays) < 1
