@@ -252,9 +252,9 @@ impl PyMachine {
 #[pymethods]
 impl PyMemoryFiles {
     /// Reads memory files and checks their keys, regions and offsets. `config` counts for both directions. `load` and
-    /// `save` are memory files for one direction each. But if `config` has regions without `file` in that direction, they
-    /// are the file that holds the data of those regions one after the other. `outside` allows a memory file to save to
-    /// files outside its own folder. Raises EmulatorError F0001, F0004, F0006.
+    /// `save` are memory files for one direction each. But if `config` has regions without `file` in a direction, the
+    /// argument of that direction is the data file. It holds the data of those regions one after the other. `outside`
+    /// allows a memory file to save to files outside its own folder. Raises EmulatorError F0001, F0004, F0006.
     #[new]
     #[pyo3(signature = (spec, *, config = None, load = None, save = None, outside = false))]
     fn new(

@@ -24,8 +24,9 @@ pub(crate) struct PyProgram {
 /// Assembles a source and checks it.
 ///
 /// `text` is str or UTF-8 bytes, at most 4 GiB; comments may be in any encoding. `filename` is its name in messages.
-/// `policy` decides about hazards (reads that the hardware would serve too early): "run" makes all of them warnings,
-/// "check" makes those that the manual or a vendor's program proves errors, "strict" makes every warning an error.
+/// `policy` decides about hazards (reads that the hardware would serve too early): "run" turns all of them into
+/// warnings, "check" turns hazards that the manual or a vendor's program proves into errors, "strict" turns every warning
+/// into an error.
 ///
 /// Returns a Program, whose `warnings` are the findings that are not errors.
 ///

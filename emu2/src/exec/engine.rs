@@ -56,7 +56,7 @@ pub fn run(
 /// Does the same as [`run`], but runs every op in its general form. The faster forms are tested against it.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn run_general(
     machine: &mut Machine,
     program: &Program,
@@ -150,7 +150,7 @@ impl Engine {
     /// it must always come with the same program.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// Those of [`Engine::run`].
     pub fn run_again(
         &mut self,
         machine: &mut Machine,

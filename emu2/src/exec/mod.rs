@@ -4,7 +4,7 @@
 //! runs a whole region on its own, so threads share regions out by L1B. L2BM instructions, MVs and debug statements end a
 //! region.
 //!
-//! # Who knows what
+//! # Files
 //!
 //! One line per file, in the order of their dependencies. A file uses only files above it.
 //!

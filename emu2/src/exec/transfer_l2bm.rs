@@ -107,7 +107,7 @@ impl L2bmTransfers {
         Ok(plan)
     }
 
-    /// Takes an instruction that is alone in its step. It runs later, together with those that follow: see
+    /// Takes an instruction that is alone in its step. It runs later, together with the next ones: see
     /// [`L2bmTransfers::run`]. Returns false if the instruction must be read and written like any other: it uses the DAR,
     /// it wraps, both sides are memories of one level, or it reduces on the way down.
     ///
@@ -301,7 +301,7 @@ fn l1bs_of_l2b(spec: &Spec) -> usize {
     spec.count(LevelName::L1b) as usize
 }
 
-/// Writes what [`L2bmTransfers::read`] has read.
+/// Writes the words that [`L2bmTransfers::read`] has read.
 pub(super) fn write(machine: &mut Machine, all: Vec<Moved>) {
     let per_l2b = l1bs_of_l2b(machine.spec());
     for moved in all {

@@ -98,8 +98,9 @@ enum Direction {
 
 impl MemoryFiles {
     /// Reads memory files. `config` counts for both directions. `load` and `save` are memory files for one direction each.
-    /// But if `config` has regions without `file` in that direction, they name the file that holds the data of those
-    /// regions one after the other. `outside` allows a memory file to save to files outside its own folder.
+    /// But if `config` has regions without `file` in a direction, the argument of that direction is the data file. It holds
+    /// the data of those regions one after the other. `outside` allows a memory file to save to files outside its own
+    /// folder.
     ///
     /// # Errors
     /// [`Code::Unreadable`], [`Code::MemoryFile`] and [`Code::MemoryRange`], before any data is read or written.

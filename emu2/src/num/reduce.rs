@@ -1,7 +1,7 @@
 //! The reduction network above the PEs: stages of several inputs, lane by lane (reference, chapter on reductions).
 //!
-//! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other. So a row of PEs (`4 *
-//! mab + pe`) holds the vectors of all MABs, 4 long words each.
+//! Inputs are flat: `inputs` holds `n` vectors of `out.len()` long words each, one after the other. So a row of PEs
+//! (`4 * mab + pe`) holds the vectors of all MABs, 4 long words each.
 
 use super::clone_choice::Choice;
 use super::convert::reduce_f2;

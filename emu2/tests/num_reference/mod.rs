@@ -152,8 +152,8 @@ pub fn convert(from: Fmt, to: Fmt, bits: u64) -> u64 {
 }
 
 /// Product of two integers. Their bits, counted from `m` (the last one) upwards to 1, are partial product columns. Pairs
-/// with both bits among the last `omit` are not formed. If any of the dropped pairs is non-zero, a stand-in of weight `2^(2
-/// omit - 2)` is added.
+/// with both bits among the last `omit` are not formed. If any of the dropped pairs is non-zero, a stand-in of weight
+/// `2^(2 omit - 2)` is added.
 pub fn approximate(a: u64, b: u64, omit: u32) -> u128 {
     let mut sum = 0u128;
     let mut dropped = false;

@@ -9,8 +9,8 @@ pub(crate) fn expected(bytes: &[u8]) -> Result<String, String> {
     Ok(first.strip_prefix("# expect: ").ok_or("no `# expect:` line")?.to_string())
 }
 
-/// Whether `found` is the finding in the first line of a source: `# expect: [warning] <code> line <n> column <n> [among
-/// others]`. The name of the file must be the code.
+/// Whether `found` is the finding in the first line of a source:
+/// `# expect: [warning] <code> line <n> column <n> [among others]`. The name of the file must be the code.
 pub(crate) fn check(name: &str, bytes: &[u8], found: &[Record]) -> Result<(), String> {
     let line = expected(bytes)?;
     let (expected, among) = match line.strip_suffix(" among others") {

@@ -33,7 +33,7 @@ pub(super) fn not<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64])
     map1::<T>(x, out, |a| !a);
 }
 
-/// 1 where the lane is 0, else 0.
+/// 1 if the lane is 0, otherwise 0.
 #[inline(always)]
 pub(super) fn lnot<T: Word>(_: &AluParams, x: &[u64], _: &[u64], out: &mut [u64]) {
     map1::<T>(x, out, |a| select(a == T::ZERO, T::ONE, T::ZERO));

@@ -192,8 +192,8 @@ impl Vector {
 }
 
 choosing_kernel! {
-    /// `out = A * x + z` per MAB. x is 4 halves, addend and result are 4 singles on L0 and L1. PE p holds elements `4p..4p
-    /// + 4`.
+    /// `out = A * x + z` per MAB. x is 4 halves, addend and result are 4 singles on L0 and L1. PE p holds elements
+    /// `4p..4p + 4`.
     pub fn h_mfma(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
         let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
         let mut vectors = [[Vector::ZERO; MABS]; TOGETHER];

@@ -252,8 +252,8 @@ fn double(negative: u64, product: u128, exp: i64, z: u64) -> u64 {
     add_round(FloatFormat::DOUBLE, negative, product, exp, z)
 }
 
-/// A bound above the relative error of the multiplier. The stand-in and the largest low product both lie below `2^(2 *
-/// omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
+/// A bound above the relative error of the multiplier. The stand-in and the largest low product both lie below
+/// `2^(2 * omit)` in units of `2^-104` of the hidden bits' product. 0 if nothing is omitted.
 #[inline(always)]
 fn error_bound(omit: u32) -> f64 {
     if omit == 0 {

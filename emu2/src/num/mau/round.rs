@@ -5,7 +5,7 @@
 //! not exact, but rounding it *to odd* in 53 bits keeps all that a later rounding to at most 51 bits can depend on.
 //!
 //! guess: infinities among the inputs of the MAU, vector and matrix, are no special case. They take part as numbers with
-//! exponent field all ones, so infinity times a number is what the fields say, and 0 times infinity is 0.
+//! exponent field all ones, so infinity times a number follows from the fields, and 0 times infinity is 0.
 
 use crate::num::format::FloatFormat;
 
