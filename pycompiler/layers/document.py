@@ -17,7 +17,7 @@ from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
 
-_HEAD = """<!-- Generated from the registry of layers by `make manual`; do not edit. -->
+_HEAD = """<!-- Generated from the table of layers by `make manual`; do not edit. -->
 
 # Operators on the device
 

@@ -113,7 +113,8 @@ impl PyMachine {
     /// another spec. Also raises the exceptions of `dump.write`. KeyboardInterrupt is heard while the program runs. After
     /// any of these in the middle of a program the machine refuses to run until `reset`.
     ///
-    /// Source: results are bit for bit those of the vendor's emulator where they are known, see docs.
+    /// Source: an instruction whose evidence is `vendor-output` gives the bits of the vendor's emulator; `emu2 spec` prints the
+    /// evidence of each.
     #[pyo3(signature = (program, *, dump = None))]
     fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
         let place = Where::of_program(&program.inner, dump.is_some());
