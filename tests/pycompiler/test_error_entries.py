@@ -115,6 +115,14 @@ def test_an_unknown_code_is_one_line(code: str, hint: str) -> None:
     assert hint in said
 
 
+def test_it_loads_no_heavy_library() -> None:
+    code = "import sys, pycompiler.command as c; sys.argv[1:] = ['explain', 'P0305']\n"
+    code += "try: c.main()\nfinally: print(sorted({'torch', 'onnx'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_a_diagnostic_names_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = command("compile", "missing.onnx", "-o", "out")
