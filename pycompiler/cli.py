@@ -1,219 +1,48 @@
-"""The command ``pycompiler``: compile an ONNX file, run what came out, print an app."""
+"""The command ``pycompiler``. What needs torch loads with the command that is called."""
 
 from __future__ import annotations
 
-import io
-import json
 import sys
-import zipfile
-import zlib
-from collections.abc import Mapping
-from math import prod
-from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
-import onnx
 
 from emu2.explain import explain, listing
 
-from .app.dump import dump_app
-from .app.reader import read_app
-from .build import build, load_function, parse_model
 from .console import (
     interrupted,
     report_lost_output,
     report_problem,
     show_any_text,
     show_warnings_plainly,
-    table_console,
 )
-from .errors import (
-    USAGE_EXIT,
-    ExportError,
-    GraphError,
-    Place,
-    PlanError,
-    PycompilerError,
-    error,
-    internal,
-)
+from .errors import USAGE_EXIT, PycompilerError, internal
 from .errors.explain import entries
-from .files import TEXT_BYTES, read_input, write_file
-from .graph.dtypes import numpy_dtype
-from .graph.graph import TensorType
-from .options import OPTIONS, effect_note
-from .pfvm.session import Array
-from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import summary_table, totals
-from .runtime.device import Board, find_device
+from .loading import loading
 
 
-@click.group()
+def _heavy() -> click.Group:
+    """Return the commands that take seconds to load."""
+    with loading():
+        from .model_commands import commands
+    return commands
+
+
+class _Commands(click.Group):
+    """The commands of this file and the heavy ones, which load when one of them is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted([*super().list_commands(ctx), *_heavy().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a name."""
+        return super().get_command(ctx, cmd_name) or _heavy().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Commands)
 @click.version_option(package_name="emu2")
 def commands() -> None:
     """PyTorch and ONNX models to MN-Core 2 assembly, run on the emulator."""
-
-
-def _load_model(path: Path) -> onnx.ModelProto:
-    """Return the model of a file; its external data lies beside it."""
-    model = parse_model(read_input(path), path)
-    try:
-        onnx.load_external_data_for_model(model, str(path.parent))
-    except Exception as problem:
-        reason = f"its external data cannot be read ({problem})"
-        raise error("P0002", path=path, reason=reason) from problem
-    return model
-
-
-def _options(settings: tuple[str, ...]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, found, value = setting.partition("=")
-        if not found:
-            raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
-        try:
-            options[key] = json.loads(value)
-        except (ValueError, RecursionError):
-            options[key] = value
-    return options
-
-
-def _board(device: str) -> Board | None:
-    found = find_device(device)
-    return None if found.machine is None else Board(found.target)
-
-
-def _option_help() -> str:
-    """Return the options for `compile --help`, a paragraph each."""
-    shown = ["Options for -O:"]
-    for key, known in OPTIONS.items():
-        default = "" if known.optional else f", default {known.default!r}"
-        shown.append(f"{key} ({known.legal}{default}): {known.doc}{effect_note(known)}.")
-    return "\n\n".join(shown)
-
-
-@commands.command("compile", epilog=_option_help())
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="codegen_dir")
-@click.option("--device", default="emu2", show_default=True, help="what to compile for")
-@click.option(
-    "-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="an option, see below"
-)
-def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ...]) -> None:
-    """Compile an ONNX MODEL with static shapes into a codegen_dir."""
-    try:
-        build(
-            lambda: _load_model(model),
-            device,
-            _board(device),
-            _options(settings),
-            out,
-            progress=True,
-        )
-    except (ExportError, GraphError, PlanError) as problem:
-        problem.place = problem.place or Place(str(model))
-        raise
-    facts = json.loads(read_file(out, REPORT))
-    console = table_console()
-    if facts["nodes"]:
-        console.print(summary_table(facts, f"{model.name} for {device}"))
-    console.print(f"{totals(facts)}; files in {out}", soft_wrap=True)
-
-
-@commands.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
-@click.option("-o", "--outputs", type=click.Path(path_type=Path), help=".npz file to write")
-@click.option("--device", default="emu2", show_default=True, help="where to run")
-def run(folder: Path, inputs: Path | None, outputs: Path | None, device: str) -> None:
-    """Run the model of a codegen_dir FOLDER on inputs from an .npz file."""
-    function = load_function(folder, _board(device))
-    given = {} if inputs is None else _arrays(inputs, function.inputs)
-    for name in function.inputs:
-        if name not in given:
-            raise _wrong_inputs(f"`{name}` is missing", function.inputs)
-    results = {name: output.values() for name, output in function.run(given).items()}
-    if outputs is not None:
-        if not outputs.absolute().parent.is_dir():
-            raise error("P0003", path=outputs, reason="there is no such folder")
-        written = io.BytesIO()
-        np.savez(written, **results)  # type: ignore[arg-type]
-        write_file(outputs, written.getvalue())
-        return
-    for name, array in results.items():
-        click.echo(f"{name}: {array.dtype} {array.shape}\n{array}")
-
-
-def _wrong_inputs(problem: str, wanted: Mapping[str, TensorType]) -> PycompilerError:
-    signature = ", ".join(f"{name}: {type}" for name, type in wanted.items()) or "none"
-    return error("P0603", problem=problem, signature=signature)
-
-
-#: What numpy, zipfile and zlib raise for a file that is no set of arrays, or a damaged one.
-_NO_ARRAYS = (
-    *(ValueError, TypeError, EOFError, OSError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error),
-)
-
-
-def _arrays(path: Path, wanted: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Return the arrays of an .npz file. P0001, P0006, and P0603 unless all of them are wanted.
-
-    The header of an array is compared before its data is read: a header may promise any size.
-    """
-    size = sum(prod(type.shape) * 16 for type in wanted.values()) + TEXT_BYTES
-    data = io.BytesIO(read_input(path, size))
-    try:
-        found: dict[str, Array] = {}
-        with zipfile.ZipFile(data) as file:
-            for member in file.namelist():
-                name = member.removesuffix(".npy")
-                if name not in wanted:
-                    raise _wrong_inputs(f"`{name}` is no input", wanted)
-                _check_header(file, member, name, wanted)
-                with file.open(member) as stream:
-                    array = np.lib.format.read_array(stream, allow_pickle=False)
-                found[name] = _native(array)
-        return found
-    except (
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        TypeError,
-        OSError,
-        NotImplementedError,
-    ) as problem:
-        raise error("P0006", path=path, reason=str(problem)) from problem
-
-
-def _check_header(
-    file: zipfile.ZipFile, member: str, name: str, wanted: Mapping[str, TensorType]
-) -> None:
-    with file.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    type = wanted[name]
-    if (numpy_dtype(type.elem), type.shape) != (dtype.newbyteorder("="), shape):
-        raise _wrong_inputs(f"`{name}` is {dtype} {shape}", wanted)
-
-
-def _native(array: Array) -> Array:
-    """``array`` in this computer's byte order."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-@commands.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--code", is_flag=True, help="print the assembly text too")
-def dump(path: Path, code: bool) -> None:
-    """Print an app: a model.app, or the one of a codegen_dir."""
-    data = read_file(path, MODEL_APP) if path.is_dir() else read_input(path)
-    click.echo(dump_app(read_app(data, str(path)), code=code), nl=False)
 
 
 @commands.command("explain")

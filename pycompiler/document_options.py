@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from .options import OPTIONS, Effect, Option, effect_note
+from .pages import write_page
 
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
 
@@ -40,11 +40,5 @@ def _meaning(known: Option) -> str:
     return (known.doc + effect_note(known)).replace("|", "\\|")
 
 
-def main() -> None:
-    """Write the page."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    path.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    write_page(page(), PAGE)

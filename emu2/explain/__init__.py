@@ -6,6 +6,7 @@ this one add its cause and an example that raises it. The compiler has a table o
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,6 +112,10 @@ def explain(known: Mapping[str, Entry], code: str, command: str) -> tuple[str, b
     entry = known.get(code.upper())
     if entry is not None:
         return entry.render(), True
+    owner, whose = ("pycompiler", "the compiler") if code[:1] in "Pp" else ("emu2", "emu2")
+    if owner != command and re.fullmatch(r"[A-Z]\d{4}", code.upper(), re.ASCII):
+        hint = f"`{owner} explain {code.upper()}` explains the codes of {whose}"
+        return f"error: `{command}` has no code `{code}`; {hint}", False
     near = ", ".join(get_close_matches(code.upper(), known, n=3, cutoff=0.5))
     hint = f"near it: {near}" if near else f"`{command} explain` lists all"
     return f"error: there is no code `{code}`; {hint}", False

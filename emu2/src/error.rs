@@ -107,7 +107,7 @@ codes! {
     PortHazard = "A0701", "a memory is read too soon after a write through the same port", "put more steps in between";
     DataHazard = "A0702", "words are read too soon after they are written", "put more steps in between";
     WaitHazard = "A0703", "words that an MV writes are read without a `wait` for it", "tag the MV and `wait` for the tag before this line";
-    IdleUnit = "A0704", "the forwarding path's unit was idle in the step before", "read the path in the step after the unit's instruction, only `nop`s in between";
+    IdleUnit = "A0704", "the forwarding path's unit was idle in the last step that was not a `nop`", "read the path in the next step that is not a `nop`";
     TurnaroundLate = "A0705", "the turnaround register is read later than in the step after it was written", "read it in the next step";
     TurnaroundLost = "A0706", "the step leaves the turnaround register as it is", "remove `noforward`, or send to L1BM";
 

@@ -5,10 +5,8 @@
 mod naive;
 mod word_support;
 
-use emu2::asm::{
-    assemble, render, Assembler, Destination, Item, ItemKind, PeKind, Policy, Program, Source, SourceKind,
-};
-use emu2::error::{Code, Diagnostic, Severity, Span};
+use emu2::asm::{assemble, render, Assembler, PeKind, Policy, Program, SourceKind};
+use emu2::error::{Code, Diagnostic, Severity};
 use emu2::machine::Machine;
 use emu2::spec::{ForwardUnit, Spec};
 use emu2::word::{encode, print, read, write, Form, Options};
@@ -17,23 +15,10 @@ use naive::chip::Chip;
 use naive::choices::Choices;
 use naive::data::Fill;
 use naive::generate::{program, Table};
+use naive::text::bare;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use word_support::{covered_step, items, spec};
-
-/// A statement without its position in the text.
-fn bare(item: &Item) -> String {
-    let mut kind = item.kind.clone();
-    if let ItemKind::Step(step) = &mut kind {
-        for instruction in &mut step.pe {
-            instruction.span = Span::default();
-            instruction.sources.iter_mut().for_each(|Source { span, .. }| *span = Span::default());
-            instruction.destinations.iter_mut().for_each(|Destination { span, .. }| *span = Span::default());
-        }
-        step.l2bm.iter_mut().for_each(|transfer| transfer.span = Span::default());
-    }
-    format!("{kind:?}")
-}
 
 fn bare_items(program: &Program) -> Vec<String> {
     program.items.iter().map(bare).collect()

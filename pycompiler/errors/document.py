@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import emu2.explain
 from emu2.explain import Entry
 
+from ..pages import write_page
 from . import explain
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "errors.md"
@@ -72,11 +72,5 @@ def _escape(text: str) -> str:
     return "`".join(pieces)
 
 
-def main() -> None:
-    """Write the page."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    path.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    write_page(page(), PAGE)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from math import log2
 from pathlib import Path
 
 from ..graph.dtypes import device_dtype
+from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..tolerance import RELATIVE, SUMS
 from .base import Layer
@@ -110,11 +110,5 @@ def _attributes(names: frozenset[str]) -> str:
     return f"attribute{'s' * (len(names) > 1)} {shown}"
 
 
-def main() -> None:
-    """Write the page."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    path.write_text(page())
-
-
 if __name__ == "__main__":
-    main()
+    write_page(page(), PAGE)

@@ -81,7 +81,17 @@ def test_the_command() -> None:
     assert [line.split()[0] for line in listed] == list(ENTRIES)
 
 
-@pytest.mark.parametrize(("code", "hint"), [("A0799", "A0706"), ("zzz", "`emu2 explain`")])
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("A0799", "A0706"),
+        ("zzz", "`emu2 explain`"),
+        ("pzzz", "`emu2 explain`"),
+        ("", "`emu2 explain`"),
+        ("P0305", "`pycompiler explain P0305` explains the codes of the compiler"),
+        ("p0305", "`pycompiler explain P0305` explains the codes of the compiler"),
+    ],
+)
 def test_an_unknown_code_is_one_line(code: str, hint: str) -> None:
     done = emu2_explain("explain", code)
     assert (done.returncode, done.stdout) == (2, "")

@@ -14,8 +14,8 @@ import pytest
 
 import emu2
 
-ENCODING = Path(__file__).parents[2] / "isa_specs" / "mncore2" / "encoding.toml"
-VECTORS = {v["name"]: v["hex"] for v in tomllib.loads(ENCODING.read_text())["encoding_vector"]}
+VECTORS_FILE = Path(__file__).parents[2] / "isa_specs" / "mncore2" / "encoding_vectors.toml"
+VECTORS = {v["name"]: v["hex"] for v in tomllib.loads(VECTORS_FILE.read_text())["encoding_vector"]}
 BITS = 292
 
 # The encoding of the last line but one is not known, that of the line before is inferred.

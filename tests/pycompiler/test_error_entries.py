@@ -99,9 +99,28 @@ def test_the_command() -> None:
     with redirect_stdout(shown):
         run_main(cli.main, ["pycompiler", "explain", "P0305"])
     assert shown.getvalue() == ENTRIES["P0305"].render() + "\n"
-    unknown = command("explain", "P0999")
-    assert unknown.count("\n") == 1
-    assert "P0901" in unknown
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("P0999", "P0901"),
+        ("zzz", "`pycompiler explain`"),
+        ("A0702", "`emu2 explain A0702` explains the codes of emu2"),
+    ],
+)
+def test_an_unknown_code_is_one_line(code: str, hint: str) -> None:
+    said = command("explain", code)
+    assert said.count("\n") == 1
+    assert hint in said
+
+
+def test_it_loads_no_heavy_library() -> None:
+    code = "import sys, pycompiler.command as c; sys.argv[1:] = ['explain', 'P0305']\n"
+    code += "try: c.main()\nfinally: print(sorted({'torch', 'onnx'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_diagnostic_names_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from compiling import model_of
 
 import pycompiler
-from pycompiler import cli, document_options, options
+from pycompiler import cli, document_options, model_commands, options
 from pycompiler.cache import cache_key
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
@@ -80,7 +80,7 @@ def test_a_new_option_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "count" in caught.value.help or "unroll" in caught.value.help
     assert key(parse_options({"unroll": 4})) != key(parse_options({}))
     assert "| `unroll` | a count of at least 1 | `1` | how often" in document_options.page()
-    assert "unroll (a count of at least 1, default 1)" in cli._option_help()
+    assert "unroll (a count of at least 1, default 1)" in model_commands._option_help()
 
 
 def test_the_page_is_what_the_table_says() -> None:

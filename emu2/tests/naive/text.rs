@@ -28,7 +28,7 @@ pub fn read_back(assembler: &Assembler, program: &Program, choices: &mut Choices
 }
 
 /// A statement without its position in the text.
-fn bare(item: &Item) -> String {
+pub fn bare(item: &Item) -> String {
     let mut kind = item.kind.clone();
     if let ItemKind::Step(step) = &mut kind {
         for instruction in &mut step.pe {

@@ -1,4 +1,4 @@
-//! Finds reads of forwarding paths whose unit was idle in the step before.
+//! Finds reads of forwarding paths whose unit was idle in the last step that was not a `nop`.
 
 use crate::asm::line::Line;
 use crate::asm::statement::{PeInstruction, PeKind, SourceKind};

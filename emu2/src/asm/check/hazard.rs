@@ -331,7 +331,7 @@ impl Hazards {
         let Some(evidence) = self.forward else { return };
         for (span, path) in self.worked.idle(spec, line) {
             let name = &spec.forwards[path].name;
-            let message = format!("`${name}` is read, and its unit was idle in the step before");
+            let message = format!("`${name}` is read, and its unit was idle in the last step that was not a `nop`");
             let severity = sink.severity(evidence);
             sink.push(Diagnostic { severity, ..Diagnostic::warning(Code::IdleUnit, Some(span), message) });
         }
