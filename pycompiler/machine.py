@@ -96,6 +96,8 @@ class Target:
         self.counts: dict[str, int] = dict(spec.counts)
         self._memories: dict[str, dict[str, Any]] = dict(spec.memories)
         self._ports: dict[str, int] = dict(spec.ports)
+        #: The letters of assembly text that belong to no memory, by their names in the spec.
+        self.syntax: dict[str, str | int] = dict(spec.syntax)
         self._maps: dict[tuple[Any, ...], TransferMap] = {}
 
     # -- the tree ----------------------------------------------------------------------------
@@ -226,6 +228,10 @@ class Target:
         """The tags that an MV may carry and a `wait` may name."""
         first, last = self.spec.mv_tags
         return range(first, last + 1)
+
+    def tag(self, tag: int) -> str:
+        """Return the tag of an MV as an MV and a `wait` name it."""
+        return f"{self.syntax['mv_tag']}{tag:0{self.syntax['tag_digits']}x}"
 
     # -- programs ----------------------------------------------------------------------------
 

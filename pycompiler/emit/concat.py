@@ -72,7 +72,7 @@ class _Writer:
             self.lines.append("nop" if count == 1 else f"nop/{count}")
 
     def wait(self, tag: int) -> None:
-        self.lines.append(f"nop; wait i{tag:02x}")
+        self.lines.append(f"nop; wait {self.target.tag(tag)}")
         self.tracker.nops(1)
         self.tracker.waited(tag)
 
@@ -87,7 +87,7 @@ class _Writer:
         self.nops(self.tracker.issue(touched))
         text = ready.text
         for tag in tags[-1:]:
-            text += f"; wait i{tag:02x}"
+            text += f"; wait {self.target.tag(tag)}"
             self.tracker.waited(tag)
         self.lines.append(text)
 

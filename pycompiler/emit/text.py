@@ -19,15 +19,18 @@ def base(value: str | None, addresses: Addresses) -> int:
 _WIDTHS = {1: "", WORDS_PER_LONG: "l", 2 * WORDS_PER_LONG: "ll"}
 
 
-def _address(words: tuple[int, ...], width: int) -> str:
-    """Return the shortest form of one word address per cycle; ``width`` words are accessed."""
+def _address(words: tuple[int, ...], width: int, stride: str | int) -> str:
+    """Return the shortest form of one word address per cycle; ``width`` words are accessed.
+
+    ``stride`` is the letter that stands before the distance from cycle to cycle.
+    """
     steps = {b - a for a, b in pairwise(words)}
     if steps <= {0}:
         return str(words[0])
     if steps == {width}:
-        return f"{words[0]}v"
+        return f"{words[0]}{stride}"
     if len(steps) == 1 and min(steps) > 0:
-        return f"{words[0]}v{min(steps)}"
+        return f"{words[0]}{stride}{min(steps)}"
     return "[" + ",".join(map(str, words)) + "]"
 
 
@@ -55,9 +58,12 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
         chosen = operand.word
         within = (chosen,) * len(words) if isinstance(chosen, int) else chosen
         words = tuple(at + word for at, word in zip(words, within, strict=True))
-    letter = target.letter(operand.memory) + ("t" if operand.indirect else "")
-    option = "e" if operand.extend else "r" if operand.reduce else ""
-    return f"{sign}${_WIDTHS[width]}{letter}{_address(words, width)}{option}{mask}"
+    syntax = target.syntax
+    letter = target.letter(operand.memory)
+    indirect = syntax["indirect"] if operand.indirect else ""
+    option = syntax["extend"] if operand.extend else syntax["reduce"] if operand.reduce else ""
+    address = _address(words, width, syntax["stride"])
+    return f"{sign}${_WIDTHS[width]}{letter}{indirect}{address}{option}{mask}"
 
 
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
@@ -84,7 +90,8 @@ def move_text(move: Move, tag: int, addresses: Addresses, target: Target) -> str
     """Return the text of one MV line."""
     source = operand_text(move.source, addresses, target)
     destination = operand_text(move.destination, addresses, target)
-    return f"{move.mnemonic}/n{move.words}i{tag:02x} {source} {destination}"
+    parameters = f"{target.syntax['mv_size']}{move.words}{target.tag(tag)}"
+    return f"{move.mnemonic}/{parameters} {source} {destination}"
 
 
 def dram_operand(move: Move) -> BlockOperand | None:

@@ -123,11 +123,15 @@ def one_entry(kind: str, name: str, key: str, value: object) -> str:
     return f'[[{kind}]]\nname = "{name}"\n{key} = {json.dumps(value)}\n'
 
 
+#: A letter that has no meaning in the assembly of mini.
+UNUSED = "y"
+
+
 def variants() -> dict[str, str]:
     """Return overlays of mini by name, each with one changed fact; facts are read from the spec.
 
     New facts of the spec are varied without a change here: a count, the size of a memory, the width
-    of a link, a distance, a limit.
+    of a link, a distance, a limit, a letter of the assembly.
     """
     spec = emu2.Spec.load("mini")
     out: dict[str, str] = {}
@@ -160,6 +164,10 @@ def variants() -> dict[str, str]:
     first, _ = spec.mv_tags
     out["tags from 9"] = f"[timing]\ntag_minimum = {first + 8}\n"
     out["two tags"] = f"[timing]\ntag_maximum = {first + 1}\n"
+    for name, letter in spec.syntax.items():
+        if isinstance(letter, int) or len(letter) == 1:
+            new = letter + 1 if isinstance(letter, int) else UNUSED
+            out[f"syntax {name}={new}"] = f"[syntax]\n{name} = {json.dumps(new)}\n"
     return out
 
 
@@ -169,6 +177,8 @@ RIGHT = (
     *("reduce_inputs=2", "l1bm=2048", "lm0=256", "lm1=1024", "grf1=128"),
     *("lm.steps=5", "grf.cycles=9", "l1bm_from_pe_up.steps=5", "mau.limit=1"),
     *("imm excludes ['lm1']", "imm excludes ['lm0', 'lm1']", "tags from 9", "two tags"),
+    *("syntax stride=y", "syntax indirect=y", "syntax extend=y", "syntax reduce=y"),
+    *("syntax mv_size=y", "syntax mv_tag=y", "syntax tag_digits=3"),
 )
 #: Rows, terms and columns of the product; with halves, a whole block of terms.
 M, K, N = 6, 16, 10
@@ -198,11 +208,27 @@ def small_model() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     return model, {"x": rng.standard_normal((M, K)).astype(np.float32)}
 
 
+#: Variants of the letters that only the code of `converting_model` contains.
+CONVERTING = ("syntax extend=y", "syntax reduce=y")
+
+
+def converting_model() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A cast of singles to integers, and with `mixed` a product that rounds singles to halves."""
+    rng = np.random.default_rng(6)
+    weight = rng.standard_normal((K, N)).astype(np.float32) / 4
+    nodes = [("Exp", ["x"], "e"), ("MatMul", ["e", "w"], "p")]
+    model = model_of(nodes, {"x": (M, K)}, ["e", "p"], {"w": weight})
+    integer = onnx.TensorProto.INT64
+    model.graph.node.append(onnx.helper.make_node("Cast", ["x"], ["c"], "cast", to=integer))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("c", integer, (M, K)))
+    return model, {"x": 2 * rng.standard_normal((M, K)).astype(np.float32)}
+
+
 def outcome(name: str, text: str, folder: Path) -> str:
     """Return ``right``, the code of the refusal, or a description of the error."""
     head = 'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n'
     (folder / "other.toml").write_text(head + text)
-    model, inputs = small_model()
+    model, inputs = converting_model() if name in CONVERTING else small_model()
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)
     for dtype, limit in (("float", 1e-5), ("mixed", 2e-2)):
         try:

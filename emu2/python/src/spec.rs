@@ -202,6 +202,32 @@ impl PySpec {
         self.inner.shares.iter().map(share).collect()
     }
 
+    /// The letters of assembly text that `[syntax]` names, and tag_digits, the number of hex digits of a tag. The value of
+    /// mask_assertions is its letters in one string.
+    #[getter]
+    fn syntax<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let s = &self.inner.syntax;
+        let dict = PyDict::new(py);
+        let letters = [
+            ("stride", s.stride),
+            ("indirect", s.indirect),
+            ("modify", s.modify),
+            ("extend", s.extend),
+            ("reduce", s.reduce),
+            ("mv_size", s.mv_size),
+            ("mv_tag", s.mv_tag),
+            ("mv_priority", s.mv_priority),
+            ("block_float", s.block_float),
+        ];
+        for (name, letter) in letters {
+            dict.set_item(name, letter)?;
+        }
+        dict.set_item("mask_assertions", s.mask_assertions.iter().collect::<String>())?;
+        dict.set_item("mv_table", &s.mv_table)?;
+        dict.set_item("tag_digits", s.tag_digits)?;
+        Ok(dict)
+    }
+
     /// The smallest and the largest tag of an MV.
     #[getter]
     fn mv_tags(&self) -> (u32, u32) {
