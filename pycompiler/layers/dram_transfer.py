@@ -10,7 +10,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..machine import Target
 from ..tolerance import MOVE
 from .base import Frame, Layer, Placement, layout_of
-from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, buffer, plan_transfer
+from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
 from .fragment import (
     BlockOperand,
     Fragment,
@@ -64,7 +64,7 @@ class _TransferLayer(Layer):
         first = int(str(dict(node.attributes).get(TURN, 0)))
         lines: list[Line] = []
         for turn, chunk in enumerate(plan.chunks, first):
-            l2 = buffer(target, self.down, turn)
+            l2 = plan.buffer(self.down, turn)
             if self.down:
                 lines += (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
                 lines += (_step(plan, t, result) for t in plan.steps_down(chunk, l2))

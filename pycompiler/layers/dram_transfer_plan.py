@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
 from ..machine import IntArray, Target, TransferMap
 
@@ -61,8 +61,9 @@ class Chunk:
 class TransferPlan:
     """The transfers of one layout on one machine.
 
-    ``dram_words`` is the number of long words of DRAM per group. The arguments ``l2`` of methods
-    are the long word of L2BM where the buffer of a chunk starts.
+    ``dram_words`` is the number of long words of DRAM per group. L2BM is divided into ``buffers``
+    buffers. The arguments ``l2`` of methods are the long word of L2BM where the buffer of a chunk
+    starts.
     """
 
     target: Target
@@ -72,6 +73,15 @@ class TransferPlan:
     to_l1: str
     chunks: tuple[Chunk, ...]
     dram_words: int
+    buffers: int
+
+    def buffer(self, down: bool, turn: int) -> int:
+        """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads.
+
+        Downloads use the first half of the buffers, uploads the other half.
+        """
+        half = self.buffers // 2
+        return ((0 if down else half) + turn % half) * _buffer_words(self.target, self.buffers)
 
     @property
     def shared_l2b(self) -> bool:
@@ -139,7 +149,10 @@ def _mv(form: str, source: int, destination: int, name: str, l2b: int, words: in
 
 @lru_cache(maxsize=4096)
 def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
-    """Return the plan for values of ``layout``, or for one time slice of them."""
+    """Return the plan for values of ``layout``, or for one time slice of them.
+
+    P0606 if the machine's L1BM or L2BM is too small for one step of the transfer.
+    """
     layout = layout.slice
     num_lw = layout.num_lw(target.cycles)
     to_pe = "l1bmd" if _has_digits(layout, Level.MAB) else "l1bmm"
@@ -148,18 +161,17 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
     parts = per_group if apart else 1
     pe_map, l1_map = target.transfer(to_pe, "to_pe"), target.transfer(to_l1, "down")
-    most = _steps_per_chunk(target, pe_map, l1_map)
+    buffers = _buffers(target, pe_map, l1_map)
+    most = _steps_per_chunk(target, pe_map, l1_map, buffers)
     chunks: list[Chunk] = []
     dram, steps = 0, num_lw // target.cycles
     for first in range(0, steps, most):
         count = min(most, steps - first)
-        l1_words = _round_up(count * pe_map.source_words, l1_map.destination_words)
-        l2_words = l1_words // l1_map.destination_words * l1_map.source_words
-        l2_words = _round_up(l2_words, target.mv_unit)
+        l1_words, l2_words = _words_of_steps(count, target, pe_map, l1_map)
         starts = tuple(dram + part * l2_words for part in range(parts))
         chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
         dram += parts * l2_words
-    return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram)
+    return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram, buffers)
 
 
 def dram_words(layout: Layout, target: Target) -> int:
@@ -171,14 +183,39 @@ def dram_words(layout: Layout, target: Target) -> int:
 BUFFERS = 2
 
 
-def buffer(target: Target, down: bool, turn: int) -> int:
-    """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads."""
-    return ((0 if down else BUFFERS) + turn % BUFFERS) * _buffer_words(target)
-
-
-def _buffer_words(target: Target) -> int:
+def _buffer_words(target: Target, buffers: int) -> int:
     unit = lcm(target.mv_unit, target.l2bm_row)
-    return target.words("l2bm") // (2 * BUFFERS) // unit * unit
+    return target.words("l2bm") // buffers // unit * unit
+
+
+def _buffers(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
+    """Find the most buffers of L2BM of which each has room for one step.
+
+    Each direction has :data:`BUFFERS` buffers, or one. P0606 if L1BM or half of L2BM has no room
+    for a step.
+    """
+    l1_words, l2_words = _words_of_steps(1, target, pe_map, l1_map)
+    capacity = target.words("l1bm")
+    if l1_words > capacity:
+        raise _too_small(target, f"{l1_words} long words of l1bm, which has {capacity}")
+    for buffers in (2 * BUFFERS, 2):
+        capacity = _buffer_words(target, buffers)
+        if l2_words <= capacity:
+            return buffers
+    raise _too_small(target, f"{l2_words} long words of l2bm, a buffer has {capacity}")
+
+
+def _too_small(target: Target, reason: str) -> PycompilerError:
+    return error("P0606", spec=target.name, reason=f"a transfer of one step needs {reason}")
+
+
+def _words_of_steps(
+    count: int, target: Target, pe_map: TransferMap, l1_map: TransferMap
+) -> tuple[int, int]:
+    """Return the long words of L1BM and of L2BM that ``count`` LM steps take."""
+    l1_words = _round_up(count * pe_map.source_words, l1_map.destination_words)
+    l2_words = l1_words // l1_map.destination_words * l1_map.source_words
+    return l1_words, _round_up(l2_words, target.mv_unit)
 
 
 def _has_digits(layout: Layout, level: Level) -> bool:
@@ -189,10 +226,10 @@ def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
-    """Find the most LM steps whose words fit L1BM and a buffer of L2BM."""
+def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap, buffers: int) -> int:
+    """Find the most LM steps whose words fit L1BM and a buffer of L2BM; one always fits."""
     by_l1 = target.words("l1bm") // l1_map.destination_words
-    by_l2 = _buffer_words(target) // _round_up(l1_map.source_words, target.mv_unit)
+    by_l2 = _buffer_words(target, buffers) // _round_up(l1_map.source_words, target.mv_unit)
     words = min(by_l1, by_l2) * l1_map.destination_words
     whole = lcm(l1_map.destination_words, pe_map.source_words)
     return max(1, words // whole * whole // pe_map.source_words)

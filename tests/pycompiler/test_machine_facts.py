@@ -14,7 +14,9 @@ from compiling import compiled, model_of, random_inputs, run
 
 import emu2
 from pycompiler.errors import BUG_EXIT, PycompilerError
-from pycompiler.machine import load_target
+from pycompiler.graph.layout_text import parse_pad_layout
+from pycompiler.layers.dram_transfer_plan import plan_transfer
+from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
@@ -257,6 +259,40 @@ def test_one_other_fact(name: str, tmp_path: Path) -> None:
     if name in REFUSED:
         assert found != "right"
     assert found == "right" or re.fullmatch(r"P0\d\d\d", found)
+
+
+# Counts of L1Bs and long words of l2bm. By default l2bm has 4096: four buffers of 1024.
+@pytest.mark.parametrize(
+    ("l1b", "l2bm", "wanted"),
+    [
+        (33, 4096, "right"),
+        (40, 4096, "right"),
+        (48, 4096, "right"),
+        (64, 4096, "right"),
+        (64, 65536, "right"),
+        (8, 512, "right"),
+        (16, 1024, "right"),
+        # The description does not load, or one step needs more than half of l2bm.
+        (4, 192, "P0606"),
+        (4, 128, "P0606"),
+        (8, 256, "P0606"),
+    ],
+)
+def test_steps_that_fill_l2bm(l1b: int, l2bm: int, wanted: str, tmp_path: Path) -> None:
+    text = f"[counts]\nl1b = {l1b}\n" + one_entry("memory", "l2bm", "words", l2bm)
+    assert outcome("filled", text, tmp_path) == wanted
+
+
+@pytest.mark.parametrize("memory", ["l1bm", "l2bm"])
+def test_a_step_that_does_not_fit(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = Target.words
+    monkeypatch.setattr(Target, "words", lambda t, name: 1 if name == memory else words(t, name))
+    layout = parse_pad_layout("((16:1), (32:1, 2_W:1))").layout
+    with pytest.raises(
+        PycompilerError, match=f"one step needs .* long words of {memory}"
+    ) as caught:
+        plan_transfer.__wrapped__(layout, load_target("mini"))
+    assert caught.value.code == "P0606"
 
 
 @pytest.mark.parametrize("count", [64])

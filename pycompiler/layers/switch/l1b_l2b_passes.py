@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...errors import error
+from ...errors import PycompilerError, error
 from ...machine import Target
 from ..fragment import BlockOperand, Line, Move, Operand, Step, single_step
 from ..scratch import Words, vector
@@ -100,7 +100,7 @@ def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
     out: list[Step] = []
     start = 0
     while start < len(blocks):
-        batch = _batch(blocks, start, room)
+        batch = _batch(blocks, start, room, target)
         start += len(batch)
         # Only whole vectors come down: the last block is repeated to fill one.
         batch += [batch[-1]] * (-len(batch) % (room.vector // room.block))
@@ -108,18 +108,33 @@ def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
     return out
 
 
-def _batch(blocks: Sequence[_Block], start: int, room: _Room) -> list[_Block]:
-    """Return the blocks from ``start`` on whose rows fit L1BM, going up and coming down."""
+def _batch(blocks: Sequence[_Block], start: int, room: _Room, target: Target) -> list[_Block]:
+    """Return the blocks from ``start`` on whose rows fit L1BM, going up and coming down, and L2BM.
+
+    P0606 if the rows of one block do not fit L2BM.
+    """
     most = room.half * room.vector // room.block
-    read: set[tuple[int, ...]] = set()
+    size, capacity = room.row * room.block, target.words("l2bm")
+    lifted: set[tuple[int, tuple[int, ...]]] = set()
     out: list[_Block] = []
     for block in blocks[start:]:
-        more = read | {origin[1] for origin in block.origins if origin is not None}
-        if out and (len(more) > most or len(out) == most):
+        more = lifted | {origin for origin in block.origins if origin is not None}
+        reads = {rows for _, rows in more}
+        if out and (len(reads) > most or len(out) == most or len(more) * size > capacity):
             break
-        read = more
+        if len(more) * size > capacity:
+            raise _too_small(target, "L1Bs", len(more) * size, capacity)
+        lifted = more
         out.append(block)
     return out
+
+
+def _too_small(target: Target, units: str, words: int, capacity: int) -> PycompilerError:
+    reason = (
+        f"a switch between {units} of one step needs {words} long words of l2bm, "
+        f"there is room for {capacity}"
+    )
+    return error("P0606", spec=target.name, reason=reason)
 
 
 def _l1b_batch(
@@ -189,12 +204,18 @@ def subsets(units: Sequence[int], count: int) -> list[str]:
 
 
 def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> list[Line]:
-    """Return the code of a pass over the L2Bs of the chip."""
+    """Return the code of a pass over the L2Bs of the chip.
+
+    P0606 if a vector of rows does not fit half of L2BM: rows come from one half to the other.
+    """
     count = target.level_range["L2B"]
     origins = _origins(found, count)
     room = _l1b_room(target)
     row = room.row * target.counts["l1b"]
-    most = min(room.half * room.vector, target.words("l2bm") // 2 // row) // room.vector
+    half = target.words("l2bm") // 2
+    if row * room.vector > half:
+        raise _too_small(target, "L2Bs", row * room.vector, half)
+    most = min(room.half * room.vector, half // row) // room.vector
     out: list[Line] = []
     results = sorted(origins, key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
     size = most * room.vector
