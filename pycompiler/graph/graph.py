@@ -65,8 +65,9 @@ class MNValue:
     """A tensor.
 
     ``addr`` is in long words; ``num_lw`` is the number of long words in a PE's share. If the value
-    is a time slice, ``origin`` names the value that was sliced. Only reports use ``origin``: two
-    values that differ only there are equal, and the text form leaves it out.
+    is a time slice, ``origin`` names the value that was sliced. Only reports use ``origin``. If the
+    value is a copy in LM, ``copy_of`` names the value that was copied. Values that differ only in
+    ``origin`` and ``copy_of`` are equal, and the text form leaves both out.
     """
 
     name: str
@@ -78,6 +79,7 @@ class MNValue:
     gene: tuple[str, str] = ("", "")
     addr: int | None = None
     origin: str | None = field(default=None, compare=False)
+    copy_of: str | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -78,8 +78,11 @@ class TransferPlan:
     def buffer(self, down: bool, turn: int) -> int:
         """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads.
 
-        Downloads use the first half of the buffers, uploads the other half.
+        Downloads use the first half of the buffers, uploads the other half. A single buffer serves
+        both.
         """
+        if self.buffers == 1:
+            return 0
         half = self.buffers // 2
         return ((0 if down else half) + turn % half) * _buffer_words(self.target, self.buffers)
 
@@ -191,14 +194,14 @@ def _buffer_words(target: Target, buffers: int) -> int:
 def _buffers(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
     """Find the most buffers of L2BM of which each has room for one step.
 
-    Each direction has :data:`BUFFERS` buffers, or one. P0606 if L1BM or half of L2BM has no room
-    for a step.
+    Both directions have :data:`BUFFERS` buffers, or one, or they share one. P0606 if L2BM or L1BM
+    has no room for a step.
     """
     l1_words, l2_words = _words_of_steps(1, target, pe_map, l1_map)
     capacity = target.words("l1bm")
     if l1_words > capacity:
         raise _too_small(target, f"{l1_words} long words of l1bm, which has {capacity}")
-    for buffers in (2 * BUFFERS, 2):
+    for buffers in (2 * BUFFERS, 2, 1):
         capacity = _buffer_words(target, buffers)
         if l2_words <= capacity:
             return buffers

@@ -54,7 +54,8 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
         else:
             words = value.num_lw or 0
             on = _taken_over(graph.nodes[start], name, graph)
-        blocks.setdefault(value.location, []).append(Block(name, words, start, stop, on))
+        block = Block(name, words, start, stop, on, value=value.copy_of)
+        blocks.setdefault(value.location, []).append(block)
     blocks = with_given(blocks, given, target)
     values: dict[str, MNValue] = {}
     for location, wanted in blocks.items():

@@ -10,7 +10,8 @@ class Block:
     """A block of ``words`` that lives from time ``start`` to ``stop``, both included.
 
     ``on`` names a block whose address this block must take. ``at`` is an address that the user
-    gives.
+    gives. ``value`` is the name by which the user knows the value in the block, if it is not
+    ``name``: a copy has the name of the value that was copied.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Block:
     stop: int
     on: str | None = None
     at: int | None = None
+    value: str | None = None
 
     def meets(self, other: Block) -> bool:
         """Whether there is a time at which both blocks live."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -11,9 +10,6 @@ from ..errors import PycompilerError, error
 from ..graph.graph import Location
 from ..machine import WORDS_PER_LONG, Target
 from .best_fit import Block
-
-#: The ends of names that schedulers give to copies of a value in LM.
-_COPY = re.compile(r"\.(at\d+|lm[01])(__\d+)?\Z")
 
 Given = Mapping[tuple[str, Location], int]
 Blocks = Mapping[Location, Sequence[Block]]
@@ -30,7 +26,7 @@ def with_given(blocks: Blocks, given: Given, target: Target) -> dict[Location, l
         root = _roots(own)
         at: dict[str, int] = {}
         for block in own:
-            key = _COPY.sub("", block.name), location
+            key = block.value or block.name, location
             if key not in given:
                 continue
             left.pop(key, None)
@@ -70,7 +66,7 @@ def _check_apart(blocks: Sequence[Block]) -> None:
     for one, other in combinations(blocks, 2):
         low, high = one.at or 0, other.at or 0
         if one.meets(other) and low < high + other.words and high < low + one.words:
-            raise _refused(_COPY.sub("", one.name), f"`{other.name}` is there at the same time")
+            raise _refused(one.value or one.name, f"`{other.name}` is there at the same time")
 
 
 def _refused(name: str, reason: str) -> PycompilerError:

@@ -84,7 +84,6 @@ class _Walk:
         self.room = {bank: int(target.words(bank.memory) * share) for bank in _OTHER}
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
-        self.origin: dict[str, str] = {}
         self.where: dict[str, _Copies] = {}
         #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}
@@ -144,7 +143,7 @@ class _Walk:
         )
 
     def _check_banks(self) -> None:
-        there = {(self.origin[name], value.location) for name, value in self.values.items()}
+        there = {(value.copy_of, value.location) for value in self.values.values()}
         for name, bank in self.banks.items():
             if (name, bank) not in there:
                 raise error("P0306", value=name, reason=f"no node has it in {bank.value}")
@@ -253,7 +252,6 @@ class _Walk:
     def _new(self, name: str, bank: Location, node: MNNode) -> str:
         made = lm_copy(self.graph.values[name], bank.memory, bank, node, self.target)
         made = replace(made, name=fresh(made.name, self.names))
-        self.origin[made.name] = name
         self.names.add(made.name)
         self.values[made.name] = made
         return made.name

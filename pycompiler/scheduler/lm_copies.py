@@ -31,7 +31,8 @@ def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: T
             node=f"{node.op} `{node.name}`",
         )
     origin = None if value.origin is None else f"{value.origin}.{suffix}"
-    return replace(value, name=f"{value.name}.{suffix}", location=bank, origin=origin)
+    name, copy_of = f"{value.name}.{suffix}", value.copy_of or value.name
+    return replace(value, name=name, location=bank, origin=origin, copy_of=copy_of)
 
 
 def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:

@@ -272,7 +272,7 @@ def test_one_other_fact(name: str, tmp_path: Path) -> None:
         (64, 65536, "right"),
         (8, 512, "right"),
         (16, 1024, "right"),
-        # The description does not load, or one step needs more than half of l2bm.
+        # The description does not load, or l2bm has no room for one step.
         (4, 192, "P0606"),
         (4, 128, "P0606"),
         (8, 256, "P0606"),

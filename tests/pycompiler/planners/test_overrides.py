@@ -139,6 +139,23 @@ def test_addresses() -> None:
     assert np.array_equal(run(result, INPUTS)["y"], run(plain, INPUTS)["y"])
 
 
+@pytest.mark.parametrize("scheduler", ["always_from_dram", "spill_opt"])
+@pytest.mark.parametrize("name", ["x", "x.at1", "x.lm0", "x.at1__2"])
+def test_addresses_of_values_named_like_copies(name: str, scheduler: str) -> None:
+    """Copies in LM are called ``x.at1`` or ``x.lm0``; the user may call a value so."""
+    model = model_of([("Neg", [name], "n"), ("Exp", ["n"], "y")], {name: (16, 32)}, ["y"])
+    overrides = {name: {"address": "DRAM:4096, LM0:128"}}
+    result, _ = compiled(model, "mini", overrides=overrides, scheduler=scheduler)
+    graph = parse_graph(result.dumps["layout.address.txt"])
+    assert graph.values[name].addr == 4096
+    copy = next(node for node in graph.nodes if node.op == DOWNLOAD).outputs[0]
+    assert (graph.values[copy].location, graph.values[copy].addr) == (Location.LM0, 64)
+    assert np.array_equal(
+        run(result, {name: INPUTS["x"]})["y"],
+        run(compiled(model, "mini")[0], {name: INPUTS["x"]})["y"],
+    )
+
+
 def test_a_gene_gives_the_layout_of_an_operand() -> None:
     nodes: list[Node] = [
         ("Relu", ["x"], "r"),
