@@ -318,7 +318,7 @@ TABLE: dict[str, Kind] = {
     ),
     "P0606": Kind(
         RunError,
-        "the machine description `{spec}` does not load: {reason}",
+        "the compiler cannot use the machine `{spec}`: {reason}",
         "name a known machine (mncore2, mini) or the path of a description",
         {"spec": "mncore9", "reason": "no such folder"},
     ),

@@ -283,6 +283,11 @@ def test_steps_that_fill_l2bm(l1b: int, l2bm: int, wanted: str, tmp_path: Path) 
     assert outcome("filled", text, tmp_path) == wanted
 
 
+def test_a_switch_without_room(tmp_path: Path) -> None:
+    """One vector of all PEs fills L1BM: a switch over MABs would never end."""
+    assert outcome("narrow", one_entry("memory", "l1bm", "words", 64), tmp_path) == "P0606"
+
+
 @pytest.mark.parametrize("memory", ["l1bm", "l2bm"])
 def test_a_step_that_does_not_fit(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words = Target.words

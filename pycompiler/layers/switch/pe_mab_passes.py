@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...errors import error
 from ...machine import Target
 from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
 from ..scratch import Words, vector
@@ -154,9 +155,15 @@ class L1bmRoom:
 
 
 def l1bm_room(target: Target) -> L1bmRoom:
-    """Return the room of L1BM."""
+    """Return the room of L1BM. P0606 if no vector fits beside the spare one."""
     words = target.transfer("l1bmd", "from_pe").destination_words
-    return L1bmRoom(target.words("l1bm") // words - 1, words, words // target.cycles)
+    vectors = target.words("l1bm") // words - 1
+    if vectors < 1:
+        reason = (
+            f"a layout switch needs {2 * words} long words of l1bm, it has {target.words('l1bm')}"
+        )
+        raise error("P0606", spec=target.name, reason=reason)
+    return L1bmRoom(vectors, words, words // target.cycles)
 
 
 def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
