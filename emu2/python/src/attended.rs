@@ -12,8 +12,9 @@ use std::time::Duration;
 /// How often to look for signals.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Number of bytes from which on reading a source is long work.
-pub(crate) const LONG_TEXT: usize = 1 << 16;
+/// Number of bytes from which on reading a source is long work. Shorter ones take less than 200 ms, and a thread of their own
+/// would take memory from another arena each time.
+pub(crate) const LONG_TEXT: usize = 1 << 20;
 
 /// Number of statements from which on a run is long work: a thread of its own costs less than it gains.
 const LONG_PROGRAM: usize = 128;
