@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, and Gemm with its bias.
+"""Matrix products: MatMul, Gemm with its bias, and Conv.
 
 A MAB multiplies its matrix register by one vector a cycle. Vector and result lie across its PEs. So
 the inner digits of the contracted axis lie across words and PEs in both operands. The rows of the
@@ -9,6 +9,10 @@ on the factor of the step before.
 ``single`` keeps single precision; a block has as many elements as a MAB has PEs. ``pseudo_single``
 rounds to 18 bits and has twice as many elements in a block, ``half`` rounds to half words and has
 four times as many. Both add in single precision.
+
+A convolution contracts channels and taps. The axes with taps lie in Addr, so that a tap is an
+offset of the address. :mod:`pycompiler.pfvm.composites.convolution` writes padding, groups and
+tiles of pixels as other operators.
 
 There are two schedules: every MAB holds its operands (:mod:`.products.resident`), or the vectors
 come through L1BM (:mod:`.products.streamed`).
@@ -32,6 +36,9 @@ from .products.choose import candidate_layouts, choose_layouts
 from .products.layouts import wanted_layouts
 from .products.roles import PRECISION, bias_of, roles_of
 
+#: The values of `auto_pad` that may pad.
+_PADDED = ("SAME_UPPER", "SAME_LOWER")
+
 __all__ = ["LAYERS", "PRECISION", "PRODUCTS", "Product"]
 
 
@@ -53,6 +60,11 @@ class Product(Layer):
         for name in ("alpha", "beta"):
             if facts.get(name, 1.0) != 1.0:
                 return f"{self.op} with {name} {facts[name]}"
+        if self.op == "Conv":
+            if any(facts.get("pads", ())) or facts.get("auto_pad", "NOTSET") in _PADDED:
+                return "Conv with padding"
+            if facts.get("group", 1) != 1:
+                return f"Conv in {facts['group']} groups"
         bias = bias_of(node)
         if self.op == "Gemm" and bias is not None:
             shape = graph.values[bias].shape
@@ -65,14 +77,17 @@ class Product(Layer):
         return Frame((), ())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield batch axes, rows and columns, and the contracted axis if there is no bias."""
+        """Yield batch axes without taps, rows, columns; without a bias the contracted axis too."""
         roles, bias = roles_of(node, graph), bias_of(node)
         a, b, c = node.inputs[0], node.inputs[1], node.outputs[0]
         (a_batch, a_m, a_k), (b_batch, b_k, b_n), (c_batch, c_m, c_n) = roles.a, roles.b, roles.c
         row = [] if bias is None else [(bias, len(graph.values[bias].shape) - 1)]
         wanted: list[tuple[int, list[tuple[str, int | None]], str | None]] = [
             (size, [(a, ia), (b, ib), (c, ic)], None)
-            for size, ia, ib, ic in zip(roles.batch, a_batch, b_batch, c_batch, strict=True)
+            for index, (size, ia, ib, ic) in enumerate(
+                zip(roles.batch, a_batch, b_batch, c_batch, strict=True)
+            )
+            if index not in roles.windows or roles.windows[index].trivial
         ]
         wanted.append((roles.m, [(a, a_m), (c, c_m)], None))
         wanted.append((roles.n, [(b, b_n), *row, (c, c_n)], None))
@@ -141,6 +156,10 @@ class Product(Layer):
 LAYERS: tuple[Layer, ...] = (
     Product("MatMul", frozenset()),
     Product("Gemm", frozenset({"alpha", "beta", "transA", "transB"})),
+    Product(
+        "Conv",
+        frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}),
+    ),
 )
 
 PRODUCTS = frozenset(layer.op for layer in LAYERS)

@@ -48,7 +48,8 @@ def plan_dtypes(
         if gemm_precision != "auto":
             return gemm_precision
         # A sum of few terms gains nothing from halves, and its rounding errors do not average out.
-        short = roles_of(node, graph).k < precision("half", target).block
+        roles = roles_of(node, graph)
+        short = roles.k * roles.taps < precision("half", target).block
         return "half" if float_dtype == "mixed" and not short else "single"
 
     nodes = tuple(

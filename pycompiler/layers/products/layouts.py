@@ -120,16 +120,19 @@ def spread_units(
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
             out.k = own
             free = [digit for digit in free if digit not in own]
+    # A tap is an offset of the address, so windows leave their axes in Addr.
+    whole = {axis for axis, window in roles.windows.items() if not window.trivial}
     for axis, size in enumerate(roles.batch if kept is not None else ()):
         assert kept is not None
-        take(out.batch[axis], size, kept.batch[axis], 1)
+        if axis not in whole:
+            take(out.batch[axis], size, kept.batch[axis], 1)
     if kept is not None:
         take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows)
     narrow = bool(out.k) or rows_first
     take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], 1)
     # Batch and m take the digits that are left, from the outermost level inwards.
-    for axis in reversed(range(len(roles.batch))):
+    for axis in (axis for axis in reversed(range(len(roles.batch))) if axis not in whole):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
     if rows_first:
@@ -181,12 +184,20 @@ def operand_layouts(
         value = graph.values[name]
         return lay_out(len(value.shape), subs, order, value.dtype, target)
 
+    def read(index: int) -> list[SubAxis]:
+        window = roles.windows.get(index)
+        if window is None or window.trivial:
+            return batch[index]
+        return [SubAxis(window.reach, Level.ADDR, 0)]
+
     a, b, c = roles.a, roles.b, roles.c
     one, other, out = node.inputs[0], node.inputs[1], node.outputs[0]
-    subs_a = {axis: batch[i] for i, axis in enumerate(a[0]) if axis is not None}
+    subs_a = {axis: read(i) for i, axis in enumerate(a[0]) if axis is not None}
     subs_a[a[2]] = contracted(one)
     subs_b = {axis: batch[i] for i, axis in enumerate(b[0]) if axis is not None}
     subs_b[b[1]] = contracted(other)
+    for window in roles.windows.values():
+        subs_b[window.axis] = [SubAxis(window.taps, Level.ADDR, 0)]
     subs_c = {axis: batch[i] for i, axis in enumerate(c[0])}
     if a[1] is not None:
         subs_a[a[1]] = m

@@ -29,8 +29,8 @@ class _Work:
 
     ``batches`` has the addresses of each batch index in A, B and C; ``vectors`` those of each m in
     A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for each group
-    of the contracted axis its addresses in A and B, its word, and the number of its elements that
-    exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a result.
+    of the contracted axis, for each tap, its addresses in A and B, its word, and the number of its
+    elements that exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a result.
     """
 
     batches: tuple[tuple[int, int, int], ...]
@@ -69,12 +69,18 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     batch: list[list[tuple[int, int, int]]] = []
     # If the matrix is the same along a batch axis, that axis only adds vectors.
     more: list[list[tuple[int, int, int]]] = []
+    taps: list[list[tuple[int, int]]] = []
     for index, axis in enumerate(roles.c[0]):
         own = along(c, axis)
         one, other = (
             along(x, side[index]) if side[index] is not None else (0,) * len(own)
             for x, side in ((a, roles.a[0]), (b, roles.b[0]))
         )
+        window = roles.windows.get(index)
+        if window is not None and not window.trivial:
+            one = tuple(one[place * window.stride] for place in range(len(own)))
+            along_a, along_b = along(a, roles.a[0][index]), along(b, window.axis)
+            taps.append([(along_a[t * window.dilation], along_b[t]) for t in range(window.taps)])
         shared = roles.b[0][index] is None
         (more if shared else batch).append(list(zip(one, other, own, strict=True)))
     m_a, m_c = along(a, roles.a[1]), along(c, roles.c[1])
@@ -85,12 +91,17 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     added = bias_of(node)
     if added is not None:
         bias = _axis_addresses(layouts[added].axes[-1], rows)
+    blocks = list(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target))
     first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(
         tuple(batches),
         tuple((one, own) for one, _, own in _sums_of(more)),
         tuple(zip(n_b, n_c, bias, strict=True)),
-        tuple(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target)),
+        tuple(
+            (sum_a + sum(t[0] for t in tap), sum_b + sum(t[1] for t in tap), word, count)
+            for tap in product(*taps)
+            for sum_a, sum_b, word, count in blocks
+        ),
         first[1] - first[0] if len(first) > 1 else 0,
         # If the result has no n axis, all its rows are equal, and one long word holds them.
         WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
@@ -133,8 +144,14 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     """Estimate the steps."""
     work, kind = work_of(node, graph, target), precision_of(node, target)
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
+    per_tile *= -(-len(work.vectors) // _most_vectors(kind, target))
     vectors = -(-len(work.vectors) // target.cycles)
     return len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
+
+
+def _most_vectors(kind: Precision, target: Target) -> int:
+    """Return the number of vectors whose sums fit the register file."""
+    return target.words("grf0") // kind.result // target.cycles * target.cycles
 
 
 def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
@@ -146,7 +163,7 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     apart = _l1bs(layout_of(one).axes[roles_of(node, graph).a[2]]) > 1
     fused = None if apart else bias
     masks = UnitMasks("subpeid", target)
-    most = target.words("grf0") // kind.result // target.cycles * target.cycles
+    most = _most_vectors(kind, target)
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]

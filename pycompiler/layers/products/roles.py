@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 
-from ...graph.graph import MNGraph, MNNode
+from ...graph.graph import Attribute, MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
 
 #: The attribute that names the precision of a product.
@@ -65,12 +67,34 @@ def precision_of(node: MNNode, target: Target) -> Precision:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A spatial axis of a convolution: a result reads ``taps`` places of the first operand.
+
+    Result ``p`` and tap ``t`` meet at ``p * stride + t * dilation`` of ``reach`` places. ``axis``
+    is the taps' axis in the second operand.
+    """
+
+    taps: int
+    stride: int
+    dilation: int
+    reach: int
+    axis: int
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every result reads just the place with its own number."""
+        return self.taps == 1 and self.stride == 1
+
+
+@dataclass(frozen=True)
 class Roles:
     """Axes of a product ``C[batch, m, n] = sum_k A[batch, m, k] B[batch, k, n]``.
 
     ``a``, ``b`` and ``c`` number the axes of each operand: first the batch axes (None where the
     operand is repeated), then the other two in the order of the formula (None if the operand lacks
-    the axis). ``m``, ``n``, ``k`` and ``batch`` are sizes.
+    the axis). ``m``, ``n``, ``k`` and ``batch`` are sizes. ``windows`` names the batch axes that
+    are spatial axes of a convolution, by their number in ``batch``; the sum then runs over all
+    their taps as well.
     """
 
     batch: tuple[int, ...]
@@ -80,12 +104,20 @@ class Roles:
     a: tuple[tuple[int | None, ...], int | None, int]
     b: tuple[tuple[int | None, ...], int, int | None]
     c: tuple[tuple[int, ...], int | None, int | None]
+    windows: Mapping[int, Window] = field(default_factory=dict)
+
+    @property
+    def taps(self) -> int:
+        """Elements of the second operand that one element of the contracted axis meets."""
+        return prod(window.taps for window in self.windows.values())
 
 
 def roles_of(node: MNNode, graph: MNGraph) -> Roles:
-    """Return the roles of the axes of a MatMul or Gemm."""
+    """Return the roles of the axes of a MatMul, Gemm or Conv."""
     one, other, out = (graph.values[n].shape for n in (*node.inputs[:2], node.outputs[0]))
     facts = dict(node.attributes)
+    if node.op == "Conv":
+        return _convolution(one, other, out, facts)
     if node.op == "Gemm":
         am, ak = (1, 0) if facts.get("transA", 0) else (0, 1)
         bk, bn = (1, 0) if facts.get("transB", 0) else (0, 1)
@@ -118,8 +150,36 @@ def roles_of(node: MNNode, graph: MNGraph) -> Roles:
     )
 
 
+def _convolution(
+    one: tuple[int, ...],
+    other: tuple[int, ...],
+    out: tuple[int, ...],
+    facts: Mapping[str, Attribute],
+) -> Roles:
+    spatial = range(2, len(one))
+    ones = (1,) * len(spatial)
+    strides, dilations = (facts.get(name, ones) for name in ("strides", "dilations"))
+    assert isinstance(strides, tuple)
+    assert isinstance(dilations, tuple)
+    windows = {
+        axis - 1: Window(other[axis], int(strides[i]), int(dilations[i]), one[axis], axis)
+        for i, axis in enumerate(spatial)
+    }
+    along = (0, *spatial)
+    return Roles(
+        (out[0], *out[2:]),
+        1,
+        out[1],
+        one[1],
+        (along, None, 1),
+        ((None,) * len(along), 1, 0),
+        (along, None, 1),
+        windows,
+    )
+
+
 def bias_of(node: MNNode) -> str | None:
-    """Return the name of the row that a Gemm adds; None if it adds none."""
+    """Return the name of the row that a Gemm or Conv adds; None if it adds none."""
     return node.inputs[2] if len(node.inputs) > 2 and node.inputs[2] else None
 
 

@@ -77,6 +77,7 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
     whole = None not in (roles.a[1], roles.b[2], roles.c[1], roles.c[2])
     return (
         whole
+        and not roles.windows
         and kind.words > WORDS_PER_LONG
         and node.inputs[0] != node.inputs[1]
         and all(axis is None for axis in roles.b[0])
