@@ -17,11 +17,9 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
 
     ``target`` None stands for the host.
     """
-    # The longest table that is indexed by address. Half of LM leaves room for its other axes.
-    rows = target.words("lm0") // 2 if target is not None else 0
     plain, registered = detach(model)
     plain = prepare(plain)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
-    plain = prepare(decompose(plain, static_types(plain), rows))
+    plain = prepare(decompose(plain, static_types(plain), target))
     return attach(fold_constants(plain, static_types(plain)), registered)

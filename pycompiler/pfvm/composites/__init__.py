@@ -13,10 +13,11 @@ import onnx
 from onnx import numpy_helper
 
 from ...graph.graph import TensorType
+from ...machine import Target
 from ...tolerance import MOVE, SUM
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
-from . import losses, norms, picking
+from . import convolution, losses, norms, picking
 from .writer import FLOATS, MOVED, Writer
 
 
@@ -43,6 +44,7 @@ COMPOSITES: dict[str, Composite] = {
     "LogSoftmax": Composite(norms.log_softmax, SUM),
     "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
     "RMSNormalization": Composite(norms.rms_norm, SUM),
+    "Conv": Composite(convolution.conv, SUM, note="groups, padding, tiles of pixels"),
     "BatchNormalization": Composite(norms.batch_norm, SUM, note="inference"),
     "InstanceNormalization": Composite(norms.instance_norm, SUM),
     "ReduceMean": Composite(norms.mean, SUM),
@@ -61,11 +63,12 @@ COMPOSITES: dict[str, Composite] = {
 }
 
 
-def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -> onnx.ModelProto:
+def decompose(
+    model: onnx.ModelProto, types: dict[str, TensorType], target: Target | None
+) -> onnx.ModelProto:
     """Return ``model`` with its composite operators written out.
 
-    ``types`` are the types of its values. ``rows`` is the length of the longest table that Gather
-    may index by address.
+    ``types`` are the types of its values. ``target`` is the machine, None for the host.
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
@@ -78,7 +81,7 @@ def decompose(model: onnx.ModelProto, types: dict[str, TensorType], rows: int) -
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, rows)
+        written = _write(node, types, taken, data, target)
         if written is None:
             nodes.append(node)
         else:
@@ -97,11 +100,11 @@ def _write(
     types: dict[str, TensorType],
     taken: set[str],
     data: dict[str, onnx.TensorProto],
-    rows: int,
+    target: Target | None,
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, rows)
+    write = Writer(node, types, taken, read, target)
     return write if rule.write(write) else None

@@ -11,6 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ...graph.graph import TensorType
+from ...machine import Target
 from ..names import fresh
 from ..session import Array
 
@@ -29,10 +30,16 @@ class Writer:
     taken: set[str]
     #: inputs that are constants
     data: dict[str, Array]
-    #: the length of the longest table that Gather may index by address
-    rows: int = 0
+    #: the machine; None for the host
+    target: Target | None = None
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """The length of the longest table that Gather may index by address."""
+        # Half of LM leaves room for the other axes of the table.
+        return self.target.words("lm0") // 2 if self.target is not None else 0
 
     def type(self, index: int) -> TensorType:
         """Return the type of an input."""
@@ -70,6 +77,33 @@ class Writer:
         made.metadata_props.extend(self.node.metadata_props)
         self.nodes.append(made)
         return name
+
+    def reshape(self, value: str, shape: Sequence[int]) -> str:
+        """Append a Reshape; 0 stands for no elements."""
+        return self.op("Reshape", value, self.ints(shape), allowzero=1)
+
+    def cut(
+        self,
+        value: str,
+        axes: Sequence[int],
+        starts: Sequence[int],
+        ends: Sequence[int],
+        steps: Sequence[int] | None = None,
+    ) -> str:
+        """Append a Slice along ``axes``."""
+        given = (starts, ends, axes, steps if steps is not None else [1] * len(axes))
+        return self.op("Slice", value, *(self.ints(list(numbers)) for numbers in given))
+
+    def padded(
+        self, value: str, axes: Sequence[int], pads: Sequence[tuple[int, int]]
+    ) -> str:
+        """Append a Pad with zeros by (begin, end) along ``axes``; nothing if all are 0."""
+        used = [(axis, pad) for axis, pad in zip(axes, pads, strict=True) if any(pad)]
+        if not used:
+            return value
+        amounts = [*(pad[0] for _, pad in used), *(pad[1] for _, pad in used)]
+        places = self.ints([axis for axis, _ in used])
+        return self.op("Pad", value, self.ints(amounts), self.number(0.0), places)
 
     def _name(self, what: str) -> str:
         name = fresh(f"{self.node.output[0]}.{what}", self.taken)

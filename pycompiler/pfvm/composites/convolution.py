@@ -1,0 +1,204 @@
+"""Convolutions as the device's layer takes them: without padding and groups, cut into tiles.
+
+The layer keeps an axis with taps in Addr, because a tap is an offset of the address. So that all
+units have pixels, such an axis ``size`` becomes two: tiles, which may lie on units, and pixels of a
+tile. A tile takes the pixels that it shares with its neighbours from them (the halo). Zeros that
+come in at the ends of the axis of tiles are the padding of the convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ...machine import WORDS_PER_LONG, Target
+from .tiles import Axis, Tiling, split, tilings
+from .writer import Writer
+
+#: A depthwise convolution with more taps than this runs as a dense product.
+_MOST_TAPS = 64
+
+
+def conv(write: Writer) -> bool:
+    """Write padding, groups and tiles as operators around a Conv that has none of them."""
+    shape, weights = write.type(0).shape, write.type(1).shape
+    if write.target is None or len(shape) < 3:
+        return False
+    axes, group = spatial_axes(write, weights[2:]), int(write.attribute("group", 1))
+    value, factor = write.node.input[:2]
+    bias = write.node.input[2] if len(write.node.input) > 2 else ""
+    goal = write.node.output[0]
+    taps = prod(weights[2:])
+    if group > 1 and weights[1] == 1 and taps <= _MOST_TAPS:
+        _depthwise(write, value, factor, bias, axes)
+        return True
+    if group > 1:
+        factor = _dense(write, factor, weights, group)
+    chosen = _best(shape, weights[0], axes, write.target)
+    plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
+    apart = bool(bias) and not _weights_fit(shape[1], taps, write.target)
+    if group == 1 and plain and not apart:
+        return False
+    value = split(write, value, shape, chosen)
+    kernel, strides, dilations = [], [], []
+    for axis, tiling in chosen:
+        more = tiling.count > 1
+        kernel += [1] * more + [axis.taps]
+        strides += [1] * more + [tiling.stride]
+        dilations += [1] * more + [axis.dilation]
+    factor = write.reshape(factor, (weights[0], shape[1], *kernel))
+    reads = [value, factor, *([bias] if bias and not apart else [])]
+    found = write.op("Conv", *reads, kernel_shape=kernel, strides=strides, dilations=dilations)
+    if apart:
+        wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
+        found = write.op("Add", found, wide)
+    joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
+    found = write.reshape(found, (shape[0], weights[0], *joined))
+    ends = [axis.results for axis, _ in chosen]
+    if list(joined) != ends:
+        found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+    write.op("Identity", found, result=goal)
+    return True
+
+
+def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
+    """Return the spatial axes of a convolution or a pool with this kernel."""
+    sizes = write.type(0).shape[2:]
+    ones = [1] * len(sizes)
+    strides, dilations = (write.attribute(name, ones) for name in ("strides", "dilations"))
+    pads = list(write.attribute("pads", [0] * 2 * len(sizes)))
+    mode = write.attribute("auto_pad", b"NOTSET")
+    mode = mode.decode() if isinstance(mode, bytes) else mode
+    out: list[Axis] = []
+    for index, size in enumerate(sizes):
+        begin, end = pads[index], pads[index + len(sizes)]
+        taps, stride, dilation = kernel[index], strides[index], dilations[index]
+        if mode == "VALID":
+            begin = end = 0
+        elif mode != "NOTSET":
+            results = -(-size // stride)
+            most = max(0, (results - 1) * stride + (taps - 1) * dilation + 1 - size)
+            begin = most - most // 2 if mode == "SAME_LOWER" else most // 2
+            end = most - begin
+        out.append(Axis(size, taps, stride, dilation, begin, end))
+    return out
+
+
+def _depthwise(
+    write: Writer, value: str, factor: str, bias: str, axes: Sequence[Axis]
+) -> None:
+    """Write a convolution of single channels as a sum of shifted values times numbers."""
+    shape, weights = write.type(0).shape, write.type(1).shape
+    channels, each = shape[1], weights[0] // shape[1]
+    places = range(3, 3 + len(axes))
+    value = write.padded(value, range(2, len(shape)), [(a.begin, a.end) for a in axes])
+    inner = (a.size + a.begin + a.end for a in axes)
+    value = write.reshape(value, (shape[0], channels, 1, *inner))
+    factor = write.reshape(factor, (channels, each, *weights[2:]))
+    total = ""
+    for tap in product(*(range(axis.taps) for axis in axes)):
+        starts = [t * axis.dilation for t, axis in zip(tap, axes, strict=True)]
+        ends = [
+            start + (axis.results - 1) * axis.stride + 1
+            for start, axis in zip(starts, axes, strict=True)
+        ]
+        part = write.cut(value, places, starts, ends, [axis.stride for axis in axes])
+        number = write.cut(factor, range(2, 2 + len(axes)), tap, [t + 1 for t in tap])
+        term = write.op("Mul", part, number)
+        total = write.op("Add", total, term) if total else term
+    if bias:
+        wide = write.reshape(bias, (channels, each, *(1 for _ in axes)))
+        total = write.op("Add", total, wide)
+    results = tuple(axis.results for axis in axes)
+    write.op("Identity", write.reshape(total, (shape[0], weights[0], *results)),
+             result=write.node.output[0])
+
+
+def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> str:
+    """Return weights over all channels: those of other groups are 0."""
+    rows, own = weights[:2]
+    mine = np.arange(rows)[:, None] // (rows // group) == np.arange(group * own)[None] // own
+    mask = mine.astype(np.float32).reshape(rows, group * own, *(1 for _ in weights[2:]))
+    every = write.op("Concat", *[factor] * group, axis=1)
+    return write.op("Mul", every, write.constant(mask, "groups"))
+
+
+@dataclass(frozen=True)
+class _Chip:
+    """What the choice of tiles must know of the machine.
+
+    ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
+    word in all PEs of a MAB.
+    """
+
+    mabs: int
+    rows: int
+    across: int
+    lm0: int
+    lm1: int
+
+
+def _chip(target: Target) -> _Chip:
+    units = target.level_range
+    return _Chip(
+        units["L2B"] * units["L1B"] * units["MAB"],
+        max(facts["rows"] for facts in target.products.values()),
+        WORDS_PER_LONG * units["PE"],
+        target.words("lm0"),
+        target.words("lm1"),
+    )
+
+
+def _weights_fit(channels: int, taps: int, target: Target) -> bool:
+    """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
+    chip = _chip(target)
+    return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
+
+
+def _best(
+    shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
+) -> list[tuple[Axis, Tiling]]:
+    """Return the tiles of every axis for which a MAB has least to do."""
+    chip = _chip(target)
+    found = [list(tilings(axis)) for axis in axes]
+
+    def cost(chosen: tuple[Tiling, ...]) -> tuple[float, int]:
+        return _cost(shape, rows, axes, chosen, chip), prod(t.count for t in chosen)
+
+    return list(zip(axes, min(product(*found), key=cost), strict=True))
+
+
+def _cost(
+    shape: tuple[int, ...],
+    rows: int,
+    axes: Sequence[Axis],
+    chosen: Sequence[Tiling],
+    chip: _Chip,
+) -> float:
+    """Estimate the cycles of a MAB: its vectors, and the long words of its pixels."""
+    blocks = -(-rows // chip.rows)
+    units = 1
+    while units < min(blocks, chip.mabs):
+        units *= 2
+    free = max(1, chip.mabs // units)
+    # Axes without taps need no tiles to lie on units.
+    batch = shape[0] * prod(t.count if a.taps > 1 else t.results for a, t in _pairs(axes, chosen))
+    each = -(-batch // free)
+    windows = [(a, t) for a, t in _pairs(axes, chosen) if a.taps > 1]
+    results, reach = prod(t.results for _, t in windows), prod(t.reach for _, t in windows)
+    taps, words = prod(a.taps for a in axes), -(-shape[1] // chip.across)
+    here = -(-blocks // units)
+    pixels, weights = each * reach * words, taps * words * chip.rows * here
+    sums = each * results * WORDS_PER_LONG * here
+    vectors = each * results * taps * words * here / WORDS_PER_LONG
+    over = max(0, pixels - chip.lm0) + max(0, sums + weights - chip.lm1)
+    moved = pixels * sum(t.count > 1 for _, t in windows)
+    return vectors + 2 * moved + pixels + 1000 * over
+
+
+def _pairs(axes: Sequence[Axis], chosen: Sequence[Tiling]) -> Iterator[tuple[Axis, Tiling]]:
+    return zip(axes, chosen, strict=True)
