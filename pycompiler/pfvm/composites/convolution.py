@@ -19,6 +19,8 @@ from ...machine import WORDS_PER_LONG, Target
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
+#: Cycles that an exchange of halos takes at least: its switches between layouts.
+_EXCHANGE = 4000
 #: A depthwise convolution with more taps than this runs as a dense product.
 _MOST_TAPS = 64
 
@@ -197,7 +199,7 @@ def _cost(
     vectors = each * results * taps * words * here / WORDS_PER_LONG
     over = max(0, pixels - chip.lm0) + max(0, sums + weights - chip.lm1)
     moved = pixels * sum(t.count > 1 for _, t in windows)
-    return vectors + 2 * moved + pixels + 1000 * over
+    return vectors + 2 * moved + _EXCHANGE * sum(t.count > 1 for _, t in windows) + 1000 * over
 
 
 def _pairs(axes: Sequence[Axis], chosen: Sequence[Tiling]) -> Iterator[tuple[Axis, Tiling]]:

@@ -125,15 +125,16 @@ def split(
 
 def _with_halo(write: Writer, value: str, place: int, axis: Axis, tiling: Tiling) -> str:
     """Append what joins the tiles of axis ``place`` with the ends of their neighbours."""
-    count, places = tiling.count, tiling.places
+    # The ends are cut out first: where tiles lie on units, only these places move between units.
+    places = tiling.places
     before, behind = axis.begin, tiling.reach - axis.begin - places
     parts: list[str] = []
     if before > 0:
-        ends = write.cut(value, [place, place + 1], [0, places - before], [count - 1, places])
-        parts.append(write.padded(ends, [place], [(1, 0)]))
+        ends = write.cut(value, [place + 1], [places - before], [places])
+        parts.append(write.padded(ends, [place], [(1, -1)]))
     own = write.cut(value, [place + 1], [0], [places + behind]) if behind < 0 else value
     parts.append(own)
     if behind > 0:
-        starts = write.cut(value, [place, place + 1], [1, 0], [count, behind])
-        parts.append(write.padded(starts, [place], [(0, 1)]))
+        starts = write.cut(value, [place + 1], [0], [behind])
+        parts.append(write.padded(starts, [place], [(-1, 1)]))
     return parts[0] if len(parts) == 1 else write.op("Concat", *parts, axis=place + 1)

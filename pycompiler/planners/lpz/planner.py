@@ -24,7 +24,7 @@ from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
-PATIENCE, WORTH = 4, 1 / 64
+PATIENCE, WORTH = 40, 1 / 64
 #: The search for the passes of a switch stops at about this many times the guessed steps.
 DEARER = 2.5
 #: How well a cost is known: it is a guess, a lower bound, or the true cost.

@@ -23,7 +23,7 @@ from ..axis_classes import Classes, Region
 from ..switch_insertion import is_anchored
 
 #: The most candidates of a variable, and how often proposals go through the graph and back.
-POOL, SWEEPS = 8, 2
+POOL, SWEEPS = 24, 2
 
 Candidate = Mapping[str, Layout]
 
