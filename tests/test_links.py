@@ -21,7 +21,7 @@ WALKS = {
     "the rounding of half results": "emu2/src/num/mau/half.rs",
     "where dump lines are made": "emu2/src/report/dump.rs",
     "where time slices are decided": "pycompiler/planners/time_slices/planner.py",
-    "how to add GlobalAveragePool": "CONTRIBUTING.md#an-operator",
+    "how to add ThresholdedRelu": "CONTRIBUTING.md#an-operator",
     "how to add an option": "CONTRIBUTING.md#an-option",
 }
 

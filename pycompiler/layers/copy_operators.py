@@ -198,7 +198,7 @@ class Copy(Moving):
         count = 0
         for number in range(len(node.outputs)):
             along, picked = self.pick(node, graph, number)
-            for index, rows in _copied(node, graph, number, along, picked).items():
+            for index, rows in copied_addresses(node, graph, number, along, picked).items():
                 count += -(-len(rows) // target.cycles)
                 count += len(list(_constant(node, graph, target))) if index < 0 else 0
         return count
@@ -209,7 +209,7 @@ class Copy(Moving):
         for number, name in enumerate(node.outputs):
             out = graph.values[name]
             along, picked = self.pick(node, graph, number)
-            for index, rows in _copied(node, graph, number, along, picked).items():
+            for index, rows in copied_addresses(node, graph, number, along, picked).items():
                 lines += _constant(node, graph, target) if index < 0 else ()
                 for start in range(0, len(rows), target.cycles):
                     part = rows[start : start + target.cycles]
@@ -319,7 +319,7 @@ def _levels(found: Sequence[Part]) -> list[tuple[int, int, Level, int]]:
     ]
 
 
-def _copied(
+def copied_addresses(
     node: MNNode,
     graph: MNGraph,
     number: int,

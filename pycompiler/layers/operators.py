@@ -17,6 +17,7 @@ from . import (
     reduce,
     split_concat,
     view,
+    windows,
 )
 from .base import Layer
 from .switch import layer as switch
@@ -33,6 +34,7 @@ _FAMILIES = (
     dram_transfer,
     split_concat,
     switch,
+    windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
 

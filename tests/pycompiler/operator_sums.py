@@ -177,18 +177,33 @@ def _rms_norm(rng: random.Random) -> Sample:
 
 
 def _batch_norm(rng: random.Random) -> Sample:
+    """In inference, or in training with all three outputs."""
     shape = random_shape(rng, 2, 6, MOST)
     scale, bias, mean, spread = (normal(rng, shape[1:2]) for _ in range(4))
     spread, x = np.abs(spread) + np.float32(0.25), normal(rng, shape)
-    epsilon = rng.choice([1e-5, 1e-2])
+    epsilon, trains = rng.choice([1e-5, 1e-2]), rng.random() < 0.4
+    momentum = rng.choice([0.9, 0.75])
+    inner = tuple(axis for axis in range(len(shape)) if axis != 1)
+    least = float((x.var(inner) + epsilon).min() if trains else spread.min())
+
+    def function(x: Tensor, s: Tensor, b: Tensor, m: Tensor, v: Tensor) -> Any:
+        if not trains:
+            return F.batch_norm(x, m, v, s, b, False, 0.1, epsilon)
+        found, moved = x.mean(inner), x.var(inner, unbiased=False)
+        running = (momentum * old + (1 - momentum) * new for old, new in ((m, found), (v, moved)))
+        return F.batch_norm(x, found, moved, s, b, False, 0.1, epsilon), *running
+
     return Sample(
         {"x": x, "s": scale, "b": bias, "m": mean, "v": spread},
-        lambda x, s, b, m, v: F.batch_norm(x, m, v, s, b, False, 0.1, epsilon),
+        function,
         frozenset("sbmv") if rng.random() < 0.5 else frozenset(),
-        {"epsilon": epsilon},
-        terms=STEPS,
-        scale=2 * (_most(x) + _most(mean)) / float(np.sqrt(spread.min())) * _most(scale)
-        + _most(bias),
+        {"epsilon": epsilon, "training_mode": int(trains), "momentum": momentum},
+        outputs=3 if trains else 1,
+        terms=STEPS + (x.size // shape[1] if trains else 0),
+        scale=2 * (_most(x) + _most(mean)) / np.sqrt(least) * _most(scale)
+        + _most(bias)
+        + _most(spread)
+        + (_most(x) ** 2 if trains else 0),
     )
 
 

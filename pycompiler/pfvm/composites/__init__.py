@@ -14,10 +14,19 @@ from onnx import numpy_helper
 
 from ...graph.graph import TensorType
 from ...machine import Target
-from ...tolerance import MOVE, SUM
+from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, SUM
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
-from . import convolution, losses, norms, picking
+from . import (
+    activations,
+    convolution,
+    image_norms,
+    losses,
+    norms,
+    picking,
+    pooling,
+    shuffles,
+)
 from .writer import FLOATS, MOVED, Writer
 
 
@@ -39,14 +48,29 @@ class Composite:
 _INDICES = frozenset({"int32", "int64"})
 _LONG = "from more long words than half of LM floats only"
 
+_POOLED = "windows that hold an element of the input"
+
 COMPOSITES: dict[str, Composite] = {
     "Softmax": Composite(norms.softmax, SUM),
     "LogSoftmax": Composite(norms.log_softmax, SUM),
     "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
     "RMSNormalization": Composite(norms.rms_norm, SUM),
     "Conv": Composite(convolution.conv, SUM, note="groups, padding, tiles of pixels"),
-    "BatchNormalization": Composite(norms.batch_norm, SUM, note="inference"),
+    "BatchNormalization": Composite(norms.batch_norm, SUM),
     "InstanceNormalization": Composite(norms.instance_norm, SUM),
+    "MaxPool": Composite(pooling.max_pool, MOVE, note=_POOLED),
+    "AveragePool": Composite(pooling.average_pool, SUM, note=_POOLED),
+    "LpPool": Composite(pooling.lp_pool, SUM, note=_POOLED),
+    "GlobalAveragePool": Composite(pooling.global_average_pool, SUM),
+    "GlobalMaxPool": Composite(pooling.global_max_pool, MOVE),
+    "GlobalLpPool": Composite(pooling.global_lp_pool, SUM),
+    "GroupNormalization": Composite(image_norms.group_norm, SUM),
+    "LRN": Composite(image_norms.local_response_norm, SUM),
+    "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM),
+    "PRelu": Composite(activations.prelu, ELEMENTWISE),
+    "Mish": Composite(activations.mish, FUNCTION),
+    "DepthToSpace": Composite(shuffles.depth_to_space, MOVE),
+    "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE),
     "ReduceMean": Composite(norms.mean, SUM),
     "ReduceL1": Composite(norms.l1, SUM),
     "ReduceL2": Composite(norms.l2, SUM),

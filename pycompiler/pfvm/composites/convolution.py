@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from ...machine import WORDS_PER_LONG, Target
+from ..windows import windows_of
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
@@ -68,31 +69,16 @@ def conv(write: Writer) -> bool:
 
 
 def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
-    """Return the spatial axes of a convolution or a pool with this kernel."""
-    sizes = write.type(0).shape[2:]
-    ones = [1] * len(sizes)
-    strides, dilations = (write.attribute(name, ones) for name in ("strides", "dilations"))
-    pads = list(write.attribute("pads", [0] * 2 * len(sizes)))
-    mode = write.attribute("auto_pad", b"NOTSET")
-    mode = mode.decode() if isinstance(mode, bytes) else mode
-    out: list[Axis] = []
-    for index, size in enumerate(sizes):
-        begin, end = pads[index], pads[index + len(sizes)]
-        taps, stride, dilation = kernel[index], strides[index], dilations[index]
-        if mode == "VALID":
-            begin = end = 0
-        elif mode != "NOTSET":
-            results = -(-size // stride)
-            most = max(0, (results - 1) * stride + (taps - 1) * dilation + 1 - size)
-            begin = most - most // 2 if mode == "SAME_LOWER" else most // 2
-            end = most - begin
-        out.append(Axis(size, taps, stride, dilation, begin, end))
-    return out
+    """Return the spatial axes of a convolution with this kernel."""
+    names = ("strides", "dilations", "pads", "auto_pad")
+    given = {name: write.attribute(name, None) for name in names}
+    facts = {name: value for name, value in given.items() if value is not None}
+    result = write.types[write.node.output[0]].shape[2:]
+    found = windows_of({**facts, "kernel_shape": kernel}, write.type(0).shape[2:], result)
+    return [Axis(w.size, w.kernel, w.stride, w.dilation, w.before, w.after) for w in found]
 
 
-def _depthwise(
-    write: Writer, value: str, factor: str, bias: str, axes: Sequence[Axis]
-) -> None:
+def _depthwise(write: Writer, value: str, factor: str, bias: str, axes: Sequence[Axis]) -> None:
     """Write a convolution of single channels as a sum of shifted values times numbers."""
     shape, weights = write.type(0).shape, write.type(1).shape
     channels, each = shape[1], weights[0] // shape[1]
@@ -116,8 +102,11 @@ def _depthwise(
         wide = write.reshape(bias, (channels, each, *(1 for _ in axes)))
         total = write.op("Add", total, wide)
     results = tuple(axis.results for axis in axes)
-    write.op("Identity", write.reshape(total, (shape[0], weights[0], *results)),
-             result=write.node.output[0])
+    write.op(
+        "Identity",
+        write.reshape(total, (shape[0], weights[0], *results)),
+        result=write.node.output[0],
+    )
 
 
 def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> str:

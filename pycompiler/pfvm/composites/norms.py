@@ -1,4 +1,4 @@
-"""Softmax, the normalisations, means, and Gemm with factors."""
+"""Softmax, the normalisations of whole axes, means, and Gemm with factors."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def layer_norm(write: Writer) -> bool:
     axes = list(range(axis_of(write, -1), len(shape)))
     count = prod(shape[axis] for axis in axes)
     value = write.node.input[0]
-    moved = write.op("Sub", value, write.mean(value, axes, count))
-    normal = _normalised(write, moved, axes, count)
+    normal = standardised(write, value, axes, count)
     return _scaled(write, normal)
 
 
@@ -58,6 +57,12 @@ def rms_norm(write: Writer) -> bool:
     axes = list(range(axis_of(write, -1), len(shape)))
     normal = _normalised(write, write.node.input[0], axes, prod(shape[a] for a in axes))
     return _scaled(write, normal)
+
+
+def standardised(write: Writer, value: str, axes: Sequence[int], count: int) -> str:
+    """Append ``value`` less its mean over ``axes``, divided by its deviation."""
+    moved = write.op("Sub", value, write.mean(value, axes, count))
+    return _normalised(write, moved, axes, count)
 
 
 def _normalised(write: Writer, value: str, axes: Sequence[int], count: int) -> str:
@@ -77,13 +82,15 @@ def _scaled(write: Writer, normal: str) -> bool:
 
 
 def batch_norm(write: Writer) -> bool:
-    """Use the stored mean and variance; training mode is not rewritten."""
-    if int(write.attribute("training_mode", 0)) or len(write.node.output) > 1:
-        return False
+    """Use the stored mean and variance, or those of the batch in training."""
     shape = write.type(0).shape
     wide = write.ints([-1] + [1] * (len(shape) - 2))
     value, *facts = write.node.input
     scale, shift, mean, variance = (write.op("Reshape", name, wide) for name in facts)
+    if int(write.attribute("training_mode", 0)):
+        mean, variance = _batch_statistics(write, facts[2:])
+    elif any(write.node.output[1:]):
+        return False
     epsilon = write.number(float(write.attribute("epsilon", 1e-5)))
     deviation = write.op("Sqrt", write.op("Add", variance, epsilon))
     factor = write.op("Mul", scale, write.op("Reciprocal", deviation))
@@ -92,14 +99,33 @@ def batch_norm(write: Writer) -> bool:
     return True
 
 
+def _batch_statistics(write: Writer, running: Sequence[str]) -> tuple[str, str]:
+    """Append mean and variance of each channel; the running ones move towards them."""
+    shape, value = write.type(0).shape, write.node.input[0]
+    axes = [axis for axis in range(len(shape)) if axis != 1]
+    count = prod(shape[axis] for axis in axes)
+    mean = write.mean(value, axes, count)
+    moved = write.op("Sub", value, mean)
+    variance = write.mean(write.op("Mul", moved, moved), axes, count)
+    kept = float(write.attribute("momentum", 0.9))
+    for old, new, goal in zip(running, (mean, variance), write.node.output[1:], strict=False):
+        if goal:
+            own = write.op("Reshape", new, write.ints([-1]))
+            parts = (
+                write.op("Mul", part, write.number(factor))
+                for part, factor in ((old, kept), (own, 1 - kept))
+            )
+            write.op("Add", *parts, result=goal)
+    return mean, variance
+
+
 def instance_norm(write: Writer) -> bool:
     """Subtract the mean of every channel, divide by its deviation, scale and shift."""
     shape = write.type(0).shape
     axes = list(range(2, len(shape)))
     value, count = write.node.input[0], prod(shape[2:])
     wide = write.ints([-1] + [1] * len(axes))
-    moved = write.op("Sub", value, write.mean(value, axes, count))
-    normal = _normalised(write, moved, axes, count)
+    normal = standardised(write, value, axes, count)
     scale, shift = (write.op("Reshape", name, wide) for name in write.node.input[1:3])
     write.op("Add", write.op("Mul", normal, scale), shift, result=write.node.output[0])
     return True

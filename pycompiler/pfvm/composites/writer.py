@@ -94,9 +94,7 @@ class Writer:
         given = (starts, ends, axes, steps if steps is not None else [1] * len(axes))
         return self.op("Slice", value, *(self.ints(list(numbers)) for numbers in given))
 
-    def padded(
-        self, value: str, axes: Sequence[int], pads: Sequence[tuple[int, int]]
-    ) -> str:
+    def padded(self, value: str, axes: Sequence[int], pads: Sequence[tuple[int, int]]) -> str:
         """Append a Pad with zeros by (begin, end) along ``axes``; nothing if all are 0."""
         used = [(axis, pad) for axis, pad in zip(axes, pads, strict=True) if any(pad)]
         if not used:
@@ -109,6 +107,17 @@ class Writer:
         name = fresh(f"{self.node.output[0]}.{what}", self.taken)
         self.taken.add(name)
         return name
+
+    def pick(self, value: str, axis: int, places: Array, result: str | None = None) -> str:
+        """Append the elements at ``places`` of ``axis``: a Slice if they are evenly spaced."""
+        steps = np.unique(np.diff(places))
+        if len(steps) > 1 or 0 in steps:
+            index = self.constant(places.astype(np.int64), "index")
+            return self.op("Gather", value, index, result=result, axis=axis)
+        step = int(steps[0]) if len(steps) else 1
+        start, end = int(places[0]), int(places[-1]) + (1 if step > 0 else -1)
+        bounds = (start, end if end >= 0 else np.iinfo(np.int64).min, axis, step)
+        return self.op("Slice", value, *(self.ints([v]) for v in bounds), result=result)
 
     def mean(self, value: str, axes: Sequence[int], count: int, result: str | None = None) -> str:
         """Append the mean over axes, which keep size 1."""

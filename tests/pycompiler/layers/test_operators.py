@@ -13,6 +13,7 @@ import operator_moving
 import operator_picks
 import operator_pointwise
 import operator_sums
+import operator_windows
 import pytest
 import torch
 from compiling import compiled, model_of, random_inputs, run, tried
@@ -33,6 +34,7 @@ ROWS: tuple[Row, ...] = (
     *operator_moving.ROWS,
     *operator_sums.ROWS,
     *operator_picks.ROWS,
+    *operator_windows.ROWS,
 )
 #: Operators that the mode `mixed` computes in another dtype.
 OTHER_IN_MIXED = {"MatMul", "Gemm"}
@@ -154,7 +156,7 @@ def test_samples_vary(row: Row) -> None:
 
 def _numbers(sample: Sample, key: str) -> list[int]:
     if key in sample.attributes:
-        return [int(sample.attributes[key])]
+        return [int(axis) for axis in np.ravel(sample.attributes[key])]
     array = sample.operands.get(key)
     return [] if array is None else [int(axis) for axis in array.reshape(-1)]
 

@@ -1,0 +1,188 @@
+"""Pools: as reductions of whole blocks, or over one axis after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from onnx import helper
+
+from ..windows import ALONG_ONE_AXIS, AxisWindow, windows_of
+from .pool_indices import max_with_indices
+from .writer import Writer
+
+
+def max_pool(write: Writer) -> bool:
+    """Write a reduction of blocks, pools over one axis each, or the choice of indices."""
+    windows = _windows(write)
+    if windows is None:
+        return False
+    if len(write.node.output) > 1 and write.node.output[1]:
+        return max_with_indices(write, windows)
+    if _done(write, windows):
+        return False
+    _pooled(write, write.node.input[0], windows, "MaxPool", write.node.output[0])
+    return True
+
+
+def average_pool(write: Writer) -> bool:
+    """Write a mean of blocks, or pools over one axis each."""
+    windows = _windows(write)
+    if windows is None or _done(write, windows):
+        return False
+    _pooled(write, write.node.input[0], windows, "AveragePool", write.node.output[0])
+    return True
+
+
+def lp_pool(write: Writer) -> bool:
+    """Take the root of the sum of powers over windows."""
+    windows = _windows(write)
+    if windows is None:
+        return False
+    # Padding after the input in place of `ceil_mode`: an average then divides by the whole window.
+    windows = tuple(
+        replace(window, after=max(window.reach, 0), padding_counts=True) for window in windows
+    )
+    powers, root = _powers(write)
+    found = _pooled(write, powers, windows, "AveragePool")
+    count = prod(window.kernel for window in windows)
+    if count > 1:
+        found = write.op("Mul", found, write.number(count))
+    write.op(*root(found), result=write.node.output[0])
+    return True
+
+
+def global_lp_pool(write: Writer) -> bool:
+    """Take the root of the sum of powers over all axes but batch and channel."""
+    axes = _spatial(write)
+    powers, root = _powers(write)
+    found = write.op("ReduceSum", powers, write.ints(axes), keepdims=1) if axes else powers
+    write.op(*root(found), result=write.node.output[0])
+    return True
+
+
+def _powers(write: Writer) -> tuple[str, Callable[[str], tuple[str, ...]]]:
+    """Append the powers of the magnitudes; also return the operator that takes the root."""
+    value, power = write.node.input[0], float(write.attribute("p", 2))
+    if power == 2:
+        return write.op("Mul", value, value), lambda total: ("Sqrt", total)
+    value = write.op("Abs", value)
+    if power == 1:
+        return value, lambda total: ("Identity", total)
+    powers = write.op("Pow", value, write.number(power))
+    return powers, lambda total: ("Pow", total, write.number(1 / power))
+
+
+def global_average_pool(write: Writer) -> bool:
+    """Take the mean over all axes but batch and channel."""
+    axes = _spatial(write)
+    if not axes:
+        return False
+    count = prod(write.type(0).shape[2:])
+    write.mean(write.node.input[0], axes, count, result=write.node.output[0])
+    return True
+
+
+def global_max_pool(write: Writer) -> bool:
+    """Take the largest element over all axes but batch and channel."""
+    axes = _spatial(write)
+    if not axes:
+        return False
+    goal = write.node.output[0]
+    write.op("ReduceMax", write.node.input[0], write.ints(axes), result=goal, keepdims=1)
+    return True
+
+
+def _spatial(write: Writer) -> list[int]:
+    return list(range(2, len(write.type(0).shape)))
+
+
+def _windows(write: Writer) -> tuple[AxisWindow, ...] | None:
+    """Return the windows along each spatial axis; None if a window holds no element."""
+    result = write.types[write.node.output[0]].shape
+    facts = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}
+    windows = windows_of(facts, write.type(0).shape[2:], result[2:])
+    return windows if all(window.whole for window in windows) else None
+
+
+def _done(write: Writer, windows: Sequence[AxisWindow]) -> bool:
+    """Whether the layer takes the node as it is, with windows along one axis."""
+    axes = [window for window in windows if not window.plain]
+    known = all(a.name in ALONG_ONE_AXIS[write.node.op_type] for a in write.node.attribute)
+    return len(axes) == 1 and not _in_blocks(axes[0]) and known
+
+
+def _pooled(
+    write: Writer, value: str, windows: Sequence[AxisWindow], op: str, result: str | None = None
+) -> str:
+    """Append pool ``op``: a reduction of blocks, or a pool along one axis after the other."""
+    axes = [axis for axis, window in enumerate(windows) if not window.plain]
+    if not axes:
+        return write.op("Identity", value, result=result)
+    if all(_in_blocks(window) for window in windows):
+        return _blocks(write, value, windows, op, result)
+    for axis in axes:
+        goal = result if axis == axes[-1] else None
+        value = _along(write, value, axis, windows, op, goal)
+    return value
+
+
+def _along(
+    write: Writer,
+    value: str,
+    axis: int,
+    windows: Sequence[AxisWindow],
+    op: str,
+    result: str | None,
+) -> str:
+    """Append the pool along spatial axis ``axis`` only."""
+    rank, window = len(windows), windows[axis]
+
+    def alone(own: int, other: int) -> list[int]:
+        return [own if place == axis else other for place in range(rank)]
+
+    facts: dict[str, Any] = {
+        "kernel_shape": alone(window.kernel, 1),
+        "strides": alone(window.stride, 1),
+        "pads": alone(window.before, 0) + alone(window.after, 0),
+    }
+    if window.dilation > 1:
+        facts["dilations"] = alone(window.dilation, 1)
+    if window.reach > window.after:
+        facts["ceil_mode"] = 1
+    if op == "AveragePool" and window.padding_counts:
+        facts["count_include_pad"] = 1
+    return write.op(op, value, result=result, **facts)
+
+
+def _in_blocks(window: AxisWindow) -> bool:
+    """Whether the windows lie one after the other, without padding."""
+    if window.plain:
+        return True
+    followed = window.kernel == window.stride and window.dilation == 1
+    return followed and not window.before and window.kernel * window.count <= window.size
+
+
+def _blocks(
+    write: Writer, value: str, windows: Sequence[AxisWindow], op: str, result: str | None
+) -> str:
+    """Append a reduction over the elements of blocks."""
+    used = [window.kernel * window.count for window in windows]
+    cut = [axis for axis, window in enumerate(windows) if used[axis] < window.size]
+    if cut:
+        bounds = ([0] * len(cut), [used[axis] for axis in cut], [axis + 2 for axis in cut])
+        value = write.op("Slice", value, *map(write.ints, bounds))
+    apart, axes = list(write.type(0).shape[:2]), []
+    for window in windows:
+        apart.append(window.count)
+        if window.kernel > 1:
+            axes.append(len(apart))
+            apart.append(window.kernel)
+    value, along = write.op("Reshape", value, write.ints(apart)), write.ints(axes)
+    if op == "MaxPool":
+        return write.op("ReduceMax", value, along, result=result, keepdims=0)
+    total = write.op("ReduceSum", value, along, keepdims=0)
+    count = prod(window.kernel for window in windows)
+    return write.op("Mul", total, write.number(1 / count), result=result)

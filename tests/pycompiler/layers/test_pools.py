@@ -1,0 +1,86 @@
+"""Pools: the indices of maxima, infinities, and the code of windows."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import operator_windows
+import pytest
+import torch
+from compiling import compiled, run, tried
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from one_node import one_node
+
+from pycompiler.pfvm.session import HostSession
+
+F = torch.nn.functional
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=tried(4), phases=[Phase.explicit, Phase.generate])
+def test_indices_of_maxima(seed: int) -> None:
+    """Indices of the first of equal elements, as onnxruntime and torch give them."""
+    rng = random.Random(seed)
+    axes, facts = operator_windows.pool_axes(rng, dilates=True)
+    facts.pop("auto_pad", None)
+    facts["pads"] = [axis.before for axis in axes] + [axis.after for axis in axes]
+    x = np.round(operator_windows.images(rng, axes) / 64)  # many are equal
+    model = one_node("MaxPool", {"x": x.shape}, {}, 2, **facts)
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    found = run(result, {"x": x})
+    other = HostSession(model.SerializeToString(), "model").run({"x": x})
+    wanted, places = operator_windows.maximum(torch.from_numpy(x), axes, indices=True)
+    assert np.array_equal(found["y0"], wanted.numpy())
+    assert np.array_equal(found["y0"], other["y0"])
+    assert np.array_equal(found["y1"], other["y1"])
+    assert found["y1"].dtype == np.int64
+    if all(axis.before == axis.after == axis.reach == 0 for axis in axes):
+        # torch counts in each image of the padded input.
+        images = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * len(axes))
+        assert np.array_equal(found["y1"], places.numpy() + images * np.prod(x.shape[2:]))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_windows_of_infinities(outputs: int) -> None:
+    """Padding never wins: neither its value nor its index."""
+    x = np.full((1, 1, 5, 4), -np.inf, dtype=np.float32)
+    x[0, 0, 4, 3] = np.inf
+    facts = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    result, report = compiled(one_node("MaxPool", {"x": x.shape}, {}, outputs, **facts))
+    assert report["host_fallback"] == []
+    found = run(result, {"x": x})
+    wanted, places = F.max_pool2d(torch.from_numpy(x), 3, 2, 1, return_indices=True)
+    assert np.array_equal(found["y0"], wanted.numpy())
+    if outputs == 2:
+        assert np.array_equal(found["y1"], places.numpy())
+
+
+@pytest.mark.parametrize(
+    ("op", "facts"),
+    [
+        ("MaxPool", {"kernel_shape": [1], "strides": [3], "pads": [1, 1]}),
+        ("AveragePool", {"kernel_shape": [1], "strides": [3], "pads": [1, 1]}),
+        ("MaxPool", {"kernel_shape": [2], "storage_order": 1}),
+    ],
+)
+def test_forms_that_run_on_the_host(op: str, facts: dict[str, object]) -> None:
+    """A window without an element, and indices by columns, are left to the host by name."""
+    outputs = 2 if "storage_order" in facts else 1
+    model = one_node(op, {"x": (1, 2, 5)}, {}, outputs, **facts)
+    _, report = compiled(model)
+    assert [row["op"] for row in report["host_fallback"]] == [op]
+
+
+@pytest.mark.parametrize("kernel", [2, 3])
+def test_a_tap_costs_one_step(kernel: int) -> None:
+    """Windows along an axis are read in place: nothing is copied or padded."""
+    facts = {"kernel_shape": [kernel, 1], "pads": [kernel - 1, 0, 0, 0]}
+    model = one_node("MaxPool", {"x": (4, 16, 28, 8)}, {}, **facts)
+    _, report = compiled(model, "mncore2")
+    (pool,) = [node for node in report["nodes"] if node["op"] == "MaxPool"]
+    vectors = -(-pool["num_lw"] // 4)
+    assert pool["steps"] <= kernel * (vectors + kernel) + 4
+    assert not [node for node in report["nodes"] if node["op"] in ("Pad", "Slice")]
