@@ -31,6 +31,10 @@ SUMS: dict[tuple[str, str], float] = {
 #: Results below this magnitude become zero (single precision has no denormals on this machine).
 FLUSH: dict[str, float] = {"Float": 2.0**-126}
 
+#: float_dtype -> largest |result - reference| of a whole network, divided by the largest
+#: |reference| of the same output. Errors of layers add up in ways that no bound of one layer gives.
+NETWORKS: dict[str, float] = {"float": 1e-4, "mixed": 5e-2}
+
 
 def bound(dtype: str, kind: str, operations: int = 1) -> float:
     """Return the relative bound after ``operations`` operators in a row whose errors only add."""

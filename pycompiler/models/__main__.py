@@ -1,0 +1,146 @@
+"""``python -m pycompiler.models``: compiles, emulates and compares models of libraries."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..console import interrupted, report_problem, table_console
+from ..errors import PycompilerError, error
+from ..files import read_input, write_file
+from ..runtime.device import find_device
+from .catalogue import CATALOGUE
+from .names import USAGE, choose
+from .page import library_versions, page, reason_lines, table
+from .processes import Settings, memory_is_known, run_all
+from .row import MODES, Row, exit_code
+
+_BOTH = "both"
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError
+    return value
+
+
+_count.__name__, _amount.__name__ = "count", "amount"  # argparse names them in its diagnostics
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pycompiler.models",
+        description="Compile models of torchvision, timm and transformers with random weights, run "
+        "them on the emulator and compare them with torch. Nothing is downloaded.",
+        epilog="The exit code is 0 if all models compiled and matched, 1 if not, 2 if the command "
+        "line is wrong, 3 if the compiler has an internal error.",
+    )
+    add = parser.add_argument
+    add(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="LIBRARY:MODEL, such as torchvision:resnet18; @SIZE sets the side of its pictures in "
+        "pixels (64); MODULE:FUNCTION names a function that returns a module and its inputs: a "
+        "dict by parameter, a tuple or a tensor. Without MODEL, the whole catalogue runs",
+    )
+    add("--list", action="store_true", help="print the catalogue and end")
+    add("--only", metavar="PATTERN", help="only models with this in their name; * fits anything")
+    add(
+        "--mode", choices=(*MODES, _BOTH), default=MODES[0], help="option float_dtype (%(default)s)"
+    )
+    add("--batch", type=_count, default=1, metavar="N", help="pictures or texts (%(default)s)")
+    add("--jobs", type=_count, default=1, metavar="N", help="models at once (%(default)s)")
+    add(
+        "--time-limit",
+        type=_amount,
+        default=600.0,
+        metavar="SECONDS",
+        help="for one model in one mode (%(default)g)",
+    )
+    add("--memory-limit", type=_amount, metavar="GB", help="for one model (none)")
+    add("--device", default="emu2", help="what to compile for (%(default)s)")
+    add("--json", type=Path, metavar="FILE", help="write the rows to FILE, each as it is finished")
+    add("--keep", action="store_true", help="do not run again what the file of --json has")
+    add("--markdown", type=Path, metavar="FILE", help="write a page")
+    return parser  # fmt: skip
+
+
+def _check(given: argparse.Namespace) -> None:
+    if find_device(given.device).machine is None:
+        raise error("P0007", problem=f"`{given.device}` runs no programs", usage=USAGE)
+    if given.memory_limit is not None and not memory_is_known():
+        raise error("P0007", problem="--memory-limit needs /proc", usage=USAGE)
+    if given.keep and given.json is None:
+        raise error("P0007", problem="--keep needs --json FILE", usage=USAGE)
+
+
+def _kept(path: Path) -> list[Row]:
+    """Return the rows of a file that an earlier run wrote; none if there is no file. P0001."""
+    if not path.exists():
+        return []
+    try:
+        return [Row.read(data) for data in json.loads(read_input(path))]
+    except (ValueError, TypeError) as problem:
+        raise error("P0001", path=path, reason=f"it holds no rows ({problem})") from problem
+
+
+def _write(path: Path, rows: Sequence[Row]) -> None:
+    write_file(path, (json.dumps([row.data() for row in rows], indent=1) + "\n").encode())
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run the models of a parsed command line and print their table; the exit code."""
+    if given.list:
+        for entry in CATALOGUE.values():
+            print(f"{entry.name:60} {entry.note}".rstrip())
+        return 0
+    _check(given)
+    modes = MODES if given.mode == _BOTH else (given.mode,)
+    tasks = [(entry, mode) for entry in choose(given.models, given.only) for mode in modes]
+    rows = {(row.name, row.mode): row for row in (_kept(given.json) if given.keep else ())}
+    left = [(entry, mode) for entry, mode in tasks if (entry.name, mode) not in rows]
+
+    def finished(row: Row) -> None:
+        rows[row.name, row.mode] = row
+        result = row.code or ("matched" if row.matched else "differs")
+        print(f"{row.name} {row.mode}: {result}", file=sys.stderr)
+        if given.json is not None:
+            _write(given.json, list(rows.values()))
+
+    limits = given.time_limit, given.memory_limit
+    run_all(left, Settings(given.batch, given.device, given.jobs, *limits), finished)
+    shown = [rows[entry.name, mode] for entry, mode in tasks]
+    table_console().print(table(shown))
+    for line in reason_lines(shown):
+        print(line)
+    if given.markdown is not None:
+        write_file(given.markdown, page(shown, library_versions(), given.batch).encode())
+    return exit_code(shown)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; the exit code."""
+    given = _parser().parse_args(arguments)
+    try:
+        return run(given)
+    except PycompilerError as problem:
+        return report_problem(problem)
+    except KeyboardInterrupt:
+        return interrupted()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""A row of the table: what became of one model in one mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ..errors import BUG_EXIT, TABLE, USER_EXIT
+
+#: Codes beside those of diagnostics.
+RAISED, TIME, MEMORY, DIED = "raised", "time", "memory", "died"
+
+#: The modes of a compile: the values of option ``float_dtype``.
+MODES = ("float", "mixed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The result of a model in one mode; the fields of a model that did not compile are zero.
+
+    ``code`` is the code of a diagnostic, or RAISED (the model's own code raised an exception),
+    TIME, MEMORY (a limit was reached) or DIED (the process ended by a signal), and ``reason`` its
+    text. ``host`` counts operators on the host by kind. ``error`` is the largest difference from
+    torch, divided by the largest magnitude of the output. ``bound`` is in cycles. ``seconds`` is
+    the time of the compile, ``emulated`` that of the run, ``megabytes`` the peak of memory.
+    """
+
+    name: str
+    mode: str
+    code: str = ""
+    reason: str = ""
+    operators: int = 0
+    host: Mapping[str, int] = field(default_factory=dict)
+    host_reasons: Mapping[str, str] = field(default_factory=dict)
+    error: float = 0.0
+    matched: bool = False
+    steps: int = 0
+    cycles: int = 0
+    multiply_adds: int = 0
+    words: int = 0
+    bound: int = 0
+    seconds: float = 0.0
+    emulated: float = 0.0
+    megabytes: int = 0
+
+    @property
+    def times(self) -> float:
+        """Cycles over the bound; it does not count what the host computes."""
+        return self.cycles / self.bound if self.bound else 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the model compiled and matched, 3 for an error of ours, else 1."""
+        if self.code in TABLE:
+            return TABLE[self.code].raises.exit_code
+        return 0 if self.matched else USER_EXIT
+
+    def data(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Any) -> Row:
+        """Return the row of JSON values. ValueError if they are of no row."""
+        if not isinstance(data, dict) or set(data) != {one.name for one in fields(cls)}:
+            raise ValueError("it has other fields than a row")
+        for name, example in asdict(cls("", "")).items():
+            wanted = (int, float) if isinstance(example, float) else type(example)
+            if not isinstance(data[name], wanted):
+                raise ValueError(f"`{name}` is {data[name]!r}")
+        return cls(**data)
+
+
+def exit_code(rows: list[Row]) -> int:
+    """Return the exit code of a run: that of an error of ours first."""
+    codes = {row.exit_code for row in rows}
+    return BUG_EXIT if BUG_EXIT in codes else USER_EXIT if codes - {0} else 0

@@ -1,0 +1,103 @@
+"""The bound of a model, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pycompiler.machine import load_target
+from pycompiler.models.bound import bound_of, peak, words_per_cycle
+from pycompiler.pfvm.optimise import optimise
+
+Shape = tuple[int, ...]
+
+
+def model_of(
+    op: str, given: Sequence[Shape], weights: Sequence[Shape], result: Shape, **attributes: Any
+) -> onnx.ModelProto:
+    """Return a model of one node."""
+    names = [f"x{number}" for number in range(len(given))]
+    constants = {f"w{number}": np.ones(shape, np.float32) for number, shape in enumerate(weights)}
+    graph = helper.make_graph(
+        [helper.make_node(op, [*names, *constants], ["y"], name="n", **attributes)],
+        "g",
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+            for name, shape in zip(names, given, strict=True)
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, result)],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    return model
+
+
+#: Operator, inputs, weights, result, attributes; multiply-adds.
+PRODUCTS = (
+    ("MatMul", [(2, 3, 5)], [(5, 7)], (2, 3, 7), {}, 2 * 3 * 5 * 7),
+    ("MatMul", [(5,), (4, 5, 7)], [], (4, 7), {}, 4 * 5 * 7),
+    ("Gemm", [(3, 5)], [(5, 7)], (3, 7), {}, 3 * 5 * 7),
+    ("Gemm", [(5, 3)], [(7, 5)], (3, 7), {"transA": 1, "transB": 1}, 3 * 5 * 7),
+    ("Conv", [(2, 6, 9, 9)], [(4, 6, 3, 3)], (2, 4, 7, 7), {}, 2 * 4 * 49 * 6 * 9),
+    ("Conv", [(1, 6, 9)], [(6, 1, 3), (6,)], (1, 6, 7), {"group": 6}, 6 * 7 * 3),
+    ("ConvTranspose", [(1, 6, 4, 4)], [(6, 3, 2, 2)], (1, 3, 8, 8), {"strides": [2, 2]},
+     6 * 16 * 3 * 4),
+    ("Einsum", [(2, 3, 5), (2, 5, 7)], [], (2, 3, 7), {"equation": "bij,bjk->bik"}, 2 * 3 * 5 * 7),
+    ("Einsum", [(2, 3, 5), (5, 7)], [], (2, 3, 7), {"equation": "...j, jk -> ...k"}, 2 * 3 * 5 * 7),
+    ("Einsum", [(3, 5)], [], (5, 3), {"equation": "ij->ji"}, 0),
+    ("Add", [(3, 5), (3, 5)], [], (3, 5), {}, 0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "given", "weights", "result", "attributes", "wanted"), PRODUCTS)
+def test_multiply_adds(
+    op: str,
+    given: list[Shape],
+    weights: list[Shape],
+    result: Shape,
+    attributes: dict[str, Any],
+    wanted: int,
+) -> None:
+    model = model_of(op, given, weights, result, **attributes)
+    onnx.checker.check_model(model, full_check=True)
+    assert bound_of(model, load_target("mncore2"), "float").multiply_adds == wanted
+
+
+def test_rates() -> None:
+    chip, mini = load_target("mncore2"), load_target("mini")
+    assert peak(chip, "mixed") == 262144
+    assert peak(chip, "mixed") // peak(mini, "mixed") == 4096 // 32
+    assert peak(chip, "float") < peak(chip, "mixed")
+    assert words_per_cycle(chip) == 64
+
+
+def test_words_and_cycles() -> None:
+    model = model_of("MatMul", [(64, 512)], [(512, 1024)], (64, 1024))
+    numbers = 64 * 512 + 512 * 1024 + 64 * 1024
+    target = load_target("mncore2")
+    single, half = (bound_of(model, target, mode) for mode in ("float", "mixed"))
+    assert (single.words, half.words) == (numbers // 2, numbers // 4)
+    assert half.cycles == half.words // 64 > 64 * 512 * 1024 // 262144
+    large = bound_of(model_of("MatMul", [(4096,) * 2] * 2, [], (4096, 4096)), target, "mixed")
+    assert large.cycles == 4096**3 // 262144 > large.words // 64
+
+
+def test_only_the_picked_rows_of_a_table_count() -> None:
+    table = np.ones((1000, 8), np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "rows"], ["y"], name="n")],
+        "g",
+        [helper.make_tensor_value_info("rows", TensorProto.INT64, (4,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (4, 8))],
+        [numpy_helper.from_array(table, "table")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    found = bound_of(optimise(model), load_target("mncore2"), "float")
+    assert found.words == 4 + 2 * 4 * 8 // 2

@@ -1,0 +1,48 @@
+"""Models of the catalogue: ten of them in `make test`, and in `make test-long` all of them.
+
+In `make test-long` the page of models must be true: it names what does not compile or match.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import pycompiler
+from pycompiler.models.catalogue import CATALOGUE, Entry
+from pycompiler.models.measure import measure
+from pycompiler.models.names import LIBRARIES
+from pycompiler.models.row import MODES
+
+PAGE = Path(pycompiler.__file__).parents[1] / "docs" / "models.md"
+QUICK = [entry for entry in CATALOGUE.values() if entry.quick]
+
+
+def skip_without(entry: Entry) -> None:
+    if entry.library in LIBRARIES[1:]:
+        pytest.importorskip(entry.library, reason=f"{entry.library} is not installed")
+
+
+@pytest.mark.parametrize("entry", QUICK, ids=lambda entry: entry.name)
+def test_quick_model(entry: Entry, tmp_path: Path) -> None:
+    skip_without(entry)
+    row = measure(entry, "float", 1, "emu2", tmp_path / "out")
+    assert (row.code, row.reason, row.matched) == ("", "", True), row
+    assert row.operators > len(row.host)
+    assert row.cycles >= row.bound > 0 or row.host
+
+
+@pytest.mark.skipif(not os.environ.get("EMU2_LONG"), reason="only in `make test-long`")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.name)
+def test_the_page_is_true(entry: Entry, mode: str, tmp_path: Path) -> None:
+    skip_without(entry)
+    row = measure(entry, mode, 1, "emu2", tmp_path / "out")
+    failures = PAGE.read_text().split("## Models that did not compile or match")[1]
+    if row.code or not row.matched:
+        result = row.code or "differs"
+        assert f"| {entry.name} | {mode} | {result} |" in failures, row
+    else:
+        assert f"| {entry.name} | {mode} |" not in failures
