@@ -61,7 +61,10 @@ class Product(Layer):
             if facts.get(name, 1.0) != 1.0:
                 return f"{self.op} with {name} {facts[name]}"
         if self.op == "Conv":
-            if any(facts.get("pads", ())) or facts.get("auto_pad", "NOTSET") in _PADDED:
+            pads = facts.get("pads", ())
+            if (isinstance(pads, tuple) and any(pads)) or facts.get(
+                "auto_pad", "NOTSET"
+            ) in _PADDED:
                 return "Conv with padding"
             if facts.get("group", 1) != 1:
                 return f"Conv in {facts['group']} groups"

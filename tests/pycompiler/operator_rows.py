@@ -28,6 +28,8 @@ DTYPES = {
     TRUTH: MNDtype.SINGLE_BOOL,
     NATURAL: MNDtype.UINT,
 }
+#: Operators whose factors the mode `mixed` rounds to halves.
+PRODUCTS = {"MatMul", "Gemm", "Conv", "ConvTranspose"}
 #: onnxruntime computes in singles too. Its error may be this many times the device's.
 HOST_ERROR = 4.0
 
@@ -118,7 +120,7 @@ class Row:
     def limit(self, sample: Sample, wanted: Array, mode: str) -> Array:
         """Return the largest error that the tolerance table allows."""
         if self.error == SUM:
-            dtype = "Half" if mode == "mixed" and self.op in ("MatMul", "Gemm") else "Float"
+            dtype = "Half" if mode == "mixed" and self.op in PRODUCTS else "Float"
             return np.asarray(sample.terms * sample.scale * SUMS[dtype, SUM])
         limit = bound("Float", self.error) * np.abs(wanted)
         return np.asarray(limit if self.error == MOVE else limit + FLUSH["Float"])

@@ -176,7 +176,9 @@ def operand_layouts(
         return [SubAxis(-(-size // (step * spread_over)), Level.ADDR, 0), *digits]
 
     n_c = [*result_digits(kind, target), *outer(roles.n, spread.n, rows)]
-    n_b = [SubAxis(rows, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
+    # Rows that no column has take no room. Two rows of halves are read at once.
+    some = min(rows, -(-roles.n // 2) * 2)
+    n_b = [SubAxis(some, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
     m = outer(roles.m, spread.m, 1)
     batch = [outer(size, spread.batch[i], 1) for i, size in enumerate(roles.batch)]
 

@@ -30,7 +30,8 @@ class _Work:
     ``batches`` has the addresses of each batch index in A, B and C; ``vectors`` those of each m in
     A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for each group
     of the contracted axis, for each tap, its addresses in A and B, its word, and the number of its
-    elements that exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a result.
+    elements that exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a
+    result.
     """
 
     batches: tuple[tuple[int, int, int], ...]

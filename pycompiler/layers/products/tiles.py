@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
 from ..fragment import Forward, Instruction, Operand, PeOperand, Special
 from .roles import Precision
 
@@ -40,13 +41,15 @@ def tile_pairs(
 ) -> list[Pair]:
     """Return the pairs that fill ``bank`` with the tile at ``at``.
 
-    The rows of the tile are ``row`` long words apart.
+    The rows of the tile are ``row`` long words apart. Rows behind the value's long words are
+    padding; the first row of the tile stands in for them.
     """
-    cycles = target.cycles
+    cycles, end = target.cycles, layout_of(value).num_lw(target.cycles)
     each = rows_per_cycle(value, row)
     out: list[Pair] = []
     for first in range(0, kind.rows, cycles * each):
-        words = tuple(at + (first + each * c) * row for c in range(cycles))
+        offsets = [at + (first + each * c) * row for c in range(cycles)]
+        words = tuple(offset if offset < end else at for offset in offsets)
         if each > 1:
             wide = each * WORDS_PER_LONG
             source = PeOperand(value.location.memory, words, value.name, words=wide)

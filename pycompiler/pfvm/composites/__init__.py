@@ -26,6 +26,7 @@ from . import (
     picking,
     pooling,
     shuffles,
+    transposed_convolution,
 )
 from .writer import FLOATS, MOVED, Writer
 
@@ -55,7 +56,8 @@ COMPOSITES: dict[str, Composite] = {
     "LogSoftmax": Composite(norms.log_softmax, SUM),
     "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
     "RMSNormalization": Composite(norms.rms_norm, SUM),
-    "Conv": Composite(convolution.conv, SUM, note="groups, padding, tiles of pixels"),
+    "Conv": Composite(convolution.conv, SUM),
+    "ConvTranspose": Composite(transposed_convolution.conv_transpose, SUM),
     "BatchNormalization": Composite(norms.batch_norm, SUM),
     "InstanceNormalization": Composite(norms.instance_norm, SUM),
     "MaxPool": Composite(pooling.max_pool, MOVE, note=_POOLED),

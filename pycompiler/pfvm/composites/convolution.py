@@ -26,27 +26,52 @@ _EXCHANGE = 4000
 _MOST_TAPS = 64
 
 
+@dataclass(frozen=True)
+class Operands:
+    """The values of a convolution and their shapes; ``bias`` may be empty."""
+
+    value: str
+    shape: tuple[int, ...]
+    factor: str
+    weights: tuple[int, ...]
+    bias: str
+    group: int
+
+
 def conv(write: Writer) -> bool:
     """Write padding, groups and tiles as operators around a Conv that has none of them."""
-    shape, weights = write.type(0).shape, write.type(1).shape
-    if write.target is None or len(shape) < 3:
+    weights = write.type(1).shape
+    value, factor, bias = (*write.node.input, "")[:3]
+    group = int(write.attribute("group", 1))
+    operands = Operands(value, write.type(0).shape, factor, weights, bias, group)
+    axes = spatial_axes(write, weights[2:])
+    # The layer takes no automatic padding, even if it pads nothing.
+    mode = write.attribute("auto_pad", b"NOTSET").decode()
+    return convolve(write, operands, axes, written=mode.startswith("SAME"))
+
+
+def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> bool:
+    """Append a convolution as the device's layer takes it.
+
+    Unless something is ``written`` already, nothing is, and False returned, if the layer takes the
+    node as it is.
+    """
+    target, shape, weights = write.target, operands.shape, operands.weights
+    if target is None or len(shape) < 3:
         return False
-    axes, group = spatial_axes(write, weights[2:]), int(write.attribute("group", 1))
-    value, factor = write.node.input[:2]
-    bias = write.node.input[2] if len(write.node.input) > 2 else ""
-    goal = write.node.output[0]
-    taps = prod(weights[2:])
+    bias, group, taps = operands.bias, operands.group, prod(weights[2:])
     if group > 1 and weights[1] == 1 and taps <= _MOST_TAPS:
-        _depthwise(write, value, factor, bias, axes)
+        _depthwise(write, operands, axes)
         return True
+    factor = operands.factor
     if group > 1:
         factor = _dense(write, factor, weights, group)
-    chosen = _best(shape, weights[0], axes, write.target)
+    chosen = _best(shape, weights[0], axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not _weights_fit(shape[1], taps, write.target)
-    if group == 1 and plain and not apart:
+    apart = bool(bias) and not _weights_fit(shape[1], taps, target)
+    if group == 1 and plain and not apart and not written:
         return False
-    value = split(write, value, shape, chosen)
+    value = split(write, operands.value, shape, chosen)
     kernel, strides, dilations = [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1
@@ -64,7 +89,7 @@ def conv(write: Writer) -> bool:
     ends = [axis.results for axis, _ in chosen]
     if list(joined) != ends:
         found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
-    write.op("Identity", found, result=goal)
+    write.op("Identity", found, result=write.node.output[0])
     return True
 
 
@@ -78,12 +103,14 @@ def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
     return [Axis(w.size, w.kernel, w.stride, w.dilation, w.before, w.after) for w in found]
 
 
-def _depthwise(write: Writer, value: str, factor: str, bias: str, axes: Sequence[Axis]) -> None:
+def _depthwise(write: Writer, operands: Operands, axes: Sequence[Axis]) -> None:
     """Write a convolution of single channels as a sum of shifted values times numbers."""
-    shape, weights = write.type(0).shape, write.type(1).shape
+    shape, weights, bias = operands.shape, operands.weights, operands.bias
+    value, factor = operands.value, operands.factor
     channels, each = shape[1], weights[0] // shape[1]
     places = range(3, 3 + len(axes))
-    value = write.padded(value, range(2, len(shape)), [(a.begin, a.end) for a in axes])
+    ends = [(axis.begin, axis.end) for axis in axes]
+    value = write.padded(value, range(2, len(shape)), ends, shape)
     inner = (a.size + a.begin + a.end for a in axes)
     value = write.reshape(value, (shape[0], channels, 1, *inner))
     factor = write.reshape(factor, (channels, each, *weights[2:]))
@@ -157,10 +184,11 @@ def _best(
     chip = _chip(target)
     found = [list(tilings(axis)) for axis in axes]
 
-    def cost(chosen: tuple[Tiling, ...]) -> tuple[float, int]:
-        return _cost(shape, rows, axes, chosen, chip), prod(t.count for t in chosen)
-
-    return list(zip(axes, min(product(*found), key=cost), strict=True))
+    ways = [
+        (_cost(shape, rows, axes, way, chip), prod(t.count for t in way), number, way)
+        for number, way in enumerate(product(*found))
+    ]
+    return list(zip(axes, min(ways)[-1], strict=True))
 
 
 def _cost(

@@ -1,4 +1,4 @@
-"""Tiles of the spatial axes of a convolution, and the halo that a tile takes from its neighbours."""
+"""Tiles of the spatial axes of a convolution, and the halo a tile takes from its neighbours."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def split(
     kept = [e == size for e, size in zip(ends, shape[2:], strict=True)]
     if not all(kept):
         value = write.cut(value, spatial, [0] * len(ends), ends)
-    value = write.padded(value, spatial, pads)
+    value = write.padded(value, spatial, pads, shape)
     if any(step > 1 for step in steps):
         full = [end + sum(pad) for end, pad in zip(ends, pads, strict=True)]
         value = write.cut(value, spatial, [0] * len(ends), full, steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -94,14 +95,24 @@ class Writer:
         given = (starts, ends, axes, steps if steps is not None else [1] * len(axes))
         return self.op("Slice", value, *(self.ints(list(numbers)) for numbers in given))
 
-    def padded(self, value: str, axes: Sequence[int], pads: Sequence[tuple[int, int]]) -> str:
-        """Append a Pad with zeros by (begin, end) along ``axes``; nothing if all are 0."""
+    def padded(
+        self,
+        value: str,
+        axes: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        shape: Sequence[int] = (),
+    ) -> str:
+        """Append Pads with zeros by (begin, end) along ``axes``; nothing if all are 0.
+
+        Axes of ``shape`` that one PE could not hold together are padded one after the other.
+        """
         used = [(axis, pad) for axis, pad in zip(axes, pads, strict=True) if any(pad)]
-        if not used:
-            return value
-        amounts = [*(pad[0] for _, pad in used), *(pad[1] for _, pad in used)]
-        places = self.ints([axis for axis, _ in used])
-        return self.op("Pad", value, self.ints(amounts), self.number(0.0), places)
+        large = prod(shape[axis] for axis, _ in used) > self.rows if shape else False
+        for group in [[one] for one in used] if large else [used] if used else []:
+            amounts = [*(pad[0] for _, pad in group), *(pad[1] for _, pad in group)]
+            places = self.ints([axis for axis, _ in group])
+            value = self.op("Pad", value, self.ints(amounts), self.number(0.0), places)
+        return value
 
     def _name(self, what: str) -> str:
         name = fresh(f"{self.node.output[0]}.{what}", self.taken)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
+import operator_convolutions
 import operator_moving
 import operator_picks
 import operator_pointwise
@@ -19,7 +20,7 @@ import torch
 from compiling import compiled, model_of, random_inputs, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from operator_rows import DTYPES, HOST_ERROR, REAL, Array, Row, Sample, Shape
+from operator_rows import DTYPES, HOST_ERROR, PRODUCTS, REAL, Array, Row, Sample, Shape
 
 from pycompiler.graph.dtypes import device_dtype
 from pycompiler.layers.base import Layer
@@ -35,9 +36,8 @@ ROWS: tuple[Row, ...] = (
     *operator_sums.ROWS,
     *operator_picks.ROWS,
     *operator_windows.ROWS,
+    *operator_convolutions.ROWS,
 )
-#: Operators that the mode `mixed` computes in another dtype.
-OTHER_IN_MIXED = {"MatMul", "Gemm"}
 
 
 def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
@@ -86,7 +86,7 @@ def name_of(row: Row) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_operator(row: Row) -> None:
     compare(row, "float", "mini", 3)
-    compare(row, "mixed", "mini", 3 if row.op in OTHER_IN_MIXED else 1)
+    compare(row, "mixed", "mini", 3 if row.op in PRODUCTS else 1)
     if row.claim == DTYPES[REAL].value:
         compare(row, "float", "mncore2", 1)
 
