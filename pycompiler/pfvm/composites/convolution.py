@@ -109,8 +109,8 @@ def _depthwise(write: Writer, operands: Operands, axes: Sequence[Axis]) -> None:
     value, factor = operands.value, operands.factor
     channels, each = shape[1], weights[0] // shape[1]
     places = range(3, 3 + len(axes))
-    ends = [(axis.begin, axis.end) for axis in axes]
-    value = write.padded(value, range(2, len(shape)), ends, shape)
+    pads = [(axis.begin, axis.end) for axis in axes]
+    value = write.padded(value, range(2, len(shape)), pads, shape)
     inner = (a.size + a.begin + a.end for a in axes)
     value = write.reshape(value, (shape[0], channels, 1, *inner))
     factor = write.reshape(factor, (channels, each, *weights[2:]))
