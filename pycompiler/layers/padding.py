@@ -22,6 +22,7 @@ from .fragment import (
     PeOperand,
     Special,
     alu_step,
+    mask_register,
 )
 
 _UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
@@ -47,16 +48,16 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
         units = [p for p in found[axis] if p.level in _UNIT]
         yield from _unit_index(units, target)
         for left, words in sorted(padded.items()):
-            mask = ""
+            mask = None
             if left > 0:
                 yield alu_step("imm", (Literal(left),), Special("nowrite"))
                 # The flag says that the difference is not negative.
                 yield alu_step(
                     "isub",
                     (_long(_INDEX, target), Forward("alu")),
-                    Special(f"omr{_REGISTER}"),
+                    mask_register(_REGISTER, target),
                 )
-                mask = f"$imr{_REGISTER}"
+                mask = mask_register(_REGISTER, target)
             for at, word in sorted(words):
                 there = PeOperand(
                     value.location.memory,

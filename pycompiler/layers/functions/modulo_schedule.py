@@ -19,7 +19,6 @@ from .software_pipeline import Issue, Place, Plan
 #: Register files, and the T register, which holds one row.
 FILES = ("grf0", "grf1")
 BANKS = (*FILES, "t")
-MASKS = "omr"
 
 _UNITS = ("alu", "mau")
 #: The attributes that an attempt to issue an instruction may change, besides its step.
@@ -44,7 +43,7 @@ class _Distances:
                     found.append(cycles if rule.steps is None else rule.steps + 1)
             return max(found)
 
-        return cls(most("lm0", "lm1"), most(*BANKS), most(MASKS))
+        return cls(most("lm0", "lm1"), most(*BANKS), most(target.masks["memory"]))
 
 
 @dataclass
@@ -58,6 +57,8 @@ class _Attempt:
     result_home: str
     lm: frozenset[str]
     apart: _Distances
+    #: the memory of the mask registers
+    masks: str
     steps: dict[int, int] = field(default_factory=dict)
     units: set[tuple[str, int]] = field(default_factory=set)
     #: (bank, phase) -> the row or flags read there, and the step of the flat schedule
@@ -99,8 +100,8 @@ class _Attempt:
         elif isinstance(what, Constant):
             yield from sorted(FILES, key=lambda bank: (bank, what) not in self.constants)
         elif isinstance(what, Flags):
-            if self._storable(what.index, MASKS, step, self.apart.masks):
-                yield MASKS
+            if self._storable(what.index, self.masks, step, self.apart.masks):
+                yield self.masks
         else:
             operation = self.operations[what.index]
             if step == self.steps[what.index] + 1 and not extend:
@@ -236,7 +237,7 @@ class _Attempt:
         places: dict[tuple[str, int], Place] = {}
         for (index, bank), until in self.stored.items():
             copies = max(1, -(-(until - self.steps[index]) // self.interval))
-            if bank == MASKS:
+            if bank == self.masks:
                 places[bank, index] = Place(entries, copies)
                 entries += copies
             elif bank == "t":
@@ -245,7 +246,7 @@ class _Attempt:
                 places[bank, index] = Place(free[bank], copies)
                 free[bank] += copies * target.cycles
         fits = all(free[bank] <= target.words(bank) for bank in FILES)
-        if not fits or entries * target.cycles > target.words(MASKS):
+        if not fits or entries > target.masks["entries"]:
             return None
         stores: dict[int, list[str]] = {}
         for index, bank in self.stored:
@@ -331,7 +332,9 @@ def plan_rows(
     apart = _Distances.of(target)
     for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
         operations, final = list(program.operations), len(program.operations) - 1
-        attempt = _Attempt(operations, final, interval, homes, result_home, lm, apart)
+        attempt = _Attempt(
+            operations, final, interval, homes, result_home, lm, apart, target.masks["memory"]
+        )
         if all(attempt.place(index) for index in order):
             plan = attempt.plan(target)
             if plan is not None:

@@ -13,9 +13,9 @@ from ..fragment import (
     BlockOperand,
     Forward,
     Line,
+    MatrixOperand,
     Operand,
     PeOperand,
-    Special,
     Step,
     alu_step,
     single_step,
@@ -63,6 +63,7 @@ class _Code:
         )
         bias = bias_of(node)
         self.bias = None if bias is None else graph.values[bias]
+        self.banks = tuple(target.banks)
         self.groups = tuple(self._groups(self.route))
         #: number of sending steps that are collected together
         self.burst = burst(self.route, target)
@@ -143,7 +144,7 @@ class _Code:
         for index, (block, row) in enumerate(job.sent):
             steps.setdefault(block, []).append((row, *divmod(index, cycles)))
         for block, sent in steps.items():
-            bank = "xy"[(job.turn * shape.sums + block) % 2]
+            bank = self.banks[(job.turn * shape.sums + block) % len(self.banks)]
             if sent[0][0] == job.first:
                 tile = self.kind.rows * shape.row
                 at = tile * (block + shape.sums * job.tile)
@@ -213,7 +214,7 @@ class _Code:
             yield self._product(bank, added, goal)
 
     def _product(self, bank: str, added: Operand | None, goal: Operand) -> Step:
-        factors: tuple[Operand, ...] = (Special(f"l{bank}"), Forward("alu"))
+        factors: tuple[Operand, ...] = (MatrixOperand(bank), Forward("alu"))
         name = self.kind.letter + ("mmul" if added is None else "mfma")
         sources = factors if added is None else (*factors, added)
         return single_step("mau", name, sources, goal)
