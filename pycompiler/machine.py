@@ -26,6 +26,8 @@ IntArray = NDArray[np.int64]
 
 #: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
 MOST_UNITS = 32
+#: The register files: results, constants and sums of generated code lie in them.
+REGISTER_FILES = ("grf0", "grf1")
 WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
 
 
@@ -299,6 +301,13 @@ def load_target(name: str) -> Target:
                 f"not {target.counts[level]}"
             )
             raise error("P0606", spec=name, reason=reason)
+    excluded = target.issue_rules("imm").excludes.intersection(REGISTER_FILES)
+    if excluded:
+        reason = (
+            f"the compiler loads constants into {' and '.join(sorted(excluded))} with `imm`, whose "
+            "line may not access it"
+        )
+        raise error("P0606", spec=name, reason=reason)
     at_once = {target.masks["memory"], *target.banks.values()}
     for rule in target.hazards:
         if rule.memories & at_once and (rule.steps or rule.cycles):

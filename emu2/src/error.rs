@@ -150,7 +150,7 @@ codes! {
     TransferRange = "H0001", "the transfer goes past the end of the memory that the host can access", "use a smaller offset or fewer bytes; only an MV accesses the other memory";
     TransferUnit = "H0002", "the offset or length of the transfer is not a whole number of units", "use multiples of 8 bytes";
     TagRange = "H0003", "the tag is out of range", "use a tag that an MV may have, or 0 for no tag";
-    NothingToReceive = "H0004", "no MV has signalled the tag since the last transfer with this tag", "give the tag to the last MV of the kernel and receive once per run, or use tag 0";
+    NothingToReceive = "H0004", "no MV has signalled the tag since data was last received with it", "give the tag to the last MV of the kernel and receive once per run, or use tag 0";
     TagInFlight = "H0005", "the data of an earlier transfer with this tag has not been received", "receive it first, or use another tag";
     Closed = "H0006", "the device is closed", "open another one";
 }

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...machine import Target
+from ...machine import REGISTER_FILES, Target
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
 from .software_pipeline import Issue, Place, Plan
 
-#: Register files, and the T register, which holds one row.
-FILES = ("grf0", "grf1")
-BANKS = (*FILES, "t")
+#: The register files, and the T register, which holds one row.
+BANKS = (*REGISTER_FILES, "t")
 
 _UNITS = ("alu", "mau")
 #: The attributes that an attempt to issue an instruction may change, besides its step.
@@ -98,7 +97,7 @@ class _Attempt:
         if isinstance(what, Input):
             yield self.homes[what.number]
         elif isinstance(what, Constant):
-            yield from sorted(FILES, key=lambda bank: (bank, what) not in self.constants)
+            yield from sorted(REGISTER_FILES, key=lambda bank: (bank, what) not in self.constants)
         elif isinstance(what, Flags):
             if self._storable(what.index, self.masks, step, self.apart.masks):
                 yield self.masks
@@ -227,7 +226,7 @@ class _Attempt:
 
     def plan(self, target: Target) -> Plan | None:
         """Return the plan with registers for every stored result; None if there are too few."""
-        free = dict.fromkeys(FILES, 0)
+        free = dict.fromkeys(REGISTER_FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
         for bank, constant in self.constants:
             constants[bank, constant] = free[bank]
@@ -245,7 +244,7 @@ class _Attempt:
             else:
                 places[bank, index] = Place(free[bank], copies)
                 free[bank] += copies * target.cycles
-        fits = all(free[bank] <= target.words(bank) for bank in FILES)
+        fits = all(free[bank] <= target.words(bank) for bank in REGISTER_FILES)
         if not fits or entries > target.masks["entries"]:
             return None
         stores: dict[int, list[str]] = {}
@@ -328,7 +327,7 @@ def plan_rows(
     heights = _heights(program)
     order = sorted(range(len(heights)), key=lambda index: -heights[index])
     units = [operation.unit for operation in program.operations]
-    lm = frozenset((*homes, result_home)) - set(FILES)
+    lm = frozenset((*homes, result_home)) - set(REGISTER_FILES)
     apart = _Distances.of(target)
     for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
         operations, final = list(program.operations), len(program.operations) - 1

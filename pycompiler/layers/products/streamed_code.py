@@ -8,7 +8,7 @@ from itertools import product
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..fragment import (
     BlockOperand,
     Forward,
@@ -22,7 +22,7 @@ from ..fragment import (
 )
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import FILES, burst, rows_at_once, shape_of, spread
+from .streamed import burst, rows_at_once, shape_of, spread
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -224,10 +224,10 @@ class _Code:
         long = self.kind.result
         width = WORDS_PER_LONG * long
         cycles = self.target.cycles
-        each = self.target.words(FILES[0]) // (long * cycles)
+        each = self.target.words(REGISTER_FILES[0]) // (long * cycles)
         file, at = divmod(index, each)
         words = tuple((at * cycles + cycle) * long for cycle in range(cycles))
-        return PeOperand(FILES[file], words, words=width)
+        return PeOperand(REGISTER_FILES[file], words, words=width)
 
 
 def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
