@@ -8,10 +8,6 @@
 '0x3fc000003fc00000'
 """
 
-from pkgutil import extend_path
-
-__path__ = extend_path(__path__, __name__)
-
 from emu2 import _built
 
 _built.load()

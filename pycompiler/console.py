@@ -32,7 +32,7 @@ def report_problem(problem: PycompilerError) -> int:
     sys.stdout.flush()
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(problem)
-    print(f"{problem.render()}\nmore: pycompiler explain {problem.code}", file=sys.stderr)
+    print(f"{problem.render()}\n{problem.more(problem.code)}", file=sys.stderr)
     return problem.exit_code
 
 

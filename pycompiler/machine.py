@@ -26,6 +26,8 @@ IntArray = NDArray[np.int64]
 
 #: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
 MOST_UNITS = 32
+#: The register files: results, constants and sums of generated code lie in them.
+REGISTER_FILES = ("grf0", "grf1")
 WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
 
 
@@ -85,6 +87,19 @@ class Hazard:
         )
 
 
+@dataclass(frozen=True)
+class IssueRules:
+    """The facts of an instruction that decide what may share a line with it.
+
+    ``inputs`` are the inputs of the MAU that its sources come through, ``excludes`` the memories
+    that no other instruction of the line may access. Transfers have no such facts.
+    """
+
+    precision: str | None = None
+    inputs: frozenset[str] = frozenset()
+    excludes: frozenset[str] = frozenset()
+
+
 class Target:
     """A machine the compiler generates code for."""
 
@@ -99,6 +114,7 @@ class Target:
         #: The letters of assembly text that belong to no memory, by their names in the spec.
         self.syntax: dict[str, str | int] = dict(spec.syntax)
         self._maps: dict[tuple[Any, ...], TransferMap] = {}
+        self._issue_rules: dict[str, IssueRules] = {}
 
     # -- the tree ----------------------------------------------------------------------------
 
@@ -142,6 +158,14 @@ class Target:
     def letter(self, memory: str) -> str:
         """Return the letter of ``memory`` in assembly operands."""
         return str(self._memories[memory]["letter"])
+
+    def above_pes(self, memory: str) -> bool:
+        """Whether ``memory`` belongs to a unit above the MABs."""
+        return self._memories[memory]["level"] not in ("mab", "pe")
+
+    def prefix(self, memory: str) -> str:
+        """Return the width prefix of an operand in a memory above the PEs."""
+        return str(self._memories[memory]["widths"][0])
 
     @property
     def mv_unit(self) -> int:
@@ -214,9 +238,23 @@ class Target:
         return dict(self.spec.banks)
 
     @cached_property
-    def excludes(self) -> dict[str, frozenset[str]]:
-        """ALU operations, each with the memories that no instruction of its line may access."""
-        return {name: frozenset(memories) for name, memories in self.spec.excludes.items()}
+    def masks(self) -> dict[str, Any]:
+        """The mask registers: destination, source, memory, entries (see ``emu2.Spec``)."""
+        return dict(self.spec.masks)
+
+    def issue_rules(self, mnemonic: str) -> IssueRules:
+        """Return the facts of an instruction that decide what may share a line with it."""
+        name = mnemonic.partition("/")[0]
+        if name not in self._issue_rules:
+            facts = self.spec.instruction(name)
+            self._issue_rules[name] = (
+                IssueRules()
+                if facts is None
+                else IssueRules(
+                    facts["precision"], frozenset(facts["inputs"]), frozenset(facts["excludes"])
+                )
+            )
+        return self._issue_rules[name]
 
     @cached_property
     def products(self) -> dict[str, dict[str, Any]]:
@@ -263,7 +301,14 @@ def load_target(name: str) -> Target:
                 f"not {target.counts[level]}"
             )
             raise error("P0606", spec=name, reason=reason)
-    at_once = {"omr", *target.banks.values()}
+    excluded = target.issue_rules("imm").excludes.intersection(REGISTER_FILES)
+    if excluded:
+        reason = (
+            f"the compiler loads constants into {' and '.join(sorted(excluded))} with `imm`, whose "
+            "line may not access it"
+        )
+        raise error("P0606", spec=name, reason=reason)
+    at_once = {target.masks["memory"], *target.banks.values()}
     for rule in target.hazards:
         if rule.memories & at_once and (rule.steps or rule.cycles):
             memories = ", ".join(sorted(rule.memories & at_once))

@@ -3,7 +3,7 @@
 
 use crate::asm::Program;
 use crate::error::{Code, Error};
-use crate::exec::{AssumedHost, Engine, Regions, RunError};
+use crate::exec::{AssumedHost, Engine, KeptRegions, RunError};
 use crate::limits;
 use crate::machine::Machine;
 use std::hint::black_box;
@@ -173,7 +173,7 @@ pub fn race(
     time: Duration,
 ) -> Result<Race, RunError> {
     let mut engine = Engine::new(program.spec.clone());
-    let regions = Regions::default();
+    let regions = KeptRegions::default();
     let mut once =
         |machine: &mut Machine| engine.run_again(machine, program, &regions, &mut AssumedHost, &mut |_, _| Ok(()));
     // From the second run on the engine keeps the lowered program. Only the runs after that are timed.

@@ -11,7 +11,7 @@ mod targets;
 
 use emu2::asm::{assemble, Assembler, DebugGet, Policy, Program};
 use emu2::error::Error;
-use emu2::exec::{AssumedHost, Engine, Regions};
+use emu2::exec::{AssumedHost, Engine, KeptRegions};
 use emu2::machine::{Machine, Region};
 use emu2::spec::{Mnemonic, Spec, Unit};
 use naive::check::{check, copy_to_t, engine_lines, snapshot, Case, Verdict};
@@ -216,7 +216,7 @@ fn programs_that_run_again_do_the_same() {
             _ => region(table, &mut choices, 40),
         };
         let spec = &program.spec;
-        let regions = Regions::default();
+        let regions = KeptRegions::default();
         let states = [true, false].map(|again| {
             let mut machine = Machine::new(spec.clone());
             Fill::all(&Chip::new(spec), seed).apply(&mut machine, &mut Chip::new(spec));

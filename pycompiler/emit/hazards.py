@@ -82,6 +82,8 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
                 into.append(Access(operand.memory, _ALL, low, high, slot, touched))
             if operand.indirect:
                 reads.append(Access("t", _ALL, 0, _NO_END, slot))
+            if operand.mask is not None:
+                note(reads, operand.mask, slot)
         elif isinstance(operand, BlockOperand):
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words

@@ -1,24 +1,28 @@
 """The rules of parallel issue: which instructions a line may hold together.
 
 A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
-all in one precision. A PE memory has one port for each direction. All masks of a line have one
-length. The assembler checks every line again.
+all in one precision. A PE memory has one port for each direction. An input of the MAU serves one
+instruction. All masks of the compiler have one length, so lengths need no check. The assembler
+checks every line again.
 """
 
 from __future__ import annotations
 
-import re
 import zlib
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from ..layers.fragment import BlockOperand, Forward, Instruction, Operand, PeOperand, Special
-from ..machine import WORDS_PER_LONG, Target
+from ..layers.fragment import (
+    BlockOperand,
+    Forward,
+    Instruction,
+    MatrixOperand,
+    Operand,
+    PeOperand,
+)
+from ..machine import WORDS_PER_LONG, IssueRules, Target
 from .text import Addresses, base
 
-_MATRIX = re.compile(r"l{0,2}([a-z])\d*$")
-_ENTRY = re.compile(r"\$?(ll)?[io]mr(\d+)")
-_PATTERN = re.compile(r"(ll)?[01]+$")
 #: Accesses to L1BM and L2BM are compared in blocks of this many long words. The machine has no such
 #: size.
 _GRANULE = 16
@@ -44,26 +48,19 @@ class Op:
 
     instruction: Instruction
     slot: str
-    precision: str
+    rules: IssueRules
     reads: tuple[Touch, ...]
     writes: tuple[Touch, ...]
     #: slots whose results it reads by forwarding
     takes: frozenset[str]
-    #: length of the masks, None if it has none
-    masks: str | None
     flushes: bool
-    #: memories that nothing on its line may touch
-    excludes: frozenset[str]
     #: source memory of a transfer from L1BM or L2BM
     source: str | None
-    #: whether it is a vector product: its second operand shares a port with the matrix write
-    vector: bool
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
         """All facts that decide about ports, except the words."""
-        own = self.slot, self.precision, self.masks, self.flushes, self.excludes, self.vector
-        return *own, self.source, self.memories
+        return self.slot, self.rules, self.flushes, self.source, self.memories
 
     @cached_property
     def memories(self) -> tuple[tuple[str, bool], ...]:
@@ -77,64 +74,37 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
     reads: list[Touch] = []
     writes: list[Touch] = []
     takes: set[str] = set()
-    lengths: set[str] = set()
-
-    def masked(text: str) -> None:
-        for length, entry in _ENTRY.findall(text):
-            reads.append(_entry(int(entry), target))
-            lengths.add(length or "l")
-        pattern = _PATTERN.match(text)
-        if pattern:
-            lengths.add(pattern.group(1) or "l")
 
     def note(operand: Operand, into: list[Touch]) -> None:
-        if isinstance(operand, (PeOperand, Special)) and operand.mask:
-            masked(operand.mask)
         if isinstance(operand, PeOperand):
+            if operand.mask is not None:
+                reads.append(_pe(operand.mask, addresses))
             into.append(_pe(operand, addresses))
         elif isinstance(operand, BlockOperand):
             into.append(_block(operand, addresses))
         elif isinstance(operand, Forward):
             takes.add(operand.slot)
-        elif isinstance(operand, Special):
-            matrix = _MATRIX.match(operand.name)
-            if matrix and matrix.group(1) in target.banks:
-                bank = target.banks[matrix.group(1)]
-                into.append(Touch(bank, (), ((_number(bank), 0),)))
-            elif operand.name.startswith("omr"):
-                into.append(_entry(int(operand.name[3:]), target))
+        elif isinstance(operand, MatrixOperand):
+            bank = target.banks[operand.bank]
+            into.append(Touch(bank, (), ((_number(bank), 0),)))
 
     for operand in instruction.sources:
         note(operand, reads)
     for operand in instruction.destinations:
         note(operand, writes)
-    flushed = "/" in instruction.mnemonic and "mr" in instruction.mnemonic.split("/", 1)[1]
-    if flushed:
-        masked(instruction.mnemonic.split("/", 1)[1])
     if instruction.flush is not None:
         reads.append(_pe(instruction.flush, addresses))
-        lengths.add("l")
-        flushed = True
     blocks = [s for s in instruction.sources if isinstance(s, BlockOperand)]
     return Op(
         instruction,
         instruction.slot,
-        instruction.mnemonic[0],
+        target.issue_rules(instruction.mnemonic),
         tuple(reads),
         tuple(writes),
         frozenset(takes),
-        max(lengths, default=None),
-        flushed,
-        _excluded(instruction.mnemonic, target),
+        instruction.flush is not None,
         blocks[0].memory if blocks else None,
-        instruction.slot == "mau" and instruction.mnemonic[1:5] in ("vfma", "vmul"),
     )
-
-
-def _excluded(mnemonic: str, target: Target) -> frozenset[str]:
-    """Return the memories that nothing on the line of an ALU instruction may touch."""
-    name = mnemonic.split(None, 1)[0].split("/", 1)[0]
-    return target.excludes.get(name, frozenset())
 
 
 def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
@@ -162,22 +132,14 @@ def _number(memory: str) -> int:
     return zlib.crc32(memory.encode()) << _PLACES
 
 
-def _entry(number: int, target: Target) -> Touch:
-    first = number * target.cycles
-    at = tuple(range(first, first + target.cycles))
-    first_place = _number("omr")
-    return Touch("omr", (at, WORDS_PER_LONG, None), tuple((first_place + a, 0) for a in at))
-
-
 @dataclass
 class LineState:
-    """The slots, ports and masks that the instructions of a line occupy."""
+    """The slots and ports that the instructions of a line occupy."""
 
     ops: list[Op] = field(default_factory=list)
     slots: dict[str, Op] = field(default_factory=dict)
     reads: dict[str, Words] = field(default_factory=dict)
     writes: dict[str, Words] = field(default_factory=dict)
-    masks: str | None = None
     flushes: bool = False
 
     def add(self, op: Op) -> None:
@@ -186,7 +148,6 @@ class LineState:
         self.slots[op.slot] = op
         self.reads.update((touch.memory, touch.words) for touch in op.reads)
         self.writes.update((touch.memory, touch.words) for touch in op.writes)
-        self.masks = op.masks or self.masks
         self.flushes |= op.flushes
 
 
@@ -195,7 +156,7 @@ class Ports:
 
     def __init__(self, target: Target):
         self._shares = target.shares
-        self._above = frozenset({"l1bm", "l2bm"})
+        self._above = frozenset(filter(target.above_pes, target.spec.memories))
         self._banks = frozenset(target.banks.values())
         #: memories in which all reads and writes of a line must touch the same words
         self._single = frozenset(
@@ -205,8 +166,6 @@ class Ports:
     def fits(self, op: Op, line: LineState) -> bool:
         """Whether ``op`` may join the line."""
         if op.slot in line.slots:
-            return False
-        if op.masks and line.masks and op.masks != line.masks:
             return False
         if op.flushes and line.flushes:
             return False
@@ -242,14 +201,18 @@ class Ports:
         for slots, limit in self._shares:
             if op.slot in slots:
                 using = [others[slot] for slot in slots if slot in others]
-                if len(using) >= limit or any(o.precision != op.precision for o in using):
+                if len(using) >= limit or any(
+                    o.rules.precision != op.rules.precision for o in using
+                ):
                     return False
         return all(_together(op, o) and _together(o, op) for o in line.ops)
 
 
 def _together(one: Op, other: Op) -> bool:
-    if one.vector and other.slot == "mwrite":
+    """Whether ``one`` leaves the inputs and memories of ``other`` free."""
+    if not one.rules.inputs.isdisjoint(other.rules.inputs):
         return False
-    return not one.excludes or all(
-        touch.memory not in one.excludes for touch in (*other.reads, *other.writes)
+    excludes = one.rules.excludes
+    return not excludes or all(
+        touch.memory not in excludes for touch in (*other.reads, *other.writes)
     )

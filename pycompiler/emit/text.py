@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from ..layers.fragment import BlockOperand, Forward, Instruction, Literal, Move, Operand, Special
+from ..layers.fragment import (
+    BlockOperand,
+    Forward,
+    Instruction,
+    Literal,
+    MatrixOperand,
+    Move,
+    Operand,
+    PeOperand,
+    Special,
+)
 from ..machine import WORDS_PER_LONG, Target
 
 Addresses = Mapping[str, int]
@@ -40,14 +50,17 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
         return f'ui"0x{operand.bits:08X}"'
     if isinstance(operand, BlockOperand):
         return _block(operand, base(operand.value, addresses) + operand.offset, target)
+    if isinstance(operand, Special):
+        return f"${operand.name}"
+    if isinstance(operand, MatrixOperand):
+        row = "" if operand.row is None else operand.row
+        return f"${_WIDTHS[operand.words]}{operand.bank}{row}"
     sign = "-" if operand.negate else ""
     if isinstance(operand, Forward):
         return f"{sign}${target.forward(operand.slot)}"
-    mask = f"/{operand.mask}" if operand.mask else ""
-    if isinstance(operand, Special):
-        return f"{sign}${operand.name}{mask}"
-    if operand.memory == "omr":
-        return f"$omr{operand.offsets[0] // target.cycles}{mask}"
+    mask = _mask(operand.mask, target)
+    if operand.memory == target.masks["memory"]:
+        return f"${target.masks['destination']}{_entry(operand, target)}{mask}"
     if operand.memory == "t":
         return f"{sign}$lt{mask}"
     start = base(operand.value, addresses)
@@ -66,23 +79,30 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     return f"{sign}${_WIDTHS[width]}{letter}{indirect}{address}{option}{mask}"
 
 
+def _entry(register: PeOperand, target: Target) -> int:
+    """Return the number of a mask register."""
+    return register.offsets[0] // target.cycles
+
+
+def _mask(register: PeOperand | None, target: Target) -> str:
+    """Return the text of a mask behind a destination or a mnemonic."""
+    return "" if register is None else f"/${target.masks['source']}{_entry(register, target)}"
+
+
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
-    prefix = "l" if operand.memory in ("l1bm", "l2bm") else ""
     at = ""
     if operand.l2b is not None:
         at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
     elif operand.group is not None:
         at = f"@{operand.group}"
-    return f"${prefix}{target.letter(operand.memory)}{start}{at}"
+    return f"${target.prefix(operand.memory)}{target.letter(operand.memory)}{start}{at}"
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:
     """Return the text of one instruction of a PE line."""
     operands: tuple[Operand, ...] = (*instruction.sources, *instruction.destinations)
     shown = (operand_text(operand, addresses, target) for operand in operands)
-    mnemonic = instruction.mnemonic
-    if instruction.flush is not None:
-        mnemonic += f"/$imr{instruction.flush.offsets[0] // target.cycles}"
+    mnemonic = instruction.mnemonic + _mask(instruction.flush, target)
     return " ".join((mnemonic, *shown))
 
 

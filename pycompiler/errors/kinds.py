@@ -34,11 +34,17 @@ class PycompilerError(Exception):
 
     def __init__(self, code: str, message: str, help: str, place: Place | None, **fields: Any):
         super().__init__(f"[{code}] {message} ({help})")
+        self.add_note(self.more(code))
         self.code = code
         self.message = message
         self.help = help
         self.place = place
         self.fields = fields
+
+    @staticmethod
+    def more(code: str) -> str:
+        """Return the line that says where a code is explained; tracebacks end with it."""
+        return f"more: pycompiler explain {code}"
 
     def render(self) -> str:
         """Return the diagnostic as commands print it."""

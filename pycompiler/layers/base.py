@@ -145,6 +145,32 @@ class Layer(ABC):
         """Return the code of the node. Its addresses are relative to those of the values."""
 
 
+class UntiedAxes(Layer):
+    """A layer whose operands have layouts of their own."""
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Tie no axes."""
+        return Frame((), ())
+
+
+class SameAxes(Layer):
+    """A layer whose result has the axes of its only input."""
+
+    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
+        """Work over the axes of the value."""
+        shape = graph.values[node.inputs[0]].shape
+        axes = tuple(range(len(shape)))
+        return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
+
+
+class OtherLm(Layer):
+    """A layer that reads one LM and writes the other."""
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Read one LM, write the other: every step uses both."""
+        return Placement((Location.LM0,), (Location.LM1,))
+
+
 def layout_of(value: MNValue) -> Layout:
     """Return the layout of a planned value."""
     assert value.layout is not None, f"`{value.name}` has no layout"

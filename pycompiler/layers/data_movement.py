@@ -7,22 +7,18 @@ from collections.abc import Sequence
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..tolerance import MOVE
-from .base import Frame, Layer
+from .base import UntiedAxes
 
 #: Device dtypes of the elements that may be moved.
 MOVED = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.UINT})
 
 
-class Moving(Layer):
+class Moving(UntiedAxes):
     """An operator whose result consists of unchanged elements of its inputs."""
 
     dtypes = MOVED
     error = MOVE
     anchored = True
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes: the operands have layouts of their own."""
-        return Frame((), ())
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""

@@ -9,7 +9,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..machine import Target
 from ..tolerance import MOVE
-from .base import Frame, Layer, Placement, layout_of
+from .base import Layer, Placement, SameAxes, layout_of
 from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
 from .fragment import (
     BlockOperand,
@@ -27,18 +27,13 @@ DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"
 TURN = "turn"
 
 
-class _TransferLayer(Layer):
+class _TransferLayer(SameAxes):
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
     error = MOVE
 
     def __init__(self, op: str):
         self.op = op
         self.down = op == DOWNLOAD
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        shape = graph.values[node.inputs[0]].shape
-        axes = tuple(range(len(shape)))
-        return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         banks = (Location.DRAM,), (Location.LM0,)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..machine import Target
+
 
 @dataclass(frozen=True)
 class PeOperand:
@@ -17,8 +19,8 @@ class PeOperand:
     ``value`` None means absolute addresses (registers). ``negate`` flips the sign (MAU sources).
     ``words`` are the 32-bit words of one access; ``word`` accesses only that word of each long
     word. ``extend`` reads it as the next lower format (MAU sources), ``reduce`` as the next higher
-    one. ``mask`` is the mask of a destination as text (``$imr1``). ``indirect`` adds the T register
-    to every address (LM0 only).
+    one. ``mask`` is the mask register of a destination. ``indirect`` adds the T register to every
+    address (LM0 only).
     """
 
     memory: str
@@ -28,21 +30,28 @@ class PeOperand:
     word: int | tuple[int, ...] | None = None
     extend: bool = False
     words: int = 2
-    mask: str = ""
+    mask: PeOperand | None = None
     reduce: bool = False
     indirect: bool = False
 
 
 @dataclass(frozen=True)
 class Special:
-    """An operand that has a name and no address: ``nowrite``, ``mabid``, ``lx``.
-
-    ``negate`` and ``mask`` are those of :class:`PeOperand`.
-    """
+    """An operand that has a name and no address: ``nowrite``, ``mabid``."""
 
     name: str
-    negate: bool = False
-    mask: str = ""
+
+
+@dataclass(frozen=True)
+class MatrixOperand:
+    """The matrix register ``bank`` from ``row`` on; None is the whole register.
+
+    ``words`` are the 32-bit words of one access.
+    """
+
+    bank: str
+    row: int | None = None
+    words: int = 2
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,13 @@ class BlockOperand:
     group: int | None = None
 
 
-Operand = PeOperand | Special | Forward | BlockOperand | Literal
+Operand = PeOperand | Special | MatrixOperand | Forward | BlockOperand | Literal
+
+
+def mask_register(entry: int, target: Target) -> PeOperand:
+    """Return entry ``entry`` of the mask registers, as a destination or as a mask."""
+    first = entry * target.cycles
+    return PeOperand(target.masks["memory"], tuple(range(first, first + target.cycles)))
 
 
 @dataclass(frozen=True)

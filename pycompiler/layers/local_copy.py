@@ -8,29 +8,19 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
-from .base import Frame, Layer, Placement
+from .base import Layer, OtherLm, SameAxes
 from .fragment import Fragment, alu_step
 from .scratch import vector
 
 COPY = "MNCoreCopy"
 
 
-class LocalCopy(Layer):
+class LocalCopy(SameAxes, OtherLm):
     """A copy of all long words, in the other LM."""
 
     op = COPY
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
     error = MOVE
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Work over the axes of the value."""
-        shape = graph.values[node.inputs[0]].shape
-        axes = tuple(range(len(shape)))
-        return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
-
-    def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Read one LM, write the other."""
-        return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and changes of layout or dtype."""

@@ -29,7 +29,7 @@ from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
 from ..machine import Target
 from ..tolerance import SUM
-from .base import Cut, Frame, Layer, Placement, layout_of
+from .base import Cut, Layer, Placement, UntiedAxes, layout_of
 from .fragment import Fragment
 from .products import resident, streamed, streamed_code
 from .products.choose import candidate_layouts, choose_layouts
@@ -42,7 +42,7 @@ _PADDED = ("SAME_UPPER", "SAME_LOWER")
 __all__ = ["LAYERS", "PRECISION", "PRODUCTS", "Product"]
 
 
-class Product(Layer):
+class Product(UntiedAxes):
     """MatMul or Gemm."""
 
     dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
@@ -74,10 +74,6 @@ class Product(Layer):
             if prod(shape[:-1]) != 1 or shape[-1] != graph.values[node.outputs[0]].shape[1]:
                 return "Gemm with a C that is no row"
         return super().unsupported(node, graph, dtypes)
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes: the operands have layouts of their own."""
-        return Frame((), ())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield batch axes without taps, rows, columns; without a bias the contracted axis too."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..graph.digits import Part, parts, primes
+from ..graph.digits import Part, parts
 from ..graph.graph import MNValue
 from ..graph.layout import Level
 from ..machine import Target
@@ -22,6 +22,7 @@ from .fragment import (
     PeOperand,
     Special,
     alu_step,
+    mask_register,
 )
 
 _UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
@@ -47,16 +48,16 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
         units = [p for p in found[axis] if p.level in _UNIT]
         yield from _unit_index(units, target)
         for left, words in sorted(padded.items()):
-            mask = ""
+            mask = None
             if left > 0:
                 yield alu_step("imm", (Literal(left),), Special("nowrite"))
                 # The flag says that the difference is not negative.
                 yield alu_step(
                     "isub",
                     (_long(_INDEX, target), Forward("alu")),
-                    Special(f"omr{_REGISTER}"),
+                    mask_register(_REGISTER, target),
                 )
-                mask = f"$imr{_REGISTER}"
+                mask = mask_register(_REGISTER, target)
             for at, word in sorted(words):
                 there = PeOperand(
                     value.location.memory,
@@ -66,6 +67,23 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     mask=mask,
                 )
                 yield alu_step("ipassa", (_long(_FILL, target),), there)
+
+
+def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
+    """Whether padding on ``axes`` depends on a digit of units that is no run of bits.
+
+    Such a digit would have to be divided out of the number of the unit.
+    """
+    assert value.layout is not None
+    found = parts(value.layout, value.layout.padded_shape)
+    digits = [
+        part
+        for axis in axes
+        if _padded(found, axis, value.shape[axis])
+        for part in found[axis]
+        if part.level in _UNIT
+    ]
+    return any(part.stride & (part.stride - 1) for part in digits)
 
 
 _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can read one of them
@@ -114,9 +132,9 @@ def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
     forward = Forward("alu")
     yield alu_step("imm", (Literal(0),), total)
     for unit in units:
-        # The size counts only the values in use; the units may have all values of a digit.
-        for stride, size in primes(_whole(unit.size)):
-            assert size == 2
+        # The number of a unit is taken apart bit by bit (see `no_bits`). The size counts only the
+        # values in use; the units may have all values of a digit.
+        for stride in (1 << bit for bit in range((unit.size - 1).bit_length())):
             yield alu_step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)
             yield alu_step("ilsr", (Special(_UNIT[unit.level]), part), part)
             yield alu_step("imm", (Literal(1),), Special("nowrite"))
@@ -127,13 +145,6 @@ def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
             yield alu_step("imm", (Literal(unit.lo * stride),), Special("nowrite"))
             yield alu_step("iand", (forward, part), Special("nowrite"))
             yield alu_step("iadd", (forward, total), total)
-
-
-def _whole(size: int) -> int:
-    count = 1
-    while count < size:
-        count *= 2
-    return count
 
 
 def _long(at: int, target: Target) -> PeOperand:

@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..machine import WORDS_PER_LONG, Target
-from .fragment import Forward, Instruction, Operand, PeOperand, Special, Step, alu_step
-from .functions.modulo_schedule import MASKS, plan_rows
+from .fragment import (
+    Forward,
+    Instruction,
+    Literal,
+    Operand,
+    PeOperand,
+    Special,
+    Step,
+    alu_step,
+)
+from .functions.modulo_schedule import plan_rows
 from .functions.program import Constant, Input, Program, Source
 from .functions.software_pipeline import Issue, Plan
 
@@ -100,7 +109,7 @@ def _constants(plan: Plan) -> Iterator[Step]:
 
 
 def _immediate(word: int, homes: Sequence[PeOperand]) -> Step:
-    return Step((Instruction("alu", f'imm ui"0x{word:08X}"', (), tuple(homes)),))
+    return Step((Instruction("alu", "imm", (Literal(word),), tuple(homes)),))
 
 
 def _lines(plan: Plan, operands: Sequence[Rows], results: Rows, target: Target) -> Iterator[Step]:
@@ -129,7 +138,7 @@ def _instruction(
     )
     flush = None
     if operation.flush is not None:
-        flush = _register(plan, MASKS, operation.flush.index, row, target)
+        flush = _register(plan, target.masks["memory"], operation.flush.index, row, target)
     stores: list[Operand] = []
     for bank in issue.stores:
         place = _register(plan, bank, issue.index, row, target)
@@ -169,5 +178,5 @@ def _register(plan: Plan, bank: str, index: int, row: int, target: Target) -> Pe
         width = target.words(bank) // target.cycles
         return PeOperand(bank, tuple(width * c for c in cycles))
     unit = target.cycles
-    base = place.base * unit if bank == MASKS else place.base
+    base = place.base * unit if bank == target.masks["memory"] else place.base
     return PeOperand(bank, tuple(base + row % place.copies * unit + c for c in cycles))

@@ -19,7 +19,7 @@ from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
-from .base import Cut, Frame, Layer, Placement, digits, layout_of, misfits
+from .base import Cut, Frame, Layer, OtherLm, digits, layout_of, misfits
 from .fragment import (
     Forward,
     Fragment,
@@ -31,7 +31,7 @@ from .fragment import (
     Step,
     single_step,
 )
-from .padding import fill_padding
+from .padding import fill_padding, no_bits
 from .scratch import Scratch, vector
 from .switch.l1b_l2b_passes import l1b_steps, l2b_lines
 from .switch.pass_costs import l1b_cost, l2b_cost, mab_cost, pe_cost
@@ -52,7 +52,7 @@ class _Joining:
     take: str
 
 
-class Reduce(Layer):
+class Reduce(OtherLm):
     """One reduction of singles."""
 
     dtypes = frozenset({MNDtype.FLOAT})
@@ -96,10 +96,6 @@ class Reduce(Layer):
             lost = dict(cut.axes)[node.inputs[0]] in reduced
             yield replace(cut, joins=self.joins) if lost else cut
 
-    def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Read one LM, write the other."""
-        return Placement((Location.LM0,), (Location.LM1,))
-
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not agree."""
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
@@ -107,6 +103,8 @@ class Reduce(Layer):
         if source.location not in banks or result.location not in banks:
             yield "an operand that is not in LM"
         whole = layout_of(source)
+        if no_bits(source, self.reduced(node, graph)):
+            yield f"padding of `{source.name}` on units whose distance is no power of two"
         frame = self.frame(node, graph)
         problem = misfits(whole, layout_of(result), frame.values[1][1], target)
         if problem is not None:

@@ -36,7 +36,7 @@ class Scratch:
 Words = MNValue | Scratch
 
 
-def vector(place: Words, at: tuple[int, ...], mask: str = "") -> PeOperand:
+def vector(place: Words, at: tuple[int, ...], mask: PeOperand | None = None) -> PeOperand:
     """Return the long words ``at`` of ``place``, one per cycle."""
     base = place.base if isinstance(place, Scratch) else 0
     words = tuple(int(word) + base for word in at)

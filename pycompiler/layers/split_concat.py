@@ -11,7 +11,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..machine import Target
 from ..tolerance import MOVE
-from .base import Frame, Layer, Placement, layout_of
+from .base import Layer, Placement, UntiedAxes, layout_of
 from .dram_transfer_plan import plan_transfer
 from .fragment import Fragment
 
@@ -25,15 +25,12 @@ def slices_of(node: MNNode) -> tuple[str, tuple[str, ...]]:
     return node.outputs[0], node.inputs
 
 
-class _Slices(Layer):
+class _Slices(UntiedAxes):
     dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
     error = MOVE
 
     def __init__(self, op: str):
         self.op = op
-
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        return Frame((), ())
 
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         inputs, outputs = (len(names) for names in (node.inputs, node.outputs))

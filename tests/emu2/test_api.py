@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +16,15 @@ import emu2
 @pytest.fixture(params=["mini", "mncore2"])
 def spec(request: pytest.FixtureRequest) -> emu2.Spec:
     return emu2.Spec.load(request.param)
+
+
+def test_it_loads_few_modules() -> None:
+    """Modules that take milliseconds to load and that most programs never use."""
+    slow = {"pkgutil", "pathlib", "importlib.metadata", "importlib.util", "inspect", "click"}
+    code = "import sys; before = set(sys.modules); import emu2; assert emu2.__version__\n"
+    code += f"print(sorted({slow} & (set(sys.modules) - before)))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 def total(spec: emu2.Spec, *levels: str) -> int:
@@ -218,7 +229,7 @@ def test_sizes_come_from_the_spec(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("d get $lm0n0c0b0m0p0 1;", "`;` after the count"),
-        ("wait i01", "`nop` will do beside `wait`"),
+        ("wait i01", "beside `wait`, a `nop` is enough"),
         ("nop; noforward", "only `wait` may share a line"),
     ],
 )

@@ -129,5 +129,14 @@ def test_a_diagnostic_names_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert said.splitlines()[-1] == "more: pycompiler explain P0001"
 
 
+def test_a_traceback_names_it_once() -> None:
+    code = "from pycompiler.machine import load_target; load_target('/no/such/machine')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    lines = done.stderr.splitlines()
+    assert lines[-1] == "more: pycompiler explain P0606"
+    assert lines[-2].startswith("pycompiler.errors.kinds.RunError: [P0606] ")
+    assert done.stderr.count("more: ") == 1
+
+
 def test_the_page_is_fresh() -> None:
     assert document.PAGE.read_text() == document.page(), "run `make manual`"

@@ -13,9 +13,12 @@ import pytest
 from compiling import compiled, model_of, random_inputs, run
 
 import emu2
+from pycompiler.emit.ports import LineState, Ports, op_of
+from pycompiler.emit.text import instruction_text
 from pycompiler.errors import BUG_EXIT, PycompilerError
 from pycompiler.graph.layout_text import parse_pad_layout
 from pycompiler.layers.dram_transfer_plan import plan_transfer
+from pycompiler.layers.fragment import Forward, Instruction, MatrixOperand, PeOperand, Special
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.runtime.device import Board
@@ -161,8 +164,12 @@ def variants() -> dict[str, str]:
         text = one_entry("format", name, "exponent", exponent - 1)
         out[f"{name}={exponent - 1}"] = text + f"fraction = {fraction + 1}\n"
     for name, memories in spec.excludes.items():
-        for other in ([], ["lm1"], [*memories, "lm1"]):
+        for other in ([], ["lm1"], [*memories, "lm1"], ["grf0"]):
             out[f"{name} excludes {other}"] = one_entry("alu", name, "excludes", other)
+    for port in ("x", "y", "z"):
+        out[f"mwrite through {port}"] = one_entry("matrix_op", "mwrite", "port", port)
+    for role in ("destination", "source"):
+        out[f"mask {role}={UNUSED}"] = f'[mask]\n{role} = "{UNUSED}{spec.masks[role]}"\n'
     first, _ = spec.mv_tags
     out["tags from 9"] = f"[timing]\ntag_minimum = {first + 8}\n"
     out["two tags"] = f"[timing]\ntag_maximum = {first + 1}\n"
@@ -181,6 +188,7 @@ RIGHT = (
     *("imm excludes ['lm1']", "imm excludes ['lm0', 'lm1']", "tags from 9", "two tags"),
     *("syntax stride=y", "syntax indirect=y", "syntax extend=y", "syntax reduce=y"),
     *("syntax mv_size=y", "syntax mv_tag=y", "syntax tag_digits=3"),
+    *("mwrite through x", "mwrite through z", "mask destination=y", "mask source=y"),
 )
 #: Rows, terms and columns of the product; with halves, a whole block of terms.
 M, K, N = 6, 16, 10
@@ -248,7 +256,15 @@ def outcome(name: str, text: str, folder: Path) -> str:
 
 
 #: Variants that must be refused with a code that blames the user; `make test` runs these too.
-REFUSED = ("group=2", "l2b=2", "mask.steps=3", "matrix.steps=3", "l2bm_narrow=32", "half=5")
+REFUSED = (
+    "group=2",
+    "l2b=2",
+    "mask.steps=3",
+    "matrix.steps=3",
+    "l2bm_narrow=32",
+    "half=5",
+    "imm excludes ['grf0']",
+)
 
 
 @pytest.mark.parametrize("name", variants() if os.environ.get("EMU2_LONG") else (*RIGHT, *REFUSED))
@@ -298,6 +314,43 @@ def test_a_step_that_does_not_fit(memory: str, monkeypatch: pytest.MonkeyPatch) 
     ) as caught:
         plan_transfer.__wrapped__(layout, load_target("mini"))
     assert caught.value.code == "P0606"
+
+
+def test_the_inputs_of_the_mau_decide_what_shares_a_line(tmp_path: Path) -> None:
+    """A vector product and a matrix write share a line unless they share an input of the MAU."""
+
+    def shared(overlay: str) -> set[str]:
+        text = f'extends = "mini"\n[machine]\nname = "other"\ndoc = "A test."\n{overlay}'
+        (tmp_path / "other.toml").write_text(text)
+        load_target.cache_clear()
+        target = load_target(str(tmp_path))
+        spec, ports = target.spec, Ports(target)
+        register = PeOperand("grf0", (0,) * target.cycles)
+        write = Instruction("mwrite", "fmwrite", (Forward("alu"),), (MatrixOperand("x", 0),))
+        accepted = set()
+        for name in ("fvfma", "fvmul", "fvadd", "fvpassa", "fmmul", "fmfma"):
+            more = len(spec.instruction(name)["inputs"]) - 1  # type: ignore[index]
+            matrix = (MatrixOperand("y"),) if name[1] == "m" else ()
+            sources = (*matrix, Forward("l1bm"), *(register,) * more)
+            other = Instruction("mau", name, sources, (Special("nowrite"),))
+            line = LineState()
+            line.add(op_of(write, {}, target))
+            fits = ports.fits(op_of(other, {}, target), line)
+            text = "; ".join(instruction_text(one, {}, target) for one in (write, other))
+            if fits:
+                accepted.add(name)
+                emu2.assemble("lpassa $lr0 $nowrite\n" + text, spec, policy="check")
+            else:
+                with pytest.raises(emu2.AssembleError, match="A0615"):
+                    emu2.assemble(text, spec)
+        return accepted
+
+    products = {"fvfma", "fvmul"}
+    sums = {"fvfma", "fvadd", "fmfma"}
+    everything = {*products, *sums, "fvpassa", "fmmul"}
+    assert shared("") == everything - products
+    assert shared(one_entry("matrix_op", "mwrite", "port", "z")) == everything - sums
+    assert shared(one_entry("matrix_op", "mwrite", "port", "x")) == set()
 
 
 @pytest.mark.parametrize("count", [64])

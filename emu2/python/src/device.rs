@@ -210,7 +210,7 @@ impl PyDevice {
     /// Fills the array `out` (any numeric dtype, writable, C order) from byte `offset` on and returns it, once an MV has
     /// signalled `tag`. The signal is used up. With tag 0 the call waits for nothing.
     ///
-    /// Raises EmulatorError: H0004 if no MV has signalled the tag since something was received under it, R0007 for an array
+    /// Raises EmulatorError: H0004 if no MV has signalled the tag since data was last received with it, R0007 for an array
     /// that cannot be filled, and the errors of `send`.
     #[pyo3(
         signature = (out, offset = Offset(0), tag = Tag(NO_TAG)),

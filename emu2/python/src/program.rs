@@ -6,7 +6,7 @@ use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::asm::{self, Assembler, Policy, Program};
 use emu2::error::{Code, Error};
-use emu2::exec::Regions;
+use emu2::exec::KeptRegions;
 use emu2::interrupt::Interrupt;
 use emu2::report::{self, Report};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ pub(crate) struct PyProgram {
     pub(crate) inner: Program,
     report: OnceLock<Report>,
     /// The form in which machines run the program.
-    pub(crate) regions: Regions,
+    pub(crate) regions: KeptRegions,
 }
 
 /// Assembles a source and checks it.
@@ -72,7 +72,7 @@ pub(crate) fn assemble(
 
 impl PyProgram {
     pub(crate) fn new(inner: Program) -> PyProgram {
-        PyProgram { inner, report: OnceLock::new(), regions: Regions::default() }
+        PyProgram { inner, report: OnceLock::new(), regions: KeptRegions::default() }
     }
 
     /// The cost of the program, counted once.

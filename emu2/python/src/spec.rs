@@ -4,7 +4,7 @@ use crate::argument::{integer, Name};
 use crate::error;
 use emu2::error::{Code, Error};
 use emu2::report::manual;
-use emu2::spec::{DataWidth, ForwardUnit, MatrixKernel, Place, Spec, Unit, COORDINATES};
+use emu2::spec::{DataWidth, ForwardUnit, MatrixKernel, MauPort, Mnemonic, Place, Spec, Unit, COORDINATES};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -137,6 +137,40 @@ impl PySpec {
     fn excludes(&self) -> std::collections::BTreeMap<&str, Vec<String>> {
         let rules = self.inner.alu.iter().filter(|a| !a.excludes.is_empty());
         rules.map(|a| (a.name.as_str(), a.excludes.clone())).collect()
+    }
+
+    /// The mask registers: destination and source (their names as a destination and as a mask, without `$`), memory,
+    /// entries (with entry 0, which masks nothing).
+    #[getter]
+    fn masks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let masks = &self.inner.mask;
+        let dict = PyDict::new(py);
+        dict.set_item("destination", &masks.destination)?;
+        dict.set_item("source", &masks.source)?;
+        dict.set_item("memory", &masks.memory)?;
+        dict.set_item("entries", masks.entries)?;
+        Ok(dict)
+    }
+
+    /// Facts about an ALU, MAU or matrix instruction, a dict: precision (None if it has none), inputs (the MAU inputs that
+    /// its sources come through), excludes (memories that no instruction of its line may touch). `mnemonic` is without
+    /// parameters (`fvfma`, `hbfn`). None if no such instruction has this mnemonic.
+    fn instruction<'py>(&self, py: Python<'py>, mnemonic: Name) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let spec = &self.inner;
+        let (precision, inputs, excludes): (_, &[MauPort], &[String]) = match spec.mnemonics.get(&*mnemonic) {
+            Some(Mnemonic::Alu { op, precision, .. }) => (*precision, &[], &spec.alu[*op].excludes),
+            Some(Mnemonic::Mau { op, precision, .. }) => (Some(*precision), &spec.mau[*op].sources, &[]),
+            Some(Mnemonic::Matrix { op, precision, .. }) => {
+                (Some(*precision), spec.matrix_ops[*op].port.as_slice(), &[])
+            }
+            Some(Mnemonic::Transfer(_) | Mnemonic::Control(_)) | None => return Ok(None),
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("precision", precision.map(|p| spec.precisions[p].name.as_str()))?;
+        let inputs: Vec<_> = inputs.iter().map(|port| format!("{port:?}").to_lowercase()).collect();
+        dict.set_item("inputs", inputs)?;
+        dict.set_item("excludes", excludes)?;
+        Ok(Some(dict))
     }
 
     /// Maps each memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.

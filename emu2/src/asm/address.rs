@@ -2,7 +2,7 @@
 //! after `@`.
 
 use super::cursor::{fault, fault_help, Parse};
-use super::operand::Upper;
+use super::operand::AbovePeOperand;
 use super::parser::Parser;
 use super::statement::{Access, Address, Selected};
 use super::token::Token;
@@ -184,7 +184,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads the address and the selectors of an operand above the PEs. Its token has been read.
-    pub(super) fn upper(&mut self, token: &Token, start: usize) -> Parse<Upper> {
+    pub(super) fn above_pe_operand(&mut self, token: &Token, start: usize) -> Parse<AbovePeOperand> {
         if !self.cursor.peek().is_some_and(|b| b.is_ascii_digit()) {
             let message = format!("`${}` needs an address", token.text);
             return Err(fault(Code::BadOperandAddress, self.cursor.word_span(), message));
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         }
         let selected = if self.cursor.peek() == Some(b'@') { self.selectors(token)? } else { Selected::default() };
         let Token { operand, memory, words, size, table, .. } = *token;
-        Ok(Upper { operand, table, memory, words, size, address, selected })
+        Ok(AbovePeOperand { operand, table, memory, words, size, address, selected })
     }
 
     /// Reads `@2`, `@2.1` or `@.1`: one number per level of the operand. Each number may be left out.

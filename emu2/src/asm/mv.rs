@@ -62,15 +62,15 @@ impl Parser<'_> {
         let (second, first) = (operands.pop(), operands.pop());
         let (Some(first), Some(second)) = (first, second) else { return Ok(span) };
         let (from, to) = (align(&resolved.source), align(&resolved.destination));
-        let tables = [&first, &second].map(|o| matches!(&o.kind, Kind::Upper(upper) if upper.table));
+        let tables = [&first, &second].map(|o| matches!(&o.kind, Kind::AbovePe(operand) if operand.table));
         if let Some((_, span)) = parameters.per_entry.filter(|_| tables == [false, false]) {
             let message = format!("`{}` without an operand that goes through a table", self.cursor.quote(span));
             return Err(fault_help(Code::BadMvParameter, span, message, "remove it, or use `$di` instead of `$d`"));
         }
         let per_entry = parameters.per_entry.map_or(1, |(n, _)| n);
         let [source_dar, destination_dar] = tables.map(|table| table.then_some(per_entry));
-        let source = self.upper_end(first, from, covered(reach.source_stride, reach.source))?;
-        let destination = self.upper_end(second, to, covered(reach.destination_stride, reach.destination))?;
+        let source = self.memory_end(first, from, covered(reach.source_stride, reach.source))?;
+        let destination = self.memory_end(second, to, covered(reach.destination_stride, reach.destination))?;
         self.operands = operands;
         line.mv = Some(Box::new(Mv {
             form: FormRef { transfer, form, parameter: 0 },
@@ -90,8 +90,8 @@ impl Parser<'_> {
     /// Warns if a selector that the form needs is left out.
     fn warn_of_assumed(&mut self, form: &ResolvedForm) {
         for (end, operand) in [&form.source, &form.destination].into_iter().zip(&self.operands) {
-            let (End::Memory { assumed, .. }, Kind::Upper(upper)) = (end, &operand.kind) else { continue };
-            for level in assumed.iter().filter(|l| upper.selected.number(**l).is_none()) {
+            let (End::Memory { assumed, .. }, Kind::AbovePe(named)) = (end, &operand.kind) else { continue };
+            for level in assumed.iter().filter(|l| named.selected.number(**l).is_none()) {
                 let name = format!("{level:?}").to_lowercase();
                 let message = format!("`{}` selects no {name}: 0 is meant", self.cursor.quote(operand.span));
                 self.sink.warn(Code::AssumedUnit, operand.span, message);

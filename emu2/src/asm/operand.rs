@@ -19,7 +19,7 @@ pub(super) enum Kind {
     /// A memory of the PEs.
     Pe(Access),
     /// A memory above the PEs.
-    Upper(Upper),
+    AbovePe(AbovePeOperand),
     /// The turnaround register of the L1Bs, and the number of 32-bit words of its width prefix.
     Turnaround(u32),
     /// Entry of `forwards`.
@@ -51,7 +51,7 @@ pub(super) struct Bank {
 
 /// An operand in a memory above the PEs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Upper {
+pub(super) struct AbovePeOperand {
     /// Entry of `operands`. If the operand goes through a table, the entry that it stands for.
     pub(super) operand: usize,
     /// The address is an entry of a table.

@@ -42,7 +42,7 @@ impl Parser<'_> {
         let lexicon = self.lexicon;
         let kind = match lexicon.token(letters) {
             Some(token) if token.pe => Kind::Pe(self.access(token, false, start)?),
-            Some(token) => Kind::Upper(self.upper(token, start)?),
+            Some(token) => Kind::AbovePe(self.above_pe_operand(token, start)?),
             None => match lexicon.name(letters) {
                 Some(name) => self.named(name, start)?,
                 None => {

@@ -74,7 +74,7 @@ impl Parser<'_> {
                 let help = "only the first operand of matrix products and of matrix reads is a matrix register";
                 return Err(fault_help(Code::WrongOperand, span, message, help));
             }
-            Kind::Upper(_) | Kind::Turnaround(_) => {
+            Kind::AbovePe(_) | Kind::Turnaround(_) => {
                 let message = format!("`{}` is not an operand of the PEs", self.text(span));
                 let help = "bring the data to the PEs with an L1BM instruction";
                 return Err(fault_help(Code::WrongOperand, span, message, help));
@@ -133,7 +133,7 @@ impl Parser<'_> {
                 (format!("`{text}` takes flags, and this instruction makes none"), "use an ALU or MAU op")
             }
             Kind::Bank(_) => (format!("`{text}` cannot be written here"), "use a matrix write"),
-            Kind::Upper(_) | Kind::Turnaround(_) => {
+            Kind::AbovePe(_) | Kind::Turnaround(_) => {
                 (format!("`{text}` cannot be written here"), "write a PE memory here")
             }
             _ => (format!("`{text}` can only be read"), Code::WrongOperand.remedy()),

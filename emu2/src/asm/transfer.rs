@@ -4,7 +4,7 @@ use super::cursor::{fault, fault_help, Parse};
 use super::source_destination::{missing, Port, Writes};
 
 use super::line::Line;
-use super::operand::{Kind, Operand, Upper};
+use super::operand::{AbovePeOperand, Kind, Operand};
 use super::parser::{Head, Parser};
 use super::statement::{Convert, FormRef, L2bmTransfer, PeInstruction, PeKind, Selected};
 use crate::error::{Code, Span};
@@ -66,12 +66,12 @@ impl Parser<'_> {
                 line.pe.push(PeInstruction { span, kind, sources, destinations, zero_flush: None });
             }
             (End::Memory { align: from, .. }, End::Memory { align: to, .. }) => {
-                let source = self.upper_end(first, *from, reach.source)?;
+                let source = self.memory_end(first, *from, reach.source)?;
                 let Some(second) = written.next() else { return Err(missing(head.text, 1, 1, span)) };
                 // With a buffer, the operand is only the entry where a later instruction begins to write.
                 let buffered = self.buffered(&resolved.destination);
                 let length = if buffered { 1 } else { reach.destination };
-                let destination = self.upper_end(second, *to, length)?.address;
+                let destination = self.memory_end(second, *to, length)?.address;
                 let (source, source_unit) = (source.address, source.selected);
                 line.l2bm.push(L2bmTransfer { span, form, source, destination, source_unit });
             }
@@ -135,17 +135,17 @@ impl Parser<'_> {
                 "<PE operand>".to_string()
             };
         };
-        let upper = match &operand.kind {
-            Kind::Upper(upper) if upper.operand == *class => Some(upper),
+        let given = match &operand.kind {
+            Kind::AbovePe(given) if given.operand == *class => Some(given),
             _ => None,
         };
         let entry = &self.spec.operands[*class];
-        let words = width.or(upper.map(|u| u.words));
+        let words = width.or(given.map(|m| m.words));
         let named =
             |p: &&String| words.is_none_or(|n| self.spec.widths.iter().any(|w| w.prefix == **p && w.words == n));
         let prefix = entry.widths.iter().find(named).map_or("", String::as_str);
-        let address = upper.map_or("<address>".to_string(), |u| u.address.to_string());
-        let selected = upper.map(|u| u.selected).unwrap_or_default();
+        let address = given.map_or("<address>".to_string(), |m| m.address.to_string());
+        let selected = given.map(|m| m.selected).unwrap_or_default();
         let number = |level: &LevelName| match level {
             _ if !selectors.contains(level) => String::new(),
             LevelName::Group => selected.group.unwrap_or(0).to_string(),
@@ -153,7 +153,7 @@ impl Parser<'_> {
         };
         let numbers: Vec<String> = entry.selectors.iter().map(number).collect();
         let selector = if selectors.is_empty() { String::new() } else { format!("@{}", numbers.join(".")) };
-        let suffix = if upper.is_some_and(|u| u.table) { &self.table_suffix(*class) } else { &entry.suffix };
+        let suffix = if given.is_some_and(|m| m.table) { &self.table_suffix(*class) } else { &entry.suffix };
         format!("${prefix}{}{suffix}{address}{selector}", entry.letter)
     }
 
@@ -167,7 +167,7 @@ impl Parser<'_> {
     /// Help text that names the reductions with a form of two long words. Empty unless that is the fault.
     fn wide_reductions(&self, transfer: usize, destination: &Operand) -> String {
         let wide = match &destination.kind {
-            Kind::Upper(upper) => upper.words > WORDS_PER_LONG,
+            Kind::AbovePe(named) => named.words > WORDS_PER_LONG,
             Kind::Turnaround(words) => *words > WORDS_PER_LONG,
             _ => false,
         };
@@ -217,7 +217,7 @@ impl Parser<'_> {
     /// The L1BM address of an L1BM instruction. `None` for the turnaround register.
     fn l1bm_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Option<u64>> {
         let Operand { span, kind: Kind::Turnaround(_), negate, ref mask, .. } = operand else {
-            return Ok(Some(self.upper_end(operand, align, reach)?.address));
+            return Ok(Some(self.memory_end(operand, align, reach)?.address));
         };
         let text = self.cursor.quote(span);
         if negate {
@@ -232,8 +232,8 @@ impl Parser<'_> {
     /// Whether the operand is of the class of the end. Width and selectors do not matter.
     fn same_class(&self, end: &End, operand: &Operand) -> bool {
         match (end, &operand.kind) {
-            (End::Pe, kind) => !matches!(kind, Kind::Upper(_) | Kind::Turnaround(_)),
-            (End::Memory { operand, .. }, Kind::Upper(upper)) => *operand == upper.operand,
+            (End::Pe, kind) => !matches!(kind, Kind::AbovePe(_) | Kind::Turnaround(_)),
+            (End::Memory { operand, .. }, Kind::AbovePe(named)) => *operand == named.operand,
             (End::Memory { operand, .. }, Kind::Turnaround(_)) => Some(*operand) == self.lexicon.turnaround_operand,
             (End::Memory { .. }, _) => false,
         }
@@ -242,7 +242,7 @@ impl Parser<'_> {
     fn matches(&self, end: &End, operand: &Operand) -> bool {
         let End::Memory { width, selectors, assumed, .. } = end else { return self.same_class(end, operand) };
         let (words, selected) = match &operand.kind {
-            Kind::Upper(upper) => (upper.words, upper.selected),
+            Kind::AbovePe(named) => (named.words, named.selected),
             Kind::Turnaround(words) => (*words, Selected::default()),
             _ => return false,
         };
@@ -256,10 +256,10 @@ impl Parser<'_> {
     }
 
     /// Checks an operand above the PEs that covers `reach` long words.
-    pub(super) fn upper_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<Upper> {
+    pub(super) fn memory_end(&mut self, operand: Operand, align: u64, reach: u64) -> Parse<AbovePeOperand> {
         let Operand { span, kind, negate, mask, .. } = operand;
         let text = || self.cursor.quote(span);
-        let Kind::Upper(upper) = kind else {
+        let Kind::AbovePe(named) = kind else {
             return Err(fault(Code::WrongOperand, span, format!("`{}` cannot stand here", text())));
         };
         if negate {
@@ -268,25 +268,25 @@ impl Parser<'_> {
         if mask.is_some() {
             return Err(fault(Code::BadMask, span, format!("`{}` has no write mask: all cycles are moved", text())));
         }
-        if upper.table {
-            return Ok(upper);
+        if named.table {
+            return Ok(named);
         }
-        if upper.address % align != 0 {
-            let message = format!("address {} of this transfer must be a multiple of {align}", upper.address);
-            let below = upper.address - upper.address % align;
+        if named.address % align != 0 {
+            let message = format!("address {} of this transfer must be a multiple of {align}", named.address);
+            let below = named.address - named.address % align;
             return Err(fault_help(Code::Misaligned, span, message, format!("use {below} or {}", below + align)));
         }
-        let name = &self.spec.memories[upper.memory].name;
-        if reach > upper.size {
-            let message = format!("the transfer covers {reach} long words, and {name} has {}", upper.size);
+        let name = &self.spec.memories[named.memory].name;
+        if reach > named.size {
+            let message = format!("the transfer covers {reach} long words, and {name} has {}", named.size);
             return Err(fault_help(Code::OperandRange, span, message, "move less at a time"));
         }
-        if upper.address + reach > upper.size {
-            let end = upper.address + reach;
-            let message = format!("the transfer ends at {end}, past the {} long words of {name}", upper.size);
+        if named.address + reach > named.size {
+            let end = named.address + reach;
+            let message = format!("the transfer ends at {end}, past the {} long words of {name}", named.size);
             self.sink.warn(Code::AddressWraps, span, message);
         }
-        Ok(upper)
+        Ok(named)
     }
 }
 

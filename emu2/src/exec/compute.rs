@@ -2,7 +2,7 @@
 
 use super::l1bm::{L1bPlace, Load, Sent};
 use super::l1bm_map::{part, PeRun, ReduceBuffers, ReductionLayout};
-use super::matrix::{MatrixAccess, Product, Rows};
+use super::matrix::{MatrixAccess, MatrixRegisters, Product};
 use super::mau_op::MauOp;
 use super::wrap::write_wrapped;
 use crate::machine::{L1b, Out, Path, Words};
@@ -173,7 +173,7 @@ impl Compute {
 
     /// Writes the result of the rows from cycle `c` on to `out`. `tmp` holds [`SPARE_PLANES`] times as many rows. Must not
     /// be called for [`Compute::Load`], which has no rows to compute from.
-    pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, c: usize, tmp: &mut [u64], out: Out<'_>) {
+    pub(super) fn run(&self, sources: &[Path<'_>], rows: MatrixRegisters<'_>, c: usize, tmp: &mut [u64], out: Out<'_>) {
         let (x, y) = match sources {
             [] => ((rows.zeros, rows.zeros), (rows.zeros, rows.zeros)),
             [x] => (*x, (rows.zeros, rows.zeros)),

@@ -3,7 +3,7 @@
 use super::debug_place::debug_set;
 use super::fast::data_flow::Segment;
 use super::fast::liveness::mark_live;
-use super::kept_regions::{Regions, StepSource};
+use super::kept_regions::{KeptRegions, StepSource};
 use super::lower::Lowering;
 use super::op::{Scratch, Step};
 use super::tags::{AssumedHost, Tags};
@@ -155,7 +155,7 @@ impl Engine {
         &mut self,
         machine: &mut Machine,
         program: &Program,
-        regions: &Regions,
+        regions: &KeptRegions,
         tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {

@@ -5,7 +5,7 @@
 
 use super::compute::Compute;
 use super::fast::plain_rows::Buffers;
-use super::matrix::Rows;
+use super::matrix::MatrixRegisters;
 use super::op::{Outcome, Scratch, Step, MAX_SOURCES};
 use crate::machine::{L1b, Path};
 
@@ -53,7 +53,7 @@ fn compute(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) -> b
                 *fetched = source.fetch(l1b, index, c, zeros, tmp);
             }
             let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
-            op.compute.run(sources, Rows::of(l1b, zeros), c, spare, out.part(0, lanes));
+            op.compute.run(sources, MatrixRegisters::of(l1b, zeros), c, spare, out.part(0, lanes));
             if let Some(first) = op.flag_writes.first() {
                 let flags = &mut outcome.flags[c * lanes..][..lanes];
                 first.rule.eval(sources, (out.l0, out.l1.as_deref().unwrap_or(zeros)), zeros, flags);

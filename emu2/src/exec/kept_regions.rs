@@ -10,7 +10,7 @@ const KEPT_STEPS: usize = 1 << 14;
 /// The lowered form of a program. It is kept from the second run on, because most programs run once and keeping costs
 /// memory.
 #[derive(Debug, Default)]
-pub struct Regions {
+pub struct KeptRegions {
     kept: OnceLock<Arc<Vec<Vec<Segment>>>>,
     /// The program has run once.
     again: AtomicBool,
@@ -27,7 +27,7 @@ pub(super) enum StepSource {
     Kept { regions: Arc<Vec<Vec<Segment>>>, next: usize, count: usize },
 }
 
-impl Regions {
+impl KeptRegions {
     /// Where the next run of the program takes its steps from.
     pub(super) fn step_source(&self) -> StepSource {
         match self.kept.get() {

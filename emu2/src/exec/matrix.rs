@@ -82,15 +82,15 @@ impl MatrixAccess {
 /// The matrix registers before the step, both raw in the PE memories and decoded, and a row of zeros as long as the rows of
 /// a call.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct MatrixRegisters<'a> {
     pub(super) pe: &'a [Words],
     pub(super) decoded: &'a [Option<Decoded>],
     pub(super) zeros: &'a [u64],
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn of(l1b: &'a L1b, zeros: &'a [u64]) -> Rows<'a> {
-        Rows { pe: &l1b.pe, decoded: &l1b.decoded, zeros }
+impl<'a> MatrixRegisters<'a> {
+    pub(super) fn of(l1b: &'a L1b, zeros: &'a [u64]) -> MatrixRegisters<'a> {
+        MatrixRegisters { pe: &l1b.pe, decoded: &l1b.decoded, zeros }
     }
 }
 

@@ -1,6 +1,6 @@
 //! MAU operations: multiply-adds of rows, and matrix products.
 
-use super::matrix::{Product, Rows};
+use super::matrix::{MatrixRegisters, Product};
 use crate::error::{Code, Error};
 use crate::machine::{Out, Path};
 use crate::num::lane::Lane;
@@ -141,7 +141,7 @@ impl MauOp {
         [self.x, self.z]
     }
 
-    pub(super) fn run(&self, sources: &[Path<'_>], rows: Rows<'_>, tmp: &mut [u64], out: Out<'_>) {
+    pub(super) fn run(&self, sources: &[Path<'_>], rows: MatrixRegisters<'_>, tmp: &mut [u64], out: Out<'_>) {
         let zeros = rows.zeros;
         let length = zeros.len();
         let (first, spare) = tmp.split_at_mut(length);

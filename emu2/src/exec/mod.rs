@@ -73,6 +73,6 @@ mod wrap;
 
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
-pub use kept_regions::Regions;
+pub use kept_regions::KeptRegions;
 pub use tags::{AssumedHost, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

@@ -2,7 +2,7 @@
 
 use crate::asm::{AssembleError, Assembler, Policy, Program};
 use crate::error::{Diagnostic, Error};
-use crate::exec::Regions;
+use crate::exec::KeptRegions;
 use crate::interrupt::Interrupt;
 use crate::report::Report;
 use crate::spec::Spec;
@@ -19,7 +19,7 @@ const SOURCE: &str = ".vsm";
 pub struct Kernel {
     program: Arc<Program>,
     report: Arc<Report>,
-    regions: Arc<Regions>,
+    regions: Arc<KeptRegions>,
 }
 
 impl Kernel {
@@ -45,7 +45,7 @@ impl Kernel {
     }
 
     /// The lowered form of the program, for the engine.
-    pub(super) fn regions(&self) -> &Regions {
+    pub(super) fn regions(&self) -> &KeptRegions {
         &self.regions
     }
 

@@ -36,7 +36,7 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
 /// A PE line as text: instructions in their order, then `noforward` and `wait`.
 fn line(spec: &Spec, step: &Step) -> String {
     let mut parts: Vec<String> = step.pe.iter().map(|i| instruction(spec, i)).collect();
-    parts.extend(step.l2bm.iter().map(|t| upper(spec, t)));
+    parts.extend(step.l2bm.iter().map(|t| l2bm_transfer(spec, t)));
     if parts.is_empty() && step.forward {
         return nop(spec, 1, step.wait);
     }
@@ -200,7 +200,7 @@ fn l1bm(spec: &Spec, end: &End, address: Option<u64>) -> String {
     }
 }
 
-fn upper(spec: &Spec, t: &L2bmTransfer) -> String {
+fn l2bm_transfer(spec: &Spec, t: &L2bmTransfer) -> String {
     let mut out = format!("{}{}", spec.transfers[t.form.transfer].name, parameter(spec, t.form));
     if let Some(form) = resolved(spec, t.form).filter(|f| !matches!(f.source, End::Memory { implied: true, .. })) {
         let (from, to) = (memory(spec, &form.source, t.source), memory(spec, &form.destination, t.destination));

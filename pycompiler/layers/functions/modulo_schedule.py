@@ -12,14 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...machine import Target
+from ...machine import REGISTER_FILES, Target
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
 from .software_pipeline import Issue, Place, Plan
 
-#: Register files, and the T register, which holds one row.
-FILES = ("grf0", "grf1")
-BANKS = (*FILES, "t")
-MASKS = "omr"
+#: The register files, and the T register, which holds one row.
+BANKS = (*REGISTER_FILES, "t")
 
 _UNITS = ("alu", "mau")
 #: The attributes that an attempt to issue an instruction may change, besides its step.
@@ -44,7 +42,7 @@ class _Distances:
                     found.append(cycles if rule.steps is None else rule.steps + 1)
             return max(found)
 
-        return cls(most("lm0", "lm1"), most(*BANKS), most(MASKS))
+        return cls(most("lm0", "lm1"), most(*BANKS), most(target.masks["memory"]))
 
 
 @dataclass
@@ -58,6 +56,8 @@ class _Attempt:
     result_home: str
     lm: frozenset[str]
     apart: _Distances
+    #: the memory of the mask registers
+    masks: str
     steps: dict[int, int] = field(default_factory=dict)
     units: set[tuple[str, int]] = field(default_factory=set)
     #: (bank, phase) -> the row or flags read there, and the step of the flat schedule
@@ -97,10 +97,10 @@ class _Attempt:
         if isinstance(what, Input):
             yield self.homes[what.number]
         elif isinstance(what, Constant):
-            yield from sorted(FILES, key=lambda bank: (bank, what) not in self.constants)
+            yield from sorted(REGISTER_FILES, key=lambda bank: (bank, what) not in self.constants)
         elif isinstance(what, Flags):
-            if self._storable(what.index, MASKS, step, self.apart.masks):
-                yield MASKS
+            if self._storable(what.index, self.masks, step, self.apart.masks):
+                yield self.masks
         else:
             operation = self.operations[what.index]
             if step == self.steps[what.index] + 1 and not extend:
@@ -226,7 +226,7 @@ class _Attempt:
 
     def plan(self, target: Target) -> Plan | None:
         """Return the plan with registers for every stored result; None if there are too few."""
-        free = dict.fromkeys(FILES, 0)
+        free = dict.fromkeys(REGISTER_FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
         for bank, constant in self.constants:
             constants[bank, constant] = free[bank]
@@ -236,7 +236,7 @@ class _Attempt:
         places: dict[tuple[str, int], Place] = {}
         for (index, bank), until in self.stored.items():
             copies = max(1, -(-(until - self.steps[index]) // self.interval))
-            if bank == MASKS:
+            if bank == self.masks:
                 places[bank, index] = Place(entries, copies)
                 entries += copies
             elif bank == "t":
@@ -244,8 +244,8 @@ class _Attempt:
             else:
                 places[bank, index] = Place(free[bank], copies)
                 free[bank] += copies * target.cycles
-        fits = all(free[bank] <= target.words(bank) for bank in FILES)
-        if not fits or entries * target.cycles > target.words(MASKS):
+        fits = all(free[bank] <= target.words(bank) for bank in REGISTER_FILES)
+        if not fits or entries > target.masks["entries"]:
             return None
         stores: dict[int, list[str]] = {}
         for index, bank in self.stored:
@@ -327,11 +327,13 @@ def plan_rows(
     heights = _heights(program)
     order = sorted(range(len(heights)), key=lambda index: -heights[index])
     units = [operation.unit for operation in program.operations]
-    lm = frozenset((*homes, result_home)) - set(FILES)
+    lm = frozenset((*homes, result_home)) - set(REGISTER_FILES)
     apart = _Distances.of(target)
     for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
         operations, final = list(program.operations), len(program.operations) - 1
-        attempt = _Attempt(operations, final, interval, homes, result_home, lm, apart)
+        attempt = _Attempt(
+            operations, final, interval, homes, result_home, lm, apart, target.masks["memory"]
+        )
         if all(attempt.place(index) for index in order):
             plan = attempt.plan(target)
             if plan is not None:

@@ -15,7 +15,16 @@ from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import Forward, Instruction, Line, Operand, PeOperand, Special, Step, alu_step
+from ..fragment import (
+    Forward,
+    Instruction,
+    Line,
+    MatrixOperand,
+    Operand,
+    PeOperand,
+    Step,
+    alu_step,
+)
 from ..switch.l1b_sums import sum_l1bs
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
@@ -200,8 +209,9 @@ def _tile(
     padded = [*vectors, *[vectors[-1]] * (-len(vectors) % cycles)]
     groups = [padded[i : i + cycles] for i in range(0, len(padded), cycles)]
     width = WORDS_PER_LONG * kind.result
+    banks = tuple(target.banks)
     for number, (sum_a, sum_b, word, count) in enumerate(work.sums):
-        bank = "xy"[number % 2]
+        bank = banks[number % len(banks)]
         last, first = number == len(work.sums) - 1, number == 0
         at = at_b + tile[0] + sum_b
         lines = tile_pairs(kind, other, at, work.row, bank, target, word)
@@ -222,7 +232,7 @@ def _tile(
                     part = replace(register, words=work.width)
                     copies.append(alu_step("lpassa", (part,), goal))
                     goal = register
-            sources: tuple[Operand, ...] = (Special(f"l{bank}"), Forward("alu"))
+            sources: tuple[Operand, ...] = (MatrixOperand(bank), Forward("alu"))
             if not first:
                 sources += (register,)
             elif bias is not None:
@@ -260,7 +270,7 @@ def _pipelined(
     mask = masks.use((1 << count) - 1, steps)
     yield from steps
     for source, instruction in lines:
-        yield alu_step(f"ipassa/{mask}", (source,), NOWHERE)
+        yield Step((Instruction("alu", "ipassa", (source,), (NOWHERE,), mask),))
         yield Step((convert(kind, Forward("alu")),))
         yield Step((instruction,))
 

@@ -16,7 +16,7 @@ from math import prod
 
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..base import layout_of
 from .layouts import (
     inner_digits,
@@ -27,9 +27,6 @@ from .layouts import (
 from .roles import Precision, bias_of, precision_of, roles_of
 from .route import Route, route
 from .tiles import tile_steps
-
-#: The register files that hold the sums.
-FILES = ("grf0", "grf1")
 
 
 @dataclass(frozen=True)
@@ -207,7 +204,7 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
 
 def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
     """Return how many rows of every unit the register files can sum at once; 0 if none."""
-    vectors = sum(target.words(file) for file in FILES) // kind.result
+    vectors = sum(target.words(file) for file in REGISTER_FILES) // kind.result
     return vectors // shape.own
 
 

@@ -8,21 +8,21 @@ from itertools import product
 
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..fragment import (
     BlockOperand,
     Forward,
     Line,
+    MatrixOperand,
     Operand,
     PeOperand,
-    Special,
     Step,
     alu_step,
     single_step,
 )
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import FILES, burst, rows_at_once, shape_of, spread
+from .streamed import burst, rows_at_once, shape_of, spread
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -63,6 +63,7 @@ class _Code:
         )
         bias = bias_of(node)
         self.bias = None if bias is None else graph.values[bias]
+        self.banks = tuple(target.banks)
         self.groups = tuple(self._groups(self.route))
         #: number of sending steps that are collected together
         self.burst = burst(self.route, target)
@@ -143,7 +144,7 @@ class _Code:
         for index, (block, row) in enumerate(job.sent):
             steps.setdefault(block, []).append((row, *divmod(index, cycles)))
         for block, sent in steps.items():
-            bank = "xy"[(job.turn * shape.sums + block) % 2]
+            bank = self.banks[(job.turn * shape.sums + block) % len(self.banks)]
             if sent[0][0] == job.first:
                 tile = self.kind.rows * shape.row
                 at = tile * (block + shape.sums * job.tile)
@@ -213,7 +214,7 @@ class _Code:
             yield self._product(bank, added, goal)
 
     def _product(self, bank: str, added: Operand | None, goal: Operand) -> Step:
-        factors: tuple[Operand, ...] = (Special(f"l{bank}"), Forward("alu"))
+        factors: tuple[Operand, ...] = (MatrixOperand(bank), Forward("alu"))
         name = self.kind.letter + ("mmul" if added is None else "mfma")
         sources = factors if added is None else (*factors, added)
         return single_step("mau", name, sources, goal)
@@ -223,10 +224,10 @@ class _Code:
         long = self.kind.result
         width = WORDS_PER_LONG * long
         cycles = self.target.cycles
-        each = self.target.words(FILES[0]) // (long * cycles)
+        each = self.target.words(REGISTER_FILES[0]) // (long * cycles)
         file, at = divmod(index, each)
         words = tuple((at * cycles + cycle) * long for cycle in range(cycles))
-        return PeOperand(FILES[file], words, words=width)
+        return PeOperand(REGISTER_FILES[file], words, words=width)
 
 
 def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:

@@ -6,7 +6,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
-from ..fragment import Forward, Instruction, Operand, PeOperand, Special
+from ..fragment import Forward, Instruction, MatrixOperand, Operand, PeOperand, Special
 from .roles import Precision
 
 #: The operand that the ALU converts, and the instruction that reads the result by forwarding.
@@ -53,10 +53,10 @@ def tile_pairs(
         if each > 1:
             wide = each * WORDS_PER_LONG
             source = PeOperand(value.location.memory, words, value.name, words=wide)
-            place = Special(f"ll{bank}{first}")
+            place = MatrixOperand(bank, first, wide)
         else:
             source = vector_operand(kind, value, words, word)
-            place = Special(f"l{bank}{first}")
+            place = MatrixOperand(bank, first)
         write = Instruction("mwrite", f"{kind.letter}mwrite", (Forward("alu"),), (place,))
         out.append((source, write))
     return out

@@ -9,7 +9,7 @@ from ...graph.graph import Location, MNGraph, MNNode
 from ...graph.layout import Level
 from ...machine import Target
 from ...tolerance import MOVE
-from ..base import Cut, Frame, Layer, Placement, layout_of
+from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
 from ..fragment import Fragment
 from .pass_code import pass_code, pass_steps
 from .pass_moves import LayoutChange, NoPassError, moves
@@ -19,7 +19,7 @@ SWITCH = "MNCoreLayoutSwitch"
 LEVEL = "level"
 
 
-class LayoutSwitch(Layer):
+class LayoutSwitch(UntiedAxes, OtherLm):
     """One pass of a layout switch; attribute ``level`` names the level whose digits it changes."""
 
     op = SWITCH
@@ -27,19 +27,11 @@ class LayoutSwitch(Layer):
     attributes = frozenset({LEVEL})
     error = MOVE
 
-    def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes: source and result differ in layout on purpose."""
-        return Frame((), ())
-
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield every axis: the slices of a value can switch one by one."""
         for axis, size in enumerate(graph.values[node.inputs[0]].shape):
             if size > 1:
                 yield Cut(((node.inputs[0], axis), (node.outputs[0], axis)))
-
-    def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Read one LM and write the other: every step uses both."""
-        return Placement((Location.LM0,), (Location.LM1,))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield the reasons why one pass cannot make the change."""

@@ -124,7 +124,7 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
     masks = UnitMasks("subpeid", target)
     out: list[Step] = []
     for turn in turns(found, count):
-        mask = "" if turn.units is None else masks.use(turn.units, out)
+        mask = None if turn.units is None else masks.use(turn.units, out)
         up = turn.by <= count - turn.by
         rounds = turn.by if up else count - turn.by
         for part in chunks(turn.pairs, target.cycles):
@@ -203,7 +203,7 @@ def _turn_steps(
                 yield _up(source, read, slots[read], room, target)
         for turn, part in batch:
             steps: list[Step] = []
-            mask = "" if turn.units is None else masks.use(turn.units, steps)
+            mask = None if turn.units is None else masks.use(turn.units, steps)
             yield from steps
             at = BlockOperand("l1bm", slots[tuple(a for a, _ in part)], room.words)
             there = vector(result, tuple(b for _, b in part), mask)
@@ -237,7 +237,7 @@ def _cast_steps(
             yield _up(source, read, slots[part[0]], room, target)
         for cast in batch:
             steps: list[Step] = []
-            mask = "" if cast.units is None else masks.use(cast.units, steps)
+            mask = None if cast.units is None else masks.use(cast.units, steps)
             yield from steps
             spare = target.cycles - len(cast.results)
             first = slots[cast.at] + (cast.first - spare) * pes

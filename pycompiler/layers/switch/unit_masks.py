@@ -12,6 +12,7 @@ from ..fragment import (
     Special,
     Step,
     alu_step,
+    mask_register,
 )
 
 
@@ -25,13 +26,14 @@ class UnitMasks:
     def __init__(self, unit: str, target: Target):
         self._number = PeOperand("grf1", (target.words("grf1") - 1,) * target.cycles)
         self._unit = unit
+        self._target = target
         # Entry 0 cannot be written: it masks nothing.
-        self._registers = range(1, target.words("omr") // target.cycles)
+        self._registers = range(1, target.masks["entries"])
         self._made: dict[int, int] = {}
         self._ready = False
 
-    def use(self, units: int, into: list[Step]) -> str:
-        """Return the mask of ``units`` as text; the steps that make it go to ``into``."""
+    def use(self, units: int, into: list[Step]) -> PeOperand:
+        """Return the mask register of ``units``; the steps that make it go to ``into``."""
         if units not in self._made:
             if not self._ready:
                 into.append(alu_step("ipassa", (Special(self._unit),), self._number))
@@ -43,7 +45,7 @@ class UnitMasks:
                 register = self._registers[len(self._made)]
             self._made[units] = register
             into.extend(self._make(units, register))
-        return f"$imr{self._made[units]}"
+        return mask_register(self._made[units], self._target)
 
     def _make(self, units: int, register: int) -> Iterator[Step]:
         """Shift the bit of the PE's own unit to the top; the flag is set if that bit is 0."""
@@ -53,4 +55,4 @@ class UnitMasks:
         forward = Forward("alu")
         yield alu_step("imm", (Literal(bits),), Special("nowrite"))
         yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
-        yield alu_step("frelu", (forward, forward), Special(f"omr{register}"))
+        yield alu_step("frelu", (forward, forward), mask_register(register, self._target))

@@ -18,15 +18,18 @@ from pycompiler.layers.fragment import (
     Instruction,
     Line,
     Literal,
+    MatrixOperand,
     Move,
     Operand,
     PeOperand,
     Special,
     Step,
+    mask_register,
 )
 from pycompiler.machine import Target, load_target
 
 MEMORIES = ("lm0", "lm1", "grf0", "grf1", "l1bm", "l2bm", "t", "omr")
+MASK = mask_register(1, load_target("mini"))
 WORDS = 24  # few addresses, so that instructions depend on each other
 
 
@@ -55,7 +58,7 @@ class Lines:
     def pe(self, memory: str, mask: bool = False) -> PeOperand:
         start = int(self.rng.integers(WORDS))
         step = int(self.rng.integers(3))
-        masked = "$imr1" if mask and self.rng.random() < 0.3 else ""
+        masked = MASK if mask and self.rng.random() < 0.3 else None
         return PeOperand(memory, tuple(start + step * c for c in range(4)), mask=masked)
 
     def source(self, memory: str) -> Operand:
@@ -89,16 +92,16 @@ class Lines:
 
     def flags(self) -> Step:
         source = self.pe(self.pick("lm0", "grf0"))
-        return Step((Instruction("alu", "ipassa", (source,), (Special("omr1"),)),))
+        return Step((Instruction("alu", "ipassa", (source,), (MASK,)),))
 
     def matrix(self) -> Step:
         bank = self.pick("x", "y")
         if self.rng.random() < 0.5:
-            into = Special(f"l{bank}{4 * int(self.rng.integers(2))}")
+            into = MatrixOperand(bank, 4 * int(self.rng.integers(2)))
             return Step((Instruction("mwrite", "fmwrite", (self.source("lm1"),), (into,)),))
         goal = self.goal({"lm0", "grf1"})
         word = PeOperand("grf1", (int(self.rng.integers(WORDS)),) * 4, word=0)
-        sources = (Special(f"l{bank}"), word, self.source("lm0"))
+        sources = (MatrixOperand(bank), word, self.source("lm0"))
         return Step((Instruction("mau", "fmfma", sources, goal),))
 
     def double(self) -> Step:

@@ -120,7 +120,8 @@ impl Hazards {
             let slot = place.lexicon.kind_slot(&instruction.kind);
             for source in &instruction.sources {
                 if let SourceKind::Memory(access) = &source.kind {
-                    let extent = Extent::of(access, self.is_moved(place, access), None);
+                    let cycles = self.cycles_read(instruction, access);
+                    let extent = Extent::of(access, self.is_moved(place, access), cycles);
                     self.read(place, access.memory, slot, &extent, source.span, sink);
                     self.address_reads(place, access, slot, source.span, sink);
                 }
@@ -134,13 +135,13 @@ impl Hazards {
                 }
             }
         }
-        for upper in &line.l2bm {
-            let reach = place.lexicon.reach(place.spec, upper.form.transfer, upper.form.form);
-            let slot = place.lexicon.transfer_slots[upper.form.transfer];
-            let resolved = &place.spec.forms[upper.form.transfer][upper.form.form];
-            if let Some((memory, extent)) = run(place.lexicon, &resolved.source, upper.source, reach.source) {
-                let extent = select(extent, upper.source_unit);
-                self.read(place, memory, slot, &extent, upper.span, sink);
+        for transfer in &line.l2bm {
+            let reach = place.lexicon.reach(place.spec, transfer.form.transfer, transfer.form.form);
+            let slot = place.lexicon.transfer_slots[transfer.form.transfer];
+            let resolved = &place.spec.forms[transfer.form.transfer][transfer.form.form];
+            if let Some((memory, extent)) = run(place.lexicon, &resolved.source, transfer.source, reach.source) {
+                let extent = select(extent, transfer.source_unit);
+                self.read(place, memory, slot, &extent, transfer.span, sink);
             }
         }
         self.writes(place, line, sink);
@@ -225,6 +226,16 @@ impl Hazards {
         (mask.wide || access.words <= WORDS_PER_LONG).then(|| self.masks.of(mask))
     }
 
+    /// The cycles in which a source can change a result; `None` is all cycles. A zero flush clears the result in the
+    /// others, also for forwarding. Flags come from before the flush. A long mask leaves the second long word of the
+    /// result, which in the ALU comes from the second long words of the sources.
+    fn cycles_read(&self, instruction: &PeInstruction, access: &Access) -> Option<u32> {
+        let mask = instruction.zero_flush?;
+        let flags = instruction.destinations.iter().any(|d| matches!(d.target, Target::Flags { .. }));
+        let narrow = matches!(instruction.kind, PeKind::Alu { .. }) && access.words <= WORDS_PER_LONG;
+        (!flags && (mask.wide || narrow)).then(|| self.masks.of(mask))
+    }
+
     fn writes(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
         for instruction in &line.pe {
             let slot = place.lexicon.kind_slot(&instruction.kind);
@@ -244,14 +255,14 @@ impl Hazards {
                 }
             }
         }
-        for upper in &line.l2bm {
-            let reach = place.lexicon.reach(place.spec, upper.form.transfer, upper.form.form);
-            let slot = place.lexicon.transfer_slots[upper.form.transfer];
-            let resolved = &place.spec.forms[upper.form.transfer][upper.form.form];
+        for transfer in &line.l2bm {
+            let reach = place.lexicon.reach(place.spec, transfer.form.transfer, transfer.form.form);
+            let slot = place.lexicon.transfer_slots[transfer.form.transfer];
+            let resolved = &place.spec.forms[transfer.form.transfer][transfer.form.form];
             if let Some((memory, extent)) =
-                run(place.lexicon, &resolved.destination, upper.destination, reach.destination)
+                run(place.lexicon, &resolved.destination, transfer.destination, reach.destination)
             {
-                self.written_twice(place, memory, &extent, upper.span, sink);
+                self.written_twice(place, memory, &extent, transfer.span, sink);
                 let source = place.spec.end_memory(&resolved.source);
                 self.transfer_write(memory, (slot, source), place.line, extent);
             }

@@ -1,4 +1,4 @@
-//! Tracks the cycles in which each mask register can let a write through.
+//! Tracks the cycles that each mask register can let through.
 
 use crate::asm::line::Line;
 use crate::asm::statement::{Mask, MaskEntry, Target};

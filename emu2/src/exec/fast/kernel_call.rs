@@ -6,7 +6,7 @@ use super::value_numbering::ReadFrom;
 use crate::exec::access::Access;
 use crate::exec::compute::{Compute, SecondLongWord};
 use crate::exec::destination::Write;
-use crate::exec::matrix::Rows;
+use crate::exec::matrix::MatrixRegisters;
 use crate::exec::op::{Outcome, Scratch, MAX_SOURCES};
 use crate::exec::source::Source;
 use crate::machine::{L1b, Out, Path, PathRows, Words};
@@ -190,7 +190,7 @@ impl KernelCall {
                 SourceRows::Gathered { wide: true, .. } => gathered[k].split_at(length),
             }
         };
-        let state = Rows { pe: &[], decoded: &l1b.decoded, zeros };
+        let state = MatrixRegisters { pe: &[], decoded: &l1b.decoded, zeros };
         self.compute.run(&[rows(0), rows(1), rows(2)], state, 0, spare, out);
     }
 
@@ -217,7 +217,7 @@ impl KernelCall {
                 }
             };
             let out = out.part(0, length);
-            self.compute.run(&[rows(0), rows(1), rows(2)], Rows::of(l1b, zeros), 0, spare, out);
+            self.compute.run(&[rows(0), rows(1), rows(2)], MatrixRegisters::of(l1b, zeros), 0, spare, out);
         }
         let [tmp, ..] = fetch;
         for write in writes {

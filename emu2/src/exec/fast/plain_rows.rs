@@ -11,7 +11,7 @@ use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::Write;
 use crate::exec::l1bm_map::ReduceBuffers;
-use crate::exec::matrix::{Cycles, Rows};
+use crate::exec::matrix::{Cycles, MatrixRegisters};
 use crate::exec::op::{Op, PlainRows, MAX_SOURCES};
 use crate::exec::source::{Origin, Source};
 use crate::machine::{L1b, Out, Path, PathRows, Words};
@@ -140,7 +140,7 @@ impl PlainRows {
                     };
                 }
                 let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
-                compute.run(sources, Rows::of(l1b, zeros), c, spare, out);
+                compute.run(sources, MatrixRegisters::of(l1b, zeros), c, spare, out);
             }
         };
         let Some(write) = op.writes.first().filter(|_| in_place) else {
