@@ -79,8 +79,9 @@ class Row:
     """An operator in one dtype: its name, element types of inputs and result, random samples.
 
     ``claim`` is the registry's name of the dtype. ``ranks`` are the ranks of the first operand in
-    the samples. ``error`` is a row of the tolerance table. ``host`` writes the node in another form
-    for onnxruntime if that has no kernel.
+    the samples. ``error`` is a row of the tolerance table. ``second`` is the element type of the
+    results after the first if it is another one. ``host`` writes the node in another form for
+    onnxruntime if that has no kernel.
     """
 
     op: str
@@ -91,6 +92,11 @@ class Row:
     ranks: range = range(7)
     opset: int = 20
     host: Callable[[onnx.NodeProto], list[onnx.NodeProto]] | None = None
+    second: str = ""
+
+    def dtype(self, output: int) -> str:
+        """Return the element type of a result."""
+        return self.second if output and self.second else self.result
 
     def model(self, sample: Sample, *, for_host: bool = False) -> onnx.ModelProto:
         """A model of one node."""
@@ -99,7 +105,10 @@ class Row:
             reads.pop()
         outs = [f"y{number}" for number in range(sample.outputs)]
         node = helper.make_node(self.op, reads, outs, name="node", **sample.attributes)
-        number = helper.np_dtype_to_tensor_dtype(np.dtype(self.result))
+        numbers = [
+            helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype(place)))
+            for place in range(len(outs))
+        ]
         nodes = self.host(node) if for_host and self.host is not None else [node]
         graph = helper.make_graph(
             nodes,
@@ -107,7 +116,7 @@ class Row:
             [helper.make_tensor_value_info(n, elem(a), a.shape) for n, a in sample.given.items()],
             [
                 helper.make_tensor_value_info(name, number, wanted.shape)
-                for name, wanted in zip(outs, sample.wanted(), strict=True)
+                for name, number, wanted in zip(outs, numbers, sample.wanted(), strict=True)
             ],
             [numpy_helper.from_array(array, name) for name, array in sample.constants.items()],
         )
@@ -118,7 +127,9 @@ class Row:
     def limit(self, sample: Sample, wanted: Array, mode: str) -> Array:
         """Return the largest error that the tolerance table allows."""
         if self.error == SUM:
-            dtype = "Half" if mode == "mixed" and self.op in ("MatMul", "Gemm") else "Float"
+            dtype = (
+                "Half" if mode == "mixed" and self.op in ("MatMul", "Gemm", "Einsum") else "Float"
+            )
             return np.asarray(sample.terms * sample.scale * SUMS[dtype, SUM])
         limit = bound("Float", self.error) * np.abs(wanted)
         return np.asarray(limit if self.error == MOVE else limit + FLUSH["Float"])
