@@ -16,11 +16,12 @@ import numpy as np
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..machine import Target
-from ..pfvm.windows import ALONG_ONE_AXIS, AxisWindow, windows_of
+from ..pfvm.windows import ALONG_ONE_AXIS, HOST, AxisWindow, windows_of
 from ..tolerance import MOVE, SUM
 from .copied_elements import Picked, Selection
-from .copy_operators import Copy, copied_addresses
+from .copy_operators import copied_addresses
 from .fragment import Forward, Fragment, Line, Literal, Operand, PeOperand, Special, single_step
+from .picks import SpreadCopy
 from .scratch import Scratch, vector
 
 
@@ -33,7 +34,7 @@ class _Joining:
     take: str
 
 
-class Window(Copy):
+class Window(SpreadCopy):
     """A pool whose windows lie along one axis. ``average`` divides by the number of taps."""
 
     dtypes = frozenset({MNDtype.FLOAT})
@@ -46,10 +47,10 @@ class Window(Copy):
         """Return why the node cannot run on the device; None if it can."""
         if len(node.outputs) > 1:
             return f"{self.op} with the output of indices in this form"
-        found = super().unsupported(node, graph, dtypes)
-        if found is None and _window(node, graph) is None:
-            return f"{self.op} over several axes, or with a window that holds no element"
-        return found
+        if HOST in dict(node.attributes) or _window(node, graph) is None:
+            long = "an axis longer than half of LM"
+            return f"{self.op} over {long}, or with a window that holds no element"
+        return super().unsupported(node, graph, dtypes)
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
         """Return the axis of the windows; its elements are read one by one."""
