@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -109,9 +110,13 @@ def run(given: argparse.Namespace) -> int:
         return 0
     _check(given)
     modes = MODES if given.mode == _BOTH else (given.mode,)
-    tasks = [(entry, mode) for entry in choose(given.models, given.only) for mode in modes]
+    entries = choose(given.models, given.only)
     rows = {(row.name, row.mode): row for row in (_kept(given.json) if given.keep else ())}
-    left = [(entry, mode) for entry, mode in tasks if (entry.name, mode) not in rows]
+    left = [
+        (entry, missing)
+        for entry in entries
+        if (missing := [mode for mode in modes if (entry.name, mode) not in rows])
+    ]
 
     def finished(row: Row) -> None:
         rows[row.name, row.mode] = row
@@ -122,7 +127,7 @@ def run(given: argparse.Namespace) -> int:
 
     limits = given.time_limit, given.memory_limit
     run_all(left, Settings(given.batch, given.device, given.jobs, *limits), finished)
-    shown = [rows[entry.name, mode] for entry, mode in tasks]
+    shown = [rows[entry.name, mode] for entry in entries for mode in modes]
     table_console().print(table(shown))
     for line in reason_lines(shown):
         print(line)
@@ -131,9 +136,15 @@ def run(given: argparse.Namespace) -> int:
     return exit_code(shown)
 
 
+def _terminate(*_: object) -> None:
+    """End as on an interrupt, which also ends the processes of the models."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         return run(given)
     except PycompilerError as problem:
