@@ -45,8 +45,8 @@ _MEANINGS = (
         "x bound",
         "cycles divided by the fewest possible. The bound is the larger of two times: that of all "
         "multiply-adds at the peak of the MAU, and that of moving each parameter, input and output "
-        "from or to DRAM once. What the host computes costs no cycles, so a model with host "
-        "operators seems faster than it is",
+        "from or to DRAM once. Models with host operators have none: the host's work costs no "
+        "cycles",
     ),
     ("compile s, run s", "seconds on this computer: the compile with its export, the emulation"),
 )
@@ -215,7 +215,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.error:.1g}",
         str(row.steps),
         str(row.cycles),
-        f"{row.times:.1f}",
+        "-" if row.host else f"{row.times:.1f}",
         f"{row.seconds:.1f}",
         f"{row.emulated:.1f}",
     )

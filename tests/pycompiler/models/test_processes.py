@@ -149,13 +149,13 @@ def test_a_model_in_a_process_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "rows.json"
-    assert main(["own:mlp", "--mode", "both", "--json", str(out), "--time-limit", "300"]) == 0
+    assert main(["own:nbody", "--mode", "both", "--json", str(out), "--time-limit", "300"]) == 0
     single, mixed = (Row.read(data) for data in json.loads(out.read_text()))
     assert (single.mode, mixed.mode) == MODES
     assert single.matched
     assert mixed.matched
-    assert 0 < single.error < 1e-5 < mixed.error
+    assert 0 < single.error < 1e-5
     assert single.megabytes > 0
     printed = capsys.readouterr()
-    assert "own:mlp mixed: matched" in printed.err
+    assert "own:nbody mixed: matched" in printed.err
     assert "matched" in printed.out
