@@ -89,7 +89,7 @@ _ENTRIES = (
     _timm("mixer_s16_224", note=_DEPTH, cut=("blocks", 2)),
     _timm("gmlp_s16_224", note=_DEPTH, cut=("blocks", 2)),
     _timm("resmlp_12_224", note=_DEPTH, cut=("blocks", 2)),
-    _timm("vit_tiny_patch16_224", note=_DEPTH, depth=2, quick=True),
+    _timm("vit_tiny_patch16_224", note="1 block", depth=1, quick=True),
     _timm("deit_tiny_patch16_224", note=_DEPTH, depth=2),
     _timm("cait_xxs24_224", note=_DEPTH, depth=2),
     _timm("beit_base_patch16_224", note=_DEPTH, depth=2),

@@ -158,6 +158,10 @@ def _summary(rows: Sequence[Row]) -> str:
                 f"In `{mode}`, {len(compiled)} of {len(found)} models compile, {whole} of them "
                 f"wholly for the device, and {matched} match torch."
             )
+            names = {row.name for row in found}
+            missing = [f"`{name}`" for name in CATALOGUE if name not in names]
+            if missing:
+                lines.append(f"\nNot run in `{mode}`: {', '.join(missing)}.\n")
     return "\n".join(lines)
 
 
