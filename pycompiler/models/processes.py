@@ -22,9 +22,9 @@ from .worker import LOG, row_file, work
 _PAUSE = 0.05  # seconds between two looks at the processes
 _STATM = Path("/proc/self/statm")
 _GIGA = 1 << 30
-#: Processes are forked from one that has loaded these and does nothing else: loading takes longer
-#: than many a model. Libraries that are not installed are left out.
-_PRELOADED = [f"{__package__}.measure", "torch.onnx", *LIBRARIES[1:]]
+#: Processes are forked from one that has loaded these and the libraries of the models, and does
+#: nothing else: loading takes longer than many a model. What is not installed is left out.
+_PRELOADED = [f"{__package__}.measure", "torch.onnx"]
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
@@ -131,7 +131,8 @@ def run_all(
 
     An interrupt ends all processes.
     """
-    _CONTEXT.set_forkserver_preload(_PRELOADED)
+    libraries = {entry.library for entry, _ in tasks} & set(LIBRARIES[1:])
+    _CONTEXT.set_forkserver_preload([*_PRELOADED, *sorted(libraries)])
     waiting = deque(tasks)
     running: list[_Process] = []
     try:
