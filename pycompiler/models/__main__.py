@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,7 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory-limit", type=_amount, metavar="GB", help="for one model (none)")
     add("--device", default="emu2", help="what to compile for (%(default)s)")
     add("--json", type=Path, metavar="FILE", help="write the rows to FILE, each as it is finished")
-    add("--keep", action="store_true", help="do not run again what the file of --json has")
+    add(
+        "--keep",
+        action="store_true",
+        help="keep what the file of --json has from a run with the same options",
+    )
     add("--markdown", type=Path, metavar="FILE", help="write a page")
     return parser  # fmt: skip
 
@@ -109,9 +114,13 @@ def run(given: argparse.Namespace) -> int:
         return 0
     _check(given)
     modes = MODES if given.mode == _BOTH else (given.mode,)
-    tasks = [(entry, mode) for entry in choose(given.models, given.only) for mode in modes]
+    entries = choose(given.models, given.only)
     rows = {(row.name, row.mode): row for row in (_kept(given.json) if given.keep else ())}
-    left = [(entry, mode) for entry, mode in tasks if (entry.name, mode) not in rows]
+    left = [
+        (entry, missing)
+        for entry in entries
+        if (missing := [mode for mode in modes if (entry.name, mode) not in rows])
+    ]
 
     def finished(row: Row) -> None:
         rows[row.name, row.mode] = row
@@ -122,7 +131,7 @@ def run(given: argparse.Namespace) -> int:
 
     limits = given.time_limit, given.memory_limit
     run_all(left, Settings(given.batch, given.device, given.jobs, *limits), finished)
-    shown = [rows[entry.name, mode] for entry, mode in tasks]
+    shown = [rows[entry.name, mode] for entry in entries for mode in modes]
     table_console().print(table(shown))
     for line in reason_lines(shown):
         print(line)
@@ -131,9 +140,15 @@ def run(given: argparse.Namespace) -> int:
     return exit_code(shown)
 
 
+def _terminate(*_: object) -> None:
+    """End as on an interrupt, which also ends the processes of the models."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         return run(given)
     except PycompilerError as problem:

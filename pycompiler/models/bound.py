@@ -18,7 +18,7 @@ from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
 from ..layers.products.roles import precision
 from ..machine import Target
-from ..pfvm.prepare import static_types
+from ..pfvm.prepare import prepare, static_types
 
 #: The precision of products that each ``float_dtype`` chooses.
 PRECISIONS = {"float": "single", "mixed": "half"}
@@ -47,6 +47,7 @@ def words_per_cycle(target: Target) -> int:
 
 def bound_of(model: onnx.ModelProto, target: Target, mode: str) -> Bound:
     """Return the bound of a model with static shapes, for `float` or `mixed`."""
+    model = prepare(model)  # the optimiser's new values have no types
     types = static_types(model)
     adds = sum(_multiply_adds(node, types) for node in model.graph.node)
     words = ceil(_bits(model, types, mode) / MNDtype.LONG.bits)

@@ -144,7 +144,8 @@ def _transformers(entry: Entry, batch: int) -> Built:
     if hasattr(plain, "image_size"):
         known["image_size"] = entry.size
     config = made(**{**known, **entry.settings})
-    config._attn_implementation = "eager"
+    # The forms of attention and of mixtures of experts that torch can export to ONNX.
+    config._attn_implementation, config._experts_implementation = "eager", "batched_mm"
     if hasattr(config, "use_cache"):
         config.use_cache = False
     model = kind(config)

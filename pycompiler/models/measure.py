@@ -1,4 +1,4 @@
-"""Compiles, emulates and compares one model in one mode."""
+"""Compiles, emulates and compares one model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 import onnx
 import torch
 
+from ..build import build
 from ..errors import PycompilerError
-from ..files import write_file
+from ..frontend.export import export
 from ..machine import Target
-from ..mlsdk import Context, MNDevice
+from ..mlsdk.function import CompiledFunction
 from ..report.codegen_dir import MODEL_ONNX, REPORT, read_file
-from ..runtime.device import find_device
+from ..runtime.device import Board, find_device
 from ..runtime.executable import DeviceFunction
 from ..tolerance import NETWORKS
 from .bound import bound_of
@@ -31,49 +33,67 @@ _REASON = 300  # characters of a reason
 _KILO = 1024
 
 
-def measure(entry: Entry, mode: str, batch: int, device: str, folder: Path) -> Row:
-    """Return the row of a model; ``folder`` gets the files of the compile.
+def measure(
+    entry: Entry, modes: Sequence[str], batch: int, device: str, folder: Path
+) -> Iterator[Row]:
+    """Yield the row of a model for each mode; ``folder`` gets the files of the compiles.
 
-    A model that cannot be built or compiled is a row with a code. The compile sees other inputs
-    than the run.
+    A model that cannot be built or compiled is a row with a code. The model is exported once, with
+    other inputs than those of the run.
     """
-    facts: dict[str, Any] = {}
-    try:
+    case: _Case | None = None
+    for mode in modes:
+        facts: dict[str, Any] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _measure(entry, mode, batch, device, folder, facts)
-    except PycompilerError as problem:
-        facts |= {"code": problem.code, "reason": _short(problem.message)}
-    except Exception as problem:
-        facts |= {"code": RAISED, "reason": _short(f"{type(problem).__name__}: {problem}")}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KILO
-    return Row(entry.name, mode, megabytes=peak, **facts)
+            began = time.perf_counter()
+            try:
+                if case is None:
+                    case = _Case(entry, batch, device)
+                case.measure(mode, folder / mode, facts)
+            except PycompilerError as problem:
+                facts |= {"code": problem.code, "reason": _short(problem.message)}
+            except Exception as problem:
+                reason = _short(f"{type(problem).__name__}: {problem}")
+                facts |= {"code": RAISED, "reason": reason}
+            facts.setdefault("seconds", round(time.perf_counter() - began, 3))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KILO
+        yield Row(entry.name, mode, megabytes=peak, **facts)
 
 
-def _measure(
-    entry: Entry, mode: str, batch: int, device: str, folder: Path, facts: dict[str, Any]
-) -> None:
-    target = find_device(device).target
-    model = build_model(entry, batch)
-    with torch.no_grad():
-        wanted = {name: tensor.clone() for name, tensor in model.function(model.inputs).items()}
-    began = time.perf_counter()
-    try:
-        compiled = Context(MNDevice(device)).compile(
-            model.function,
-            shuffled(model.inputs),
-            folder,
-            options={"float_dtype": mode},
-            quiet=True,
-        )
-    finally:
-        facts["seconds"] = round(time.perf_counter() - began, 3)
-    facts |= _report(folder, target, mode)
-    found = {name: proxy.cpu() for name, proxy in compiled(model.inputs).items()}
-    if isinstance(compiled.function, DeviceFunction):
-        facts["emulated"] = round(compiled.function.emulation_seconds, 3)
-    difference = largest_difference(found, wanted)
-    facts |= {"error": difference, "matched": difference <= NETWORKS[mode]}
+class _Case:
+    """A model that was built, run by torch and exported."""
+
+    def __init__(self, entry: Entry, batch: int, device: str):
+        self._device = find_device(device)
+        model = build_model(entry, batch)
+        self._inputs = model.inputs
+        with torch.no_grad():
+            outputs = model.function(model.inputs)
+            self._wanted = {name: tensor.clone() for name, tensor in outputs.items()}
+        began = time.perf_counter()
+        self._exported = export(model.function, shuffled(model.inputs))
+        self._export_seconds = time.perf_counter() - began
+
+    def measure(self, mode: str, folder: Path, facts: dict[str, Any]) -> None:
+        """Compile, emulate and compare; add what is known to ``facts`` as soon as it is."""
+        target = self._device.target
+        began = time.perf_counter()
+        options = {"float_dtype": mode}
+        board = Board(target)
+        try:
+            function = build(lambda: self._exported, self._device.name, board, options, folder)
+        finally:
+            seconds = self._export_seconds + time.perf_counter() - began
+            facts["seconds"] = round(seconds, 3)
+        facts |= _report(folder, target, mode)
+        outputs = CompiledFunction(function, folder)(self._inputs)
+        found = {name: proxy.cpu() for name, proxy in outputs.items()}
+        board.close()
+        if isinstance(function, DeviceFunction):
+            facts["emulated"] = round(function.emulation_seconds, 3)
+        difference = largest_difference(found, self._wanted)
+        facts |= {"error": difference, "matched": difference <= NETWORKS[mode]}
 
 
 def _report(folder: Path, target: Target, mode: str) -> dict[str, Any]:
@@ -125,8 +145,3 @@ def _difference(found: torch.Tensor, wanted: torch.Tensor) -> float:
 def _short(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= _REASON else f"{plain[:_REASON]}..."
-
-
-def write_row(row: Row, path: Path) -> None:
-    """Write a row for the process that waits for it."""
-    write_file(path, json.dumps(row.data()).encode())

@@ -45,8 +45,8 @@ _MEANINGS = (
         "x bound",
         "cycles divided by the fewest possible. The bound is the larger of two times: that of all "
         "multiply-adds at the peak of the MAU, and that of moving each parameter, input and output "
-        "from or to DRAM once. What the host computes costs no cycles, so a model with host "
-        "operators seems faster than it is",
+        "from or to DRAM once. Models with host operators have none: the host's work costs no "
+        "cycles",
     ),
     ("compile s, run s", "seconds on this computer: the compile with its export, the emulation"),
 )
@@ -158,6 +158,10 @@ def _summary(rows: Sequence[Row]) -> str:
                 f"In `{mode}`, {len(compiled)} of {len(found)} models compile, {whole} of them "
                 f"wholly for the device, and {matched} match torch."
             )
+            names = {row.name for row in found}
+            missing = [f"`{name}`" for name in CATALOGUE if name not in names]
+            if missing:
+                lines.append(f"\nNot run in `{mode}`: {', '.join(missing)}.\n")
     return "\n".join(lines)
 
 
@@ -215,7 +219,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.error:.1g}",
         str(row.steps),
         str(row.cycles),
-        f"{row.times:.1f}",
+        "-" if row.host else f"{row.times:.1f}",
         f"{row.seconds:.1f}",
         f"{row.emulated:.1f}",
     )

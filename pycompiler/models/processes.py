@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .catalogue import Entry
+from .names import LIBRARIES
 from .row import DIED, MEMORY, TIME, Row
-from .worker import ROW
+from .worker import LOG, row_file, work
 
 _PAUSE = 0.05  # seconds between two looks at the processes
 _STATM = Path("/proc/self/statm")
 _GIGA = 1 << 30
-_LOG = "log.txt"
+#: Processes are forked from one that has loaded these and the libraries of the models, and does
+#: nothing else: loading takes longer than many a model. What is not installed is left out.
+_PRELOADED = [f"{__package__}.measure", "torch.onnx"]
+_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -41,61 +44,73 @@ def memory_is_known() -> bool:
     return _STATM.exists()
 
 
-def worker_command(entry: Entry, mode: str, settings: Settings, folder: Path) -> list[str]:
-    """Return the command of the process that writes the row of a model to ``folder``."""
-    name = f"{entry.name}@{entry.size}"
-    module = f"{__package__}.worker"
-    facts = mode, str(settings.batch), settings.device, str(folder)
-    return [sys.executable, "-m", module, name, *facts]
+#: The work of a process: a model, its modes, the batch, the device, and the folder of its files.
+Work = Callable[[Entry, Sequence[str], int, str, Path], None]
 
 
 class _Process:
-    """The process of one model in one mode."""
+    """The process of one model in one or more modes."""
 
-    def __init__(self, place: int, entry: Entry, mode: str, settings: Settings):
-        self.place, self._settings = place, settings
-        self._name, self._mode = entry.name, mode
+    def __init__(self, entry: Entry, modes: Sequence[str], settings: Settings, work: Work):
+        self.entry, self._left, self._settings = entry, deque(modes), settings
         self._folder = tempfile.TemporaryDirectory(prefix="pycompiler-models-")
-        folder = Path(self._folder.name)
-        self._row, self._log = folder / ROW, folder / _LOG
-        command = worker_command(entry, mode, settings, folder)
-        with self._log.open("wb") as log:
-            # A session of its own: Ctrl-C reaches only this process, which then ends the others.
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        self._path = Path(self._folder.name)
+        facts = entry, tuple(modes), settings.batch, settings.device, self._path
+        self._process = _CONTEXT.Process(target=work, args=facts, daemon=True)
+        self._process.start()
         self._began = time.monotonic()
 
-    def poll(self) -> Row | None:
-        """Return the row once the process has ended or reached a limit."""
-        code = self._process.poll()
-        if code is not None:
-            return self._ended(code)
-        if time.monotonic() - self._began > self._settings.seconds:
-            return self._failed(TIME, f"it took longer than {self._settings.seconds:g} s")
+    def poll(self) -> tuple[list[Row], Sequence[str] | None]:
+        """Return the rows that are new, and the modes that are left once the process has ended.
+
+        A process ends early with the row that says why.
+        """
+        ended = not self._process.is_alive()  # before the files: they are complete then
+        rows = list(self._written())
+        if not self._left:
+            return rows, ()
         limit = self._settings.gigabytes
-        if limit is not None and self._memory() > limit * _GIGA:
-            return self._failed(MEMORY, f"it took more than {limit:g} GB")
-        return None
+        if ended:
+            rows.append(self._failed(DIED, self._last_words()))
+        elif time.monotonic() - self._began > self._settings.seconds:
+            reason = f"it took longer than {self._settings.seconds:g} s"
+            rows.append(self._failed(TIME, reason))
+        elif limit is not None and self._memory() > limit * _GIGA:
+            rows.append(self._failed(MEMORY, f"it took more than {limit:g} GB"))
+        else:
+            return rows, None
+        return rows, tuple(self._left)
 
     def close(self) -> None:
-        """End the process, if it still runs, and remove its files."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """End the process, if it still runs, with its children, and remove its files."""
+        pid = self._process.pid
+        if pid is not None:
+            self._process.kill()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        self._process.join()
         self._folder.cleanup()
 
-    def _ended(self, code: int) -> Row:
-        try:
-            return Row.read(json.loads(self._row.read_bytes()))
-        except (OSError, ValueError):
-            lines = self._log.read_text(errors="replace").strip().splitlines()
-            how = f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
-            return self._failed(DIED, f"the process {how}: {lines[-1] if lines else 'no output'}")
+    def _written(self) -> Iterator[Row]:
+        while self._left:
+            path = row_file(self._path, self._left[0])
+            if not path.exists():
+                return
+            self._left.popleft()
+            self._began = time.monotonic()
+            yield Row.read(json.loads(path.read_bytes()))
+
+    def _last_words(self) -> str:
+        log = self._path / LOG
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        code = self._process.exitcode or 0
+        how = f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
+        return f"the process {how}: {lines[-1] if lines else 'no output'}"
 
     def _failed(self, code: str, reason: str) -> Row:
         seconds = round(time.monotonic() - self._began, 3)
-        return Row(self._name, self._mode, code=code, reason=reason, seconds=seconds)
+        mode = self._left.popleft()
+        return Row(self.entry.name, mode, code=code, reason=reason, seconds=seconds)
 
     def _memory(self) -> int:
         """Return the bytes of memory that the process has."""
@@ -107,29 +122,33 @@ class _Process:
 
 
 def run_all(
-    tasks: Sequence[tuple[Entry, str]], settings: Settings, finished: Callable[[Row], None]
-) -> list[Row]:
-    """Return a row for each model and mode, in the order of ``tasks``.
+    tasks: Sequence[tuple[Entry, Sequence[str]]],
+    settings: Settings,
+    finished: Callable[[Row], None],
+    work: Work = work,
+) -> None:
+    """Run each model in its modes; ``finished`` gets each row as soon as it is there.
 
-    ``finished`` gets each row as soon as it is there. An interrupt ends all processes.
+    An interrupt ends all processes.
     """
-    waiting = deque(enumerate(tasks))
-    rows: dict[int, Row] = {}
+    libraries = {entry.library for entry, _ in tasks} & set(LIBRARIES[1:])
+    _CONTEXT.set_forkserver_preload([*_PRELOADED, *sorted(libraries)])
+    waiting = deque(tasks)
     running: list[_Process] = []
     try:
         while waiting or running:
             while waiting and len(running) < settings.jobs:
-                place, (entry, mode) = waiting.popleft()
-                running.append(_Process(place, entry, mode, settings))
+                running.append(_Process(*waiting.popleft(), settings, work))
             for process in list(running):
-                row = process.poll()
-                if row is not None:
+                rows, left = process.poll()
+                if left is not None:
                     running.remove(process)
                     process.close()
-                    rows[process.place] = row
+                    if left:
+                        waiting.appendleft((process.entry, left))
+                for row in rows:
                     finished(row)
             time.sleep(_PAUSE)
     finally:
         for process in running:
             process.close()
-    return [rows[place] for place in sorted(rows)]

@@ -101,3 +101,21 @@ def test_only_the_picked_rows_of_a_table_count() -> None:
     model.ir_version = 10
     found = bound_of(optimise(model), load_target("mncore2"), "float")
     assert found.words == 4 + 2 * 4 * 8 // 2
+
+
+def test_values_that_the_optimiser_made_have_shapes() -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("Pow", ["x", "three"], ["p"], name="pow"),
+            helper.make_node("MatMul", ["p", "p"], ["y"], name="product"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 4))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (4, 4))],
+        [numpy_helper.from_array(np.float32(3), "three")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 10
+    made = optimise(model)
+    assert [node.op_type for node in made.graph.node] == ["Mul", "Mul", "MatMul"]
+    assert bound_of(made, load_target("mncore2"), "float").multiply_adds == 64

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+import pycompiler
 from pycompiler.models.__main__ import main
+from pycompiler.models.catalogue import CATALOGUE
 from pycompiler.models.measure import largest_difference
 from pycompiler.models.page import COMMAND, page, reason_lines
-from pycompiler.models.row import Row, exit_code
+from pycompiler.models.row import MODES, Row, exit_code
 
 GOOD = Row("own:mlp", "float", error=2e-7, matched=True, steps=5, cycles=30, bound=12, operators=4)
 HOST = replace(GOOD, name="timm:x", host={"Conv": 2, "Abs": 1}, host_reasons={"Conv": "why"})
@@ -72,6 +74,7 @@ def test_the_page_of_some_rows() -> None:
     assert "| x |  | matched | 2 Conv, 1 Abs |" in text
     assert "| own:lenet5 | mixed | differs | the error is 0.5 |" in text
     assert "| transformers:X | mixed | P0101 | a \\| b |" in text
+    assert "Not run in `float`: `own:residual_mlp`, " in text
     sections = re.findall(r"\*\*(.*)\*\*", text)
     assert sections == ["own", "timm", "transformers", "me.x", "own", "transformers"]
     assert reason_lines([GOOD, REFUSED]) == ["transformers:X mixed: P0101: a | b"]
@@ -103,3 +106,19 @@ def test_differences(
     found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor], difference: float
 ) -> None:
     assert largest_difference(found, wanted) == difference
+
+
+def test_the_committed_page_is_about_the_catalogue() -> None:
+    """It has a row for each model, or says that it was not run."""
+    text = (Path(pycompiler.__file__).parents[1] / "docs" / "models.md").read_text()
+    assert COMMAND in text
+    for mode in MODES:
+        section = text.split(f"## Models in `{mode}`")[1].split("\n## ")[0]
+        left = text.split(f"Not run in `{mode}`: ")[1:]
+        missing = set(re.findall(r"`(.*?)`", left[0].split(".\n")[0])) if left else set()
+        found = []
+        for part in section.split("\n**")[1:]:
+            library, _, rest = part.partition("**")
+            found += [f"{library}:{name}" for name in re.findall(r"^\| ([\w.]+) \|", rest, re.M)]
+        names = [name for name in found if not name.endswith(":model")]
+        assert names == [name for name in CATALOGUE if name not in missing]
