@@ -30,12 +30,23 @@ def small(layouts: Iterable[Layout], target: Target, times: int = 1) -> bool:
     return all(layout.num_lw(target.cycles) * times <= most for layout in layouts)
 
 
+def most_words(layouts: Iterable[Layout], target: Target) -> int:
+    """Return the long words of a PE that the largest layout takes."""
+    return max(layout.num_lw(target.cycles) for layout in layouts)
+
+
 def whole_layout(
-    shape: tuple[int, ...], dtype: MNDtype, target: Target, *, padded: bool = False
+    shape: tuple[int, ...],
+    dtype: MNDtype,
+    target: Target,
+    *,
+    padded: bool = False,
+    times: int = 1,
 ) -> Layout:
     """Return a layout that gives each digit of the machine to an axis that it divides.
 
-    With ``padded``, a digit that divides no axis goes to the longest axis.
+    With ``padded``, a digit that divides no axis goes to the longest axis. Units that would leave
+    less than a vector of a PE's ``times`` values stay free.
     """
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
@@ -43,7 +54,7 @@ def whole_layout(
     for level in (Level.W, *reversed(UNIT_LEVELS)):
         chosen: list[tuple[int, PrimeDigit]] = []
         for digit in primes(ranges[level]):
-            enough = level is not Level.W and prod(rest) <= target.cycles
+            enough = level is not Level.W and prod(rest) * times <= target.cycles
             axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit.size == 0), None)
             if axis is None and padded and prod(rest) > 1:
                 axis = max(range(len(rest)), key=lambda a: rest[a])

@@ -11,7 +11,9 @@ import numpy as np
 
 from .session import Array
 
-_SHAPE = {"kernel_shape", "strides", "pads", "dilations", "ceil_mode", "auto_pad"}
+_SHAPE = {"kernel_shape", "strides", "pads", "dilations", "ceil_mode"}
+#: The attribute by which a pool stays on the host; the layers take only explicit padding.
+HOST = "auto_pad"
 #: The attributes of pools whose windows lie along one axis.
 ALONG_ONE_AXIS = {
     "MaxPool": frozenset(_SHAPE | {"storage_order"}),

@@ -49,7 +49,7 @@ class Composite:
 _INDICES = frozenset({"int32", "int64"})
 _LONG = "from more long words than half of LM floats only"
 
-_POOLED = "windows that hold an element of the input"
+_POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {
     "Softmax": Composite(norms.softmax, SUM),

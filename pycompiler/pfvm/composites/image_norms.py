@@ -35,6 +35,8 @@ def local_response_norm(write: Writer) -> bool:
     )
     before, inner = (size - 1) // 2, len(shape) - 2
     # The channels become the first spatial axis of a pool.
+    if shape[1] > write.rows:
+        return False
     squares = write.op("Mul", value, value)
     if size > 1:
         squares = write.op(

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import helper
 
-from ..windows import ALONG_ONE_AXIS, AxisWindow, windows_of
+from ..windows import HOST, AxisWindow, windows_of
 from .pool_indices import max_with_indices
 from .writer import Writer
 
@@ -17,23 +17,26 @@ from .writer import Writer
 def max_pool(write: Writer) -> bool:
     """Write a reduction of blocks, pools over one axis each, or the choice of indices."""
     windows = _windows(write)
-    if windows is None:
-        return False
-    if len(write.node.output) > 1 and write.node.output[1]:
+    if windows is not None and len(write.node.output) > 1 and write.node.output[1]:
         return max_with_indices(write, windows)
-    if _done(write, windows):
-        return False
-    _pooled(write, write.node.input[0], windows, "MaxPool", write.node.output[0])
-    return True
+    return _written(write, windows)
 
 
 def average_pool(write: Writer) -> bool:
     """Write a mean of blocks, or pools over one axis each."""
-    windows = _windows(write)
-    if windows is None or _done(write, windows):
-        return False
-    _pooled(write, write.node.input[0], windows, "AveragePool", write.node.output[0])
-    return True
+    return _written(write, _windows(write))
+
+
+def _written(write: Writer, windows: Sequence[AxisWindow] | None) -> bool:
+    node = write.node
+    if windows is not None:
+        _pooled(write, node.input[0], windows, node.op_type, node.output[0])
+        return True
+    # The layer takes windows along one axis. This attribute tells it to leave the node to the host.
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    made = write.op(node.op_type, *node.input, result=node.output[0], **{HOST: "NOTSET", **facts})
+    write.nodes[-1].output.extend(node.output[1:])
+    return bool(made)
 
 
 def lp_pool(write: Writer) -> bool:
@@ -100,18 +103,20 @@ def _spatial(write: Writer) -> list[int]:
 
 
 def _windows(write: Writer) -> tuple[AxisWindow, ...] | None:
-    """Return the windows along each spatial axis; None if a window holds no element."""
+    """Return the windows along each spatial axis.
+
+    None if a window holds no element, or if windows lie along an axis that is too long for LM.
+    """
     result = write.types[write.node.output[0]].shape
     facts = {a.name: helper.get_attribute_value(a) for a in write.node.attribute}
     windows = windows_of(facts, write.type(0).shape[2:], result[2:])
-    return windows if all(window.whole for window in windows) else None
-
-
-def _done(write: Writer, windows: Sequence[AxisWindow]) -> bool:
-    """Whether the layer takes the node as it is, with windows along one axis."""
-    axes = [window for window in windows if not window.plain]
-    known = all(a.name in ALONG_ONE_AXIS[write.node.op_type] for a in write.node.attribute)
-    return len(axes) == 1 and not _in_blocks(axes[0]) and known
+    blocks = all(_in_blocks(window) for window in windows)
+    for window in windows:
+        copied = window.kernel * window.count != window.size if blocks else not window.plain
+        long = copied and max(window.size, window.count) > write.rows
+        if not window.whole or long:
+            return None
+    return windows
 
 
 def _pooled(

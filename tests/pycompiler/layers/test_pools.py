@@ -59,19 +59,37 @@ def test_windows_of_infinities(outputs: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "facts"),
+    ("op", "size", "facts"),
     [
-        ("MaxPool", {"kernel_shape": [1], "strides": [3], "pads": [1, 1]}),
-        ("AveragePool", {"kernel_shape": [1], "strides": [3], "pads": [1, 1]}),
-        ("MaxPool", {"kernel_shape": [2], "storage_order": 1}),
+        ("MaxPool", 3, {"kernel_shape": [2], "dilations": [4], "pads": [1, 1]}),
+        ("AveragePool", 3, {"kernel_shape": [2], "dilations": [4], "pads": [1, 1]}),
+        ("MaxPool", 5, {"kernel_shape": [2], "storage_order": 1}),
+        ("MaxPool", 5001, {"kernel_shape": [3]}),
+        ("AveragePool", 5001, {"kernel_shape": [2], "strides": [2]}),
+        ("LpPool", 5001, {"kernel_shape": [3]}),
     ],
 )
-def test_forms_that_run_on_the_host(op: str, facts: dict[str, object]) -> None:
-    """A window without an element, and indices by columns, are left to the host by name."""
+def test_forms_that_run_on_the_host(op: str, size: int, facts: dict[str, object]) -> None:
+    """A window without an element, indices by columns, and long axes are left to the host."""
     outputs = 2 if "storage_order" in facts else 1
-    model = one_node(op, {"x": (1, 2, 5)}, {}, outputs, **facts)
-    _, report = compiled(model)
+    shape = (1, 2, size)
+    model = one_node(op, {"x": shape}, {}, outputs, **facts)
+    result, report = compiled(model)
     assert [row["op"] for row in report["host_fallback"]] == [op]
+    given = {"x": np.random.default_rng(1).standard_normal(shape).astype(np.float32)}
+    wanted = HostSession(model.SerializeToString(), "model").run(given)
+    for name, found in run(result, given).items():
+        assert np.array_equal(found, wanted[name], equal_nan=True)
+
+
+def test_a_long_axis_in_blocks() -> None:
+    """Windows that follow each other are a reduction, whose axes may have any length."""
+    model = one_node("MaxPool", {"x": (1, 2, 6000)}, {}, kernel_shape=[2], strides=[2])
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    x = np.random.default_rng(1).standard_normal((1, 2, 6000)).astype(np.float32)
+    wanted = x.reshape(1, 2, 3000, 2).max(3)
+    assert np.array_equal(run(result, {"x": x})["y0"], wanted)
 
 
 @pytest.mark.parametrize("kernel", [2, 3])
