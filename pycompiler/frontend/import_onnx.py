@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from ..graph.dtypes import onnx_name
 from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
 from ..machine import Target
+from ..pfvm.composites.writer import MOVED
 from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.opsets import opset_of, understood
@@ -20,6 +21,9 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
+
+#: The graph's own operator for a Gather whose indices are known.
+PICK = "MNCorePick"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +71,11 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
+    picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        MNNode(
+        _pick(name, proto, data)
+        if name in picks
+        else MNNode(
             name,
             _op(proto, opset),
             _reads(proto, data),
@@ -99,6 +106,32 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     opsets = tuple(model.opset_import)
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
+
+
+def _picks(
+    proto: onnx.NodeProto,
+    types: Mapping[str, TensorType],
+    data: Mapping[str, Array],
+    target: Target,
+) -> bool:
+    """Whether ``proto`` is a Gather by a constant list of indices, along an axis that fits LM."""
+    if proto.op_type != "Gather" or proto.domain not in ("", "ai.onnx"):
+        return False
+    index, table, result = data.get(proto.input[1]), types[proto.input[0]], types[proto.output[0]]
+    if index is None or index.ndim != 1 or 0 in result.shape or table.elem not in MOVED:
+        return False
+    axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % len(table.shape)
+    return max(table.shape[axis], index.size) <= target.words("lm0") // 2
+
+
+def _pick(name: str, proto: onnx.NodeProto, data: Mapping[str, Array]) -> MNNode:
+    """Return a copy of elements at known places, in place of a Gather."""
+    facts = tuple((a.name, _attribute(a)) for a in proto.attribute)
+    index = tuple(int(place) for place in data[proto.input[1]])
+    attributes = (*facts, ("index", index))
+    return MNNode(
+        name, PICK, (proto.input[0],), tuple(proto.output), attributes, source=source_of(proto)
+    )
 
 
 def _op(proto: onnx.NodeProto, opset: int) -> str:

@@ -8,21 +8,20 @@ pools over one axis each (:mod:`pycompiler.pfvm.composites.pooling`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
-from ..graph.layout import Layout
 from ..machine import Target
 from ..pfvm.windows import ALONG_ONE_AXIS, HOST, AxisWindow, windows_of
 from ..tolerance import MOVE, SUM
 from .copied_elements import Picked, Selection
-from .copy_operators import Copy, copied_addresses
-from .default_layout import most_words, small, whole_layout
+from .copy_operators import copied_addresses
 from .fragment import Forward, Fragment, Line, Literal, Operand, PeOperand, Special, single_step
+from .picks import SpreadCopy
 from .scratch import Scratch, vector
 
 
@@ -35,7 +34,7 @@ class _Joining:
     take: str
 
 
-class Window(Copy):
+class Window(SpreadCopy):
     """A pool whose windows lie along one axis. ``average`` divides by the number of taps."""
 
     dtypes = frozenset({MNDtype.FLOAT})
@@ -52,32 +51,6 @@ class Window(Copy):
             long = "an axis longer than half of LM"
             return f"{self.op} over {long}, or with a window that holds no element"
         return super().unsupported(node, graph, dtypes)
-
-    def layouts(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> dict[str, Layout]:
-        """Keep the digits of the other axes; if that is too much for a PE, spread these axes."""
-        near = super().layouts(node, graph, target, hints)
-        if small(near.values(), target):
-            return near
-        wide = self._spread(node, graph, target)
-        return min((near, wide), key=lambda one: most_words(one.values(), target))
-
-    def candidates(
-        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
-    ) -> Iterator[dict[str, Layout]]:
-        """Yield layouts close to the hints, and those that use the most units."""
-        yield self.layouts(node, graph, target, hints)
-        yield self._spread(node, graph, target)
-
-    def _spread(self, node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
-        """Return layouts that spread the axes that stay over as many units as possible."""
-        ((axis, _),) = self.blocks(node, graph).items()
-        value = graph.values[node.inputs[0]]
-        rest = tuple(1 if place == axis else size for place, size in enumerate(value.shape))
-        times = value.shape[axis]
-        wide = whole_layout(rest, value.dtype, target, padded=True, times=times)
-        return super().layouts(node, graph, target, {node.inputs[0]: wide})
 
     def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
         """Return the axis of the windows; its elements are read one by one."""

@@ -20,11 +20,15 @@ from ..opsets import OLDEST, opset_of
 from . import (
     activations,
     convolution,
+    einsum,
     image_norms,
     losses,
+    moves,
     norms,
     picking,
     pooling,
+    resizing,
+    scans,
     shuffles,
     transposed_convolution,
 )
@@ -49,6 +53,8 @@ class Composite:
 _INDICES = frozenset({"int32", "int64"})
 _LONG = "from more long words than half of LM floats only"
 
+_FITS = "along axes up to half of LM"
+_MASKED = frozenset({"float", "int64", "bool"})
 _POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {
@@ -73,6 +79,14 @@ COMPOSITES: dict[str, Composite] = {
     "Mish": Composite(activations.mish, FUNCTION),
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE),
+    "Resize": Composite(resizing.resize, SUM, note=_FITS),
+    "Pad": Composite(moves.pad, MOVE, MOVED, note=f"modes other than `constant`; {_FITS}"),
+    "Tile": Composite(moves.tile, MOVE, MOVED),
+    "Trilu": Composite(moves.triangle, MOVE, _MASKED),
+    "Col2Im": Composite(moves.fold, SUM, note=_FITS),
+    "CumSum": Composite(scans.cumulative_sum, SUM, FLOATS, note=_FITS),
+    "TopK": Composite(scans.top_k, MOVE, note="up to 32 results"),
+    "Einsum": Composite(einsum.einsum, SUM),
     "ReduceMean": Composite(norms.mean, SUM),
     "ReduceL1": Composite(norms.l1, SUM),
     "ReduceL2": Composite(norms.l2, SUM),

@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from ...graph.graph import TensorType
+from ..session import Array
 from .writer import FLOATS, Writer, axis_of
 
 
@@ -33,21 +34,16 @@ def unsqueezed(write: Writer, value: str, axes: Sequence[int]) -> str:
 
 
 def gather(write: Writer) -> bool:
-    """Write a slice if the index is one constant, else a Gather or a comparison of places."""
+    """Write a pick by known places, a Gather, or a comparison of places."""
     table, index = write.type(0), write.type(1)
     axis = axis_of(write, 0)
     name = write.node.input[1]
-    given = write.data.get(name)
-    if given is not None and given.size == 1:
-        size = table.shape[axis]
-        at = int(given.reshape(-1)[0]) % size
-        ends = [write.ints([v]) for v in (at, at + 1, axis)]
-        part = write.op("Slice", write.node.input[0], *ends)
-        if index.shape:
-            shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
-            write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
-        else:
-            write.op("Squeeze", part, write.ints([axis]), result=write.node.output[0])
+    given, size = write.data.get(name), table.shape[axis]
+    fits = given is not None and max(given.size, size) <= write.rows
+    if given is not None and (given.size == 1 or (given.size and fits)):
+        part = write.pick(write.node.input[0], axis, given.reshape(-1) % size)
+        shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
+        write.op("Reshape", part, write.ints(shape), result=write.node.output[0])
         return True
     return _gathered(write, name, index, axis)
 
@@ -59,6 +55,8 @@ def gather_nd(write: Writer) -> bool:
     if int(write.attribute("batch_dims", 0)) or not count:
         return False
     name, numbers = write.node.input[1], TensorType(index.elem, index.shape[:-1])
+    if name in write.data and _picked_by_axes(write, table.shape, write.data[name]):
+        return True
     if count == 1:
         return _gathered(write, write.op("Squeeze", name, write.ints([inner])), numbers, 0)
     found = ""
@@ -72,6 +70,24 @@ def gather_nd(write: Writer) -> bool:
     merged = TensorType(table.elem, (prod(table.shape[:count]), *table.shape[count:]))
     value = write.op("Reshape", write.node.input[0], write.ints(merged.shape))
     return _gathered(write, found, numbers, 0, (value, merged))
+
+
+def _picked_by_axes(write: Writer, shape: Sequence[int], index: Array) -> bool:
+    """Append a pick along each axis if axis ``n`` of the result alone tells index ``n``."""
+    count, outer = index.shape[-1], index.shape[:-1]
+    if len(outer) != count or 0 in outer or max(*outer, *shape[:count]) > write.rows:
+        return False
+    lists = []
+    for axis in range(count):
+        own = np.moveaxis(index[..., axis], axis, 0).reshape(outer[axis], -1)
+        if (own != own[:, :1]).any():
+            return False
+        lists.append(own[:, 0] % shape[axis])
+    value = write.node.input[0]
+    for axis, places in enumerate(lists):
+        value = write.pick(value, axis, places)
+    write.op("Identity", value, result=write.node.output[0])
+    return True
 
 
 def _gathered(

@@ -1,0 +1,153 @@
+"""Moves by constant places: Tile, Trilu, Pad in modes that repeat elements; Col2Im."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from ..session import Array
+from .writer import Writer
+
+
+def tile(write: Writer) -> bool:
+    """Repeat an axis as a new axis in front of it."""
+    repeats = write.data.get(write.node.input[1])
+    if repeats is None:
+        return False
+    shape, apart, wide = write.type(0).shape, list[int](), list[int]()
+    for size, times in zip(shape, repeats.tolist(), strict=True):
+        if times != 1:
+            apart.append(1)
+            wide.append(times)
+        apart.append(size)
+        wide.append(size)
+    value, goal = write.node.input[0], write.node.output[0]
+    if apart == list(shape):
+        write.op("Identity", value, result=goal)
+        return True
+    value = write.op("Reshape", value, write.ints(apart))
+    value = write.op("Expand", value, write.ints(wide))
+    write.op("Reshape", value, write.ints(write.types[goal].shape), result=goal)
+    return True
+
+
+def triangle(write: Writer) -> bool:
+    """Keep the elements of a triangle of each matrix."""
+    shape, offset = write.type(0).shape, 0
+    name = write.node.input[1] if len(write.node.input) > 1 else ""
+    if name:
+        if name not in write.data:
+            return False
+        offset = int(write.data[name].reshape(-1)[0])
+    ones = np.ones(shape[-2:], dtype=bool)
+    upper = int(write.attribute("upper", 1))
+    kept = write.constant(np.triu(ones, offset) if upper else np.tril(ones, offset), "kept")
+    value, goal = write.node.input[0], write.node.output[0]
+    if write.type(0).elem == "bool":
+        write.op("And", value, kept, result=goal)
+    else:
+        write.op("Where", kept, value, write.number(0), result=goal)
+    return True
+
+
+_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+def pad(write: Writer) -> bool:
+    """Pick the elements that padding repeats; the layer pads with a constant."""
+    mode = write.attribute("mode", b"constant").decode()
+    inputs = (*write.node.input, "", "")
+    pads, named = write.data.get(inputs[1]), inputs[3]
+    if mode not in _MODES or pads is None or (named and named not in write.data):
+        return False
+    shape = write.type(0).shape
+    rank = len(shape)
+    axes = [int(a) % rank for a in write.data[named].reshape(-1)] if named else list(range(rank))
+    ends = [int(end) for end in pads.reshape(-1)]
+    value = write.node.input[0]
+    for place, axis in enumerate(axes):
+        before, after = ends[place], ends[place + len(axes)]
+        if not before and not after:
+            continue
+        if max(shape[axis], shape[axis] + before + after) > write.rows:
+            return False
+        kind = cast(Literal["reflect", "edge", "wrap"], _MODES[mode])
+        places = np.arange(max(0, -before), shape[axis] - max(0, -after))
+        added = (max(0, before), max(0, after))
+        value = write.pick(value, axis, np.pad(places, added, mode=kind))
+    write.op("Identity", value, result=write.node.output[0])
+    return True
+
+
+def fold(write: Writer) -> bool:
+    """Add up the blocks that meet in a place, along one axis of the image after the other."""
+    inputs = [write.data.get(name) for name in write.node.input[1:3]]
+    if any(found is None for found in inputs):
+        return False
+    image, block = (cast(Array, found).reshape(-1).tolist() for found in inputs)
+    rank = len(image)
+    facts: dict[str, Any] = {
+        name: list(write.attribute(name, [default] * (rank * times)))
+        for name, default, times in (("strides", 1, 1), ("dilations", 1, 1), ("pads", 0, 2))
+    }
+    sources = [
+        _meeting(
+            image[axis],
+            block[axis],
+            facts["strides"][axis],
+            facts["dilations"][axis],
+            (facts["pads"][axis], facts["pads"][axis + rank]),
+        )
+        for axis in range(rank)
+    ]
+    counts = [count for count, _ in sources]
+    shape = write.type(0).shape
+    outer = (shape[0], shape[1] // prod(block))
+    if any(
+        max(b * n + 1, size) > write.rows for b, n, size in zip(block, counts, image, strict=True)
+    ):
+        return False
+    value = write.op("Reshape", write.node.input[0], write.ints((*outer, *block, *counts)))
+    # Each axis of the block comes before its axis of positions.
+    order = [0, 1, *(2 + axis + part * rank for axis in range(rank) for part in (0, 1))]
+    value = write.op("Transpose", value, perm=order)
+    merged = [b * n for b, n in zip(block, counts, strict=True)]
+    value = write.op("Reshape", value, write.ints((*outer, *merged)))
+    for axis, (_, places) in enumerate(sources):
+        value = _added(write, value, 2 + axis, len(merged) + 2, places)
+    write.op("Identity", value, result=write.node.output[0])
+    return True
+
+
+def _meeting(
+    size: int, block: int, stride: int, dilation: int, pads: tuple[int, int]
+) -> tuple[int, Array]:
+    """Return the positions of blocks along an axis, and what each place of the axis adds up.
+
+    The element ``tap`` of the block at ``position`` has number ``tap * positions + position``. The
+    number after the last stands for zero.
+    """
+    positions = (size + sum(pads) - dilation * (block - 1) - 1) // stride + 1
+    met: list[list[int]] = [[] for _ in range(size)]
+    for tap in range(block):
+        for position in range(positions):
+            place = position * stride + tap * dilation - pads[0]
+            if 0 <= place < size:
+                met[place].append(tap * positions + position)
+    most = max(1, *map(len, met))
+    rows = [own + [block * positions] * (most - len(own)) for own in met]
+    return positions, np.array(rows, dtype=np.int64)
+
+
+def _added(write: Writer, value: str, axis: int, rank: int, places: Array) -> str:
+    """Append the sum of the elements that meet in each place of ``axis``."""
+    ends: Sequence[int] = [0] * rank + [int(place == axis) for place in range(rank)]
+    value = write.op("Pad", value, write.ints(ends), write.number(0.0))
+    total = ""
+    for tap in range(places.shape[1]):
+        own = write.pick(value, axis, places[:, tap])
+        total = write.op("Add", total, own) if total else own
+    return total
