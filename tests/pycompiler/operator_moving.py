@@ -220,6 +220,31 @@ def pad(rng: random.Random, dtype: str) -> Sample:
     return Sample(operands, function, frozenset({"pads", "value", "axes"}))
 
 
+def pad_by_repeating(rng: random.Random, dtype: str) -> Sample:
+    """Draw a Pad that repeats elements of the input."""
+    shape = random_shape(rng, 1, 4, 40)
+    mode = rng.choice(["reflect", "edge", "wrap"])
+    ends = [
+        [rng.randint(0, min(2, size - (mode == "reflect"))) for size in shape] for _ in range(2)
+    ]
+    pairs = list(zip(*ends, strict=True))
+
+    def function(x: torch.Tensor, **_: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = x
+        for axis, pair in enumerate(pairs):
+            places = np.pad(np.arange(shape[axis]), pair, mode=mode)
+            found = found.index_select(axis, torch.from_numpy(places))
+        return found
+
+    operands = {"x": values(rng, dtype, shape), "pads": _ints(*ends[0], *ends[1])}
+    return Sample(operands, function, frozenset({"pads"}), {"mode": mode})
+
+
+def any_pad(rng: random.Random, dtype: str) -> Sample:
+    """Draw a Pad in any mode."""
+    return (pad if rng.random() < 0.6 else pad_by_repeating)(rng, dtype)
+
+
 _DRAWS: dict[str, tuple[Draw, range]] = {
     "Reshape": (reshape, range(7)),
     "Flatten": (flatten, range(7)),
@@ -230,7 +255,7 @@ _DRAWS: dict[str, tuple[Draw, range]] = {
     "Concat": (concat, range(1, 7)),
     "Split": (split, range(1, 7)),
     "Expand": (expand, range(7)),
-    "Pad": (pad, range(1, 7)),
+    "Pad": (any_pad, range(1, 7)),
 }
 
 

@@ -29,7 +29,7 @@ DTYPES = {
     NATURAL: MNDtype.UINT,
 }
 #: Operators whose factors the mode `mixed` rounds to halves.
-PRODUCTS = {"MatMul", "Gemm", "Conv", "ConvTranspose"}
+PRODUCTS = {"MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose"}
 #: onnxruntime computes in singles too. Its error may be this many times the device's.
 HOST_ERROR = 4.0
 
@@ -81,8 +81,9 @@ class Row:
     """An operator in one dtype: its name, element types of inputs and result, random samples.
 
     ``claim`` is the registry's name of the dtype. ``ranks`` are the ranks of the first operand in
-    the samples. ``error`` is a row of the tolerance table. ``host`` writes the node in another form
-    for onnxruntime if that has no kernel.
+    the samples. ``error`` is a row of the tolerance table. ``second`` is the element type of the
+    results after the first if it is another one. ``host`` writes the node in another form for
+    onnxruntime if that has no kernel.
     """
 
     op: str
@@ -93,6 +94,11 @@ class Row:
     ranks: range = range(7)
     opset: int = 20
     host: Callable[[onnx.NodeProto], list[onnx.NodeProto]] | None = None
+    second: str = ""
+
+    def dtype(self, output: int) -> str:
+        """Return the element type of a result."""
+        return self.second if output and self.second else self.result
 
     def model(self, sample: Sample, *, for_host: bool = False) -> onnx.ModelProto:
         """A model of one node."""
@@ -101,7 +107,10 @@ class Row:
             reads.pop()
         outs = [f"y{number}" for number in range(sample.outputs)]
         node = helper.make_node(self.op, reads, outs, name="node", **sample.attributes)
-        number = helper.np_dtype_to_tensor_dtype(np.dtype(self.result))
+        numbers = [
+            helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype(place)))
+            for place in range(len(outs))
+        ]
         nodes = self.host(node) if for_host and self.host is not None else [node]
         graph = helper.make_graph(
             nodes,
@@ -109,7 +118,7 @@ class Row:
             [helper.make_tensor_value_info(n, elem(a), a.shape) for n, a in sample.given.items()],
             [
                 helper.make_tensor_value_info(name, number, wanted.shape)
-                for name, wanted in zip(outs, sample.wanted(), strict=True)
+                for name, number, wanted in zip(outs, numbers, sample.wanted(), strict=True)
             ],
             [numpy_helper.from_array(array, name) for name, array in sample.constants.items()],
         )

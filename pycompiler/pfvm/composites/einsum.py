@@ -109,7 +109,7 @@ def _product(
     labels = batch + rows + columns
     if not inner:  # products of single elements keep single precision
         wide = (
-            _laid_out(write, factor, kept, labels)
+            _laid_out(write, factor, kept, labels, sizes)
             for factor, kept in ((one, batch + rows), (other, batch + columns))
         )
         return _Factor(write.op("Mul", *wide), labels)
@@ -133,8 +133,13 @@ def _moved(write: Writer, factor: _Factor, order: str) -> str:
     return write.op("Transpose", factor.value, perm=[factor.labels.index(n) for n in order])
 
 
-def _laid_out(write: Writer, factor: _Factor, kept: str, labels: str) -> str:
-    """Append the factor with its axes in the order of ``labels``, and axes of size 1 between."""
+def _laid_out(write: Writer, factor: _Factor, kept: str, labels: str, sizes: dict[str, int]) -> str:
+    """Append the factor with its axes in the order of ``labels``, and axes of size 1 between.
+
+    This is no Unsqueeze, because onnx's shape inference takes short lists for shapes there.
+    """
     value = _moved(write, factor, kept)
-    missing = [axis for axis, label in enumerate(labels) if label not in kept]
-    return write.op("Unsqueeze", value, write.ints(missing)) if missing else value
+    if kept == labels:
+        return value
+    shape = [sizes[label] if label in kept else 1 for label in labels]
+    return write.op("Reshape", value, write.ints(shape))

@@ -13,6 +13,7 @@ import operator_convolutions
 import operator_moving
 import operator_picks
 import operator_pointwise
+import operator_resizes
 import operator_sums
 import operator_windows
 import pytest
@@ -37,6 +38,7 @@ ROWS: tuple[Row, ...] = (
     *operator_picks.ROWS,
     *operator_windows.ROWS,
     *operator_convolutions.ROWS,
+    *operator_resizes.ROWS,
 )
 
 
@@ -50,8 +52,8 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
     for number, wanted in enumerate(sample.wanted()):
         name = f"y{number}"
         limit = row.limit(sample, wanted, mode)
-        near(found[name], wanted, limit, row.result)
-        near(found[name], other[name], HOST_ERROR * limit + sample.absolute, row.result)
+        near(found[name], wanted, limit, row.dtype(number))
+        near(found[name], other[name], HOST_ERROR * limit + sample.absolute, row.dtype(number))
     target = load_target(machine)
     for node in result.graph.nodes:
         fragment = LAYERS[node.op].emit(node, result.graph, target)
