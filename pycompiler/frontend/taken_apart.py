@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -20,10 +21,14 @@ _NONE, _MEAN = 0, 1
 
 @dataclass(frozen=True)
 class _Rule:
-    """``concerns`` tells whether a call must be decomposed, ``made_of`` computes it instead."""
+    """``concerns`` tells whether a call must be decomposed, ``made_of`` computes it instead.
+
+    torch first writes some calls as ``becomes``, which ``made_of`` then computes.
+    """
 
     concerns: Callable[[torch.fx.Node], bool]
     made_of: Callable[..., Any]
+    becomes: object = None
 
 
 def _argument(node: torch.fx.Node, place: int, name: str, default: object) -> Any:
@@ -101,7 +106,78 @@ def _refused(*_: object, **__: object) -> torch.Tensor:
     raise error("P0102", op="aten.multinomial.default without replacement")
 
 
+def _average(op: Any) -> _Rule:
+    """Return the rule for a pool with a divisor of its own, which the exporter ignores."""
+
+    def made_of(
+        x: torch.Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        if divisor_override is None:
+            return NotImplemented
+        inner = 2 if op is _ATEN.avg_pool2d.default else 3
+        sizes, pads = (tuple(n) * (inner if len(n) == 1 else 1) for n in (kernel, padding))
+        # Zeros in place of padding, so that every window has all its elements.
+        x = torch.nn.functional.pad(x, [end for pad in reversed(pads) for end in (pad, pad)])
+        found = op(x, sizes, stride, [0] * inner, False, True)
+        return found * (prod(sizes) / divisor_override)
+
+    return _Rule(_own_divisor, made_of)
+
+
+def _own_divisor(node: torch.fx.Node) -> bool:
+    given = _argument(node, 6, "divisor_override", None) is not None
+    if given and _argument(node, 4, "ceil_mode", False):
+        raise error("P0102", op="aten.avg_pool with divisor_override and ceil_mode")
+    return given
+
+
+def _trains(node: torch.fx.Node) -> bool:
+    """Whether statistics are those of the batch, which the exporter ignores if it has others."""
+    return bool(_argument(node, 5, "training", False)) and node.args[3] is not None
+
+
+def _batch_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    variance: torch.Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Return the result, mean and deviation of the batch, and the new running statistics."""
+    if not training:
+        return NotImplemented
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    own = x.mean(axes, keepdim=True)
+    moved = x - own
+    spread = (moved * moved).mean(axes, keepdim=True)
+    inverse = torch.rsqrt(spread + eps)
+    normal, wide = moved * inverse, [-1] + [1] * (x.ndim - 2)
+    normal = normal if weight is None else normal * weight.reshape(wide)
+    normal = normal if bias is None else normal + bias.reshape(wide)
+    own, inverse, spread = (found.reshape(-1) for found in (own, inverse, spread))
+    count = x.numel() // x.shape[1]
+    running = (
+        old * (1 - momentum) + new * momentum
+        for old, new in ((mean, own), (variance, spread * (count / max(1, count - 1))))
+    )
+    return normal, own, inverse, *running
+
+
 _RULES: dict[object, _Rule] = {
+    _ATEN.avg_pool2d.default: _average(_ATEN.avg_pool2d.default),
+    _ATEN.avg_pool3d.default: _average(_ATEN.avg_pool3d.default),
+    _ATEN.batch_norm.default: _Rule(
+        _trains, _batch_norm, _ATEN._native_batch_norm_legit_functional.default
+    ),
     _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),
@@ -115,5 +191,5 @@ def taken_apart(program: torch.export.ExportedProgram) -> torch.export.ExportedP
     for node in program.graph.nodes:
         rule = _RULES.get(node.target)
         if rule is not None and rule.concerns(node):
-            found[node.target] = rule.made_of
+            found[rule.becomes or node.target] = rule.made_of
     return program.run_decompositions(found) if found else program

@@ -54,6 +54,7 @@ def _resize(rng: random.Random) -> Sample:
         goal = tuple(rng.choice([size, 2 * size, 4 * size]) for size in shape[2:])
     elif kind == "small":
         facts = {"mode": rng.choice(["linear", "cubic"]), "antialias": 1, "cubic_coeff_a": -0.5}
+        facts["exclude_outside"] = 1  # as torch does
         # onnxruntime and torch differ where the image grows
         goal = tuple(rng.randint(1, size) for size in shape[2:])
     elif kind == "cubic":

@@ -183,7 +183,7 @@ def _inside(write: Writer, axis: _Axis, taps: _Taps) -> _Taps:
 
 
 def _antialiased(write: Writer, axis: _Axis, mode: str) -> _Taps:
-    """Stretch the filter where the axis shrinks; taps outside of the input are left out."""
+    """Stretch the filter where the axis shrinks."""
     stretch = max(1.0, 1.0 / axis.scale)
     reach = (1.0 if mode == "linear" else 2.0) * stretch
     centre = (np.arange(axis.count) + 0.5) / axis.scale
@@ -195,8 +195,7 @@ def _antialiased(write: Writer, axis: _Axis, mode: str) -> _Taps:
     weights = (
         np.maximum(0, 1 - np.abs(distance)) if mode == "linear" else _cubic_weight(distance, a)
     )
-    weights = np.where((places >= 0) & (places < axis.size), weights, 0.0)
-    return _Taps(np.clip(places, 0, axis.size - 1), weights / weights.sum(1, keepdims=True))
+    return _inside(write, axis, _Taps(places, weights / weights.sum(1, keepdims=True)))
 
 
 def _along(write: Writer, value: str, axis: _Axis, taps: _Taps) -> str:

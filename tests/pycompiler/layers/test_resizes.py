@@ -68,6 +68,11 @@ FORMS: dict[str, tuple[dict[str, Any], list[float] | list[int], list[float] | No
         )
         for mode, policy in (("linear", "not_larger"), ("cubic", "not_smaller"))
     },
+    "antialias, shrinking": (
+        {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
+        [1, 2, 2, 3],
+        None,
+    ),
     "antialias, growing": ({"mode": "linear", "antialias": 1}, [1, 2, 9, 4], None),
 }
 
