@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import targets_convolutions
 import targets_gemm
 import targets_streaming
 import torch
@@ -128,6 +129,7 @@ def all_rows(folder: Path | None) -> Iterator[Row]:
     """Yield all rows; a part that fails with a diagnostic gives a row that is not met."""
     for part in (
         targets_gemm.rows,
+        targets_convolutions.rows,
         targets_streaming.rows,
         spilled,
         compile_time,

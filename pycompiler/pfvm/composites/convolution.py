@@ -17,6 +17,7 @@ import numpy as np
 
 from ...machine import WORDS_PER_LONG, Target
 from ..windows import windows_of
+from .folding import Operands, folded, strides_to_fold
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
@@ -24,18 +25,6 @@ from .writer import Writer
 _EXCHANGE = 4000
 #: A depthwise convolution with more taps than this runs as a dense product.
 _MOST_TAPS = 64
-
-
-@dataclass(frozen=True)
-class Operands:
-    """The values of a convolution and their shapes; ``bias`` may be empty."""
-
-    value: str
-    shape: tuple[int, ...]
-    factor: str
-    weights: tuple[int, ...]
-    bias: str
-    group: int
 
 
 def conv(write: Writer) -> bool:
@@ -59,11 +48,15 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     target, shape, weights = write.target, operands.shape, operands.weights
     if target is None or len(shape) < 3:
         return False
-    bias, group, taps = operands.bias, operands.group, prod(weights[2:])
-    if group > 1 and weights[1] == 1 and taps <= _MOST_TAPS:
+    group = operands.group
+    if group > 1 and weights[1] == 1 and prod(weights[2:]) <= _MOST_TAPS:
         _depthwise(write, operands, axes)
         return True
-    factor = operands.factor
+    strides = strides_to_fold(operands, axes)
+    if any(stride > 1 for stride in strides):
+        operands, axes = folded(write, operands, axes, strides)
+        shape, weights, written = operands.shape, operands.weights, True
+    bias, factor, taps = operands.bias, operands.factor, prod(weights[2:])
     if group > 1:
         factor = _dense(write, factor, weights, group)
     chosen = _best(shape, weights[0], axes, target)
@@ -72,15 +65,15 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     if group == 1 and plain and not apart and not written:
         return False
     value = split(write, operands.value, shape, chosen)
-    kernel, strides, dilations = [], [], []
+    kernel, steps, dilations = [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1
         kernel += [1] * more + [axis.taps]
-        strides += [1] * more + [tiling.stride]
+        steps += [1] * more + [tiling.stride]
         dilations += [1] * more + [axis.dilation]
     factor = write.reshape(factor, (weights[0], shape[1], *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
-    found = write.op("Conv", *reads, kernel_shape=kernel, strides=strides, dilations=dilations)
+    found = write.op("Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations)
     if apart:
         wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
         found = write.op("Add", found, wide)

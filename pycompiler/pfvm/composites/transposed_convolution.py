@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .convolution import Operands, convolve
+from .convolution import convolve
+from .folding import Operands
 from .tiles import Axis
 from .writer import Writer
 

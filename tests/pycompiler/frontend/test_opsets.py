@@ -136,7 +136,7 @@ OLD: list[_Old] = [
 ]
 
 
-WITHOUT_A_LAYER = {"Hardmax", "Upsample", "Resize", "DepthToSpace"}
+WITHOUT_A_LAYER = {"Hardmax"}
 
 
 def old_model(row: _Old) -> onnx.ModelProto:

@@ -55,7 +55,10 @@ def test_other_data_is_refused(
     assert capsys.readouterr().err.startswith("error[P0001]")
 
 
-def test_kept_rows_do_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept_rows_do_not_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     file, out = tmp_path / "rows.json", tmp_path / "page.md"
     file.write_text(json.dumps([GOOD.data()]))
     assert main(["own:mlp", "--json", str(file), "--keep", "--markdown", str(out)]) == 0

@@ -146,8 +146,9 @@ def test_a_library_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_model_in_a_process_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     out = tmp_path / "rows.json"
     assert main(["own:nbody", "--mode", "both", "--json", str(out), "--time-limit", "300"]) == 0
     single, mixed = (Row.read(data) for data in json.loads(out.read_text()))

@@ -1,0 +1,120 @@
+"""Compares convolutions with their bound: rows for `make bench`.
+
+Values are cycles of the cycle model, nothing runs on the emulator. The bound is the larger of the
+multiply-adds at the MAU's peak and, for programs from and to DRAM, the words of inputs and outputs
+as halves at the peak of DRAM. The ratio is cycles over the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from targets_gemm import peak
+
+from pycompiler.errors import PycompilerError
+from pycompiler.graph.dtypes import MNDtype
+from pycompiler.machine import Target, load_target
+from pycompiler.options import parse_options
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution of squares with a square kernel: at most ``layer`` or ``program`` bounds."""
+
+    name: str
+    shape: tuple[int, int, int, int]
+    rows: int
+    taps: int
+    stride: int = 1
+    group: int = 1
+    layer: float | None = None
+    program: float | None = None
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The shape of the result; the padding keeps the size of stride 1."""
+        batch, _, *sides = self.shape
+        return (batch, self.rows, *(-(-side // self.stride) for side in sides))
+
+    @property
+    def multiply_adds(self) -> int:
+        """Products of elements; padding counts."""
+        return prod(self.results) * self.shape[1] // self.group * self.taps**2
+
+    def model(self) -> onnx.ModelProto:
+        """Return the model of one node, with random weights."""
+        shape = (self.rows, self.shape[1] // self.group, self.taps, self.taps)
+        weights = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        facts = {"strides": [self.stride] * 2, "group": self.group, "pads": [self.taps // 2] * 4}
+        graph = helper.make_graph(
+            [helper.make_node("Conv", ["x", "w"], ["y"], name="convolution", **facts)],
+            "convolution",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, self.results)],
+            [numpy_helper.from_array(weights, "w")],
+        )
+        opset = helper.make_opsetid("", 20)
+        return helper.make_model(graph, opset_imports=[opset], ir_version=10)
+
+
+CASES = (
+    Case("3x3, 64 to 64 channels, 56x56", (16, 64, 56, 56), 64, 3, layer=2.0),
+    Case("1x1, 256 to 64 channels, 56x56", (16, 256, 56, 56), 64, 1, layer=2.5),
+    Case("7x7 stride 2, 3 to 64 channels, 224x224", (16, 3, 224, 224), 64, 7, 2, layer=8.0),
+    Case("depthwise 3x3, 96 channels, 112x112", (16, 96, 112, 112), 96, 3, group=96, program=3.0),
+)
+
+
+def words(case: Case, target: Target) -> float:
+    """Return the cycles that input and output take as halves, at the peak of DRAM."""
+    elements = prod(case.shape) + prod(case.results)
+    return elements / MNDtype.HALF.words_per_long / (target.groups * target.mv_block)
+
+
+def rows(machine: str = "mncore2") -> Iterator[Row]:
+    """Yield a row for the layer alone and one for the whole program of every case."""
+    target = load_target(machine)
+    for case in CASES:
+        options = {"float_dtype": "mixed", "strict": True, "scheduler": "spill_opt"}
+        report = Report(machine, options)
+        try:
+            compile_onnx(case.model(), target, parse_options(options), report)
+        except PycompilerError as problem:
+            said = str(problem).splitlines()[0]
+            yield {"name": f"{case.name}: {said}", "value": None, "target": "", "met": False}
+            continue
+        alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] == "Conv")
+        bound = case.multiply_adds / peak(target)
+        if alone:
+            yield _row(f"{case.name}, in LM", target.cycles * alone, bound, case.layer)
+        bound = max(bound, words(case, target))
+        yield _row(f"{case.name}, from and to DRAM", report.data["cycles"], bound, case.program)
+
+
+def _row(name: str, value: int, bound: float, most: float | None) -> Row:
+    ratio = value / bound
+    return {
+        "name": name,
+        "value": value,
+        "unit": "cycles",
+        "bound": round(bound),
+        "ratio": ratio,
+        "target": "" if most is None else f"at most {most:g}",
+        "met": most is None or ratio <= most,
+    }
+
+
+if __name__ == "__main__":
+    for row in rows():
+        ratio = "" if row["value"] is None else f"{row['value']} cycles, {row['ratio']:.2f} bounds"
+        print(f"{row['name']}: {ratio} {row['target']}", flush=True)
