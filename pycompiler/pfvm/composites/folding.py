@@ -32,7 +32,10 @@ def strides_to_fold(operands: Operands, axes: Sequence[Axis]) -> list[int]:
     if operands.group > 1:
         return [1] * len(axes)
     return [
-        axis.stride if axis.taps == axis.stride > 1 and axis.dilation == 1 else 1 for axis in axes
+        axis.stride
+        if axis.taps == axis.stride > 1 and axis.dilation == 1 and axis.begin < axis.taps
+        else 1
+        for axis in axes
     ]
 
 

@@ -1,0 +1,79 @@
+"""Convolutions in tiles: what is written for the device against the Conv itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import operator_convolutions
+import pytest
+from compiling import compiled, run, tried
+
+from pycompiler.machine import load_target
+from pycompiler.pfvm.composites import convolution, decompose
+from pycompiler.pfvm.composites.tiles import Axis, Tiling, tilings
+from pycompiler.pfvm.prepare import prepare, static_types
+from pycompiler.pfvm.session import HostSession
+
+ROW = operator_convolutions.ROWS[0]
+
+
+def _force(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[Tiling]:
+    """Choose any tiling of every axis; return the list that collects what was chosen."""
+    rng, taken = random.Random(seed), list[Tiling]()
+
+    def any_tiles(
+        shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: object
+    ) -> list[tuple[Axis, Tiling]]:
+        chosen = [(axis, rng.choice(list(tilings(axis))[-2:])) for axis in axes]
+        taken.extend(tiling for _, tiling in chosen)
+        return chosen
+
+    monkeypatch.setattr(convolution, "_best", any_tiles)
+    return taken
+
+
+def test_tiles_of_any_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    target, counts = load_target("mini"), set[int]()
+    for seed in range(tried(60)):
+        taken = _force(monkeypatch, seed)
+        sample = ROW.sample(random.Random(seed))
+        model = prepare(ROW.model(sample))
+        written = decompose(model, static_types(model), target)
+        onnx.checker.check_model(written)
+        wanted = HostSession(model.SerializeToString(), "model").run(sample.given)["y0"]
+        found = HostSession(written.SerializeToString(), "written").run(sample.given)["y0"]
+        limit = sample.terms * sample.scale * 2.0**-20
+        assert found.shape == wanted.shape, seed
+        assert np.abs(found - wanted).max() <= limit, seed
+        counts |= {tiling.count for tiling in taken}
+    assert {1, 2, 4} <= counts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tiles_on_the_device(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = _force(monkeypatch, seed)
+    facts = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [1 + seed % 2] * 2}
+    made = np.random.default_rng(seed)
+    x = made.standard_normal((2, 3, 8, 11)).astype(np.float32)
+    w = made.standard_normal((5, 3, 3, 3)).astype(np.float32)
+    node = onnx.helper.make_node("Conv", ["x", "w"], ["y"], name="node", **facts)
+    shape = (2, 5, *((size - 1) // facts["strides"][0] + 1 for size in x.shape[2:]))
+    number = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", number, x.shape)],
+        [onnx.helper.make_tensor_value_info("y", number, shape)],
+        [onnx.numpy_helper.from_array(w, "w")],
+    )
+    opset = onnx.helper.make_opsetid("", 20)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    assert max(tiling.count for tiling in taken) > 1
+    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y"]
+    limit = 28 * np.abs(x).max() * np.abs(w).max() * 2.0**-20
+    assert np.abs(run(result, {"x": x})["y"] - wanted).max() <= limit
