@@ -132,7 +132,36 @@ def _gather_nd(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constan
             _in_range(node, indices[..., place], first + place, table[first + place])
 
 
+_AUTO_PAD = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+
+
+def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    """Compare channels, groups, kernel and bias; ONNX's inference looks at the pixels only."""
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    name, group = node.output[0], int(facts.get("group", 1))
+    mode = bytes(facts.get("auto_pad", b"NOTSET")).decode(errors="replace")
+    if mode not in _AUTO_PAD:
+        raise _refused(node, name, f"auto_pad `{mode}` is none of {', '.join(_AUTO_PAD)}")
+    image, weights = shapes[node.input[0]], shapes.get(node.input[1])
+    if weights is None:
+        return
+    kernel = tuple(facts.get("kernel_shape", weights[2:]))
+    if len(weights) != len(image) or weights[2:] != kernel:
+        raise _refused(node, name, f"weights {weights} have no kernel {kernel} for {image}")
+    turned = node.op_type == "ConvTranspose"
+    channels, own = (weights[0], image[1]) if turned else (weights[1] * group, image[1])
+    rows = weights[1] * group if turned else weights[0]
+    if group < 1 or channels != own or channels % group or rows % group:
+        reason = f"weights {weights} in {group} groups do not fit the {own} channels of {image}"
+        raise _refused(node, name, reason)
+    bias = shapes.get(node.input[2]) if len(node.input) > 2 and node.input[2] else (rows,)
+    if bias is not None and bias != (rows,):
+        raise _refused(node, name, f"bias {bias} is not ({rows},)")
+
+
 _RULES: dict[str, _Rule] = {
+    "Conv": _conv,
+    "ConvTranspose": _conv,
     "Reshape": _reshape,
     "Flatten": _same_count,
     "Squeeze": _same_count,
