@@ -23,10 +23,14 @@ __all__ = [
     "built_in_specs",
     "choices",
     "codes",
+    "count_move_steps",
+    "count_pass_steps",
+    "guess_switches",
     "level",
     "levels",
     "limit",
     "pack",
+    "plan_passes",
     "race",
     "read_asm",
     "read_source",
@@ -56,6 +60,50 @@ def search_offsets(
     orders: Sequence[Sequence[int]],
     seconds: float,
 ) -> list[int] | None: ...
+
+# A layout in numbers: size, number of the level and stride of the digits of each axis, and of those
+# with copies.
+_Digit = tuple[int, int, int]
+_Places = tuple[list[list[_Digit]], list[_Digit]]
+
+class _Switch(Protocol):
+    @property
+    def source(self) -> _Places: ...
+    @property
+    def result(self) -> _Places: ...
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+class _Facts(Protocol):
+    @property
+    def counts(self) -> Sequence[int]: ...
+    @property
+    def bits(self) -> int: ...
+    @property
+    def addressed_bits(self) -> int: ...
+    @property
+    def lm0(self) -> int: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def mv_unit(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def block(self) -> int: ...
+    @property
+    def l2bm_words(self) -> int: ...
+
+def plan_passes(
+    switch: _Switch, facts: _Facts, most: int | None
+) -> list[tuple[int, _Places | None, int]] | None: ...
+def count_pass_steps(switch: _Switch, facts: _Facts, level: int) -> int | None: ...
+def count_move_steps(
+    moves: Sequence[tuple[int, int, int, int]], times: int, facts: _Facts, level: int
+) -> int: ...
+def guess_switches(
+    sources: Sequence[_Places], results: Sequence[_Places], shape: Sequence[int], facts: _Facts
+) -> list[list[int]]: ...
 def assemble(
     text: str | bytes,
     spec: Spec,

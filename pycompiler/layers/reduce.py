@@ -34,7 +34,7 @@ from .fragment import (
 from .padding import fill_padding, no_bits
 from .scratch import Scratch, vector
 from .switch.l1b_l2b_passes import l1b_steps, l2b_lines
-from .switch.pass_costs import l1b_cost, l2b_cost, mab_cost, pe_cost
+from .switch.pass_costs import move_steps
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
@@ -120,7 +120,7 @@ class Reduce(OtherLm):
             for level, digit in plan.units:
                 for turn in range(1, digit.size):
                     found = _partners(digit, turn, plan.counts[level], len(chunk))
-                    total += len(chunk) // target.cycles + _COST[level](found, target)
+                    total += len(chunk) // target.cycles + move_steps(found, level, target)
         return total
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
@@ -270,7 +270,6 @@ _CODE: dict[Level, _Code] = {
     Level.L1B: l1b_steps,
     Level.L2B: l2b_lines,
 }
-_COST = {Level.PE: pe_cost, Level.MAB: mab_cost, Level.L1B: l1b_cost, Level.L2B: l2b_cost}
 
 
 def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:

@@ -3,38 +3,21 @@
 A pass settles one level. Digits that must not stay on the level move to Addr, digits that belong on
 it come from Addr, and copies are made. A search for the shortest path over the layouts in between
 finds the order of the levels. A pass costs the steps of its code. Digits that the two layouts cut
-at different weights must all be in Addr at one time, because addresses can be cut anywhere.
+at different weights must all be in Addr at one time, because addresses can be cut anywhere. The
+crate ``switches`` searches, since networks need thousands of plans.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
-from math import prod
 
-from ..errors import GraphError, error
-from ..graph.digits import (
-    Part,
-    PrimeDigit,
-    Segment,
-    all_ranges,
-    copied_digits,
-    make_layout,
-    parts,
-    primes,
-    segments,
-)
-from ..graph.layout import UNIT_LEVELS, Layout, Level
-from ..graph.verify import layout_ranges
+from ..errors import error
+from ..graph.layout import Layout, Level
 from ..layers.base import digits
-from ..layers.switch.pass_code import least_steps, pass_steps
-from ..layers.switch.pass_moves import LayoutChange, NoPassError
+from ..layers.switch.pass_moves import LayoutChange
+from ..layers.switch.pass_search import cheapest_passes, pass_steps
 from ..machine import Target
-
-LEVELS = (Level.W, *reversed(UNIT_LEVELS))
 
 
 @dataclass(frozen=True)
@@ -44,18 +27,6 @@ class Pass:
     level: Level
     layout: Layout
     steps: int
-
-
-@dataclass(frozen=True)
-class _State:
-    """The parts of each segment, and the digits of each level that hold copies.
-
-    A segment in ``wanted_form`` is cut as the wanted layout cuts it. Strides in Addr do not count.
-    """
-
-    parts: tuple[tuple[Part, ...], ...]
-    wanted_form: tuple[bool, ...]
-    copies: tuple[tuple[Level, frozenset[PrimeDigit]], ...]
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +40,10 @@ def plan_switch(
     Layouts that differ only in digits that no index uses need no pass. With ``literal`` they get
     one, because operators that work on several values compare all digits.
     """
-    found = _Search(change, target, most).run()
+    rows = cheapest_passes(change, target, most)
+    if rows is None:
+        raise error("P0305", source=str(change.source), result=str(change.result))
+    found = tuple(Pass(*row) for row in rows)
     if literal and not found and not same_digits(change.source, change.result):
         steps = pass_steps(change, Level.PE, target)
         return (Pass(Level.PE, change.result, steps),)
@@ -80,190 +54,3 @@ def same_digits(source: Layout, result: Layout) -> bool:
     """Whether the axes of both layouts have the same digits."""
     ours, theirs = ([digits(axis) for axis in layout.axes] for layout in (source, result))
     return ours == theirs
-
-
-class _Search:
-    def __init__(self, change: LayoutChange, target: Target, most: int | None = None):
-        self.change, self.target, self.most = change, target, most
-        source, result, shape = change.source, change.result, change.shape
-        self.ranges = all_ranges(target.level_range, change.dtype)
-        self.limits = layout_ranges(target)
-        self.segments = segments(source, result, shape)
-        self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
-        self.least = {lv: least_steps(lv, target) for lv in LEVELS}
-
-    def run(self) -> tuple[Pass, ...]:
-        shape, dtype = self.change.shape, self.change.dtype
-        start = _State(
-            tuple(_placed(s.source) for s in self.segments),
-            tuple(_alike(s) for s in self.segments),
-            tuple((lv, copied_digits(self.change.source, lv, self.ranges)) for lv in LEVELS),
-        )
-        if self._done(start):
-            return self._last(start)
-        order = count()
-        # Entries are ordered by their steps so far plus the least steps that are left.
-        queue: list[tuple[int, int, int, _State, tuple[Pass, ...]]] = []
-        heapq.heappush(queue, (self._left(start), next(order), 0, start, ()))
-        best: dict[_State, int] = {}
-        while queue:
-            _, _, cost, state, done = heapq.heappop(queue)
-            if self._done(state):
-                return done
-            if best.get(state, cost + 1) <= cost:
-                continue
-            best[state] = cost
-            before = done[-1].layout if done else self.change.source
-            for level, after in self._next(state):
-                if after in best:
-                    continue  # the state was reached in fewer steps
-                layout = self.change.result if self._done(after) else self._layout(after)
-                if layout.num_lw(self.target.cycles) > self.target.words("lm0"):
-                    continue
-                try:
-                    layout.check(shape, dtype, self.limits, self.target.words("lm0"))
-                    change = LayoutChange(before, layout, shape, dtype)
-                    steps = pass_steps(change, level, self.target)
-                except (GraphError, NoPassError):
-                    continue  # no such pass, as words are packed wholly or not at all
-                found = (*done, Pass(level, layout, steps))
-                steps += cost
-                least = steps + self._left(after)
-                if self.most is None or least <= self.most:
-                    heapq.heappush(queue, (least, next(order), steps, after, found))
-        raise error("P0305", source=str(self.change.source), result=str(self.change.result))
-
-    def _last(self, state: _State) -> tuple[Pass, ...]:
-        """Return the passes if every digit is on its level, so that only addresses may differ."""
-        if _addresses(self.change.source, self.change.shape) == _addresses(
-            self.change.result, self.change.shape
-        ):
-            return ()
-        steps = pass_steps(self.change, Level.PE, self.target)
-        return (Pass(Level.PE, self.change.result, steps),)
-
-    def _done(self, state: _State) -> bool:
-        copies = dict(state.copies)
-        return all(self.goal[lv] <= copies[lv] for lv in LEVELS) and all(
-            form and now == _placed(segment.result)
-            for now, form, segment in zip(
-                state.parts, state.wanted_form, self.segments, strict=True
-            )
-        )
-
-    def _left(self, state: _State) -> int:
-        """Return a lower bound of the steps of the passes over levels that are not settled."""
-        copies = dict(state.copies)
-        open_levels = {lv for lv in LEVELS if not self.goal[lv] <= copies[lv]}
-        for now, segment in zip(state.parts, self.segments, strict=True):
-            wanted = _placed(segment.result)
-            if now != wanted:
-                open_levels |= {p.level for p in {*now} ^ {*wanted}}
-        return sum(self.least[lv] for lv in open_levels if lv is not Level.ADDR)
-
-    def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
-        """Yield the level of each possible next pass, and the state after it.
-
-        A pass settles a level, or moves all digits of W to Addr. If LM has no room for all digits
-        that leave a level at once, they leave one by one.
-        """
-        for level in LEVELS:
-            settled = self._settle(state, level)
-            yield level, settled
-            if level is not Level.W and not self._fits(settled):
-                yield from ((level, one) for one in self._one_by_one(state, level))
-        apart = tuple(
-            tuple(_in_addr(p) if p.level is Level.W else p for p in now) for now in state.parts
-        )
-        copies = {**dict(state.copies), Level.W: frozenset(primes(self.ranges[Level.W]))}
-        yield Level.W, _State(apart, state.wanted_form, tuple((lv, copies[lv]) for lv in LEVELS))
-
-    def _fits(self, state: _State) -> bool:
-        addresses = (p.size for now in state.parts for p in now if p.level is Level.ADDR)
-        return prod(addresses) <= self.target.words("lm0")
-
-    def _one_by_one(self, state: _State, level: Level) -> Iterator[_State]:
-        """Yield the states in which one digit of ``level`` has moved to Addr."""
-        for index, (now, segment) in enumerate(zip(state.parts, self.segments, strict=True)):
-            for which, part in enumerate(now):
-                if part.level is not level or part in segment.result:
-                    continue
-                moved = (*now[:which], _in_addr(part), *now[which + 1 :])
-                parts = (*state.parts[:index], moved, *state.parts[index + 1 :])
-                yield _State(parts, state.wanted_form, state.copies)
-
-    def _settle(self, state: _State, level: Level) -> _State:
-        """Return the state after a pass over ``level``."""
-        moved: list[tuple[Part, ...]] = []
-        forms: list[bool] = []
-        for segment, now, form in zip(self.segments, state.parts, state.wanted_form, strict=True):
-            if not form and all(p.level in (Level.ADDR, level) for p in now):
-                now, form = tuple(_in_addr(p) for p in segment.result), True
-            if form:
-                now = tuple(
-                    self._move(p, w, level)
-                    for p, w in zip(now, _placed(segment.result), strict=True)
-                )
-            else:
-                now = tuple(_in_addr(p) if p.level is level else p for p in now)
-            moved.append(now)
-            forms.append(form)
-        copies = dict(state.copies)
-        copies[level] = self.goal[level]
-        if level is Level.W:
-            inside = [p for now in moved for p in now if p.level is Level.W]
-            wanted = [p for s in self.segments for p in s.result if p.level is Level.W]
-            if len(inside) != len(wanted):
-                # Words are packed wholly or not at all.
-                moved = [
-                    tuple(_in_addr(p) if p.level is Level.W else p for p in now) for now in moved
-                ]
-                inside = []
-            copies[level] = frozenset(primes(self.ranges[level]))
-            if inside:
-                copies[level] = frozenset()
-            elif not wanted and self.change.result.on(Level.W):
-                # The result packs digits that no index uses.
-                copies[level] = frozenset()
-        return _State(tuple(moved), tuple(forms), tuple((lv, copies[lv]) for lv in LEVELS))
-
-    @staticmethod
-    def _move(part: Part, wanted: Part, level: Level) -> Part:
-        if part.level is level and part != wanted:
-            part = _in_addr(part)
-            if wanted.level is level:
-                return wanted
-        if part.level is Level.ADDR and wanted.level is level:
-            return wanted
-        return part
-
-    def _layout(self, state: _State) -> Layout:
-        """Return a layout for ``state`` without gaps in Addr."""
-        placed: dict[int, list[Part]] = {}
-        stride = 1
-        for segment, now in zip(self.segments, state.parts, strict=True):
-            for part in now:
-                if part.level is Level.ADDR:
-                    part = Part(part.lo, part.size, Level.ADDR, stride)
-                    stride *= part.size
-                placed.setdefault(segment.axis, []).append(part)
-        return make_layout(len(self.change.shape), placed, dict(state.copies), self.ranges)
-
-
-def _in_addr(part: Part) -> Part:
-    return Part(part.lo, part.size, Level.ADDR, 0)
-
-
-def _placed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return the parts with stride 0 in Addr."""
-    return tuple(_in_addr(p) if p.level is Level.ADDR else p for p in parts)
-
-
-def _alike(segment: Segment) -> bool:
-    """Whether both layouts cut the segment at the same weights."""
-    ours, theirs = ([(p.lo, p.size) for p in side] for side in (segment.source, segment.result))
-    return ours == theirs
-
-
-def _addresses(layout: Layout, shape: tuple[int, ...]) -> list[tuple[Part, ...]]:
-    return [tuple(found) for found in parts(layout, shape)]

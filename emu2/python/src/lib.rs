@@ -1,5 +1,5 @@
-//! Python bindings of emu2 and of the compiler's address search. They convert arguments, results and errors, and listen
-//! to signals during long calls. The work is done by the crates `emu2` and `packing`.
+//! Python bindings of emu2 and of the compiler's searches. They convert arguments, results and errors, and listen to signals
+//! during long calls. The work is done by the crates `emu2`, `packing` and `switches`.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
@@ -16,6 +16,7 @@ mod packing;
 mod program;
 mod sink;
 mod spec;
+mod switches;
 mod words;
 
 use pyo3::prelude::*;
@@ -46,6 +47,8 @@ mod _core {
     use super::program::{assemble, PyProgram};
     #[pymodule_export]
     use super::spec::{built_in_specs, PyIndexMap, PySpec};
+    #[pymodule_export]
+    use super::switches::{count_move_steps, count_pass_steps, guess_switches, plan_passes};
     #[pymodule_export]
     use super::words::{pack, read_asm, to_text, unpack, write_asm};
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ...errors import PycompilerError, error
 from ...machine import Target
@@ -25,17 +26,23 @@ class _Room:
     """The room for rows in L1BM, and how many rows go together.
 
     ``row`` is the size of a row in long words. ``block`` is the number of rows that one L2BM
-    instruction moves, ``vector`` the number that one L1BM instruction moves. The rows that come
-    down begin behind ``half`` vectors.
+    instruction moves, ``vector`` the number that one L1BM instruction moves. An L2BM instruction
+    moves ``l2bm_words`` long words. The rows that come down begin behind ``half`` vectors.
     """
 
     row: int
     block: int
     vector: int
+    l2bm_words: int
     half: int
 
 
-def _l1b_room(target: Target) -> _Room:
+@cache
+def rows_of_l1b(target: Target) -> _Room:
+    """Return the room for rows of an L1B.
+
+    P0606 if L1BM is too small, or if an L2BM instruction moves more rows than a vector has.
+    """
     room = l1bm_room(target)
     step = target.transfer("l2bm", "up", l1b_number=0).source_words
     block = max(1, step // room.row)
@@ -45,7 +52,7 @@ def _l1b_room(target: Target) -> _Room:
             f"{target.cycles} of a vector"
         )
         raise error("P0606", spec=target.name, reason=reason)
-    return _Room(room.row, block, target.cycles, (room.vectors + 1) // 2)
+    return _Room(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
 
 
 def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
@@ -95,7 +102,7 @@ def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_B
 
 def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the L1Bs of an L2B."""
-    count, room = target.counts["l1b"], _l1b_room(target)
+    count, room = target.counts["l1b"], rows_of_l1b(target)
     blocks = _blocks(_origins(found, count), room.block)
     out: list[Step] = []
     start = 0
@@ -210,7 +217,7 @@ def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> lis
     """
     count = target.level_range["L2B"]
     origins = _origins(found, count)
-    room = _l1b_room(target)
+    room = rows_of_l1b(target)
     row = room.row * target.counts["l1b"]
     half = target.words("l2bm") // 2
     if row * room.vector > half:
@@ -244,7 +251,7 @@ def _l2b_batch(
     result: Words,
     target: Target,
 ) -> Iterator[Line]:
-    room = _l1b_room(target)
+    room = rows_of_l1b(target)
     up = {at: index * row for index, at in enumerate(read)}
     _check_rows(row, target)
     below = target.words("l2bm") // 2 // row * row

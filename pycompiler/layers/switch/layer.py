@@ -11,8 +11,9 @@ from ...machine import Target
 from ...tolerance import MOVE
 from ..base import Cut, Layer, OtherLm, UntiedAxes, layout_of
 from ..fragment import Fragment
-from .pass_code import pass_code, pass_steps
+from .pass_code import pass_code
 from .pass_moves import LayoutChange, NoPassError, moves
+from .pass_search import pass_steps
 
 SWITCH = "MNCoreLayoutSwitch"
 #: The attribute that names the level whose digits a pass changes.

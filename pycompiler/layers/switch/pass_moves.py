@@ -7,7 +7,7 @@ other levels do the same. So a pass is a list of moves ``(unit, address) <- (uni
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -64,26 +64,11 @@ class _Dim:
 @lru_cache(maxsize=4096)
 def moves(change: LayoutChange, level: Level, target: Target) -> Moves:
     """Return the moves of the pass over ``level``; NoPassError if one pass cannot do it."""
-    dims, _ = _dims(change, level, target)
-    return _combined(dims, change.shape)
+    return _combined(_dims(change, level, target), change.shape)
 
 
-def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
-    """Return the moves for one value of the digits that only change their addresses.
-
-    ``times`` of the result is the number of values that these digits have.
-    """
-    dims, idle = _dims(change, level, target, whole=False)
-    return replace(_combined(dims, change.shape), times=idle)
-
-
-def _dims(
-    change: LayoutChange, level: Level, target: Target, whole: bool = True
-) -> tuple[list[_Dim], int]:
-    """Return the digits of a pass, and the number of values of the digits left out.
-
-    Digits that only change their addresses are left out if ``whole`` is false.
-    """
+def _dims(change: LayoutChange, level: Level, target: Target) -> list[_Dim]:
+    """Return the digits of a pass."""
     source, result, shape = change.source, change.result, change.shape
     ranges = all_ranges(target.level_range, change.dtype)
     open_levels = (level, Level.ADDR)
@@ -94,16 +79,7 @@ def _dims(
                 raise NoPassError(f"no copies on {other.value}")
     have, want = (copied_digits(x, level, ranges) for x in (source, result))
     dims: list[_Dim] = []
-    idle = 1
-    found_segments = segments(source, result, shape)
-    reach = dict.fromkeys(range(len(shape)), 1)
-    for segment in found_segments:
-        reach[segment.axis] *= segment.size
-    for segment in found_segments:
-        in_addr = all(part.level is Level.ADDR for part in (*segment.source, *segment.result))
-        if in_addr and not whole and reach[segment.axis] == shape[segment.axis]:
-            idle *= segment.size
-            continue
+    for segment in segments(source, result, shape):
         if segment.source == segment.result or _matched(segment.source, segment.result):
             pairs = zip(segment.source, segment.result, strict=True)
             digits = (_digit(segment.axis, a, b, have, open_levels) for a, b in pairs)
@@ -126,7 +102,7 @@ def _dims(
         if (stride, size) in have:
             dim.put("source", level, digit)
         dims.append(dim)
-    return dims, idle
+    return dims
 
 
 def _matched(ours: tuple[Part, ...], theirs: tuple[Part, ...]) -> bool:

@@ -35,18 +35,6 @@ def word_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -
     return list(_by_rotation(found, source, result, target))
 
 
-def word_cost(found: Moves, bits: int, target: Target) -> int:
-    """Count the steps of :func:`word_steps`."""
-    if bits == _ADDRESSED:
-        places = set(zip(found.result.tolist(), found.result_at.tolist(), strict=True))
-        return -(-len(places) * found.times // target.cycles)
-    groups, cuts = _groups(found, bits)
-    return 2 * len(cuts) + sum(
-        -(-len(rows) * found.times // target.cycles) * 3 * len(group)
-        for group, rows in groups.items()
-    )
-
-
 def _by_address(found: Moves, source: MNValue, result: MNValue, target: Target) -> Iterator[Step]:
     rows = sorted(
         zip(

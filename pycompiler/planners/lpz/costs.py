@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import NoSwitchError
-from ...graph.digits import all_ranges, copied_digits, segments
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
-from ...graph.layout import UNIT_LEVELS, Layout, Level
+from ...graph.layout import Layout
 from ...layers.dram_transfer import DOWNLOAD
 from ...layers.dram_transfer_plan import plan_transfer
 from ...layers.operators import LAYERS
 from ...layers.switch.pass_moves import LayoutChange
+from ...layers.switch.pass_search import guessed_steps
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
@@ -35,7 +37,6 @@ class Costs:
         self._nodes: dict[object, int] = {}
         self._transfers: dict[tuple[Layout, MNDtype], int] = {}
         self._switches: dict[object, int] = {}
-        self._guesses: dict[object, int] = {}
         self._rigid = rigid_values(graph)
 
     def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
@@ -113,50 +114,9 @@ class Costs:
                 self._switches[key] = NEVER
         return self._switches[key]
 
-    def guess(self, source: Layout, result: Layout, value: MNValue) -> int:
-        """Guess the steps of a switch without looking for its passes."""
-        key = source, result, value.shape, value.dtype
-        if key not in self._guesses:
-            self._guesses[key] = self._guess(source, result, value)
-        return self._guesses[key]
-
-    def _guess(self, source: Layout, result: Layout, value: MNValue) -> int:
-        if source == result:
-            return 0
-        ranges = all_ranges(self.target.level_range, value.dtype)
-        levels: set[Level] = set()
-        moved = False
-        for segment in segments(source, result, value.shape):
-            if segment.source == segment.result:
-                continue
-            moved = True
-            ours = {(p.lo, p.size, p.level, p.stride) for p in segment.source}
-            theirs = {(p.lo, p.size, p.level, p.stride) for p in segment.result}
-            levels |= {level for _, _, level, _ in ours ^ theirs}
-        for level in (Level.W, *UNIT_LEVELS):
-            have, want = (copied_digits(x, level, ranges) for x in (source, result))
-            if not want <= have:
-                levels.add(level)
-        levels.discard(Level.ADDR)
-        if not levels:
-            return 2 * self.target.cycles if moved else 0
-        words = source.address_words, result.address_words
-        # Passes in the middle move more data. In most networks that costs half as much again.
-        return 3 * sum(self._least(level, min(words), max(words)) for level in levels) // 2
-
-    def _least(self, level: Level, fewer: int, more: int) -> int:
-        """Estimate the steps of a pass over ``level``.
-
-        ``fewer`` and ``more`` are the long words per PE of the smaller and of the larger layout.
-        """
-        row = prod(self.target.counts[name] for name in ("mab", "pe"))
-        steps = 2 * self.target.cycles
-        if level is Level.L2B:
-            moved = fewer * row * self.target.counts["l1b"] * self.target.level_range["L2B"]
-            return steps + 2 * (
-                self.target.mv_unit + moved // (self.target.mv_unit * self.target.cycles)
-            )
-        if level is Level.L1B:
-            return steps + 2 * fewer * self.target.counts["l1b"]
-        vectors = -(-more // self.target.cycles)
-        return steps + 2 * vectors
+    def guesses(
+        self, sources: Sequence[Layout], results: Sequence[Layout], value: MNValue
+    ) -> NDArray[np.int64]:
+        """Guess the steps of switches from each source to each result, without their passes."""
+        found = guessed_steps(sources, results, value.shape, value.dtype, self.target)
+        return np.array(found, dtype=np.int64)

@@ -159,14 +159,12 @@ class LayoutPlannerZ:
         value = self.graph.values[node.inputs[0]]
         ours = [c[node.inputs[0]] for c in self.pools.variables[source].pool]
         theirs = [c[node.outputs[0]] for c in self.pools.variables[result].pool]
-        known: dict[tuple[Layout, Layout], int] = {}
-        costs = np.zeros((len(ours), len(theirs)), dtype=np.int64)
-        for i, one in enumerate(ours):
-            for j, other in enumerate(theirs):
-                if (one, other) not in known:
-                    known[one, other] = self.costs.guess(one, other, value)
-                costs[i, j] = known[one, other]
-        return _Edge(node, source, result, costs)
+        # Candidates often differ in other values only.
+        sources, results = (list(dict.fromkeys(layouts)) for layouts in (ours, theirs))
+        costs = self.costs.guesses(sources, results, value)
+        rows = [sources.index(layout) for layout in ours]
+        columns = [results.index(layout) for layout in theirs]
+        return _Edge(node, source, result, costs[np.ix_(rows, columns)])
 
     def _tables(self, *, known: bool = False) -> tuple[list[Table], dict[tuple[int, int], Table]]:
         """Return the costs of single variables and of pairs of variables.

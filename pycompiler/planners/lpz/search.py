@@ -49,34 +49,44 @@ def total(
 def _eliminated(
     single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:
-    factors: list[_Factor] = [((v,), costs) for v, costs in enumerate(single)]
-    factors += list(pairs.items())
     chosen = list(start)
     sizes = [len(costs) for costs in single]
     beside: dict[int, set[int]] = {v: set() for v in range(len(single))}
+    factors: dict[int, list[_Factor]] = {v: [((v,), costs)] for v, costs in enumerate(single)}
     for u, v in pairs:
         beside[u].add(v)
         beside[v].add(u)
+        # A factor belongs to all variables of its scope.
+        factor: _Factor = ((u, v), pairs[u, v])
+        factors[u].append(factor)
+        factors[v].append(factor)
     order: list[tuple[int, tuple[int, ...], Costs]] = []
+    room = {v: prod(sizes[u] for u in (v, *others)) for v, others in beside.items()}
     while beside:
-        room = {v: prod(sizes[u] for u in (v, *others)) for v, others in beside.items()}
         variable = min(room, key=lambda v: (room[v], v))
         held = room[variable] > TABLE
         if held:
             variable = max(room, key=lambda v: (len(beside[v]), -v))
         others = beside.pop(variable)
+        del room[variable]
+        own = factors.pop(variable)
         for u in others:
             beside[u].remove(variable)
+            factors[u] = [factor for factor in factors[u] if variable not in factor[0]]
         if held:
-            factors = [_sliced(factor, variable, chosen[variable]) for factor in factors]
-            continue
+            made = [_sliced(factor, variable, chosen[variable]) for factor in own]
+        else:
+            for u in others:
+                beside[u] |= others - {u}
+            scope = tuple(sorted(others))
+            table = _sum(own, (*scope, variable), sizes)
+            order.append((variable, scope, table.argmin(axis=-1)))
+            made = [(scope, table.min(axis=-1))]
+        for factor in made:
+            for u in factor[0]:
+                factors[u].append(factor)
         for u in others:
-            beside[u] |= others - {u}
-        scope = tuple(sorted(others))
-        table = _sum([f for f in factors if variable in f[0]], (*scope, variable), sizes)
-        order.append((variable, scope, table.argmin(axis=-1)))
-        factors = [factor for factor in factors if variable not in factor[0]]
-        factors.append((scope, table.min(axis=-1)))
+            room[u] = prod(sizes[w] for w in (u, *beside[u]))
     for variable, scope, choices in reversed(order):
         chosen[variable] = int(choices[tuple(chosen[u] for u in scope)])
     return chosen
@@ -84,8 +94,6 @@ def _eliminated(
 
 def _sliced(factor: _Factor, variable: int, choice: int) -> _Factor:
     scope, costs = factor
-    if variable not in scope:
-        return factor
     at = scope.index(variable)
     return (*scope[:at], *scope[at + 1 :]), np.take(costs, choice, axis=at)
 
@@ -105,16 +113,18 @@ def _improved(
 ) -> list[int]:
     """Improve one choice at a time until no single change makes the total cheaper."""
     chosen = list(start)
+    # For each variable the others with which it shares costs, and the costs by choices of both.
+    beside: list[list[tuple[int, Costs]]] = [[] for _ in single]
+    for (u, v), table in pairs.items():
+        beside[u].append((v, table.T))
+        beside[v].append((u, table))
     changed = True
     while changed:
         changed = False
         for variable, costs in enumerate(single):
             sums = costs.copy()
-            for (u, v), table in pairs.items():
-                if u == variable:
-                    sums = sums + table[:, chosen[v]]
-                elif v == variable:
-                    sums = sums + table[chosen[u], :]
+            for other, table in beside[variable]:
+                sums += table[chosen[other]]
             choice = int(sums.argmin())
             if sums[choice] < sums[chosen[variable]]:
                 chosen[variable], changed = choice, True

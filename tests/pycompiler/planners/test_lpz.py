@@ -12,15 +12,12 @@ import pytest
 from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_layouts import some_layout
 from random_models import random_model
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
-from pycompiler.layers.switch import pass_costs, pe_mab_passes
-from pycompiler.layers.switch.pass_code import least_steps, pass_steps
-from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves, pattern
-from pycompiler.machine import Target, load_target
+from pycompiler.layers.switch.pass_moves import LayoutChange
+from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.lpz import search
 from pycompiler.planners.lpz.costs import TOO_LARGE
@@ -78,49 +75,6 @@ def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
 
 
 # -- the costs of passes ---------------------------------------------------------------------
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
-@settings(max_examples=tried(60))
-def test_costs_are_those_of_the_code(seed: int, machine: str) -> None:
-    target, rng = load_target(machine), random.Random(seed)
-    for change, level in passes(rng, target):
-        whole = moves(change, level, target)
-        part = pattern(change, level, target)
-        assert pass_steps(change, level, target) >= least_steps(level, target)
-        if level is Level.PE:
-            count = target.counts["pe"]
-            wanted = sum(
-                max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
-                + (0 if turn.units is None else 3)
-                for turn in pe_mab_passes.turns(whole, count)
-            )
-            assert pass_costs.pe_cost(whole, target) == pass_costs.pe_cost(part, target) == wanted
-        if level is Level.MAB:
-            count = target.counts["mab"]
-            wanted = min(
-                pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
-                pe_mab_passes._cast_cost(pe_mab_passes.casts(whole, count, target.cycles), target),
-            )
-            assert pass_costs.mab_cost(whole, target) == pass_costs.mab_cost(part, target) == wanted
-        if level is Level.L2B:
-            assert pass_costs.l2b_cost(whole, target) == pass_costs.l2b_cost(part, target)
-        if level is Level.L1B and pass_costs.rows_together(target) == 1:
-            assert pass_costs.l1b_cost(whole, target) == pass_costs.l1b_cost(part, target)
-
-
-def passes(rng: random.Random, target: Target):  # type: ignore[no-untyped-def]
-    """Yield the passes of one random switch."""
-    dtype = MNDtype.FLOAT
-    shape = tuple(rng.choice([1, 2, 3, 4, 6, 8, 16]) for _ in range(rng.randrange(1, 4)))
-    before, result = (some_layout(rng, shape, dtype, target) for _ in range(2))
-    try:
-        plan = plan_switch(LayoutChange(before, result, shape, dtype), target)
-    except (PycompilerError, NoPassError):
-        return
-    for step in plan:
-        yield LayoutChange(before, step.layout, shape, dtype), step.level
-        before = step.layout
 
 
 def test_a_limit_ends_the_search_for_passes(target: Target) -> None:

@@ -1,0 +1,138 @@
+//! The compiler's search for the passes of a layout switch.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use switches::{guess, move_steps, pass_steps, plan};
+use switches::{Change, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
+
+const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
+
+/// A digit: size, number of the level, stride.
+type Digit = (i64, usize, i64);
+/// The digits of each axis, and those of the copies.
+type Places = (Vec<Vec<Digit>>, Vec<Digit>);
+
+/// The layouts and the shape of a tensor.
+#[derive(FromPyObject)]
+pub(crate) struct Switch {
+    source: Places,
+    result: Places,
+    shape: Vec<i64>,
+}
+
+/// What the search must know of the machine and of the tensor's dtype.
+#[derive(FromPyObject)]
+pub(crate) struct Facts {
+    counts: [i64; 5],
+    bits: i64,
+    addressed_bits: i64,
+    lm0: i64,
+    cycles: i64,
+    mv_unit: i64,
+    row: i64,
+    block: i64,
+    l2bm_words: i64,
+}
+
+/// Finds the cheapest passes of a layout switch. Returns rows of level, layout (None for the wanted layout) and steps, or
+/// None if there are no passes of at most `most` steps. Levels are numbered from 0: W, PE, MAB, L1B, L2B, Addr, Time.
+/// Raises ValueError for numbers that have no meaning. Signals are heard.
+#[pyfunction]
+pub(crate) fn plan_passes(
+    py: Python<'_>,
+    switch: Switch,
+    facts: Facts,
+    most: Option<i64>,
+) -> PyResult<Option<Vec<(usize, Option<Places>, i64)>>> {
+    let (change, machine) = (change(&switch)?, machine(&facts)?);
+    let mut signal = Ok(());
+    let mut go_on = || {
+        signal = Python::attach(|py| py.check_signals());
+        signal.is_ok()
+    };
+    let outcome = py.detach(|| plan(&change, &machine, most, &mut go_on));
+    signal?;
+    Ok(match outcome {
+        Outcome::Found(passes) => {
+            let row = |pass: switches::Pass| (pass.level as usize, pass.layout.as_ref().map(given), pass.steps);
+            Some(passes.into_iter().map(row).collect())
+        }
+        Outcome::None | Outcome::Stopped => None,
+    })
+}
+
+/// Counts the steps of one pass over `level`. Returns None if one pass cannot do it. Raises ValueError for numbers that
+/// have no meaning.
+#[pyfunction]
+pub(crate) fn count_pass_steps(switch: Switch, facts: Facts, level: usize) -> PyResult<Option<i64>> {
+    Ok(pass_steps(&change(&switch)?, level_of(level)?, &machine(&facts)?))
+}
+
+/// Counts the steps of moves over `level`, without hazards around them. The moves are rows of unit and address of the
+/// result and of unit and address of the source. All of them are done `times` times, each time at other addresses. Raises
+/// ValueError for numbers that have no meaning.
+#[pyfunction]
+pub(crate) fn count_move_steps(
+    moves: Vec<(i64, i64, i64, i64)>,
+    times: i64,
+    facts: Facts,
+    level: usize,
+) -> PyResult<i64> {
+    let (level, machine) = (level_of(level)?, machine(&facts)?);
+    let row = |(result, result_at, source, source_at)| Move { result, result_at, source, source_at };
+    let list = moves.into_iter().map(row).collect();
+    move_steps(&Moves { list, times }, level, &machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+}
+
+/// Guesses the steps of switches from each layout of `sources` to each of `results`, in rows. Raises ValueError for numbers
+/// that have no meaning.
+#[pyfunction]
+pub(crate) fn guess_switches(
+    sources: Vec<Places>,
+    results: Vec<Places>,
+    shape: Vec<i64>,
+    facts: Facts,
+) -> PyResult<Vec<Vec<i64>>> {
+    let machine = machine(&facts)?;
+    let one = |source: &Places, result: &Places| {
+        let switch = Switch { source: source.clone(), result: result.clone(), shape: shape.clone() };
+        Ok(guess(&change(&switch)?, &machine))
+    };
+    sources.iter().map(|source| results.iter().map(|result| one(source, result)).collect()).collect()
+}
+
+fn change(switch: &Switch) -> PyResult<Change> {
+    let change =
+        Change { source: layout(&switch.source)?, result: layout(&switch.result)?, shape: switch.shape.clone() };
+    change.is_valid().then_some(change).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+}
+
+fn machine(facts: &Facts) -> PyResult<Machine> {
+    let machine = Machine {
+        counts: facts.counts,
+        bits: facts.bits,
+        addressed_bits: facts.addressed_bits,
+        lm0: facts.lm0,
+        cycles: facts.cycles,
+        mv_unit: facts.mv_unit,
+        row: facts.row,
+        block: facts.block,
+        l2bm_words: facts.l2bm_words,
+    };
+    machine.is_valid().then_some(machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
+}
+
+fn layout(places: &Places) -> PyResult<Layout> {
+    let digit = |&(size, level, stride): &Digit| Ok(SubAxis { size, level: level_of(level)?, stride });
+    let digits = |row: &Vec<Digit>| row.iter().map(digit).collect::<PyResult<Vec<SubAxis>>>();
+    Ok(Layout { axes: places.0.iter().map(digits).collect::<PyResult<_>>()?, copies: digits(&places.1)? })
+}
+
+fn level_of(number: usize) -> PyResult<Level> {
+    Level::ALL.get(number).copied().ok_or_else(|| PyValueError::new_err("levels are numbered 0 to 6"))
+}
+
+fn given(layout: &Layout) -> Places {
+    let digits = |row: &Vec<SubAxis>| row.iter().map(|s| (s.size, s.level as usize, s.stride)).collect();
+    (layout.axes.iter().map(digits).collect(), digits(&layout.copies))
+}

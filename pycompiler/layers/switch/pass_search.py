@@ -1,0 +1,98 @@
+"""Ask the crate ``switches`` for the passes of a layout switch, and for their steps.
+
+The crate knows neither the machine nor Python's layouts. This file tells it what it needs in
+numbers, and makes layouts of what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from emu2 import _core
+
+from ...graph.digits import all_ranges
+from ...graph.dtypes import MNDtype
+from ...graph.layout import Broadcast, Layout, Level, SubAxis
+from ...machine import Target
+from .pass_costs import LEVELS, NUMBER, facts
+from .pass_moves import LayoutChange, NoPassError
+
+_Digit = tuple[int, int, int]
+_Places = tuple[list[list[_Digit]], list[_Digit]]
+
+
+class _Switch(NamedTuple):
+    """A change in numbers: size, number of the level and stride of each digit."""
+
+    source: _Places
+    result: _Places
+    shape: tuple[int, ...]
+
+
+def cheapest_passes(
+    change: LayoutChange, target: Target, most: int | None = None
+) -> list[tuple[Level, Layout, int]] | None:
+    """Return level, layout afterwards and steps of each of the cheapest passes, in order.
+
+    None if LM is too small for all ways, or if the passes take more than ``most`` steps.
+    """
+    ranges = all_ranges(target.level_range, change.dtype)
+    found = _core.plan_passes(_in_numbers(change, ranges), facts(change.dtype, target), most)
+    if found is None:
+        return None
+    return [
+        (LEVELS[level], change.result if places is None else _layout(places, ranges), steps)
+        for level, places, steps in found
+    ]
+
+
+@lru_cache(maxsize=4096)
+def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
+    """Estimate the steps of the pass over ``level``, hazards included.
+
+    NoPassError if one pass cannot do it.
+    """
+    switch = _in_numbers(change, all_ranges(target.level_range, change.dtype))
+    steps = _core.count_pass_steps(switch, facts(change.dtype, target), NUMBER[level])
+    if steps is None:
+        raise NoPassError(f"one pass over {level.value} does not do it")
+    return steps
+
+
+def guessed_steps(
+    sources: Sequence[Layout],
+    results: Sequence[Layout],
+    shape: tuple[int, ...],
+    dtype: MNDtype,
+    target: Target,
+) -> list[list[int]]:
+    """Guess the steps of a switch from each of ``sources`` to each of ``results``, in rows."""
+    ranges = all_ranges(target.level_range, dtype)
+    ours, theirs = ([_places(one, ranges) for one in layouts] for layouts in (sources, results))
+    return _core.guess_switches(ours, theirs, shape, facts(dtype, target))
+
+
+def _in_numbers(change: LayoutChange, ranges: Mapping[Level, int]) -> _Switch:
+    source, result = (_places(layout, ranges) for layout in (change.source, change.result))
+    return _Switch(source, result, change.shape)
+
+
+def _places(layout: Layout, ranges: Mapping[Level, int]) -> _Places:
+    return [_digits(axis) for axis in layout.axes], _digits(layout.copies(ranges))
+
+
+def _digits(subs: Sequence[SubAxis]) -> list[_Digit]:
+    return [(sub.size, NUMBER[sub.level], sub.stride) for sub in subs]
+
+
+def _layout(places: _Places, ranges: Mapping[Level, int]) -> Layout:
+    axes, copies = places
+    entries = []
+    for size, number, stride in copies:
+        level = LEVELS[number]
+        whole = size == ranges[level]
+        entries.append(Broadcast(level) if whole else Broadcast(level, size, stride))
+    made = ([SubAxis(size, LEVELS[level], stride) for size, level, stride in axis] for axis in axes)
+    return Layout(tuple(tuple(axis) for axis in made), tuple(entries))

@@ -1,0 +1,215 @@
+//! The steps of passes, counted without making their code.
+//!
+//! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_l2b_passes.py` and
+//! `word_passes.py`.
+
+use crate::digits::up;
+use crate::layout::{Change, Level, Machine};
+use crate::moves::{moves, Move, Moves};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Steps that set a mask.
+const MASK: i64 = 3;
+
+pub(crate) fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
+    // If several rows go together, the number of rows matters, and a part of the moves does not tell it.
+    let whole = level == Level::L1b && machine.block > 1;
+    let found = moves(change, level, machine, whole)?;
+    Some(move_steps(&found, level, machine) + around(machine))
+}
+
+/// A lower bound of the steps of a pass over `level`.
+pub(crate) fn least_steps(level: Level, machine: &Machine) -> i64 {
+    let least = Moves { list: vec![Move::default()], times: 1 };
+    // On the other levels a single move may cost next to nothing: count one step.
+    let steps = if matches!(level, Level::L1b | Level::L2b) { move_steps(&least, level, machine) } else { 1 };
+    steps + around(machine)
+}
+
+/// The steps that hazards cost before and behind a pass.
+fn around(machine: &Machine) -> i64 {
+    2 * machine.cycles
+}
+
+pub(crate) fn move_steps(found: &Moves, level: Level, machine: &Machine) -> i64 {
+    match level {
+        Level::W => words(found, machine),
+        Level::Pe => pes(found, machine),
+        Level::Mab => mabs(found, machine),
+        Level::L1b => l1bs(found, machine),
+        _ => l2bs(found, machine),
+    }
+}
+
+/// Vectors that go up by `by` units. With `masked`, only some units write them.
+struct Turn {
+    by: i64,
+    masked: bool,
+    vectors: i64,
+}
+
+fn turns(found: &Moves, count: i64, cycles: i64) -> Vec<Turn> {
+    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
+    for m in &found.list {
+        *units.entry(((m.result - m.source).rem_euclid(count), m.source_at, m.result_at)).or_default() |= 1 << m.result;
+    }
+    // For each result address, one move comes first and writes everywhere without a mask.
+    let mut first: HashMap<i64, (i64, usize)> = HashMap::new();
+    for (index, (&(by, _, at), set)) in units.iter().enumerate() {
+        let rank = (if by != 0 { -i64::from(set.count_ones()) } else { -count }, index);
+        first.entry(at).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
+    }
+    let mut sizes: HashMap<(u64, i64), i64> = HashMap::new();
+    for (index, (&(by, _, at), &set)) in units.iter().enumerate() {
+        let everywhere = first.get(&at).is_some_and(|best| best.1 == index);
+        *sizes.entry((if everywhere { 0 } else { set }, by)).or_default() += 1;
+    }
+    let turn =
+        |((set, by), size): ((u64, i64), i64)| Turn { by, masked: set != 0, vectors: up(size * found.times, cycles) };
+    sizes.into_iter().map(turn).collect()
+}
+
+fn pes(found: &Moves, machine: &Machine) -> i64 {
+    let count = machine.count(Level::Pe);
+    let steps = |turn: &Turn| turn.by.min(count - turn.by).max(1) * turn.vectors + MASK * i64::from(turn.masked);
+    turns(found, count, machine.cycles).iter().map(steps).sum()
+}
+
+fn mabs(found: &Moves, machine: &Machine) -> i64 {
+    let by_turns: i64 = turns(found, machine.count(Level::Mab), machine.cycles)
+        .iter()
+        .map(|turn| 2 * turn.vectors + MASK * i64::from(turn.masked))
+        .sum();
+    // A cast brings at most one vector of results. This bound often shows that turns are cheaper.
+    let results = distinct(found, |m| (m.source_at, m.result_at, m.source)) * found.times;
+    let read = up(distinct(found, |m| m.source_at) * found.times, machine.cycles);
+    if by_turns <= read + up(results, machine.cycles) {
+        return by_turns;
+    }
+    let (casts, masks) = casts(found, machine.cycles);
+    by_turns.min(read + casts * found.times + MASK * masks)
+}
+
+/// Counts the casts of a pass, and their masks. A cast sends data of neighbouring units to all MABs.
+fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
+    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
+    for m in &found.list {
+        *units.entry((m.source_at, m.result_at, m.source)).or_default() |= 1 << m.result;
+    }
+    let mut first: HashMap<i64, (i64, usize)> = HashMap::new();
+    for (index, (&(_, at, _), set)) in units.iter().enumerate() {
+        let rank = (-i64::from(set.count_ones()), index);
+        first.entry(at).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
+    }
+    let mut groups: HashMap<(i64, u64), Vec<(i64, i64)>> = HashMap::new();
+    for (index, (&(source_at, at, unit), &set)) in units.iter().enumerate() {
+        let everywhere = first.get(&at).is_some_and(|best| best.1 == index);
+        groups.entry((source_at, if everywhere { 0 } else { set })).or_default().push((unit, at));
+    }
+    let masks: HashSet<u64> = groups.keys().map(|key| key.1).filter(|&set| set != 0).collect();
+    let mut count = 0;
+    for (_, mut waiting) in groups {
+        waiting.sort_unstable();
+        while !waiting.is_empty() {
+            let (mut last, mut length) = (None, 0);
+            waiting.retain(|&(unit, _)| {
+                let follows = last.is_none_or(|before| unit == before + 1) && length < cycles;
+                if follows {
+                    last = Some(unit);
+                    length += 1;
+                }
+                !follows
+            });
+            count += 1;
+        }
+    }
+    (count, masks.len() as i64)
+}
+
+fn l1bs(found: &Moves, machine: &Machine) -> i64 {
+    let wide = (machine.row / machine.l2bm_words).max(1);
+    let (up_rows, down, rows) = if machine.block == 1 {
+        (
+            distinct(found, |m| (m.source, m.source_at)),
+            distinct(found, |m| (m.result_at, m.source, m.source_at)),
+            distinct(found, |m| m.result_at),
+        )
+    } else {
+        blocks(found, machine)
+    };
+    wide * (up_rows + down) * found.times + 2 * up(rows * found.times, machine.cycles)
+}
+
+/// For each unit, the unit and the row that its data comes from.
+type Origins = Vec<Option<(i64, i64)>>;
+
+/// Counts the groups of rows that go up, those that come down, and the rows of the result, if several rows go together.
+fn blocks(found: &Moves, machine: &Machine) -> (i64, i64, i64) {
+    let (units, block) = (machine.count(Level::L1b) as usize, machine.block as usize);
+    let mut origins: BTreeMap<i64, Origins> = BTreeMap::new();
+    for m in &found.list {
+        origins.entry(m.result_at).or_insert_with(|| vec![None; units])[m.result as usize] =
+            Some((m.source, m.source_at));
+    }
+    let mut alike: HashMap<Vec<Option<i64>>, Vec<&Origins>> = HashMap::new();
+    for row in origins.values() {
+        alike.entry(row.iter().map(|o| o.map(|o| o.0)).collect()).or_default().push(row);
+    }
+    let mut lifted: HashSet<(i64, Vec<i64>)> = HashSet::new();
+    let (mut down, mut count) = (0, 0);
+    for (key, rows) in &alike {
+        for part in rows.chunks(block) {
+            let mut own: HashSet<(i64, Vec<i64>)> = HashSet::new();
+            for (unit, origin) in key.iter().enumerate() {
+                if let Some(origin) = origin {
+                    // The last row is repeated to fill a block.
+                    let place = |index: usize| part[index.min(part.len() - 1)][unit].map_or(0, |o| o.1);
+                    own.insert((*origin, (0..block).map(place).collect()));
+                }
+            }
+            down += own.len() as i64;
+            count += 1;
+            lifted.extend(own);
+        }
+    }
+    (lifted.len() as i64, down, count * machine.block)
+}
+
+fn l2bs(found: &Moves, machine: &Machine) -> i64 {
+    let row = machine.row * machine.count(Level::L1b);
+    let moved = distinct(found, |m| (m.result_at, m.result)) * found.times;
+    let rows = distinct(found, |m| m.result_at) * found.times;
+    // An MV of any size takes long to begin: about as many steps as the MV unit has long words.
+    2 * (machine.mv_unit + moved * row / (machine.mv_unit * machine.cycles)) + rows
+}
+
+fn words(found: &Moves, machine: &Machine) -> i64 {
+    if machine.bits == machine.addressed_bits {
+        return up(distinct(found, |m| (m.result, m.result_at)) * found.times, machine.cycles);
+    }
+    let (count, bits) = (machine.count(Level::W), machine.bits);
+    let ones = if bits < 64 { (1u64 << bits) - 1 } else { u64::MAX };
+    let mut pieces: BTreeMap<i64, BTreeMap<(i64, i64), u64>> = BTreeMap::new();
+    for m in &found.list {
+        let turn = (m.source - m.result).rem_euclid(count) * bits;
+        let kept = ones << ((count - 1 - m.result) * bits);
+        *pieces.entry(m.result_at).or_default().entry((turn, m.source_at)).or_default() |= kept;
+    }
+    let mut groups: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
+    let mut cuts: BTreeSet<(i64, u64)> = BTreeSet::new();
+    for row in pieces.values() {
+        let mut key: Vec<(i64, u64)> = row.iter().map(|(&(turn, _), &kept)| (turn, kept)).collect();
+        key.sort_unstable();
+        cuts.extend(&key);
+        *groups.entry(key).or_default() += 1;
+    }
+    let joined = |(key, rows): (&Vec<(i64, u64)>, &i64)| up(rows * found.times, machine.cycles) * 3 * key.len() as i64;
+    2 * cuts.len() as i64 + groups.iter().map(joined).sum::<i64>()
+}
+
+fn distinct<K: Ord>(found: &Moves, key: impl Fn(&Move) -> K) -> i64 {
+    let mut keys: Vec<K> = found.list.iter().map(key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.len() as i64
+}

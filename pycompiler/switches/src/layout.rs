@@ -1,0 +1,175 @@
+//! Layouts, and what the search must know of the machine.
+
+use crate::digits::up;
+
+/// Sizes and strides are smaller: no chip has so many words.
+const LARGEST: i64 = 1 << 34;
+
+/// The kind of place that a digit selects. The order is the one in which passes are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Words of a long word.
+    W,
+    /// PEs of a MAB.
+    Pe,
+    /// MABs of an L1B.
+    Mab,
+    /// L1Bs of an L2B.
+    L1b,
+    /// L2Bs of the chip.
+    L2b,
+    /// Long words of a PE.
+    Addr,
+    /// Time slices.
+    Time,
+}
+
+impl Level {
+    /// The levels that passes settle, in the order in which they are tried.
+    pub const SETTLED: [Level; 5] = [Level::W, Level::Pe, Level::Mab, Level::L1b, Level::L2b];
+    /// All levels.
+    pub const ALL: [Level; 7] = [Level::W, Level::Pe, Level::Mab, Level::L1b, Level::L2b, Level::Addr, Level::Time];
+}
+
+/// What the search must know of the machine and of the tensor's dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Coordinates of each level of [`Level::SETTLED`]: words of a long word, PEs, MABs, L1Bs and L2Bs.
+    pub counts: [i64; 5],
+    /// Bits of an element.
+    pub bits: i64,
+    /// Bits of the words that have an address of their own.
+    pub addressed_bits: i64,
+    /// Long words of LM0.
+    pub lm0: i64,
+    /// Long words that one step moves in a PE.
+    pub cycles: i64,
+    /// Long words of the unit in which MVs count.
+    pub mv_unit: i64,
+    /// Long words of a row: one for every PE of an L1B.
+    pub row: i64,
+    /// Rows that one instruction between L1BM and L2BM moves.
+    pub block: i64,
+    /// Long words that one instruction between L1BM and L2BM moves.
+    pub l2bm_words: i64,
+}
+
+impl Machine {
+    /// Whether all numbers are positive and no level has more units than a mask has bits.
+    pub fn is_valid(&self) -> bool {
+        let sizes = [
+            self.bits,
+            self.addressed_bits,
+            self.lm0,
+            self.cycles,
+            self.mv_unit,
+            self.row,
+            self.block,
+            self.l2bm_words,
+        ];
+        let masks = self.counts.iter().all(|&count| 0 < count && count <= 64);
+        masks && sizes.iter().all(|&size| 0 < size && size < LARGEST) && self.counts[0] * self.bits <= 64
+    }
+
+    pub(crate) fn count(&self, level: Level) -> i64 {
+        self.counts[level as usize]
+    }
+}
+
+/// A digit of `size` values on `level`, which lie `stride` coordinates apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SubAxis {
+    /// Number of values.
+    pub size: i64,
+    /// The level whose coordinate it changes.
+    pub level: Level,
+    /// Coordinates from one value to the next.
+    pub stride: i64,
+}
+
+/// The places of the elements of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The digits of each axis; the last one runs fastest.
+    pub axes: Vec<Vec<SubAxis>>,
+    /// The digits over which there are copies.
+    pub copies: Vec<SubAxis>,
+}
+
+/// A tensor of `shape` goes from layout `source` to layout `result`.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The layout before.
+    pub source: Layout,
+    /// The layout after.
+    pub result: Layout,
+    /// Elements of each axis.
+    pub shape: Vec<i64>,
+}
+
+impl Change {
+    /// Whether both layouts have the axes of the shape, and sizes and strides are numbers that a machine can have.
+    pub fn is_valid(&self) -> bool {
+        let legal = |layout: &Layout| {
+            let mut digits = layout.axes.iter().flatten().chain(&layout.copies);
+            let inside = digits.all(|sub| (1..LARGEST).contains(&sub.size) && (0..LARGEST).contains(&sub.stride));
+            let covered =
+                |axis: &Vec<SubAxis>| axis.iter().try_fold(1i64, |all, sub| all.checked_mul(sub.size)).is_some();
+            inside && layout.axes.len() == self.shape.len() && layout.axes.iter().all(covered)
+        };
+        self.shape.iter().all(|size| (1..LARGEST).contains(size)) && legal(&self.source) && legal(&self.result)
+    }
+}
+
+impl Layout {
+    pub(crate) fn on(&self, level: Level) -> impl Iterator<Item = &SubAxis> {
+        self.axes.iter().flatten().filter(move |sub| sub.level == level)
+    }
+
+    /// The long words of a PE that the digits in Addr count.
+    pub(crate) fn address_words(&self) -> i64 {
+        self.on(Level::Addr).fold(1, |words, sub| words.saturating_mul(sub.size))
+    }
+
+    /// The long words that the value takes in a PE, rounded up to whole vectors.
+    pub(crate) fn long_words(&self, machine: &Machine) -> i64 {
+        let words = self.address_words();
+        let extent = 1 + reach(self.on(Level::Addr));
+        up(words.max(extent), machine.cycles).saturating_mul(machine.cycles)
+    }
+
+    /// Whether all digits stay within their levels and no two of them reach the same place.
+    pub(crate) fn is_legal(&self, shape: &[i64], machine: &Machine) -> bool {
+        let covered = |(size, axis): (&i64, &Vec<SubAxis>)| *size <= axis.iter().map(|sub| sub.size).product::<i64>();
+        if shape.len() != self.axes.len() || !shape.iter().zip(&self.axes).all(covered) {
+            return false;
+        }
+        for level in Level::ALL {
+            let limit = match level {
+                Level::Addr | Level::Time => machine.lm0,
+                _ => machine.count(level),
+            };
+            let copies = self.copies.iter().filter(|sub| sub.level == level);
+            let mut digits: Vec<&SubAxis> = self.on(level).chain(copies).collect();
+            if reach(digits.iter().copied()) >= limit {
+                return false;
+            }
+            digits.retain(|sub| sub.size > 1);
+            digits.sort_by_key(|sub| sub.stride);
+            let mut below = 1;
+            for sub in digits {
+                if sub.stride < below {
+                    return false;
+                }
+                below = sub.stride.saturating_mul(sub.size);
+            }
+        }
+        let packed: i64 = self.on(Level::W).map(|sub| sub.size).product();
+        packed == 1 || packed == machine.count(Level::W)
+    }
+}
+
+/// Returns the largest coordinate that the digits reach.
+fn reach<'a>(digits: impl Iterator<Item = &'a SubAxis>) -> i64 {
+    digits.fold(0i64, |all, sub| all.saturating_add((sub.size - 1).saturating_mul(sub.stride))).min(i64::MAX - 1)
+}

@@ -1,0 +1,40 @@
+//! The plan of a layout switch: the passes that bring a tensor from one layout to another, and their order.
+//!
+//! A layout gives every element of a tensor a place: a unit on each level of the machine, a long word (`Addr`), and a word
+//! of it (`W`). A pass settles one level. Digits that must not stay on the level move to `Addr`, digits that belong on it
+//! come from `Addr`, and copies are made. The search for the shortest path goes over the layouts in between ([`plan`]). A
+//! pass costs the steps of its code ([`pass_steps`]); they are counted without making the code.
+
+// `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
+
+mod costs;
+mod digits;
+mod guess;
+mod layout;
+mod moves;
+mod search;
+
+pub use layout::{Change, Layout, Level, Machine, SubAxis};
+pub use moves::{Move, Moves};
+pub use search::{plan, Outcome, Pass};
+
+/// Estimates the steps of the pass of `change` over `level`, hazards included. None if one pass cannot make the change.
+pub fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
+    costs::pass_steps(change, level, machine)
+}
+
+/// Counts the steps of moves over `level`, without hazards around them. None if the moves are not between units of the
+/// level, or if an address is negative.
+pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64> {
+    let count = *machine.counts.get(level as usize)?;
+    let legal = |m: &Move| {
+        (0..count).contains(&m.result) && (0..count).contains(&m.source) && m.result_at >= 0 && m.source_at >= 0
+    };
+    (moves.times >= 0 && moves.list.iter().all(legal)).then(|| costs::move_steps(moves, level, machine))
+}
+
+/// Guesses the steps of a switch without a search for its passes.
+pub fn guess(change: &Change, machine: &Machine) -> i64 {
+    guess::guess(change, machine)
+}

@@ -1,0 +1,86 @@
+//! Small switches whose passes are known. Random ones are compared with a search in Python, in
+//! `tests/pycompiler/planners/test_switch_search.py`.
+
+use switches::{guess, move_steps, plan, Change, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
+
+const MACHINE: Machine = Machine {
+    counts: [2, 4, 4, 2, 2],
+    bits: 32,
+    addressed_bits: 32,
+    lm0: 64,
+    cycles: 4,
+    mv_unit: 16,
+    row: 16,
+    block: 1,
+    l2bm_words: 64,
+};
+
+/// Returns a layout of one axis from its digits: size, level and stride, major first.
+fn layout(digits: &[(i64, Level, i64)]) -> Layout {
+    let sub = |&(size, level, stride): &(i64, Level, i64)| SubAxis { size, level, stride };
+    Layout { axes: vec![digits.iter().map(sub).collect()], copies: Vec::new() }
+}
+
+fn change(source: &[(i64, Level, i64)], result: &[(i64, Level, i64)], size: i64) -> Change {
+    Change { source: layout(source), result: layout(result), shape: vec![size] }
+}
+
+fn levels(outcome: &Outcome) -> Vec<Level> {
+    match outcome {
+        Outcome::Found(passes) => passes.iter().map(|pass| pass.level).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_level_that_changes_is_settled_once() {
+    let addr = (16, Level::Addr, 1);
+    let across = [(4, Level::Mab, 1), (4, Level::Addr, 1)];
+    let cases: [(&[(i64, Level, i64)], &[(i64, Level, i64)], &[Level]); 4] = [
+        (&[addr], &[addr], &[]),
+        (&[addr], &[(16, Level::Addr, 2)], &[Level::Pe]),
+        (&across, &[addr], &[Level::Mab]),
+        (&across, &[(4, Level::Pe, 1), (4, Level::Addr, 1)], &[Level::Mab, Level::Pe]),
+    ];
+    for (source, result, wanted) in cases {
+        let change = change(source, result, 16);
+        let found = plan(&change, &MACHINE, None, &mut || true);
+        assert_eq!(levels(&found), wanted, "{change:?}");
+        assert_eq!(guess(&change, &MACHINE) == 0, source == result);
+    }
+}
+
+#[test]
+fn a_search_ends_when_it_is_told_or_when_nothing_is_cheap_enough() {
+    // Many digits that change their places, so that the search looks at many states.
+    let digits = |first: Level, second: Level| {
+        let one = |level, stride| SubAxis { size: 2, level, stride };
+        let axes = (0..2).flat_map(|n| [vec![one(first, 1 << n)], vec![one(second, 1 << n)]]).collect();
+        Layout { axes, copies: Vec::new() }
+    };
+    let (source, result) = (digits(Level::Mab, Level::Pe), digits(Level::Pe, Level::Mab));
+    let change = Change { source, result, shape: vec![2; 4] };
+    let found = plan(&change, &MACHINE, None, &mut || true);
+    let steps: i64 = match &found {
+        Outcome::Found(passes) => passes.iter().map(|pass| pass.steps).sum(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(plan(&change, &MACHINE, Some(steps), &mut || true), found);
+    assert_eq!(plan(&change, &MACHINE, Some(steps - 1), &mut || true), Outcome::None);
+}
+
+#[test]
+fn numbers_without_meaning_are_noticed() {
+    let good = change(&[(16, Level::Addr, 1)], &[(16, Level::Addr, 1)], 16);
+    assert!(good.is_valid() && MACHINE.is_valid());
+    assert!(!change(&[(0, Level::Addr, 1)], &[(16, Level::Addr, 1)], 16).is_valid());
+    assert!(!change(&[(16, Level::Addr, -1)], &[(16, Level::Addr, 1)], 16).is_valid());
+    assert!(!Change { shape: vec![16, 2], ..good }.is_valid());
+    assert!(!Machine { counts: [2, 65, 4, 2, 2], ..MACHINE }.is_valid());
+    assert!(!Machine { cycles: 0, ..MACHINE }.is_valid());
+    let moves = |result, at| Moves { list: vec![Move { result, result_at: at, source: 0, source_at: 0 }], times: 1 };
+    assert_eq!(move_steps(&moves(4, 0), Level::Pe, &MACHINE), None);
+    assert_eq!(move_steps(&moves(0, -1), Level::Pe, &MACHINE), None);
+    assert_eq!(move_steps(&moves(0, 0), Level::Addr, &MACHINE), None);
+    assert!(move_steps(&moves(1, 0), Level::Pe, &MACHINE).is_some());
+}

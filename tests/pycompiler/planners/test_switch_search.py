@@ -1,0 +1,136 @@
+"""The compiled search for passes against its reference, and its costs against the code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+import reference_pass_steps as reference
+from compiling import tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_layouts import some_layout
+from reference_switch_plan import reference_plan
+
+from emu2 import _core
+from pycompiler.errors import PycompilerError
+from pycompiler.graph import Level, MNDtype, parse_layout
+from pycompiler.layers.switch import pass_costs, pe_mab_passes
+from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
+from pycompiler.layers.switch.pass_search import pass_steps
+from pycompiler.machine import Target, load_target
+from pycompiler.planners.switch_plan import Pass, plan_switch
+
+MACHINES = st.sampled_from(["mini", "mncore2"])
+SEEDS = st.integers(0, 2**32 - 1)
+DTYPES = (MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG, MNDtype.BYTE)
+SIZES = (1, 2, 3, 4, 5, 6, 8, 12, 16, 33)
+
+
+def some_change(rng: random.Random, target: Target) -> LayoutChange:
+    dtype = rng.choice(DTYPES)
+    shape = tuple(rng.choice(SIZES) for _ in range(rng.randrange(5)))
+    source, result = (some_layout(rng, shape, dtype, target) for _ in range(2))
+    return LayoutChange(source, result, shape, dtype)
+
+
+def outcome(plan: object, *arguments: object) -> tuple[Pass, ...] | None:
+    """Return the passes, None if there are none."""
+    try:
+        return plan(*arguments)  # type: ignore[operator]
+    except (PycompilerError, NoPassError):
+        return None
+
+
+@given(SEEDS, MACHINES, st.booleans())
+@settings(max_examples=tried(80))
+def test_the_plan_is_that_of_the_reference(seed: int, machine: str, limited: bool) -> None:
+    target, rng = load_target(machine), random.Random(seed)
+    change = some_change(rng, target)
+    wanted = outcome(reference_plan, change, target)
+    assert outcome(plan_switch, change, target) == wanted
+    if limited and wanted:
+        most = rng.randrange(1, 2 * sum(step.steps for step in wanted))
+        limited_plan = outcome(reference_plan, change, target, most)
+        assert outcome(plan_switch, change, target, False, most) == limited_plan
+
+
+@given(SEEDS, MACHINES)
+@settings(max_examples=tried(80))
+def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: str) -> None:
+    target, rng = load_target(machine), random.Random(seed)
+    for change, level in passes(rng, target):
+        steps = pass_steps(change, level, target)
+        assert steps == reference.pass_steps(change, level, target)
+        assert steps >= reference.least_steps(level, target)
+        whole = moves(change, level, target)
+        part = reference.pattern(change, level, target)
+        counted = pass_costs.move_steps(whole, level, target, change.dtype)
+        if level is not Level.L1B or pass_costs.facts(change.dtype, target).block == 1:
+            assert pass_costs.move_steps(part, level, target, change.dtype) == counted
+        if level is Level.PE:
+            count = target.counts["pe"]
+            assert (
+                counted
+                == reference.pe_cost(whole, target)
+                == sum(
+                    max(1, min(turn.by, count - turn.by)) * -(-len(turn.pairs) // target.cycles)
+                    + (0 if turn.units is None else 3)
+                    for turn in pe_mab_passes.turns(whole, count)
+                )
+            )
+        if level is Level.MAB:
+            count = target.counts["mab"]
+            assert (
+                counted
+                == reference.mab_cost(whole, target)
+                == min(
+                    pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
+                    pe_mab_passes._cast_cost(
+                        pe_mab_passes.casts(whole, count, target.cycles), target
+                    ),
+                )
+            )
+
+
+def passes(rng: random.Random, target: Target) -> Iterator[tuple[LayoutChange, Level]]:
+    """Yield the passes of one random switch."""
+    change = some_change(rng, target)
+    before = change.source
+    for step in outcome(plan_switch, change, target) or ():
+        yield LayoutChange(before, step.layout, change.shape, change.dtype), step.level
+        before = step.layout
+
+
+def test_a_pass_that_changes_too_much_is_no_pass(target: Target) -> None:
+    source, result = (parse_layout(text) for text in ("((2_MAB:1, 8:1))", "((8:1, 2_PE:1))"))
+    change = LayoutChange(source, result, (16,), MNDtype.FLOAT)
+    with pytest.raises(NoPassError):
+        pass_steps(change, Level.PE, target)
+
+
+GOOD = pass_costs.facts(MNDtype.FLOAT, load_target("mini"))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("a level that is none", lambda: _core.count_move_steps([(0, 0, 0, 0)], 1, GOOD, 7)),
+        ("a unit that is none", lambda: _core.count_move_steps([(99, 0, 0, 0)], 1, GOOD, 1)),
+        ("a negative address", lambda: _core.count_move_steps([(0, -1, 0, 0)], 1, GOOD, 1)),
+        (
+            "no cycles",
+            lambda: _core.count_move_steps([(0, 0, 0, 0)], 1, GOOD._replace(cycles=0), 1),
+        ),
+        ("an axis too few", lambda: _core.guess_switches([([], [])], [([], [])], (4,), GOOD)),
+        (
+            "a digit without size",
+            lambda: _core.guess_switches([([[(0, 5, 1)]], [])], [([[(4, 5, 1)]], [])], (4,), GOOD),
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_numbers_without_meaning_are_refused(name: str, call: object) -> None:
+    with pytest.raises(ValueError, match=r"meaning|numbered"):
+        call()  # type: ignore[operator]

@@ -1,0 +1,223 @@
+"""The steps of passes, counted in Python: the reference of the crate ``switches``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pycompiler.graph.digits import all_ranges, copied_digits, segments
+from pycompiler.graph.layout import UNIT_LEVELS, Level
+from pycompiler.layers.switch.l1b_l2b_passes import _blocks, _origins, rows_of_l1b
+from pycompiler.layers.switch.pass_moves import (
+    LayoutChange,
+    Moves,
+    NoPassError,
+    _combined,
+    _digit,
+    _Dim,
+    _matched,
+    moves,
+)
+from pycompiler.layers.switch.pe_mab_passes import casts
+from pycompiler.layers.switch.word_passes import _ADDRESSED, _groups
+from pycompiler.machine import IntArray, Target
+
+
+def pass_steps(change: LayoutChange, level: Level, target: Target) -> int:
+    """Estimate the steps of the pass over ``level``, hazards included.
+
+    NoPassError if one pass cannot do it.
+    """
+    # If several rows go together, the number of rows matters, and a pattern does not tell it.
+    whole = level is Level.L1B and rows_together(target) > 1
+    found = (moves if whole else pattern)(change, level, target)
+    if level is Level.W:
+        cost = word_cost(found, change.dtype.bits, target)
+    elif level is Level.PE:
+        cost = pe_cost(found, target)
+    elif level is Level.MAB:
+        cost = mab_cost(found, target)
+    elif level is Level.L1B:
+        cost = l1b_cost(found, target)
+    else:
+        cost = l2b_cost(found, target)
+    return cost + _around(target)
+
+
+def _around(target: Target) -> int:
+    """Estimate the steps that hazards cost before and behind a pass."""
+    return 2 * target.cycles
+
+
+def least_steps(level: Level, target: Target) -> int:
+    """Return a lower bound of :func:`pass_steps` for passes over ``level``."""
+    one = np.zeros(1, dtype=np.int64)
+    least = Moves(one, one, one, one)
+    costs_of = {Level.L1B: l1b_cost, Level.L2B: l2b_cost}
+    # On the other levels a single move may cost next to nothing: count one step.
+    found = costs_of[level](least, target) if level in costs_of else 1
+    return found + _around(target)
+
+
+def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
+    """Return the moves for one value of the digits that only change their addresses.
+
+    ``times`` of the result is the number of values that these digits have.
+    """
+    dims, idle = _dims(change, level, target, whole=False)
+    return replace(_combined(dims, change.shape), times=idle)
+
+
+def _dims(
+    change: LayoutChange, level: Level, target: Target, whole: bool = True
+) -> tuple[list[_Dim], int]:
+    """Return the digits of a pass, and the number of values of the digits left out.
+
+    Digits that only change their addresses are left out if ``whole`` is false.
+    """
+    source, result, shape = change.source, change.result, change.shape
+    ranges = all_ranges(target.level_range, change.dtype)
+    open_levels = (level, Level.ADDR)
+    for other in (Level.W, *UNIT_LEVELS):
+        if other is not level:
+            have, want = (copied_digits(x, other, ranges) for x in (source, result))
+            if not want <= have:
+                raise NoPassError(f"no copies on {other.value}")
+    have, want = (copied_digits(x, level, ranges) for x in (source, result))
+    dims: list[_Dim] = []
+    idle = 1
+    found_segments = segments(source, result, shape)
+    reach = dict.fromkeys(range(len(shape)), 1)
+    for segment in found_segments:
+        reach[segment.axis] *= segment.size
+    for segment in found_segments:
+        in_addr = all(part.level is Level.ADDR for part in (*segment.source, *segment.result))
+        if in_addr and not whole and reach[segment.axis] == shape[segment.axis]:
+            idle *= segment.size
+            continue
+        if segment.source == segment.result or _matched(segment.source, segment.result):
+            pairs = zip(segment.source, segment.result, strict=True)
+            digits = (_digit(segment.axis, a, b, have, open_levels) for a, b in pairs)
+            dims += [dim for dim in digits if dim is not None]
+            continue
+        places = (*segment.source, *segment.result)
+        if any(part.level not in open_levels for part in places):
+            raise NoPassError(f"axis {segment.axis} is cut otherwise")
+        dim = _Dim(segment.size, segment.axis, segment.lo)
+        index = np.arange(segment.size, dtype=np.int64)
+        for side, found in (("source", segment.source), ("result", segment.result)):
+            for part in found:
+                digit = index // (part.lo // segment.lo) % part.size
+                dim.put(side, part.level, digit * part.stride)
+        dims.append(dim)
+    for stride, size in sorted(want):
+        dim = _Dim(size)
+        digit = np.arange(size, dtype=np.int64) * stride
+        dim.put("result", level, digit)
+        if (stride, size) in have:
+            dim.put("source", level, digit)
+        dims.append(dim)
+    return dims, idle
+
+
+def word_cost(found: Moves, bits: int, target: Target) -> int:
+    """Count the steps of :func:`word_steps`."""
+    if bits == _ADDRESSED:
+        places = set(zip(found.result.tolist(), found.result_at.tolist(), strict=True))
+        return -(-len(places) * found.times // target.cycles)
+    groups, cuts = _groups(found, bits)
+    return 2 * len(cuts) + sum(
+        -(-len(rows) * found.times // target.cycles) * 3 * len(group)
+        for group, rows in groups.items()
+    )
+
+
+#: Steps that set a mask.
+_MASK = 3
+
+
+def pe_cost(found: Moves, target: Target) -> int:
+    """Count the steps of ``pe_mab_passes.pe_steps``; a mask takes three."""
+    count = target.counts["pe"]
+    by, masked, vectors = _turns(found, count, target.cycles)
+    rounds = np.maximum(1, np.minimum(by, count - by))
+    return int((rounds * vectors).sum() + _MASK * masked.sum())
+
+
+def mab_cost(found: Moves, target: Target) -> int:
+    """Count the steps of ``pe_mab_passes.mab_steps``; a mask takes three."""
+    count = target.counts["mab"]
+    _, masked, vectors = _turns(found, count, target.cycles)
+    by_turns = int(2 * vectors.sum() + _MASK * masked.sum())
+    # A cast brings at most one vector of results. This bound often shows that turns are cheaper.
+    results = np.unique(_number(found.source_at, found.result_at, found.source)).size * found.times
+    read = np.unique(found.source_at).size * found.times
+    if by_turns <= -(-read // target.cycles) + -(-results // target.cycles):
+        return by_turns
+    all_casts = casts(found, count, target.cycles)
+    masks = {cast.units for cast in all_casts if cast.units is not None}
+    by_casts = -(-read // target.cycles) + len(all_casts) * found.times + _MASK * len(masks)
+    return min(by_turns, by_casts)
+
+
+def rows_together(target: Target) -> int:
+    """Return how many rows one instruction between L1BM and L2BM moves."""
+    return rows_of_l1b(target).block
+
+
+def l1b_cost(found: Moves, target: Target) -> int:
+    """Estimate the steps of ``l1b_l2b_passes.l1b_steps``."""
+    room = rows_of_l1b(target)
+    wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
+    if room.block == 1:
+        up = np.unique(_number(found.source, found.source_at)).size
+        down = np.unique(_number(found.result_at, found.source, found.source_at)).size
+        rows = np.unique(found.result_at).size
+    else:
+        blocks = _blocks(_origins(found, target.counts["l1b"]), room.block)
+        origins = [{o for o in block.origins if o is not None} for block in blocks]
+        up, down = len(set().union(*origins)), sum(map(len, origins))
+        rows = len(blocks) * room.block
+    times = found.times
+    return wide * (up + down) * times + 2 * -(-rows * times // room.vector)
+
+
+def l2b_cost(found: Moves, target: Target) -> int:
+    """Estimate the steps of ``l1b_l2b_passes.l2b_lines``, with the waits for MVs."""
+    row = rows_of_l1b(target).row * target.counts["l1b"]
+    moved = np.unique(_number(found.result_at, found.result)).size * found.times
+    rows = np.unique(found.result_at).size * found.times
+    # An MV of any size takes long to begin: about as many steps as the MV unit has long words.
+    per_step = target.mv_unit * target.cycles
+    return 2 * (target.mv_unit + moved * row // per_step) + rows
+
+
+def _number(*keys: IntArray) -> IntArray:
+    """Return one number per combination of keys. The keys must not be negative."""
+    code = np.zeros_like(keys[0])
+    for key in keys:
+        code = code * (int(key.max(initial=0)) + 1) + key
+    return code
+
+
+def _turns(found: Moves, count: int, cycles: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return for every turn the units upwards, whether it has a mask, and its vectors.
+
+    The turns are those of ``pe_mab_passes.turns``.
+    """
+    turned = (found.result - found.source) % count
+    _, first, inverse = np.unique(
+        _number(turned, found.source_at, found.result_at), return_index=True, return_inverse=True
+    )
+    units = np.zeros(first.size, dtype=np.int64)
+    np.bitwise_or.at(units, inverse.reshape(-1), np.int64(1) << found.result)
+    by, at = turned[first], found.result_at[first]
+    rank = np.where(by != 0, -np.bitwise_count(units).astype(np.int64), -count)
+    order = np.lexsort((np.arange(at.size), rank, at))
+    ahead = np.ones(at.size, dtype=bool)
+    ahead[order[1:]] = at[order[1:]] != at[order[:-1]]
+    masks = np.where(ahead, 0, units)
+    groups, sizes = np.unique(_number(masks, by), return_counts=True)
+    span = int(by.max(initial=0)) + 1
+    return groups % span, (groups // span > 0).astype(np.int64), -(-sizes * found.times // cycles)
