@@ -11,6 +11,8 @@ const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 type Digit = (i64, usize, i64);
 /// The digits of each axis, and those of the copies.
 type Places = (Vec<Vec<Digit>>, Vec<Digit>);
+/// A pass: number of its level, layout afterwards, steps.
+type PassRow = (usize, Option<Places>, i64);
 
 /// The layouts and the shape of a tensor.
 #[derive(FromPyObject)]
@@ -43,7 +45,7 @@ pub(crate) fn plan_passes(
     switch: Switch,
     facts: Facts,
     most: Option<i64>,
-) -> PyResult<Option<Vec<(usize, Option<Places>, i64)>>> {
+) -> PyResult<Option<Vec<PassRow>>> {
     let (change, machine) = (change(&switch)?, machine(&facts)?);
     let mut signal = Ok(());
     let mut go_on = || {
