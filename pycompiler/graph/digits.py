@@ -9,7 +9,6 @@ they do not (3 x 2 against 2 x 3), the range stays one segment with several part
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,8 +25,7 @@ class PrimeDigit(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """``size`` values of the index digit with weight ``lo`` lie ``stride`` apart on ``level``.
 
     Parts sort by weight.
@@ -38,12 +36,12 @@ class Part:
     level: Level
     stride: int
 
-    def __lt__(self, other: Part) -> bool:
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        assert isinstance(other, Part)
         return (self.lo, self.size, self.stride) < (other.lo, other.size, other.stride)
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """The digit ``index // lo % size`` of ``axis`` as two layouts place it, minor parts first."""
 
     axis: int

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,7 @@ class Level(Enum):
 UNIT_LEVELS = (Level.L2B, Level.L1B, Level.MAB, Level.PE)
 
 
-@dataclass(frozen=True)
-class SubAxis:
+class SubAxis(NamedTuple):
     """A digit of ``size`` values on ``level``, which lie ``stride`` coordinates apart."""
 
     size: int
@@ -53,8 +53,7 @@ class SubAxis:
         return f"{self.size}{level}:{self.stride}"
 
 
-@dataclass(frozen=True)
-class Broadcast:
+class Broadcast(NamedTuple):
     """An entry of ``B@``: copies on the whole ``level``, or on ``size`` units ``stride`` apart.
 
     A ``level`` of None stands for ``...``: every unit level that no axis and no other entry uses.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 
 from ...graph.digits import Part, PrimeDigit, all_ranges, merged, parts, primes
@@ -251,7 +251,7 @@ def lay_out(
                 own = (PrimeDigit(sub.stride * d.stride, d.size) for d in primes(sub.size))
                 used.setdefault(sub.level, []).extend(own)
             elif not sub.stride:
-                sub, stride = replace(sub, stride=stride), stride * sub.size
+                sub, stride = sub._replace(stride=stride), stride * sub.size
             out.append(sub)
         axes[axis] = tuple(reversed(merged(out)))
     copies: list[Broadcast] = []
