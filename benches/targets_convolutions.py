@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from targets_gemm import peak
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph.dtypes import MNDtype
 from pycompiler.machine import Target, load_target
+from pycompiler.models.bound import peak
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
@@ -94,7 +94,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
             yield {"name": f"{case.name}: {said}", "value": None, "target": "", "met": False}
             continue
         alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] == "Conv")
-        bound = case.multiply_adds / peak(target)
+        bound = case.multiply_adds / peak(target, "mixed")
         if alone:
             yield _row(f"{case.name}, in LM", target.cycles * alone, bound, case.layer)
         bound = max(bound, words(case, target))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from pycompiler.layers.products.roles import precision
-from pycompiler.machine import Target, load_target
+from pycompiler.machine import load_target
+from pycompiler.models.bound import peak
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
@@ -24,13 +23,6 @@ TARGETS = (
     ("half GEMM, operands in LM", "node", 0.40),
     ("half GEMM, from and to DRAM", "program", 0.20),
 )
-
-
-def peak(target: Target) -> int:
-    """Return the multiply-adds of halves per cycle: a matrix and a vector in every MAB."""
-    kind = precision("half", target)
-    mabs = int(np.prod(target.pe_shape)) // target.counts["pe"]
-    return mabs * kind.rows * kind.block
 
 
 def compiled(size: int, machine: str) -> dict[str, Any]:
@@ -55,7 +47,7 @@ def rows(size: int = SIZE, machine: str = "mncore2") -> list[dict[str, Any]]:
     target, data = load_target(machine), compiled(size, machine)
     steps = next(row["steps"] for row in data["nodes"] if row["op"] == "MatMul")
     cycles = {"node": target.cycles * steps, "program": data["cycles"]}
-    bound = peak(target)
+    bound = peak(target, "mixed")
     out = []
     for name, which, least in TARGETS:
         value = size**3 / cycles[which]

@@ -1,4 +1,4 @@
-"""``python -m pycompiler.demo``: two functions and a classifier, compared with PyTorch."""
+"""``python -m pycompiler.demo``: two functions, an MLP and a CNN, compared with PyTorch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rich.console import Console
 
 from ..console import report_problem, show_warnings_plainly, table_console
 from ..errors import PycompilerError, error
-from .digits import BOUNDS, run_digits, train
+from .digits import BOUNDS, run_digits, trained
 from .functions import cases, run_case
 
 _LARGEST = 1e-5  # difference of the functions from PyTorch
 
 
 def run(out: Path, device: str, console: Console) -> list[str]:
-    """Run everything and print it; what does not agree with PyTorch."""
+    """Run everything and print it; return the titles of what does not agree with PyTorch."""
     wrong = []
     for case in cases():
         (out / case.name).mkdir(parents=True, exist_ok=True)
         if not run_case(case, out / case.name, device, console) < _LARGEST:
             wrong.append(case.title)
-    digits = train()
-    for float_dtype in BOUNDS:
-        folder = out / f"digits_{float_dtype}"
-        if not run_digits(digits, float_dtype, folder, device, console):
-            wrong.append(f"digits in {float_dtype}")
+    for digits in trained():
+        for float_dtype in BOUNDS:
+            folder = out / f"digits_{digits.name}_{float_dtype}"
+            if not run_digits(digits, float_dtype, folder, device, console):
+                wrong.append(f"digits, {digits.title}, in {float_dtype}")
     return wrong
 
 

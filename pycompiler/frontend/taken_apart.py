@@ -172,7 +172,36 @@ def _batch_norm(
     return normal, own, inverse, *running
 
 
+def _uneven(node: torch.fx.Node) -> bool:
+    """Whether an adaptive pool has windows of different sizes, which the exporter picks singly."""
+    sizes: Any = node.args[1]
+    shape = node.args[0].meta["val"].shape[-len(sizes) :]  # type: ignore[union-attr]
+    return any(size % count for size, count in zip(shape, sizes, strict=True))
+
+
+def _adaptive_average(x: torch.Tensor, sizes: Sequence[int]) -> Any:
+    """Return the averages of windows, as one product with their weights."""
+    shape, front = x.shape[-len(sizes) :], x.shape[: -len(sizes)]
+    if not any(size % count for size, count in zip(shape, sizes, strict=True)):
+        return NotImplemented
+    if prod(shape) == 1:
+        return x.expand(*front, *sizes).clone()
+    weights = torch.ones(1, 1)
+    for size, count in zip(shape, sizes, strict=True):
+        number, place = torch.arange(count), torch.arange(size)[:, None]
+        first, end = number * size // count, ((number + 1) * size + count - 1) // count
+        own = ((place >= first) & (place < end)) / (end - first)
+        weights = (weights[:, None, :, None] * own[None, :, None, :]).reshape(
+            weights.shape[0] * size, weights.shape[1] * count
+        )
+    found = x.reshape(*front, prod(shape)) @ weights
+    return found.reshape(*front, *sizes)
+
+
 _RULES: dict[object, _Rule] = {
+    _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
+    _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
+    _ATEN.adaptive_avg_pool3d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.avg_pool2d.default: _average(_ATEN.avg_pool2d.default),
     _ATEN.avg_pool3d.default: _average(_ATEN.avg_pool3d.default),
     _ATEN.batch_norm.default: _Rule(

@@ -118,13 +118,18 @@ def _within(found: Sequence[Part], low: int, high: int) -> tuple[Part, ...]:
 
 def primes(count: int) -> list[PrimeDigit]:
     """Return the prime factors of ``count``; a stride is the product of the factors before it."""
+    return list(_primes(count))
+
+
+@lru_cache(maxsize=4096)
+def _primes(count: int) -> tuple[PrimeDigit, ...]:
     out, stride, factor = list[PrimeDigit](), 1, 2
     while count > 1:
         while count % factor:
             factor += 1
         out.append(PrimeDigit(stride, factor))
         stride, count = stride * factor, count // factor
-    return out
+    return tuple(out)
 
 
 def copied_digits(

@@ -36,9 +36,9 @@ class _ResidualMLP(nn.Module):
         return x
 
 
-def residual_mlp(batch: int) -> Network:
-    """Return a residual MLP of 8 layers."""
-    return _ResidualMLP(48, 8), {"x": torch.randn(16 * batch, 48)}
+def residual_mlp(batch: int, width: int = 48, depth: int = 8) -> tuple[nn.Module, Tensors]:
+    """Return a residual MLP."""
+    return _ResidualMLP(width, depth), {"x": torch.randn(16 * batch, width)}
 
 
 class _Bigram(nn.Module):

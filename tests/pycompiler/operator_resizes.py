@@ -1,4 +1,4 @@
-"""Rows of Resize, Col2Im, Einsum, and of operators that move, sort or add up along an axis."""
+"""Rows of Resize, GridSample, Col2Im, Einsum, and of operators that work along an axis."""
 
 from __future__ import annotations
 
@@ -87,6 +87,41 @@ def _resize(rng: random.Random) -> Sample:
         frozenset({"scales", "sizes"}),
         facts,
         terms=rank * 6 + STEPS,
+        scale=4 * float(np.abs(x).max()),
+    )
+
+
+#: Each mode by its name in torch.
+_GRID_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
+
+
+def _grid_sample(rng: random.Random) -> Sample:
+    """Points in a picture and around it, at least a 16th of a place from where a mode jumps."""
+    mode = rng.choice(list(_GRID_MODES))
+    padding, corners = rng.choice(["zeros", "border", "reflection"]), rng.random() < 0.5
+    rank = 3 if mode != "bicubic" and rng.random() < 0.2 else 2
+    batch, channels = rng.choice([1, 2]), rng.choice([1, 3, 6])
+    sizes = tuple(rng.choice([1, 2, 4, 5]) for _ in range(rank))
+    goal = tuple(rng.choice([1, 2, 3]) for _ in range(rank))
+    at = []
+    for size in reversed(sizes):
+        # Places from two before the first to two behind the last, in units of a 16th.
+        places = np.array([rng.randint(-32, 16 * size + 16) for _ in range(batch * prod(goal))])
+        places = (places + (places % 8 == 0)) / 16
+        span = max(1, size - 1) if corners else size
+        at.append((places + (0 if corners else 0.5)) * 2 / span - 1)
+    grid = np.stack(at, -1).reshape(batch, *goal, rank).astype(np.float32)
+    x = normal(rng, (batch, channels, *sizes))
+
+    def function(x: Tensor, grid: Tensor) -> Tensor:
+        return F.grid_sample(x, grid, mode, padding, corners)
+
+    return Sample(
+        {"x": x, "grid": grid},
+        function,
+        frozenset(rng.choice([[], ["grid"]])),
+        {"mode": _GRID_MODES[mode], "padding_mode": padding, "align_corners": int(corners)},
+        terms=4 ** (rank if mode == "bicubic" else 1) * rank + STEPS,
         scale=4 * float(np.abs(x).max()),
     )
 
@@ -220,6 +255,7 @@ def _top_k(rng: random.Random) -> Sample:
 
 FLOAT = "Float"
 ROWS: tuple[Row, ...] = (
+    Row("GridSample", FLOAT, REAL, _grid_sample, SUM, range(4, 6)),
     Row("Resize", FLOAT, REAL, _resize, SUM, range(3, 6)),
     Row("Col2Im", FLOAT, REAL, _col2im, SUM, range(3, 4)),
     Row("Einsum", FLOAT, REAL, _einsum, SUM, range(1, 6)),

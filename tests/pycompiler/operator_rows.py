@@ -76,6 +76,10 @@ def precise(array: Array) -> Tensor:
     return torch.from_numpy(array.astype(wide))
 
 
+#: The operators that make products of halves in `mixed`.
+HALVES = PRODUCTS | {"GridSample"}
+
+
 @dataclass(frozen=True)
 class Row:
     """An operator in one dtype: its name, element types of inputs and result, random samples.
@@ -129,7 +133,7 @@ class Row:
     def limit(self, sample: Sample, wanted: Array, mode: str) -> Array:
         """Return the largest error that the tolerance table allows."""
         if self.error == SUM:
-            dtype = "Half" if mode == "mixed" and self.op in PRODUCTS else "Float"
+            dtype = "Half" if mode == "mixed" and self.op in HALVES else "Float"
             return np.asarray(sample.terms * sample.scale * SUMS[dtype, SUM])
         limit = bound("Float", self.error) * np.abs(wanted)
         return np.asarray(limit if self.error == MOVE else limit + FLUSH["Float"])

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -249,12 +250,13 @@ def test_demo(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert err == ""
     assert "relu(x * y + z) on (512, 1024)" in out
     accuracies = re.findall(r"accuracy: ([\d.]+) % on emu2, ([\d.]+) % on torch", out)
-    assert len(accuracies) == 2
+    assert len(accuracies) == 4  # an MLP and a CNN, each in two modes
     for emulated, wanted in accuracies:
         assert float(wanted) > 95
         assert abs(float(emulated) - float(wanted)) < 1
-    for float_dtype in ("float", "mixed"):
-        report = json.loads((tmp_path / f"demo_out/digits_{float_dtype}/report.json").read_text())
+    for network, float_dtype in product(("mlp", "cnn"), ("float", "mixed")):
+        folder = tmp_path / f"demo_out/digits_{network}_{float_dtype}"
+        report = json.loads((folder / "report.json").read_text())
         assert report["host_fallback"] == []
         assert f"{report['cycles']} cycles" in out
     assert out.count("largest difference from PyTorch") == 2

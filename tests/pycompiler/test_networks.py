@@ -15,6 +15,7 @@ from torch import nn
 
 from pycompiler.frontend.export import export
 from pycompiler.machine import load_target
+from pycompiler.models.networks import residual_mlp
 from pycompiler.options import parse_options
 from pycompiler.pipeline import Compiled, compile_onnx
 from pycompiler.report.report import Report
@@ -32,25 +33,11 @@ def perceptron() -> tuple[Callable[[Tensors], Tensors], Tensors]:
     return lambda d: {"y": torch.softmax(model(d["x"]), -1)}, {"x": torch.randn(32, 784)}
 
 
-class Residual(nn.Module):
-    """Linear layers after LayerNorm; each result is added to the layer's input."""
-
-    def __init__(self, width: int, depth: int):
-        super().__init__()
-        self.linear = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
-        self.norm = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Apply all layers."""
-        for linear, norm in zip(self.linear, self.norm, strict=True):
-            x = x + torch.relu(linear(norm(x)))
-        return x
-
-
 def residual() -> tuple[Callable[[Tensors], Tensors], Tensors]:
     """An 8-layer residual MLP."""
-    model = Residual(48, 8).eval()
-    return lambda d: {"y": model(d["x"])}, {"x": torch.randn(16, 48)}
+    model, inputs = residual_mlp(1)
+    model.eval()
+    return lambda d: {"y": model(d["x"])}, inputs
 
 
 class Block(nn.Module):
@@ -125,7 +112,7 @@ def test_network(name: str, tmp_path: Path) -> None:
 @lru_cache(maxsize=1)
 def _small() -> tuple[Any, Mapping[str, np.ndarray], np.ndarray]:
     torch.manual_seed(2)
-    model = nn.Sequential(Residual(20, 2), Block(20, 2).eval()).eval()
+    model = nn.Sequential(residual_mlp(1, 20, 2)[0], Block(20, 2).eval()).eval()
     x = torch.randn(1, 6, 20)
     exported = export(lambda d: {"y": model(d["x"])}, {"x": torch.zeros_like(x)})
     with torch.no_grad():

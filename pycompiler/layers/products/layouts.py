@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from ...graph.digits import Part, PrimeDigit, all_ranges, merged, parts, primes
@@ -236,15 +237,24 @@ def lay_out(
     Addr digits of stride 0 receive their strides here, axis by axis in ``order``, each digit
     outside the digits before it.
     """
+    ranges = all_ranges(target.level_range, dtype)
+    places = tuple((axis, tuple(subs[axis])) for axis in dict.fromkeys(order))
+    return _laid_out(rank, places, tuple(ranges.items()))
+
+
+@lru_cache(maxsize=16384)
+def _laid_out(
+    rank: int,
+    places: Sequence[tuple[int, Sequence[SubAxis]]],
+    ranges: Sequence[tuple[Level, int]],
+) -> Layout:
+    """Do the work of :func:`lay_out`; many proposals of a product have equal operands."""
     axes: list[tuple[SubAxis, ...]] = [() for _ in range(rank)]
-    stride, done = 1, set()
+    stride = 1
     used: dict[Level, list[PrimeDigit]] = {}
-    for axis in order:
-        if axis in done:
-            continue
-        done.add(axis)
+    for axis, subs in places:
         out: list[SubAxis] = []
-        for sub in subs[axis]:
+        for sub in subs:
             if sub.size <= 1:
                 continue
             if sub.level is not Level.ADDR:
@@ -255,9 +265,9 @@ def lay_out(
             out.append(sub)
         axes[axis] = tuple(reversed(merged(out)))
     copies: list[Broadcast] = []
-    ranges = all_ranges(target.level_range, dtype)
+    counts = dict(ranges)
     for level in (Level.W, *reversed(UNIT_LEVELS)):
-        digits = primes(ranges[level])
+        digits = primes(counts[level])
         free = [d for d in digits if d not in used.get(level, [])]
         if len(free) == len(digits):
             copies.append(Broadcast(level))

@@ -21,6 +21,7 @@ from . import (
     activations,
     convolution,
     einsum,
+    grid_sample,
     image_norms,
     losses,
     moves,
@@ -53,6 +54,7 @@ class Composite:
 _INDICES = frozenset({"int32", "int64"})
 _LONG = "from more long words than half of LM floats only"
 
+_LONG_STEPS = "a step that divides an axis of more than half of LM"
 _FITS = "along axes up to half of LM"
 _MASKED = frozenset({"float", "int64", "bool"})
 _POOLED = "windows that hold an element, along axes up to half of LM"
@@ -80,8 +82,10 @@ COMPOSITES: dict[str, Composite] = {
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE),
     "Resize": Composite(resizing.resize, SUM, note=_FITS),
+    "GridSample": Composite(grid_sample.grid_sample, SUM),
     "Pad": Composite(moves.pad, MOVE, MOVED, note=f"modes other than `constant`; {_FITS}"),
     "Tile": Composite(moves.tile, MOVE, MOVED),
+    "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_LONG_STEPS),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
     "CumSum": Composite(scans.cumulative_sum, SUM, FLOATS, note=_FITS),

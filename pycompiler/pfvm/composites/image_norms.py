@@ -9,16 +9,14 @@ from .writer import Writer
 
 
 def group_norm(write: Writer) -> bool:
-    """Normalise each group of channels; scale and shift are per channel or per group."""
+    """Normalise each group of channels; scale and shift are per channel."""
     shape, groups = write.type(0).shape, int(write.attribute("num_groups", 0))
     value, scale, shift = write.node.input
     apart = (shape[0], groups, shape[1] // groups, *shape[2:])
     axes = list(range(2, len(apart)))
     value = write.op("Reshape", value, write.ints(apart))
     normal = standardised(write, value, axes, prod(apart[2:]))
-    # Before opset 21, scale and shift have one element per group.
-    per_channel = write.types[scale].shape[0] == shape[1]
-    wide = [1, groups, shape[1] // groups if per_channel else 1] + [1] * len(shape[2:])
+    wide = [1, groups, shape[1] // groups] + [1] * len(shape[2:])
     for op, operand in (("Mul", scale), ("Add", shift)):
         normal = write.op(op, normal, write.op("Reshape", operand, write.ints(wide)))
     write.op("Reshape", normal, write.ints(shape), result=write.node.output[0])

@@ -34,6 +34,38 @@ def tile(write: Writer) -> bool:
     return True
 
 
+def strided_slice(write: Writer) -> bool:
+    """Take elements of a long axis that lie ``step`` apart, if ``step`` divides its size.
+
+    Elements and steps become two axes, so the axis of the elements need not lie in one PE.
+    """
+    inputs = [write.data.get(name) if name else None for name in write.node.input[1:]]
+    if len(inputs) < 4 or inputs[0] is None or inputs[1] is None or inputs[3] is None:
+        return False
+    shape, goal = list(write.type(0).shape), write.node.output[0]
+    axes = range(len(inputs[0])) if inputs[2] is None else inputs[2].reshape(-1).tolist()
+    value, rank, found = write.node.input[0], len(shape), False
+    given = zip(axes, *(inputs[place].reshape(-1).tolist() for place in (0, 1, 3)), strict=True)
+    for axis, start, end, step in given:
+        axis, size = axis % rank, shape[axis]
+        chosen = range(size)[start:end:step]
+        if step > 1 and size > write.rows and size % step == 0:
+            first, offset = divmod(chosen.start, step)
+            apart = (*shape[:axis], size // step, step, *shape[axis + 1 :])
+            value = write.cut(write.reshape(value, apart), [axis + 1], [offset], [offset + 1])
+            shape[axis], found = size // step, True
+            value = write.reshape(value, shape)
+            if len(chosen) < size // step:
+                value = write.cut(value, [axis], [first], [first + len(chosen)])
+                shape[axis] = len(chosen)
+        elif len(chosen) < size or step < 0:
+            value = write.cut(value, [axis], [start], [end], [step])
+            shape[axis] = len(chosen)
+    if found:
+        write.op("Identity", value, result=goal)
+    return found
+
+
 def triangle(write: Writer) -> bool:
     """Keep the elements of a triangle of each matrix."""
     shape, offset = write.type(0).shape, 0

@@ -197,6 +197,20 @@ def test_conversion_keeps_names_and_lines() -> None:
     assert opset_of(model) == OLD[3][0]
 
 
+def test_group_normalization_before_opset_21_is_refused() -> None:
+    """onnx has withdrawn that form, in which scale and shift have one element per group."""
+    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=3)
+    sizes = {"x": (2, 6, 4), "s": (3,), "b": (3,), "y": (2, 6, 4)}
+    infos = {n: helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in sizes.items()}
+    graph = helper.make_graph([node], "g", [infos[name] for name in "xsb"], [infos["y"]])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    for read in (optimise, compiled):
+        with pytest.raises(PycompilerError) as caught:
+            read(model)
+        assert caught.value.code == "P0108"
+        assert "GroupNormalization" in caught.value.message
+
+
 def test_no_operator_changes_between_the_opsets_of_the_layers() -> None:
     """Only element types and attributes were added; this fails when a newer onnx needs a check."""
     assert onnx.defs.onnx_opset_version() <= NEWEST

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from compiling import compiled, model_of
 
@@ -89,3 +90,22 @@ def test_layouts_of_one_operator_must_agree() -> None:
     changed = change_value(graph, "x.lm0", layout=flat)
     found = [p for name, p in violations(changed, load_target("mini"), RULES) if name == "accepted"]
     assert found
+
+
+@pytest.mark.parametrize(
+    ("layout", "refused"),
+    [
+        ("((3_MAB:1), (5_MAB:3))", True),  # the fifth MAB of each row holds padding
+        ("((3_MAB:1), (5_MAB:4))", False),  # so it does here, but its number is a run of bits
+        ("((3_MAB:1), (4_MAB:3))", False),  # no padding
+    ],
+)
+def test_reduced_padding_must_be_a_run_of_bits(layout: str, refused: bool) -> None:
+    model = model_of(
+        [("ReduceSum", ["x", "axes"], "y")], {"x": (3, 4)}, ["y"], {"axes": np.array([1])}
+    )
+    graph = compiled(model, "mncore2")[0].graph
+    source = next(node.inputs[0] for node in graph.nodes if node.op == "ReduceSum")
+    broken = change_value(graph, source, layout=parse_layout(layout))
+    found = [text for _, text in violations(broken, load_target("mncore2"), RULES)]
+    assert any("distance is no power of two" in text for text in found) == refused

@@ -20,6 +20,11 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         x, torch.zeros(4), torch.ones(4), training=True
     ),
     "adaptive, in blocks": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+    "adaptive, windows that overlap": lambda x: F.adaptive_avg_pool2d(x, (4, 5)),
+    "adaptive, larger than the picture": lambda x: F.adaptive_avg_pool2d(x[:, :, :2, :2], 7),
+    "adaptive, of one pixel": lambda x: F.adaptive_avg_pool2d(x[:, :, :1, :1], (3, 2)),
+    "adaptive, one axis": lambda x: F.adaptive_avg_pool1d(x[:, 0], 4),
+    "adaptive, three axes": lambda x: F.adaptive_avg_pool3d(x, (3, 4, None)),
     "indices in an image": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[1],
     "pixel shuffle": lambda x: F.pixel_shuffle(x, 2),
     "bilinear": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
@@ -40,3 +45,10 @@ def test_function(name: str) -> None:
     found, wanted = run(result, {"x": x.numpy()})["y"], function(x).numpy()
     assert found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_uneven_adaptive_pool_is_one_product() -> None:
+    """The exporter picks the elements of each window singly, which takes thousands of steps."""
+    x = torch.zeros(1, 16, 6, 6)
+    model = optimise(export(lambda given: {"y": F.adaptive_avg_pool2d(given["x"], 4)}, {"x": x}))
+    assert sorted(node.op_type for node in model.graph.node) == ["MatMul", "Reshape", "Reshape"]

@@ -314,3 +314,19 @@ def test_losses(op: str, reduction: str) -> None:
     target[0, 0] = -100
     inputs = {"x": rng.standard_normal((8, 5, 3)).astype(np.float32), "t": target}
     near(model, inputs, 5e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "start", "end", "step"),
+    [((1, 1, 16000), 0, 16000, 2), ((2, 3000), 1, 2999, 3), ((2, 3000), -2998, 3000, 3)],
+)
+def test_steps_along_an_axis_that_no_pe_holds(
+    shape: Shape, start: int, end: int, step: int
+) -> None:
+    bounds = {
+        name: np.array([number])
+        for name, number in zip("seat", (start, end, len(shape) - 1, step), strict=True)
+    }
+    model = one_node("Slice", {"x": shape}, bounds)
+    for machine in ("mini", "mncore2"):
+        same_bits(model, values({"x": shape}, 4), machine)
