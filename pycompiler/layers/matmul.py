@@ -28,6 +28,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
 from ..machine import Target
+from ..pfvm.windows import CONVOLUTION
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, layout_of
 from .fragment import Fragment
@@ -155,10 +156,7 @@ class Product(UntiedAxes):
 LAYERS: tuple[Layer, ...] = (
     Product("MatMul", frozenset()),
     Product("Gemm", frozenset({"alpha", "beta", "transA", "transB"})),
-    Product(
-        "Conv",
-        frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}),
-    ),
+    Product("Conv", CONVOLUTION),
 )
 
 PRODUCTS = frozenset(layer.op for layer in LAYERS)

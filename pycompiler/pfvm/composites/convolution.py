@@ -17,14 +17,13 @@ import numpy as np
 
 from ...machine import WORDS_PER_LONG, Target
 from ..windows import windows_of
+from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
 #: Cycles that an exchange of halos takes at least: its switches between layouts.
 _EXCHANGE = 4000
-#: A depthwise convolution with more taps than this runs as a dense product.
-_MOST_TAPS = 64
 
 
 def conv(write: Writer) -> bool:
@@ -49,9 +48,8 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     if target is None or len(shape) < 3:
         return False
     group = operands.group
-    if group > 1 and weights[1] == 1 and prod(weights[2:]) <= _MOST_TAPS:
-        _depthwise(write, operands, axes)
-        return True
+    if group > 1 and weights[1] == 1:
+        return depthwise(write, operands, axes, written=written)
     strides = strides_to_fold(operands, axes)
     if any(stride > 1 for stride in strides):
         operands, axes = folded(write, operands, axes, strides)
@@ -94,39 +92,6 @@ def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
     result = write.types[write.node.output[0]].shape[2:]
     found = windows_of({**facts, "kernel_shape": kernel}, write.type(0).shape[2:], result)
     return [Axis(w.size, w.kernel, w.stride, w.dilation, w.before, w.after) for w in found]
-
-
-def _depthwise(write: Writer, operands: Operands, axes: Sequence[Axis]) -> None:
-    """Write a convolution of single channels as a sum of shifted values times numbers."""
-    shape, weights, bias = operands.shape, operands.weights, operands.bias
-    value, factor = operands.value, operands.factor
-    channels, each = shape[1], weights[0] // shape[1]
-    places = range(3, 3 + len(axes))
-    pads = [(axis.begin, axis.end) for axis in axes]
-    value = write.padded(value, range(2, len(shape)), pads, shape)
-    inner = (a.size + a.begin + a.end for a in axes)
-    value = write.reshape(value, (shape[0], channels, 1, *inner))
-    factor = write.reshape(factor, (channels, each, *weights[2:]))
-    total = ""
-    for tap in product(*(range(axis.taps) for axis in axes)):
-        starts = [t * axis.dilation for t, axis in zip(tap, axes, strict=True)]
-        ends = [
-            start + (axis.results - 1) * axis.stride + 1
-            for start, axis in zip(starts, axes, strict=True)
-        ]
-        part = write.cut(value, places, starts, ends, [axis.stride for axis in axes])
-        number = write.cut(factor, range(2, 2 + len(axes)), tap, [t + 1 for t in tap])
-        term = write.op("Mul", part, number)
-        total = write.op("Add", total, term) if total else term
-    if bias:
-        wide = write.reshape(bias, (channels, each, *(1 for _ in axes)))
-        total = write.op("Add", total, wide)
-    results = tuple(axis.results for axis in axes)
-    write.op(
-        "Identity",
-        write.reshape(total, (shape[0], weights[0], *results)),
-        result=write.node.output[0],
-    )
 
 
 def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> str:
