@@ -135,9 +135,7 @@ def _depthwise(proto: onnx.NodeProto, types: Mapping[str, TensorType]) -> bool:
     return weights[0] == shape[1] > weights[1] == 1
 
 
-def _channelwise(
-    name: str, proto: onnx.NodeProto, types: Mapping[str, TensorType]
-) -> MNNode:
+def _channelwise(name: str, proto: onnx.NodeProto, types: Mapping[str, TensorType]) -> MNNode:
     """Return the depthwise convolution in place of a Conv; it always has a `kernel_shape`."""
     facts = {a.name: _attribute(a) for a in proto.attribute}
     facts["kernel_shape"] = types[proto.input[1]].shape[2:]

@@ -16,7 +16,7 @@ from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
 #: Cycles that an exchange of halos takes at least: its switches between layouts.
-_EXCHANGE = 4000
+_EXCHANGE = 12000
 #: Cycles that a switch takes for each long word of a PE's halo.
 _PER_WORD = 50
 
@@ -93,7 +93,7 @@ def _cost(lanes: int, axes: Sequence[Axis], chosen: Sequence[Tiling], target: Ta
     cut = [tiling for tiling in chosen if tiling.count > 1]
     count = lanes * prod(tiling.count for tiling in cut)
     each = -(-count // (prod(target.pe_shape) * WORDS_PER_LONG))
-    results, reach = (prod(getattr(t, name) for t in chosen) for name in ("results", "reach"))
+    results, reach = prod(t.results for t in chosen), prod(t.reach for t in chosen)
     taps = prod(axis.taps for axis in axes)
     # Time slices cut channels and pictures, but not a tile. Its weights take room too.
     over = max(0, reach - target.words("lm0")) + max(0, results + taps - target.words("lm1"))
