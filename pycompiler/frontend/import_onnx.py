@@ -21,7 +21,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
-from ..pfvm.windows import DEPTHWISE
+from .convolution_nodes import convolution_nodes
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -76,8 +76,6 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     mn_nodes = tuple(
         _pick(name, proto, data)
         if name in picks
-        else _channelwise(name, proto, types)
-        if _depthwise(proto, types)
         else MNNode(
             name,
             _op(proto, opset),
@@ -91,6 +89,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
         )
         for name, proto in protos.items()
     )
+    mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}
@@ -125,22 +124,6 @@ def _picks(
         return False
     axis = next((a.i for a in proto.attribute if a.name == "axis"), 0) % len(table.shape)
     return max(table.shape[axis], index.size) <= target.words("lm0") // 2
-
-
-def _depthwise(proto: onnx.NodeProto, types: Mapping[str, TensorType]) -> bool:
-    """Whether ``proto`` is a Conv whose groups have one channel, in the input and in the result."""
-    if proto.op_type != "Conv" or proto.domain not in ("", "ai.onnx"):
-        return False
-    shape, weights = (types[name].shape for name in proto.input[:2])
-    return weights[0] == shape[1] > weights[1] == 1
-
-
-def _channelwise(name: str, proto: onnx.NodeProto, types: Mapping[str, TensorType]) -> MNNode:
-    """Return the depthwise convolution in place of a Conv; it always has a `kernel_shape`."""
-    facts = {a.name: _attribute(a) for a in proto.attribute}
-    facts["kernel_shape"] = types[proto.input[1]].shape[2:]
-    reads, makes, attributes = tuple(proto.input), tuple(proto.output), tuple(facts.items())
-    return MNNode(name, DEPTHWISE, reads, makes, attributes, source=source_of(proto))
 
 
 def _pick(name: str, proto: onnx.NodeProto, data: Mapping[str, Array]) -> MNNode:

@@ -23,6 +23,8 @@ ALONG_ONE_AXIS = {
 CONVOLUTION = frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})
 #: The graph's own operator for a Conv whose groups have one channel, in input and result.
 DEPTHWISE = "MNCoreDepthwise"
+#: The graph's own operator for a Conv whose operands have an axis of groups before the channels.
+GROUPED = "MNCoreGroupedConv"
 
 
 @dataclass(frozen=True)

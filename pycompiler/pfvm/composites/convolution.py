@@ -55,11 +55,15 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         operands, axes = folded(write, operands, axes, strides)
         shape, weights, written = operands.shape, operands.weights, True
     bias, factor, taps = operands.bias, operands.factor, prod(weights[2:])
-    if group > 1:
-        factor = _dense(write, factor, weights, group)
-    chosen = _best(shape, weights[0], axes, target)
+    joined = _joined_groups(weights, group, target)
+    if joined > 1:
+        factor = _dense(write, factor, weights, group, joined)
+    # For a MAB, groups are more pictures of fewer channels.
+    groups, channels = group // joined, weights[1] * joined
+    pictures = (shape[0] * groups, channels, *shape[2:])
+    chosen = _best(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not _weights_fit(shape[1], taps, target)
+    apart = bool(bias) and (groups > 1 or not _weights_fit(channels, taps, target))
     if group == 1 and plain and not apart and not written:
         return False
     value = split(write, operands.value, shape, chosen)
@@ -69,16 +73,18 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         kernel += [1] * more + [axis.taps]
         steps += [1] * more + [tiling.stride]
         dilations += [1] * more + [axis.dilation]
-    factor = write.reshape(factor, (weights[0], shape[1], *kernel))
+    factor = write.reshape(factor, (weights[0], channels, *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
-    found = write.op("Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations)
+    found = write.op(
+        "Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations, group=groups
+    )
     if apart:
         wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
         found = write.op("Add", found, wide)
-    joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
-    found = write.reshape(found, (shape[0], weights[0], *joined))
+    whole = tuple(tiling.count * tiling.results for _, tiling in chosen)
+    found = write.reshape(found, (shape[0], weights[0], *whole))
     ends = [axis.results for axis, _ in chosen]
-    if list(joined) != ends:
+    if list(whole) != ends:
         found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
     write.op("Identity", found, result=write.node.output[0])
     return True
@@ -94,12 +100,23 @@ def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
     return [Axis(w.size, w.kernel, w.stride, w.dilation, w.before, w.after) for w in found]
 
 
-def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> str:
-    """Return weights over all channels: those of other groups are 0."""
+def _joined_groups(weights: tuple[int, ...], group: int, target: Target) -> int:
+    """Return how many groups become one, so that its channels fill blocks of a product."""
+    chip = _chip(target)
+    for count in range(1, group + 1):
+        rows, own = weights[0] // group * count, weights[1] * count
+        if group % count == 0 and own % chip.block == 0 and 2 * rows >= chip.rows:
+            return count
+    return group
+
+
+def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int, joined: int) -> str:
+    """Return weights in fewer groups, each ``joined`` old ones: those between old groups are 0."""
     rows, own = weights[:2]
-    mine = np.arange(rows)[:, None] // (rows // group) == np.arange(group * own)[None] // own
-    mask = mine.astype(np.float32).reshape(rows, group * own, *(1 for _ in weights[2:]))
-    every = write.op("Concat", *[factor] * group, axis=1)
+    row, channel = np.arange(rows)[:, None], np.arange(joined * own)[None]
+    mine = row // (rows // group) % joined == channel // own
+    mask = mine.astype(np.float32).reshape(rows, joined * own, *(1 for _ in weights[2:]))
+    every = write.op("Concat", *[factor] * joined, axis=1)
     return write.op("Mul", every, write.constant(mask, "groups"))
 
 
@@ -107,12 +124,13 @@ def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> 
 class _Chip:
     """What the choice of tiles must know of the machine.
 
-    ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
-    word in all PEs of a MAB.
+    ``rows`` are the columns of a result that one MAB makes, ``block`` the elements of a contracted
+    axis that it takes at once, ``across`` the elements of one long word in all its PEs.
     """
 
     mabs: int
     rows: int
+    block: int
     across: int
     lm0: int
     lm1: int
@@ -123,6 +141,7 @@ def _chip(target: Target) -> _Chip:
     return _Chip(
         units["L2B"] * units["L1B"] * units["MAB"],
         max(facts["rows"] for facts in target.products.values()),
+        max(facts["columns"] for facts in target.products.values()),
         WORDS_PER_LONG * units["PE"],
         target.words("lm0"),
         target.words("lm1"),
