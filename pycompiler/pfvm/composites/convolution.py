@@ -101,11 +101,16 @@ def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
 
 
 def _joined_groups(weights: tuple[int, ...], group: int, target: Target) -> int:
-    """Return how many groups become one, so that its channels fill blocks of a product."""
+    """Return how many groups become one, so that its channels fill blocks of a product.
+
+    Blocks are a power of two, so that they fill units: with padding between groups, no view could
+    make one axis of groups and channels again.
+    """
     chip = _chip(target)
     for count in range(1, group + 1):
         rows, own = weights[0] // group * count, weights[1] * count
-        if group % count == 0 and own % chip.block == 0 and 2 * rows >= chip.rows:
+        fills = own % chip.block == rows % chip.rows == 0
+        if group % count == 0 and fills and all(n & (n - 1) == 0 for n in (rows, own)):
             return count
     return group
 
