@@ -32,7 +32,7 @@ def convolution_nodes(
         # The windows are read from the attributes, and `kernel_shape` may be missing there.
         attributes = {**facts, "kernel_shape": weights[2:]}
         yield replace(node, op=DEPTHWISE, attributes=tuple(attributes.items()))
-    elif group > 1 and plain and len(node.inputs) == 2:
+    elif group > 1 and plain:
         yield from _with_group_axis(node, group, types, data)
     else:
         yield node
@@ -44,7 +44,7 @@ def _with_group_axis(
     types: MutableMapping[str, TensorType],
     data: MutableMapping[str, Array],
 ) -> Iterator[MNNode]:
-    (pixels, weights), result = node.inputs, node.outputs[0]
+    pixels, result = node.inputs[0], node.outputs[0]
 
     def value(like: str, axis: int) -> str:
         """Return a new value like another one, whose ``axis`` is split into groups."""
@@ -58,14 +58,18 @@ def _with_group_axis(
         name = f"{node.name}.{goal}"
         return MNNode(name, "Reshape", (source,), (goal,), facts, source=node.source)
 
-    pixels_in, weights_in, result_in = value(pixels, 1), value(weights, 0), value(result, 1)
+    pixels_in, result_in = value(pixels, 1), value(result, 1)
     yield view(pixels, pixels_in)
-    if weights in data:
-        data[weights_in] = data[weights].reshape(types[weights_in].shape)
-    else:
-        yield view(weights, weights_in)
+    parameters = []
+    for name in node.inputs[1:]:
+        if not name:
+            continue
+        parameters.append(value(name, 0))
+        if name in data:
+            data[parameters[-1]] = data[name].reshape(types[parameters[-1]].shape)
+        else:
+            yield view(name, parameters[-1])
     kept = tuple((name, fact) for name, fact in node.attributes if name in ("strides", "dilations"))
-    yield replace(
-        node, op=GROUPED, inputs=(pixels_in, weights_in), outputs=(result_in,), attributes=kept
-    )
+    reads = (pixels_in, *parameters)
+    yield replace(node, op=GROUPED, inputs=reads, outputs=(result_in,), attributes=kept)
     yield view(result_in, result)

@@ -83,8 +83,9 @@ class Product(UntiedAxes):
         a, b, c = node.inputs[0], node.inputs[1], node.outputs[0]
         (a_batch, a_m, a_k), (b_batch, b_k, b_n), (c_batch, c_m, c_n) = roles.a, roles.b, roles.c
         row = [] if bias is None else [(bias, len(graph.values[bias].shape) - 1)]
+        groups = [(bias, 0)] if bias is not None and self.op == GROUPED else []
         wanted: list[tuple[int, list[tuple[str, int | None]], str | None]] = [
-            (size, [(a, ia), (b, ib), (c, ic)], None)
+            (size, [(a, ia), (b, ib), *(groups if ib is not None else []), (c, ic)], None)
             for index, (size, ia, ib, ic) in enumerate(
                 zip(roles.batch, a_batch, b_batch, c_batch, strict=True)
             )

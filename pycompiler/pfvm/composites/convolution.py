@@ -63,7 +63,7 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     pictures = (shape[0] * groups, channels, *shape[2:])
     chosen = _best(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and (groups > 1 or not _weights_fit(channels, taps, target))
+    apart = bool(bias) and not _weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:
         return False
     value = split(write, operands.value, shape, chosen)
