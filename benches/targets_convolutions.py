@@ -1,15 +1,15 @@
 """Compares convolutions with their bound: rows for `make bench`.
 
 Values are cycles of the cycle model, nothing runs on the emulator. The bound is the larger of the
-multiply-adds at the MAU's peak and, for programs from and to DRAM, the words of inputs and outputs
-as halves at the peak of DRAM. The ratio is cycles over the bound.
+multiply-adds at the MAU's peak and, for programs from and to DRAM, the words that must cross it as
+halves (:mod:`pycompiler.models.bound`). The ratio is cycles over the bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.errors import PycompilerError
-from pycompiler.graph.dtypes import MNDtype
-from pycompiler.machine import Target, load_target
-from pycompiler.models.bound import peak
+from pycompiler.machine import load_target
+from pycompiler.models.bound import bound_of, peak
 from pycompiler.options import parse_options
+from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
 
 Row = dict[str, Any]
+MODE = "mixed"
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,6 @@ class Case:
         """The shape of the result; the padding keeps the size of stride 1."""
         batch, _, *sides = self.shape
         return (batch, self.rows, *(-(-side // self.stride) for side in sides))
-
-    @property
-    def multiply_adds(self) -> int:
-        """Products of elements; padding counts."""
-        return prod(self.results) * self.shape[1] // self.group * self.taps**2
 
     def model(self) -> onnx.ModelProto:
         """Return the model of one node, with random weights."""
@@ -75,17 +71,11 @@ CASES = (
 )
 
 
-def words(case: Case, target: Target) -> float:
-    """Return the cycles that input and output take as halves, at the peak of DRAM."""
-    elements = prod(case.shape) + prod(case.results)
-    return elements / MNDtype.HALF.words_per_long / (target.groups * target.mv_block)
-
-
 def rows(machine: str = "mncore2") -> Iterator[Row]:
     """Yield a row for the layer alone and one for the whole program of every case."""
     target = load_target(machine)
     for case in CASES:
-        options = {"float_dtype": "mixed", "strict": True, "scheduler": "spill_opt"}
+        options = {"float_dtype": MODE, "strict": True, "scheduler": "spill_opt"}
         report = Report(machine, options)
         try:
             compile_onnx(case.model(), target, parse_options(options), report)
@@ -93,21 +83,23 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
             said = str(problem).splitlines()[0]
             yield {"name": f"{case.name}: {said}", "value": None, "target": "", "met": False}
             continue
-        alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] == "Conv")
-        bound = case.multiply_adds / peak(target, "mixed")
+        layers = ("Conv", DEPTHWISE)
+        alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] in layers)
+        least = bound_of(case.model(), target, MODE)
         if alone:
+            bound = ceil(least.multiply_adds / peak(target, MODE))
             yield _row(f"{case.name}, in LM", target.cycles * alone, bound, case.layer)
-        bound = max(bound, words(case, target))
-        yield _row(f"{case.name}, from and to DRAM", report.data["cycles"], bound, case.program)
+        cycles = report.data["cycles"]
+        yield _row(f"{case.name}, from and to DRAM", cycles, least.cycles, case.program)
 
 
-def _row(name: str, value: int, bound: float, most: float | None) -> Row:
+def _row(name: str, value: int, bound: int, most: float | None) -> Row:
     ratio = value / bound
     return {
         "name": name,
         "value": value,
         "unit": "cycles",
-        "bound": round(bound),
+        "bound": bound,
         "ratio": ratio,
         "target": "" if most is None else f"at most {most:g}",
         "met": most is None or ratio <= most,

@@ -21,6 +21,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
+from .convolution_nodes import convolution_nodes
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -88,6 +89,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
         )
         for name, proto in protos.items()
     )
+    mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}

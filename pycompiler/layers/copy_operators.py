@@ -345,7 +345,7 @@ def copied_addresses(
                 source = np.asarray(chosen.source)
                 mine = source == index if index >= 0 else np.ones(source.shape, bool)
                 inner = np.asarray(chosen.index)[mine]
-                to, fro = _at(theirs[axis], indices[mine]), _at(own, inner)
+                to, fro = places_at(theirs[axis], indices[mine]), places_at(own, inner)
                 missing = source[mine] < 0
             else:
                 digits = [p for p in theirs[axis] if p.level is Level.ADDR]
@@ -366,7 +366,7 @@ def copied_addresses(
     return rows
 
 
-def _at(found: Sequence[Part], index: IntArray) -> IntArray:
+def places_at(found: Sequence[Part], index: IntArray) -> IntArray:
     """Return the addresses of indices of an axis."""
     total = np.zeros_like(index)
     for part in found:

@@ -1,4 +1,4 @@
-"""Matrix products: MatMul, Gemm with its bias, and Conv.
+"""Matrix products: MatMul, Gemm with its bias, and Conv, also in groups.
 
 A MAB multiplies its matrix register by one vector a cycle. Vector and result lie across its PEs. So
 the inner digits of the contracted axis lie across words and PEs in both operands. The rows of the
@@ -11,8 +11,9 @@ rounds to 18 bits and has twice as many elements in a block, ``half`` rounds to 
 four times as many. Both add in single precision.
 
 A convolution contracts channels and taps. The axes with taps lie in Addr, so that a tap is an
-offset of the address. :mod:`pycompiler.pfvm.composites.convolution` writes padding, groups and
-tiles of pixels as other operators.
+offset of the address. Groups are an axis of pixels, weights and result, like a batch of matrices.
+:mod:`pycompiler.pfvm.composites.convolution` writes padding, small groups and tiles of pixels as
+other operators.
 
 There are two schedules: every MAB holds its operands (:mod:`.products.resident`), or the vectors
 come through L1BM (:mod:`.products.streamed`).
@@ -28,6 +29,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout
 from ..machine import Target
+from ..pfvm.windows import CONVOLUTION, GROUPED
 from ..tolerance import SUM
 from .base import Cut, Layer, Placement, UntiedAxes, layout_of
 from .fragment import Fragment
@@ -81,8 +83,9 @@ class Product(UntiedAxes):
         a, b, c = node.inputs[0], node.inputs[1], node.outputs[0]
         (a_batch, a_m, a_k), (b_batch, b_k, b_n), (c_batch, c_m, c_n) = roles.a, roles.b, roles.c
         row = [] if bias is None else [(bias, len(graph.values[bias].shape) - 1)]
+        groups = [(bias, 0)] if bias is not None and self.op == GROUPED else []
         wanted: list[tuple[int, list[tuple[str, int | None]], str | None]] = [
-            (size, [(a, ia), (b, ib), (c, ic)], None)
+            (size, [(a, ia), (b, ib), *(groups if ib is not None else []), (c, ic)], None)
             for index, (size, ia, ib, ic) in enumerate(
                 zip(roles.batch, a_batch, b_batch, c_batch, strict=True)
             )
@@ -155,10 +158,8 @@ class Product(UntiedAxes):
 LAYERS: tuple[Layer, ...] = (
     Product("MatMul", frozenset()),
     Product("Gemm", frozenset({"alpha", "beta", "transA", "transB"})),
-    Product(
-        "Conv",
-        frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}),
-    ),
+    Product("Conv", CONVOLUTION),
+    Product(GROUPED, frozenset({"dilations", "strides"})),
 )
 
 PRODUCTS = frozenset(layer.op for layer in LAYERS)

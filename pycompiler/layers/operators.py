@@ -9,6 +9,7 @@ from ..graph.verify import Rule
 from ..machine import Target
 from . import (
     copy_operators,
+    depthwise,
     dram_transfer,
     elementwise,
     gather,
@@ -30,6 +31,7 @@ _FAMILIES = (
     reduce,
     view,
     copy_operators,
+    depthwise,
     gather,
     picks,
     local_copy,

@@ -1,8 +1,8 @@
 """The PFVM stage: makes an equivalent smaller model from operators that the device knows.
 
 onnxscript folds constants. Passes of onnx-ir merge equal nodes and equal constants and drop unused
-nodes. :mod:`.decompose` rewrites operators. The names of inputs and outputs and the source lines
-of nodes stay.
+nodes. :mod:`.decompose` rewrites operators, :mod:`.batch_norm` folds normalizations into products.
+The names of inputs and outputs and the source lines of nodes stay.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from onnx_ir.passes.common import (
 from onnxscript.optimizer import fold_constants
 
 from ..errors import PycompilerError, error
+from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
 from .names import separate_body_outputs
@@ -45,6 +46,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
             fold_constants(made, input_size_limit=_MOST_FOLDED, output_size_limit=_MOST_FOLDED)
             if opset_of(prepared) >= OLDEST:
                 decompose(made)
+                fold_batch_norms(made)
             _drop_identities(made)
             Sequential(
                 DeduplicateInitializersPass(),

@@ -1,4 +1,4 @@
-"""The sliding windows of pools, axis by axis, from the attributes of the node."""
+"""The sliding windows of pools and convolutions, by axis, from the attributes of the node."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ ALONG_ONE_AXIS = {
     "MaxPool": frozenset(_SHAPE | {"storage_order"}),
     "AveragePool": frozenset(_SHAPE | {"count_include_pad"}),
 }
+#: The attributes of convolutions.
+CONVOLUTION = frozenset({"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})
+#: The graph's own operator for a Conv whose groups have one channel, in input and result.
+DEPTHWISE = "MNCoreDepthwise"
+#: The graph's own operator for a Conv whose operands have an axis of groups before the channels.
+GROUPED = "MNCoreGroupedConv"
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class AxisWindow:
 def windows_of(
     attributes: Mapping[str, Any], shape: Sequence[int], result: Sequence[int]
 ) -> tuple[AxisWindow, ...]:
-    """Return the windows along each spatial axis of a pool; ``result`` are the sizes it makes."""
+    """Return the windows along each spatial axis; ``result`` are the sizes of the result."""
     rank = len(shape)
     kernel = tuple(attributes["kernel_shape"])
     strides, dilations = (

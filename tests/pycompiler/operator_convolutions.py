@@ -38,10 +38,14 @@ def _padded(x: Tensor, axes: list[Axis]) -> Tensor:
     return F.pad(x, [end for pair in ends for end in pair])
 
 
-def _conv(halves: bool) -> Callable[[random.Random], Sample]:
+def conv(
+    halves: bool, channels: Callable[[random.Random, bool], tuple[int, int, int]] = _channels
+) -> Callable[[random.Random], Sample]:
+    """Return samples; ``channels`` chooses the groups, and a group's channels and results."""
+
     def sample(rng: random.Random) -> Sample:
         axes, facts = pool_axes(rng, dilates=True)
-        group, own, rows = _channels(rng, halves)
+        group, own, rows = channels(rng, halves)
         while "ceil_mode" in facts or own * prod(axis.kernel for axis in axes) > MOST:
             axes, facts = pool_axes(rng, dilates=True)
         facts |= {"group": group} if group > 1 or rng.random() < 0.5 else {}
@@ -113,7 +117,7 @@ def _conv_transpose(rng: random.Random) -> Sample:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("Conv", "Float", REAL, _conv(halves=False), SUM, range(3, 6)),
-    Row("Conv", "Half", REAL, _conv(halves=True), SUM, range(3, 6)),
+    Row("Conv", "Float", REAL, conv(halves=False), SUM, range(3, 6)),
+    Row("Conv", "Half", REAL, conv(halves=True), SUM, range(3, 6)),
     Row("ConvTranspose", "Float", REAL, _conv_transpose, SUM, range(3, 6)),
 )

@@ -12,6 +12,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
+from ...pfvm.windows import GROUPED
 from ..base import layout_of
 from .roles import Precision, Roles, bias_of, precision_of, roles_of
 
@@ -220,8 +221,10 @@ def operand_layouts(
         found[other] = made(other, subs_b, [first, *subs_b])
     bias = bias_of(node)
     if bias is not None:
-        axis = len(graph.values[bias].shape) - 1
-        found[bias] = made(bias, {axis: n_c}, [axis])
+        subs = {len(graph.values[bias].shape) - 1: n_c}
+        if node.op == GROUPED:
+            subs[0] = batch[-1]
+        found[bias] = made(bias, subs, list(subs))
     return found
 
 

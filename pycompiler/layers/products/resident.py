@@ -36,14 +36,14 @@ from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, vector_operan
 class _Work:
     """The addresses that a PE works on, in long words.
 
-    ``batches`` has the addresses of each batch index in A, B and C; ``vectors`` those of each m in
-    A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for each group
-    of the contracted axis, for each tap, its addresses in A and B, its word, and the number of its
-    elements that exist. ``row`` is the distance of rows in B. ``width`` is the number of words of a
-    result.
+    ``batches`` has the addresses of each batch index in A, B, C and the bias; ``vectors`` those of
+    each m in A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for
+    each group of the contracted axis, for each tap, its addresses in A and B, its word, and the
+    number of its elements that exist. ``row`` is the distance of rows in B. ``width`` is the number
+    of words of a result.
     """
 
-    batches: tuple[tuple[int, int, int], ...]
+    batches: tuple[tuple[int, int, int, int], ...]
     vectors: tuple[tuple[int, int], ...]
     tiles: tuple[tuple[int, int, int], ...]
     sums: tuple[tuple[int, int, int, int], ...]
@@ -76,9 +76,10 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
         return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
 
-    batch: list[list[tuple[int, int, int]]] = []
+    added = bias_of(node)
+    batch: list[list[tuple[int, int, int, int]]] = []
     # If the matrix is the same along a batch axis, that axis only adds vectors.
-    more: list[list[tuple[int, int, int]]] = []
+    more: list[list[tuple[int, int, int, int]]] = []
     taps: list[list[tuple[int, int]]] = []
     for index, axis in enumerate(roles.c[0]):
         own = along(c, axis)
@@ -92,20 +93,22 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
             along_a, along_b = along(a, roles.a[0][index]), along(b, window.axis)
             taps.append([(along_a[t * window.dilation], along_b[t]) for t in range(window.taps)])
         shared = roles.b[0][index] is None
-        (more if shared else batch).append(list(zip(one, other, own, strict=True)))
+        row = (0,) * len(own)
+        if added is not None and not shared:
+            row = along(layouts[added], 0)
+        (more if shared else batch).append(list(zip(one, other, own, row, strict=True)))
     m_a, m_c = along(a, roles.a[1]), along(c, roles.c[1])
-    more.append([(one, 0, own) for one, own in zip(m_a, m_c, strict=True)])
+    more.append([(one, 0, own, 0) for one, own in zip(m_a, m_c, strict=True)])
     batches = _sums_of(batch)
     n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
     bias = (0,) * len(n_c)
-    added = bias_of(node)
     if added is not None:
         bias = _axis_addresses(layouts[added].axes[-1], rows)
     blocks = list(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target))
     first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(
         tuple(batches),
-        tuple((one, own) for one, _, own in _sums_of(more)),
+        tuple((one, own) for one, _, own, _ in _sums_of(more)),
         tuple(zip(n_b, n_c, bias, strict=True)),
         tuple(
             (sum_a + sum(t[0] for t in tap), sum_b + sum(t[1] for t in tap), word, count)
@@ -123,12 +126,14 @@ def _l1bs(axis: Sequence[SubAxis]) -> int:
     return prod(sub.size for sub in axis if sub.level is Level.L1B)
 
 
-def _sums_of(axes: Sequence[Sequence[tuple[int, int, int]]]) -> list[tuple[int, int, int]]:
+def _sums_of(
+    axes: Sequence[Sequence[tuple[int, int, int, int]]],
+) -> list[tuple[int, int, int, int]]:
     """Return the addresses of all combinations of the axes' indices."""
-    return [
-        (sum(c[0] for c in chosen), sum(c[1] for c in chosen), sum(c[2] for c in chosen))
-        for chosen in product(*axes)
-    ]
+    out = [(0, 0, 0, 0)]
+    for axis in axes:
+        out = [(a + e, b + f, c + g, d + h) for a, b, c, d in out for e, f, g, h in axis]
+    return out
 
 
 def _sums(
@@ -183,8 +188,8 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
                 )
     if apart:
         rows = {
-            at_c + c + tile[1] + part: tile[2] + part
-            for _, _, at_c in work.batches
+            at_c + c + tile[1] + part: at_bias + tile[2] + part
+            for _, _, at_c, at_bias in work.batches
             for _, c in work.vectors
             for tile in work.tiles
             for part in range(kind.result)
@@ -195,7 +200,7 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
 def _tile(
     kind: Precision,
     work: _Work,
-    batch: tuple[int, int, int],
+    batch: tuple[int, int, int, int],
     vectors: Sequence[tuple[int, int]],
     tile: tuple[int, int, int],
     values: tuple[MNValue, MNValue, MNValue, MNValue | None],
@@ -205,7 +210,7 @@ def _tile(
     """Yield the code that computes the results of one block of rows for all vectors."""
     one, other, out, bias = values
     cycles = target.cycles
-    at_a, at_b, at_c = batch
+    at_a, at_b, at_c, at_bias = batch
     padded = [*vectors, *[vectors[-1]] * (-len(vectors) % cycles)]
     groups = [padded[i : i + cycles] for i in range(0, len(padded), cycles)]
     width = WORDS_PER_LONG * kind.result
@@ -236,7 +241,7 @@ def _tile(
             if not first:
                 sources += (register,)
             elif bias is not None:
-                words_bias = (tile[2],) * cycles
+                words_bias = (at_bias + tile[2],) * cycles
                 sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
             name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
             source = vector_operand(kind, one, words, word)

@@ -9,6 +9,7 @@ from math import prod
 
 from ...graph.graph import Attribute, MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
+from ...pfvm.windows import GROUPED
 
 #: The attribute that names the precision of a product.
 PRECISION = "precision"
@@ -113,11 +114,11 @@ class Roles:
 
 
 def roles_of(node: MNNode, graph: MNGraph) -> Roles:
-    """Return the roles of the axes of a MatMul, Gemm or Conv."""
+    """Return the roles of the axes of a product."""
     one, other, out = (graph.values[n].shape for n in (*node.inputs[:2], node.outputs[0]))
     facts = dict(node.attributes)
-    if node.op == "Conv":
-        return _convolution(one, other, out, facts)
+    if node.op in ("Conv", GROUPED):
+        return _convolution(one, other, out, facts, grouped=node.op == GROUPED)
     if node.op == "Gemm":
         am, ak = (1, 0) if facts.get("transA", 0) else (0, 1)
         bk, bn = (1, 0) if facts.get("transB", 0) else (0, 1)
@@ -155,25 +156,30 @@ def _convolution(
     other: tuple[int, ...],
     out: tuple[int, ...],
     facts: Mapping[str, Attribute],
+    *,
+    grouped: bool,
 ) -> Roles:
-    spatial = range(2, len(one))
+    # Behind the axis of groups, if there is one, the axes are those of a Conv.
+    channels = 2 if grouped else 1
+    spatial = range(channels + 1, len(one))
     ones = (1,) * len(spatial)
     strides, dilations = (facts.get(name, ones) for name in ("strides", "dilations"))
     assert isinstance(strides, tuple)
     assert isinstance(dilations, tuple)
     windows = {
-        axis - 1: Window(other[axis], int(strides[i]), int(dilations[i]), one[axis], axis)
+        1 + i: Window(other[axis], int(strides[i]), int(dilations[i]), one[axis], axis)
         for i, axis in enumerate(spatial)
     }
-    along = (0, *spatial)
+    along = (0, *spatial, 1) if grouped else (0, *spatial)
+    shared: tuple[int | None, ...] = (None,) * (1 + len(spatial))
     return Roles(
-        (out[0], *out[2:]),
+        tuple(out[axis] for axis in along),
         1,
-        out[1],
-        one[1],
-        (along, None, 1),
-        ((None,) * len(along), 1, 0),
-        (along, None, 1),
+        out[channels],
+        one[channels],
+        (along, None, channels),
+        ((*shared, 0), channels, 1) if grouped else (shared, 1, 0),
+        (along, None, channels),
         windows,
     )
 

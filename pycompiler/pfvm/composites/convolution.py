@@ -17,14 +17,13 @@ import numpy as np
 
 from ...machine import WORDS_PER_LONG, Target
 from ..windows import windows_of
+from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
 #: Cycles that an exchange of halos takes at least: its switches between layouts.
 _EXCHANGE = 4000
-#: A depthwise convolution with more taps than this runs as a dense product.
-_MOST_TAPS = 64
 
 
 def conv(write: Writer) -> bool:
@@ -49,19 +48,22 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     if target is None or len(shape) < 3:
         return False
     group = operands.group
-    if group > 1 and weights[1] == 1 and prod(weights[2:]) <= _MOST_TAPS:
-        _depthwise(write, operands, axes)
-        return True
+    if group > 1 and weights[1] == 1:
+        return depthwise(write, operands, axes, written=written)
     strides = strides_to_fold(operands, axes)
     if any(stride > 1 for stride in strides):
         operands, axes = folded(write, operands, axes, strides)
         shape, weights, written = operands.shape, operands.weights, True
     bias, factor, taps = operands.bias, operands.factor, prod(weights[2:])
-    if group > 1:
-        factor = _dense(write, factor, weights, group)
-    chosen = _best(shape, weights[0], axes, target)
+    joined = _joined_groups(weights, group, target)
+    if joined > 1:
+        factor = _dense(write, factor, weights, group, joined)
+    # For a MAB, groups are more pictures of fewer channels.
+    groups, channels = group // joined, weights[1] * joined
+    pictures = (shape[0] * groups, channels, *shape[2:])
+    chosen = _best(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not _weights_fit(shape[1], taps, target)
+    apart = bool(bias) and not _weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:
         return False
     value = split(write, operands.value, shape, chosen)
@@ -71,16 +73,18 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
         kernel += [1] * more + [axis.taps]
         steps += [1] * more + [tiling.stride]
         dilations += [1] * more + [axis.dilation]
-    factor = write.reshape(factor, (weights[0], shape[1], *kernel))
+    factor = write.reshape(factor, (weights[0], channels, *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
-    found = write.op("Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations)
+    found = write.op(
+        "Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations, group=groups
+    )
     if apart:
         wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
         found = write.op("Add", found, wide)
-    joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
-    found = write.reshape(found, (shape[0], weights[0], *joined))
+    whole = tuple(tiling.count * tiling.results for _, tiling in chosen)
+    found = write.reshape(found, (shape[0], weights[0], *whole))
     ends = [axis.results for axis, _ in chosen]
-    if list(joined) != ends:
+    if list(whole) != ends:
         found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
     write.op("Identity", found, result=write.node.output[0])
     return True
@@ -96,45 +100,28 @@ def spatial_axes(write: Writer, kernel: Sequence[int]) -> list[Axis]:
     return [Axis(w.size, w.kernel, w.stride, w.dilation, w.before, w.after) for w in found]
 
 
-def _depthwise(write: Writer, operands: Operands, axes: Sequence[Axis]) -> None:
-    """Write a convolution of single channels as a sum of shifted values times numbers."""
-    shape, weights, bias = operands.shape, operands.weights, operands.bias
-    value, factor = operands.value, operands.factor
-    channels, each = shape[1], weights[0] // shape[1]
-    places = range(3, 3 + len(axes))
-    pads = [(axis.begin, axis.end) for axis in axes]
-    value = write.padded(value, range(2, len(shape)), pads, shape)
-    inner = (a.size + a.begin + a.end for a in axes)
-    value = write.reshape(value, (shape[0], channels, 1, *inner))
-    factor = write.reshape(factor, (channels, each, *weights[2:]))
-    total = ""
-    for tap in product(*(range(axis.taps) for axis in axes)):
-        starts = [t * axis.dilation for t, axis in zip(tap, axes, strict=True)]
-        ends = [
-            start + (axis.results - 1) * axis.stride + 1
-            for start, axis in zip(starts, axes, strict=True)
-        ]
-        part = write.cut(value, places, starts, ends, [axis.stride for axis in axes])
-        number = write.cut(factor, range(2, 2 + len(axes)), tap, [t + 1 for t in tap])
-        term = write.op("Mul", part, number)
-        total = write.op("Add", total, term) if total else term
-    if bias:
-        wide = write.reshape(bias, (channels, each, *(1 for _ in axes)))
-        total = write.op("Add", total, wide)
-    results = tuple(axis.results for axis in axes)
-    write.op(
-        "Identity",
-        write.reshape(total, (shape[0], weights[0], *results)),
-        result=write.node.output[0],
-    )
+def _joined_groups(weights: tuple[int, ...], group: int, target: Target) -> int:
+    """Return how many groups become one, so that its channels fill blocks of a product.
+
+    Blocks are a power of two, so that they fill units: with padding between groups, no view could
+    make one axis of groups and channels again.
+    """
+    chip = _chip(target)
+    for count in range(1, group + 1):
+        rows, own = weights[0] // group * count, weights[1] * count
+        fills = own % chip.block == rows % chip.rows == 0
+        if group % count == 0 and fills and all(n & (n - 1) == 0 for n in (rows, own)):
+            return count
+    return group
 
 
-def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> str:
-    """Return weights over all channels: those of other groups are 0."""
+def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int, joined: int) -> str:
+    """Return weights in fewer groups, each ``joined`` old ones: those between old groups are 0."""
     rows, own = weights[:2]
-    mine = np.arange(rows)[:, None] // (rows // group) == np.arange(group * own)[None] // own
-    mask = mine.astype(np.float32).reshape(rows, group * own, *(1 for _ in weights[2:]))
-    every = write.op("Concat", *[factor] * group, axis=1)
+    row, channel = np.arange(rows)[:, None], np.arange(joined * own)[None]
+    mine = row // (rows // group) % joined == channel // own
+    mask = mine.astype(np.float32).reshape(rows, joined * own, *(1 for _ in weights[2:]))
+    every = write.op("Concat", *[factor] * joined, axis=1)
     return write.op("Mul", every, write.constant(mask, "groups"))
 
 
@@ -142,12 +129,13 @@ def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> 
 class _Chip:
     """What the choice of tiles must know of the machine.
 
-    ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
-    word in all PEs of a MAB.
+    ``rows`` are the columns of a result that one MAB makes, ``block`` the elements of a contracted
+    axis that it takes at once, ``across`` the elements of one long word in all its PEs.
     """
 
     mabs: int
     rows: int
+    block: int
     across: int
     lm0: int
     lm1: int
@@ -158,6 +146,7 @@ def _chip(target: Target) -> _Chip:
     return _Chip(
         units["L2B"] * units["L1B"] * units["MAB"],
         max(facts["rows"] for facts in target.products.values()),
+        max(facts["columns"] for facts in target.products.values()),
         WORDS_PER_LONG * units["PE"],
         target.words("lm0"),
         target.words("lm1"),

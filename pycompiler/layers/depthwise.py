@@ -1,0 +1,133 @@
+"""Depthwise convolutions: a channel of the result is a weighted sum over its own channel.
+
+The axes with taps lie in Addr, in the input and in the result. So a tap is an address, and nothing
+is copied: each long word of the result takes one multiply-add per tap. Taps on padding are left
+out, so padding costs nothing. The weights of a channel lie on the units and words of its pixels.
+They go to a register file first, because the results use the port of their LM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..graph.digits import agrees
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode
+from ..graph.layout import Broadcast, Layout, Level, SubAxis
+from ..machine import Target
+from ..pfvm.windows import CONVOLUTION, DEPTHWISE
+from ..tolerance import SUM
+from .base import Cut, Placement, distinct, layout_of
+from .copied_elements import Picked, Selection
+from .depthwise_code import CHANNELS, Work, emit, tapped_axes
+from .fragment import Fragment
+from .picks import SpreadCopy
+
+
+class Depthwise(SpreadCopy):
+    """A convolution in as many groups as there are channels, in the input and in the result."""
+
+    dtypes = frozenset({MNDtype.FLOAT})
+    error = SUM
+
+    def __init__(self) -> None:
+        super().__init__(DEPTHWISE, _first_taps, CONVOLUTION)
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Keep the digits of axes without taps, or spread these axes over the units."""
+        found = super().layouts(_pixels(node), graph, target, hints)
+        return {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
+
+    def candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield layouts close to the hints, and those that use the most units."""
+        for found in super().candidates(_pixels(node), graph, target, hints):
+            yield {**found, **_weights_beside(node, graph, found[node.outputs[0]])}
+
+    def blocks(self, node: MNNode, graph: MNGraph) -> dict[int, int]:
+        """Return the axes of the windows; their elements are read one by one."""
+        return dict.fromkeys(tapped_axes(node, graph), 1)
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes without taps. The weights have the axis of the channels."""
+        for cut in super().cuts(_pixels(node), graph):
+            more = tuple((name, 0) for name in node.inputs[1:] if name)
+            channels = (node.outputs[0], CHANNELS) in cut.axes
+            yield replace(cut, axes=(*cut.axes, *more)) if channels else cut
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Read the pixels from one LM; the other has the result and the weights."""
+        others = len(distinct([name for name in node.inputs if name])) - 1
+        return Placement((Location.LM0, *(Location.LM1,) * others), (Location.LM1,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield axes with taps on units, and weights that do not lie beside their pixels."""
+        yield from super().refusals(_pixels(node), graph, target)
+        result = layout_of(graph.values[node.outputs[0]])
+        for name, wanted in _weights_beside(node, graph, result).items():
+            value = graph.values[name]
+            if value.location not in (Location.LM0, Location.LM1):
+                yield "an operand that is not in LM"
+            own = layout_of(value)
+            if not agrees(own, wanted, value.shape, value.dtype, target):
+                yield f"`{name}` in layout {own}, only in {wanted}"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps."""
+        return Work.of(node, graph, target).steps
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code: a multiply-add per tap for every vector of the result."""
+        return Fragment(tuple(emit(node, graph, target)))
+
+
+def _pixels(node: MNNode) -> MNNode:
+    """Return the node as a reader of its pixels only."""
+    return replace(node, inputs=node.inputs[:1])
+
+
+def _first_taps(node: MNNode, graph: MNGraph, number: int) -> Picked:
+    """Return a tap of every window, which tells the axes that change."""
+    rank = len(graph.values[node.outputs[0]].shape)
+    picked = {}
+    for axis, window in tapped_axes(node, graph).items():
+        places = window.taps.max(1)
+        source = tuple(np.where(places >= 0, 0, -1).tolist())
+        picked[axis] = Selection(source, tuple(np.maximum(places, 0).tolist()))
+    return (tuple(range(rank)),), picked
+
+
+def _weights_beside(node: MNNode, graph: MNGraph, result: Layout) -> dict[str, Layout]:
+    """Return the layouts of weights and bias: channels as in the result, copies elsewhere."""
+    others = (sub for axis, subs in enumerate(result.axes) if axis != CHANNELS for sub in subs)
+    copies = (
+        Broadcast(sub.level, sub.size, sub.stride)
+        for sub in others
+        if sub.level is not Level.ADDR and sub.size > 1
+    )
+    broadcast = (*result.broadcast, *copies)
+    found = {}
+    for name in node.inputs[1:]:
+        if not name:
+            continue
+        stride = 1
+        axes: list[tuple[SubAxis, ...]] = []
+        for size in reversed(graph.values[name].shape[1:]):
+            axes.append((SubAxis(size, Level.ADDR, stride),) if size > 1 else ())
+            stride *= size
+        channels: list[SubAxis] = []
+        for sub in reversed(result.axes[CHANNELS]):
+            if sub.level is Level.ADDR:
+                sub, stride = replace(sub, stride=stride), stride * sub.size
+            channels.append(sub)
+        found[name] = Layout((tuple(reversed(channels)), *reversed(axes)), broadcast)
+    return found
+
+
+LAYERS = (Depthwise(),)

@@ -1,0 +1,287 @@
+"""The code of depthwise convolutions: what a PE computes, and its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ..graph.digits import Part, parts
+from ..graph.graph import MNGraph, MNNode
+from ..graph.layout import Level
+from ..machine import Target
+from ..pfvm.windows import AxisWindow, windows_of
+from .base import layout_of
+from .copy_operators import places_at
+from .fragment import Forward, Line, Operand, Special, alu_step, single_step
+from .scratch import Scratch, Words, vector
+
+CHANNELS = 1  # the axis of the channels, in the input and in the result
+
+
+def tapped_axes(node: MNNode, graph: MNGraph) -> dict[int, AxisWindow]:
+    """Return the windows of every axis along which a result does not just read its own place."""
+    shape, goal = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
+    found = windows_of(dict(node.attributes), shape[2:], goal[2:])
+    return {axis + 2: window for axis, window in enumerate(found) if not window.plain}
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """The addresses at which a channel begins: in the result, the pixels, the weights, the bias."""
+
+    result: int
+    pixels: int
+    weights: int
+    bias: int
+
+
+@dataclass(frozen=True)
+class _Results:
+    """Results of one channel that read the same taps; ``at`` are their addresses.
+
+    ``taps`` are the taps' numbers; ``read`` has for each result the address of each tap's pixel.
+    """
+
+    taps: tuple[int, ...]
+    at: tuple[int, ...]
+    read: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a PE computes: every channel has the same results, ``channels`` at a time.
+
+    ``taps`` are the addresses of the taps in the weights of a channel.
+    """
+
+    channels: tuple[_Channel, ...]
+    results: tuple[_Results, ...]
+    taps: tuple[int, ...]
+    cycles: int
+    registers: int
+    biased: bool
+
+    @staticmethod
+    def of(node: MNNode, graph: MNGraph, target: Target) -> Work:
+        """Return the work of a PE, from the layouts of the operands."""
+        source, weights, result = (
+            graph.values[name] for name in (*node.inputs[:2], node.outputs[0])
+        )
+        biased = len(node.inputs) > 2 and bool(node.inputs[2])
+        bias = graph.values[node.inputs[2]] if biased else None
+        windows = tapped_axes(node, graph)
+        theirs, ours = (parts(layout_of(v), v.shape) for v in (result, source))
+        factors = parts(layout_of(weights), weights.shape)
+        added = parts(layout_of(bias), bias.shape)[0] if bias is not None else []
+        numbers = _together(theirs[CHANNELS], ours[CHANNELS], factors[0], added)
+        plain = [(0, 0)]
+        for axis in range(len(theirs)):
+            if axis != CHANNELS and axis not in windows:
+                pairs = _together(theirs[axis], ours[axis])
+                plain = [(a + c, b + d) for a, b in plain for c, d in pairs]
+        kernel = [
+            places_at(factors[axis], np.arange(weights.shape[axis])).tolist()
+            for axis in range(2, len(weights.shape))
+        ]
+        return Work(
+            tuple(_Channel(*number) for number in numbers),
+            tuple(_results(windows, weights.shape[2:], theirs, ours, plain)),
+            tuple(sum(place) for place in product(*kernel)),
+            target.cycles,
+            min(target.words("grf0"), target.words("grf1")),
+            biased,
+        )
+
+    @property
+    def at_once(self) -> int:
+        """The number of taps whose weights the register file holds."""
+        return min(len(self.taps), self.registers)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[_Channel, ...], ...]:
+        """The channels whose weights the register files hold at once."""
+        # The other register file has the biases, and sums that wait if not all taps fit.
+        most = max(1, min(self.registers // len(self.taps), self.registers // 2))
+        return tuple(
+            self.channels[start : start + most] for start in range(0, len(self.channels), most)
+        )
+
+    def vectors(self, count: int, results: _Results) -> int:
+        """Return the number of vectors that some results of ``count`` channels take."""
+        return -(-len(results.at) * count // self.cycles)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        total = 0
+        for block in self.blocks:
+            vectors = [(self.vectors(len(block), found), found) for found in self.results]
+            total += sum(count * max(1, len(found.taps)) for count, found in vectors)
+            waiting = self.registers // self.cycles - 1
+            parted = self.at_once < len(self.taps)
+            times = -(-sum(count for count, _ in vectors) // waiting) if parted else 1
+            total += times * -(-len(block) * len(self.taps) // self.cycles)
+            total += -(-len(block) // self.cycles) if self.biased else 0
+        return total
+
+
+def _together(first: Sequence[Part], *others: Sequence[Part]) -> list[tuple[int, ...]]:
+    """Return the addresses of an axis in several values with the same digits; 0 if it has none."""
+    out = [np.zeros(1, np.int64) for _ in range(1 + len(others))]
+    for part in first:
+        if part.level is not Level.ADDR:
+            continue
+        step = np.arange(part.size, dtype=np.int64)
+        for place, own in enumerate((first, *others)):
+            stride = next((p.stride for p in own if p.lo == part.lo), 0)
+            out[place] = (out[place][:, None] + step * stride).reshape(-1)
+    return list(zip(*(found.tolist() for found in out), strict=True))
+
+
+def _results(
+    windows: Mapping[int, AxisWindow],
+    kernel: Sequence[int],
+    theirs: Sequence[Sequence[Part]],
+    ours: Sequence[Sequence[Part]],
+    plain: Sequence[tuple[int, int]],
+) -> Iterator[_Results]:
+    """Yield the results of a channel, those that read the same taps together."""
+    along: list[list[_Results]] = []
+    for axis, window in windows.items():
+        weight = prod(kernel[axis - 1 :])
+        goals = places_at(theirs[axis], np.arange(window.count)).tolist()
+        sources = places_at(ours[axis], np.maximum(window.taps, 0)).tolist()
+        groups: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
+        for goal, source, places in zip(goals, sources, window.taps.tolist(), strict=True):
+            taps = tuple(tap for tap, place in enumerate(places) if place >= 0)
+            groups.setdefault(taps, []).append((goal, tuple(source[tap] for tap in taps)))
+        along.append(
+            [
+                _Results(
+                    tuple(tap * weight for tap in taps),
+                    tuple(goal for goal, _ in found),
+                    tuple(source for _, source in found),
+                )
+                for taps, found in groups.items()
+            ]
+        )
+    for chosen in product(*along):
+        total = _Results((0,), tuple(a for a, _ in plain), tuple((b,) for _, b in plain))
+        for one in chosen:
+            total = _Results(
+                tuple(a + b for a in total.taps for b in one.taps),
+                tuple(a + b for a in total.at for b in one.at),
+                tuple(
+                    tuple(a + b for a in first for b in second)
+                    for first in total.read
+                    for second in one.read
+                ),
+            )
+        yield total
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """A vector of results: addresses, for each tap its number and pixels, its channels."""
+
+    goal: tuple[int, ...]
+    taps: tuple[tuple[int, tuple[int, ...]], ...]
+    channels: tuple[int, ...]
+
+
+def _vectors(block: Sequence[_Channel], results: _Results, cycles: int) -> Iterator[_Vector]:
+    """Yield the vectors of some results of the channels of a block."""
+    rows = sorted(
+        (channel.result + at, number, tuple(channel.pixels + place for place in read))
+        for number, channel in enumerate(block)
+        for at, read in zip(results.at, results.read, strict=True)
+    )
+    for start in range(0, len(rows), cycles):
+        part = rows[start : start + cycles]
+        part += [part[-1]] * (cycles - len(part))
+        goals, channels, pixels = zip(*part, strict=True)
+        yield _Vector(
+            goals, tuple(zip(results.taps, zip(*pixels, strict=True), strict=True)), channels
+        )
+
+
+def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+    """Yield the code."""
+    work = Work.of(node, graph, target)
+    source, weights, result = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
+    cycles, factors, sums = target.cycles, Scratch("grf1"), Scratch("grf0")
+    for block in work.blocks:
+        if work.biased:
+            bias = graph.values[node.inputs[2]]
+            yield from _loaded([channel.bias for channel in block], bias, sums, cycles)
+        vectors = [v for found in work.results for v in _vectors(block, found, cycles)]
+        parted = work.at_once < len(work.taps)
+        # Sums of vectors wait in the registers behind the biases while weights are exchanged.
+        most = work.registers // cycles - 1 if parted else len(vectors)
+        for start in range(0, len(vectors), most):
+            some = vectors[start : start + most]
+            for first in range(0, len(work.taps), work.at_once):
+                taps = work.taps[first : first + work.at_once]
+                wanted = [channel.weights + at for channel in block for at in taps]
+                yield from _loaded(wanted, weights, factors, cycles)
+                for number, one in enumerate(some):
+                    waits = tuple((number + 1) * cycles + cycle for cycle in range(cycles))
+                    yield from _summed(
+                        one,
+                        range(first, first + len(taps)),
+                        source,
+                        vector(result, one.goal),
+                        vector(sums, one.channels) if work.biased else None,
+                        vector(sums, waits) if parted else None,
+                        factors,
+                    )
+
+
+def _loaded(places: Sequence[int], value: Words, registers: Scratch, cycles: int) -> Iterator[Line]:
+    """Yield the copies of the long words at ``places`` to a register file."""
+    for start in range(0, len(places), cycles):
+        part = tuple(places[start : start + cycles])
+        part += (part[-1],) * (cycles - len(part))
+        goal = tuple(range(start, start + cycles))
+        yield alu_step("lpassa", (vector(value, part),), vector(registers, goal))
+
+
+def _summed(
+    one: _Vector,
+    here: range,
+    source: Words,
+    goal: Operand,
+    bias: Operand | None,
+    waiting: Operand | None,
+    factors: Scratch,
+) -> Iterator[Line]:
+    """Yield the multiply-adds of a vector over the taps ``here``, whose weights are ``factors``.
+
+    The sum begins with the bias, or with the sum ``waiting`` over the taps before.
+    """
+    if not one.taps and here.start == 0:
+        yield alu_step("zero", (), goal) if bias is None else alu_step("lpassa", (bias,), goal)
+    mine = [tap for tap in one.taps if tap[0] in here]
+    for number, (tap, pixels) in enumerate(mine):
+        place = tuple(channel * len(here) + tap - here.start for channel in one.channels)
+        operands: tuple[Operand, ...] = (vector(source, pixels), vector(factors, place))
+        if number:
+            operands += (Forward("mau"),)
+        elif (tap, pixels) != one.taps[0]:
+            assert waiting is not None
+            operands += (waiting,)
+        elif bias is not None:
+            operands += (bias,)
+        last: Operand = Special("nowrite")
+        if tap == one.taps[-1][0]:
+            last = goal
+        elif number == len(mine) - 1:
+            assert waiting is not None
+            last = waiting
+        name = "fvmul" if len(operands) == 2 else "fvfma"
+        yield single_step("mau", name, operands, last)

@@ -1,0 +1,102 @@
+"""Convolutions of single channels, as the device's layer takes them.
+
+The layer pads, and keeps axes with taps in Addr. So an axis becomes tiles only if a picture does
+not fit LM, or if too few PEs have pixels. A channel that makes several results is repeated first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+from ...machine import WORDS_PER_LONG, Target
+from .folding import Operands
+from .tiles import Axis, Tiling, split, tilings
+from .writer import Writer
+
+#: Cycles that an exchange of halos takes at least: its switches between layouts.
+_EXCHANGE = 12000
+#: Cycles that a switch takes for each long word of a PE's halo.
+_PER_WORD = 50
+
+
+def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> bool:
+    """Append a convolution of single channels; return False if the layer takes the node itself."""
+    assert write.target is not None
+    shape, weights, bias = operands.shape, operands.weights, operands.bias
+    each = weights[0] // shape[1]
+    chosen = _best((shape[0], weights[0]), axes, write.target)
+    tiled = any(tiling.count > 1 for _, tiling in chosen)
+    if each == 1 and not tiled and not written:
+        return False
+    value = operands.value
+    if each > 1:
+        value = write.reshape(value, (*shape[:2], 1, *shape[2:]))
+        value = write.op("Expand", value, write.ints((*shape[:2], each, *shape[2:])))
+        shape = (shape[0], weights[0], *shape[2:])
+        value = write.reshape(value, shape)
+    if tiled:
+        value = split(write, value, shape, [_to_cut(*pair) for pair in chosen])
+    kernel, steps, dilations, pads = [], [], [], []
+    for axis, tiling in chosen:
+        more = tiling.count > 1
+        kernel += [1] * more + [axis.taps]
+        steps += [1] * more + [axis.stride]
+        dilations += [1] * more + [axis.dilation]
+        pads += [(0, 0), (0, 0)] if more else [(axis.begin, axis.end)]
+    factor = write.reshape(operands.factor, (weights[0], 1, *kernel))
+    found = write.op(
+        "Conv",
+        *[name for name in (value, factor, bias) if name],
+        kernel_shape=kernel,
+        strides=steps,
+        dilations=dilations,
+        pads=[pad[0] for pad in pads] + [pad[1] for pad in pads],
+        group=weights[0],
+    )
+    joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
+    found = write.reshape(found, (shape[0], weights[0], *joined))
+    ends = [axis.results for axis in axes]
+    if list(joined) != ends:
+        found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def _to_cut(axis: Axis, tiling: Tiling) -> tuple[Axis, Tiling]:
+    """Return the axis as the cut into tiles sees it: only tiles need padding and halos."""
+    if tiling.count > 1:
+        return axis, tiling
+    whole = Axis(axis.size, 1, 1, 1, 0, 0)
+    return whole, next(tilings(whole))
+
+
+def _best(
+    lanes: tuple[int, int], axes: Sequence[Axis], target: Target
+) -> list[tuple[Axis, Tiling]]:
+    """Return the tiles of every axis for which a PE has the least to do."""
+    ways = [
+        (_cost(prod(lanes), axes, way, target), prod(t.count for t in way), number, way)
+        for number, way in enumerate(product(*(list(tilings(axis)) for axis in axes)))
+    ]
+    # A tiling of one tap leaves places out; the layer does that by itself.
+    whole = [
+        tiling if tiling.count > 1 else Tiling(1, axis.results, axis.size, axis.size, axis.stride)
+        for axis, tiling in zip(axes, min(ways)[-1], strict=True)
+    ]
+    return list(zip(axes, whole, strict=True))
+
+
+def _cost(lanes: int, axes: Sequence[Axis], chosen: Sequence[Tiling], target: Target) -> float:
+    """Estimate the cycles of a PE; ``lanes`` are pictures of one channel."""
+    cut = [tiling for tiling in chosen if tiling.count > 1]
+    count = lanes * prod(tiling.count for tiling in cut)
+    each = -(-count // (prod(target.pe_shape) * WORDS_PER_LONG))
+    results, reach = prod(t.results for t in chosen), prod(t.reach for t in chosen)
+    taps = prod(axis.taps for axis in axes)
+    # Time slices cut channels and pictures, but not a tile. Its weights take room too.
+    over = max(0, reach - target.words("lm0")) + max(0, results + taps - target.words("lm1"))
+    moved = sum(reach * (t.reach - t.places) // t.reach for t in cut)
+    copied = 2 * reach * len(cut)
+    return each * (results * taps + copied + _PER_WORD * moved) + _EXCHANGE * len(cut) + 1000 * over

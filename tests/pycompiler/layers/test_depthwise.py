@@ -1,0 +1,106 @@
+"""Depthwise convolutions: a layer of their own, against torch and onnxruntime."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from compiling import compiled, run, tried
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from one_node import one_node
+from operator_convolutions import conv
+from operator_rows import HOST_ERROR, REAL, Row
+
+from pycompiler.machine import load_target
+from pycompiler.pfvm.session import HostSession
+from pycompiler.pfvm.windows import DEPTHWISE
+from pycompiler.tolerance import SUM
+
+F = torch.nn.functional
+
+
+def single_channels(rng: random.Random, halves: bool) -> tuple[int, int, int]:
+    """Groups of one channel, which makes one or two results."""
+    return rng.choice([2, 3, 5, 8, 17]), 1, rng.choice([1, 1, 2])
+
+
+ROW = Row("Conv", "Float", REAL, conv(halves=False, channels=single_channels), SUM, range(3, 6))
+
+
+@pytest.mark.parametrize(
+    ("mode", "machine", "examples"), [("float", "mini", 8), ("mixed", "mini", 4), ("mixed", "", 2)]
+)
+def test_against_torch_and_onnxruntime(mode: str, machine: str, examples: int) -> None:
+    """Strides, dilations, padding of all kinds, one to three axes, bias; weights may be inputs."""
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(examples), phases=[Phase.explicit, Phase.generate])
+    def case(seed: int) -> None:
+        sample = ROW.sample(random.Random(seed))
+        model, name = ROW.model(sample), machine or "mncore2"
+        result, report = compiled(model, name, float_dtype=mode)
+        assert report["host_fallback"] == []
+        assert any(node.op == DEPTHWISE for node in result.graph.nodes)
+        found = run(result, sample.given, name)["y0"]
+        wanted = sample.wanted()[0]
+        limit = sample.terms * sample.scale * 2.0**-20
+        other = HostSession(model.SerializeToString(), "model").run(sample.given)["y0"]
+        assert found.shape == wanted.shape
+        assert np.abs(found - wanted).max() <= limit
+        assert np.abs(found - other).max() <= HOST_ERROR * limit
+
+    case()
+
+
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    # more taps than registers of a register file
+    "long": ((2, 3, 440), (3, 1, 400), {}),
+    "long with padding": ((1, 3, 40), (3, 1, 301), {"pads": [150, 150]}),
+    # results that read nothing but padding
+    "far padding": ((1, 2, 3, 4), (2, 1, 2, 2), {"pads": [2, 3, 3, 2]}),
+    "one tap": ((2, 4, 5, 6), (4, 1, 1, 1), {"strides": [2, 3]}),
+    "one tap on padding": ((2, 4, 3, 3), (4, 1, 1, 1), {"pads": [1, 0, 1, 2]}),
+    "squares": ((2, 4, 9, 9), (4, 1, 7, 7), {"pads": [3, 3, 3, 3]}),
+    "repeated": ((2, 4, 6, 6), (12, 1, 3, 3), {"pads": [1, 1, 1, 1]}),
+}
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_forms(case: str, biased: bool) -> None:
+    shape, weights, facts = CASES[case]
+    made = np.random.default_rng(1)
+    constants = {"w": made.standard_normal(weights).astype(np.float32)}
+    if biased:
+        constants["b"] = made.standard_normal(weights[0]).astype(np.float32)
+    x = made.standard_normal(shape).astype(np.float32)
+    model = one_node("Conv", {"x": shape}, constants, group=shape[1], **facts)
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    assert any(node.op == DEPTHWISE for node in result.graph.nodes)
+    found = run(result, {"x": x})["y0"]
+    wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y0"]
+    taps = int(np.prod(weights[2:])) + 1
+    limit = HOST_ERROR * taps * 2.0**-20 * max(np.abs(x).max() * np.abs(constants["w"]).max(), 4)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= limit
+
+
+def test_steps_of_a_picture_that_fits() -> None:
+    """Nothing is copied: 9 steps for a vector of results that read 9 taps, fewer at the edges."""
+    w = np.ones((64, 1, 3, 3), dtype=np.float32)
+    model = one_node("Conv", {"x": (16, 64, 16, 16)}, {"w": w}, group=64, pads=[1, 1, 1, 1])
+    _, report = compiled(model, "mncore2")
+    assert {node["op"] for node in report["nodes"]} <= {
+        DEPTHWISE,
+        "MNCoreDownload",
+        "MNCoreUpload",
+        "MNCoreLayoutSwitch",
+    }
+    steps = sum(node["steps"] for node in report["nodes"] if node["op"] == DEPTHWISE)
+    pixels, cycles = 16 * 16, load_target("mncore2").cycles
+    assert steps <= 1.1 * 9 * pixels / cycles
