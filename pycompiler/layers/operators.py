@@ -22,6 +22,7 @@ from . import (
 )
 from .base import Layer
 from .switch import layer as switch
+from .tiling import layer as tiling
 
 #: The operator families. A new family adds its module here.
 _FAMILIES = (
@@ -36,6 +37,7 @@ _FAMILIES = (
     dram_transfer,
     split_concat,
     switch,
+    tiling,
     windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
