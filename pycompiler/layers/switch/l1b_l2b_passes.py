@@ -379,9 +379,7 @@ def _up(value: Words, rows: Sequence[int], at: int, words: int) -> Step:
     return single_step("l1bm", "l1bmd", (vector(value, tuple(rows)),), above)
 
 
-def _down(
-    value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None
-) -> Step:
+def _down(value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None) -> Step:
     local = vector(value, tuple(rows), mask)
     return single_step("l1bm", "l1bmd", (BlockOperand("l1bm", at, words),), local)
 

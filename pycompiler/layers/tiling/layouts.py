@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
-from ...graph.digits import Part, all_ranges, copied_digits, parts, primes
-from ...graph.graph import MNGraph, MNNode
+from ...graph.digits import Part, all_ranges, copied_digits, merged, parts, primes
+from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ...machine import Target
 from ..base import layout_of
@@ -61,7 +61,7 @@ def ways(
     done: list[_Spread] = []
     for spread in found:
         kept = replace(spread, tiles={a.source: _fitting(spread.tiles[a.source], a) for a in axes})
-        for one in (kept, _filled(kept, axes, target)):
+        for one in (kept, _filled(kept, axes, target), _gathered(kept, source, target)):
             if one not in done:
                 done.append(one)
                 made = _laid_out(one, node, graph, axes, target, hints)
@@ -121,11 +121,41 @@ def _filled(spread: _Spread, axes: Sequence[TiledAxis], target: Target) -> _Spre
     return replace(spread, tiles=tiles)
 
 
+def _gathered(spread: _Spread, source: MNValue, target: Target) -> _Spread:
+    """Give free MABs to the uppermost digits that the last of the other axes have in Addr.
+
+    Products want the contracted axis whole in every MAB. The halo is exchanged in fewer steps while
+    each MAB has a part of it, and their results have their columns on MABs like that.
+    """
+    others = {axis: list(found) for axis, found in spread.others.items()}
+    used = [part for found in others.values() for part in found]
+    used += [Part(1, d.size, d.level, d.stride) for found in spread.tiles.values() for d in found]
+    free = [
+        SubAxis(size, Level.MAB, stride)
+        for stride, size in primes(target.level_range["MAB"])
+        if not any(_meets(part, Level.MAB, stride, size) for part in used)
+    ]
+    for found in (others[axis] for axis in reversed(others)):
+        last = max(found, default=None)
+        if last is None or last.level is not Level.ADDR:
+            continue
+        rest, taken = last.size, list[SubAxis]()
+        while free and rest % free[0].size == 0:
+            taken.append(free.pop(0))
+            rest //= taken[-1].size
+        if taken:
+            found[found.index(last)] = replace(last, size=rest)
+            lo = last.lo * rest
+            for digit in taken:
+                found.append(Part(lo, digit.size, Level.MAB, digit.stride))
+                lo *= digit.size
+            break
+    return replace(spread, others=others)
+
+
 def _meets(part: Part, level: Level, stride: int, size: int) -> bool:
     """Whether a part uses some of the units of a digit."""
-    return (
-        part.level is level and part.stride < stride * size and stride < part.stride * part.size
-    )
+    return part.level is level and part.stride < stride * size and stride < part.stride * part.size
 
 
 def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
@@ -186,7 +216,7 @@ def _laid_out(
         reach = [Part(1, axis.reach, Level.ADDR, step)]
         # Tiles of one PE lie outside of everything else.
         tiles = [Part(1, local, Level.ADDR, 1 << 30)] if local > 1 else []
-        for digit in digits:
+        for digit in merged(digits):
             lo = prod(part.size for part in tiles)
             tiles.append(Part(lo, digit.size, digit.level, digit.stride))
         if axis.count > 1:
@@ -203,7 +233,7 @@ def _laid_out(
     return out
 
 
-def _dense(placed: Mapping[int, list[Part]]) -> dict[int, list[Part]]:
+def _dense(placed: Mapping[int, Sequence[Part]]) -> dict[int, list[Part]]:
     """Return the parts with dense strides in Addr, in the order of the strides that they have."""
     local = [
         (part.stride, -axis, part.lo)

@@ -130,7 +130,10 @@ def _exchanges(
     rows = [(tile, r, away) for tile in range(count) for r, away in halo]
     goal = np.array([digits.local[tile] + reach[r] for tile, r, _ in rows])
     origin = np.array(
-        [digits.local[(tile + away) % count] + reach[r - away * axis.places] for tile, r, away in rows]
+        [
+            digits.local[(tile + away) % count] + reach[r - away * axis.places]
+            for tile, r, away in rows
+        ]
     )
     carry = np.array([(tile + away) // count for tile, _, away in rows])
     last = len(groups) == 1

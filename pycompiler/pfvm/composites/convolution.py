@@ -8,21 +8,18 @@ come in at the ends of the axis of tiles are the padding of the convolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from ...machine import WORDS_PER_LONG, Target
 from ..windows import windows_of
 from .folding import Operands, folded, strides_to_fold
-from .tiles import Axis, Tiling, split, tilings
+from .tile_choice import best_tiles, weights_fit
+from .tiles import Axis, split
 from .writer import Writer
 
-#: Cycles that an exchange of halos takes at least: its switches between layouts.
-_EXCHANGE = 4000
 #: A depthwise convolution with more taps than this runs as a dense product.
 _MOST_TAPS = 64
 
@@ -59,9 +56,9 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     bias, factor, taps = operands.bias, operands.factor, prod(weights[2:])
     if group > 1:
         factor = _dense(write, factor, weights, group)
-    chosen = _best(shape, weights[0], axes, target)
+    chosen = best_tiles(shape, weights[0], axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not _weights_fit(shape[1], taps, target)
+    apart = bool(bias) and not weights_fit(shape[1], taps, target)
     if group == 1 and plain and not apart and not written:
         return False
     value = split(write, operands.value, shape, chosen)
@@ -74,14 +71,13 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     factor = write.reshape(factor, (weights[0], shape[1], *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
     found = write.op("Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations)
-    if apart:
-        wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
-        found = write.op("Add", found, wide)
     joined = tuple(tiling.count * tiling.results for _, tiling in chosen)
     found = write.reshape(found, (shape[0], weights[0], *joined))
     ends = [axis.results for axis, _ in chosen]
     if list(joined) != ends:
         found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+    if apart:
+        found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
     write.op("Identity", found, result=write.node.output[0])
     return True
 
@@ -136,81 +132,3 @@ def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int) -> 
     mask = mine.astype(np.float32).reshape(rows, group * own, *(1 for _ in weights[2:]))
     every = write.op("Concat", *[factor] * group, axis=1)
     return write.op("Mul", every, write.constant(mask, "groups"))
-
-
-@dataclass(frozen=True)
-class _Chip:
-    """What the choice of tiles must know of the machine.
-
-    ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
-    word in all PEs of a MAB.
-    """
-
-    mabs: int
-    rows: int
-    across: int
-    lm0: int
-    lm1: int
-
-
-def _chip(target: Target) -> _Chip:
-    units = target.level_range
-    return _Chip(
-        units["L2B"] * units["L1B"] * units["MAB"],
-        max(facts["rows"] for facts in target.products.values()),
-        WORDS_PER_LONG * units["PE"],
-        target.words("lm0"),
-        target.words("lm1"),
-    )
-
-
-def _weights_fit(channels: int, taps: int, target: Target) -> bool:
-    """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
-    chip = _chip(target)
-    return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
-
-
-def _best(
-    shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
-) -> list[tuple[Axis, Tiling]]:
-    """Return the tiles of every axis for which a MAB has least to do."""
-    chip = _chip(target)
-    found = [list(tilings(axis)) for axis in axes]
-
-    ways = [
-        (_cost(shape, rows, axes, way, chip), prod(t.count for t in way), number, way)
-        for number, way in enumerate(product(*found))
-    ]
-    return list(zip(axes, min(ways)[-1], strict=True))
-
-
-def _cost(
-    shape: tuple[int, ...],
-    rows: int,
-    axes: Sequence[Axis],
-    chosen: Sequence[Tiling],
-    chip: _Chip,
-) -> float:
-    """Estimate the cycles of a MAB: its vectors, and the long words of its pixels."""
-    blocks = -(-rows // chip.rows)
-    units = 1
-    while units < min(blocks, chip.mabs):
-        units *= 2
-    free = max(1, chip.mabs // units)
-    # Axes without taps need no tiles to lie on units.
-    batch = shape[0] * prod(t.count if a.taps > 1 else t.results for a, t in _pairs(axes, chosen))
-    each = -(-batch // free)
-    windows = [(a, t) for a, t in _pairs(axes, chosen) if a.taps > 1]
-    results, reach = prod(t.results for _, t in windows), prod(t.reach for _, t in windows)
-    taps, words = prod(a.taps for a in axes), -(-shape[1] // chip.across)
-    here = -(-blocks // units)
-    pixels, weights = each * reach * words, taps * words * chip.rows * here
-    sums = each * results * WORDS_PER_LONG * here
-    vectors = each * results * taps * words * here / WORDS_PER_LONG
-    over = max(0, pixels - chip.lm0) + max(0, sums + weights - chip.lm1)
-    moved = pixels * sum(t.count > 1 for _, t in windows)
-    return vectors + 2 * moved + _EXCHANGE * sum(t.count > 1 for _, t in windows) + 1000 * over
-
-
-def _pairs(axes: Sequence[Axis], chosen: Sequence[Tiling]) -> Iterator[tuple[Axis, Tiling]]:
-    return zip(axes, chosen, strict=True)
