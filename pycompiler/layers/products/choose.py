@@ -102,7 +102,7 @@ def _spreads(
     shapes = {name: graph.values[name].shape for name in names}
     kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]
     done: list[Spread] = []
-    ways = [(False, False, None), (False, True, None), (True, False, None)]
+    ways: list[tuple[bool, bool, int | None]] = [(False, False, None), (False, True, None), (True, False, None)]
     if any(not window.trivial for window in roles.windows.values()):
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)

@@ -7,6 +7,7 @@ its *halo*: elements that are its neighbours' own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -50,48 +51,59 @@ class TiledAxis:
         return range(self.before, min(self.reach, self.before + self.places))
 
 
-def tiled_axes(node: MNNode, graph: MNGraph) -> tuple[TiledAxis, ...]:
-    """Return the axes that a node cuts, in the order in which their halos are exchanged."""
-    shape = graph.values[node.inputs[0]].shape
+@dataclass(frozen=True)
+class ExtendedAxis:
+    """Axis ``source`` of the input, axis ``result`` of the result, that zeros make longer.
+
+    Elements ``size`` to ``reach`` are zeros. The axis may lie on any digits.
+    """
+
+    source: int
+    result: int
+    size: int
+    reach: int
+
+
+def _axes(node: MNNode, graph: MNGraph) -> Iterator[TiledAxis | ExtendedAxis]:
+    """Yield every axis of the input; one that does not change is extended by nothing."""
     facts = dict(node.attributes)
-    given = {}
     names = (AXES, COUNTS, PLACES, BEFORE, REACH)
     columns = [tuple(int(v) for v in facts[name]) for name in names]  # type: ignore[union-attr]
     given = {axis: numbers for axis, *numbers in zip(*columns, strict=True)}
-    out: list[TiledAxis] = []
     place = 0
-    for axis, size in enumerate(shape):
-        if axis in given:
-            out.append(TiledAxis(axis, place, size, *given[axis]))
-            place = out[-1].inner
-        place += 1
-    return tuple(out)
-
-
-def other_axes(node: MNNode, graph: MNGraph) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of axes of input and result that do not change."""
-    cut = {axis.source: axis for axis in tiled_axes(node, graph)}
-    out: list[tuple[int, int]] = []
-    place = 0
-    for axis in range(len(graph.values[node.inputs[0]].shape)):
-        if axis in cut:
-            place = cut[axis].inner
+    for axis, size in enumerate(graph.values[node.inputs[0]].shape):
+        count, places, before, reach = given.get(axis, (1, size, 0, size))
+        if count == 1 and not before and reach >= size:
+            yield ExtendedAxis(axis, place, size, reach)
         else:
-            out.append((axis, place))
-        place += 1
-    return tuple(out)
+            yield TiledAxis(axis, place, size, count, places, before, reach)
+        place += 1 + (count > 1)
 
 
-def result_shape(shape: tuple[int, ...], axes: tuple[TiledAxis, ...]) -> tuple[int, ...]:
-    """Return the shape of the result for an input of ``shape``."""
-    cut = {axis.source: axis for axis in axes}
+def tiled_axes(node: MNNode, graph: MNGraph) -> tuple[TiledAxis, ...]:
+    """Return the axes that a node cuts, in the order in which their halos are exchanged."""
+    return tuple(axis for axis in _axes(node, graph) if isinstance(axis, TiledAxis))
+
+
+def other_axes(node: MNNode, graph: MNGraph) -> tuple[ExtendedAxis, ...]:
+    """Return the axes that are not cut, with those that zeros make longer."""
+    return tuple(axis for axis in _axes(node, graph) if isinstance(axis, ExtendedAxis))
+
+
+def input_shape(node: MNNode, graph: MNGraph) -> tuple[int, ...]:
+    """Return the shape of the input with the zeros at the ends of axes that are not cut."""
+    return tuple(
+        axis.size if isinstance(axis, TiledAxis) else axis.reach for axis in _axes(node, graph)
+    )
+
+
+def result_shape(node: MNNode, graph: MNGraph) -> tuple[int, ...]:
+    """Return the shape of the result."""
     sizes: list[int] = []
-    for number, size in enumerate(shape):
-        axis = cut.get(number)
-        if axis is None:
-            sizes.append(size)
-        else:
-            sizes += [axis.count] * (axis.count > 1) + [axis.reach]
+    for axis in _axes(node, graph):
+        if isinstance(axis, TiledAxis) and axis.count > 1:
+            sizes.append(axis.count)
+        sizes.append(axis.reach)
     return tuple(sizes)
 
 
@@ -182,3 +194,32 @@ def coordinates(layout: Layout, axis: int, index: IntArray) -> dict[Level, IntAr
 def addresses(layout: Layout, axis: int, index: IntArray) -> IntArray:
     """Return what indices of an axis add to the address."""
     return coordinates(layout, axis, index).get(Level.ADDR, 0 * index)
+
+
+#: A word of a long word (None: all words), and the units that have it, as numbers by level.
+WordOfUnits = tuple[int | None, frozenset[tuple[int, ...]]]
+
+
+def zero_words(
+    axis: ExtendedAxis, layout: Layout
+) -> tuple[list[Level], dict[WordOfUnits, list[int]]]:
+    """Return the words that the zeros of an axis take in the result.
+
+    The result is the levels of the units, and what the zeros add to the address for each word of
+    units.
+    """
+    index = np.arange(axis.size, axis.reach, dtype=np.int64)
+    found = coordinates(layout, axis.result, index)
+    at, word = (found.pop(level, 0 * index) for level in (Level.ADDR, Level.W))
+    words = _sums([sub for sub in reversed(layout.axes[axis.result]) if sub.level is Level.W])
+    levels = list(found)
+    places: dict[tuple[int, int], set[tuple[int, ...]]] = {}
+    for number in range(index.size):
+        unit = tuple(int(found[level][number]) for level in levels)
+        places.setdefault((int(at[number]), int(word[number])), set()).add(unit)
+    out: dict[WordOfUnits, list[int]] = {}
+    for (address, which), units in sorted(places.items()):
+        whole = all(places.get((address, other)) == units for other in words.tolist())
+        if not whole or not which:
+            out.setdefault((None if whole else which, frozenset(units)), []).append(address)
+    return levels, out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -72,7 +73,8 @@ def _clear(step: Zeros, value: MNValue, target: Target) -> Iterator[Line]:
     yield alu_step("imm", (Literal(0),), zero)
     for start in range(0, step.at.size, target.cycles):
         rows = _filled(step.at[start : start + target.cycles], target)
-        yield alu_step("lpassa", (zero,), vector(value, tuple(rows), mask))
+        there = replace(vector(value, tuple(rows.tolist()), mask), word=step.word)
+        yield alu_step("lpassa" if step.word is None else "ipassa", (zero,), there)
 
 
 def _mask(units: Units, into: list[Step], target: Target) -> PeOperand | None:

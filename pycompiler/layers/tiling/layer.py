@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from ...graph.graph import Location, MNGraph, MNNode, MNValue
+from ...graph.graph import Attribute, Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
 from ...machine import Target
 from ...tolerance import MOVE
@@ -49,9 +49,9 @@ class Tiles(Moving, OtherLm):
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes that do not change."""
         source, result = node.inputs[0], node.outputs[0]
-        for old, new in other_axes(node, graph):
-            if graph.values[source].shape[old] > 1:
-                yield Cut(((source, old), (result, new)))
+        for axis in other_axes(node, graph):
+            if axis.size == axis.reach > 1:
+                yield Cut(((source, axis.source), (result, axis.result)))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands that are not in the two LMs, and layouts that do not go together."""
@@ -79,7 +79,7 @@ def _plain(value: MNValue) -> MNValue:
 
 @lru_cache(maxsize=4096)
 def _cost(
-    source: MNValue, result: MNValue, attributes: tuple[tuple[str, object], ...], target: Target
+    source: MNValue, result: MNValue, attributes: tuple[tuple[str, Attribute], ...], target: Target
 ) -> int:
     names = ("source", "result")
     values = {n: replace(v, name=n) for n, v in zip(names, (source, result), strict=True)}

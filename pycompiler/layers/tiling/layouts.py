@@ -9,18 +9,20 @@ from math import prod
 import numpy as np
 
 from ...graph.digits import Part, all_ranges, copied_digits, merged, parts, primes
-from ...graph.graph import MNGraph, MNNode, MNValue
+from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
-from ...machine import Target
+from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from ..default_layout import built, closed
 from .axes import (
     TILE_LEVELS,
     TiledAxis,
     coordinates,
+    input_shape,
     other_axes,
     tile_digits,
     tiled_axes,
+    zero_words,
 )
 
 
@@ -44,29 +46,40 @@ def ways(
     """Yield layouts of input and result: close to the hints, then others."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     axes = tiled_axes(node, graph)
-    pairs = other_axes(node, graph)
+    others = other_axes(node, graph)
     found: list[_Spread] = []
     if result.name in hints:
         own = parts(hints[result.name], result.shape)
         tiles = {a.source: _units(own[a.tiles]) if a.count > 1 else [] for a in axes}
         steps = {a.source: _step(own[a.inner]) for a in axes}
-        found.append(_Spread({old: list(own[new]) for old, new in pairs}, tiles, steps))
+        kept = {o.source: _whole(hints[result.name], o.result, o.reach) for o in others}
+        found.append(_Spread(kept, tiles, steps))
     if source.name in hints:
         own = parts(hints[source.name], source.shape)
         tiles = {a.source: _units(own[a.source]) if a.count > 1 else [] for a in axes}
         steps = {a.source: _step(own[a.source]) for a in axes}
-        found.append(_Spread({old: list(own[old]) for old, _ in pairs}, tiles, steps))
+        kept = {o.source: _whole(hints[source.name], o.source, o.reach) for o in others}
+        found.append(_Spread(kept, tiles, steps))
     if not found:
         found.append(_fresh(node, graph, target))
     done: list[_Spread] = []
     for spread in found:
-        kept = replace(spread, tiles={a.source: _fitting(spread.tiles[a.source], a) for a in axes})
-        for one in (kept, _filled(kept, axes, target), _gathered(kept, source, target)):
+        near = replace(spread, tiles={a.source: _fitting(spread.tiles[a.source], a) for a in axes})
+        for one in (near, _filled(near, axes, target), _gathered(near, target)):
             if one not in done:
                 done.append(one)
                 made = _laid_out(one, node, graph, axes, target, hints)
                 if made is not None:
                     yield made
+
+
+def _whole(layout: Layout, axis: int, size: int) -> list[Part]:
+    """Return the parts of an axis that hold ``size`` elements; digits of Addr are added."""
+    shape = tuple(size if number == axis else 1 for number in range(len(layout.axes)))
+    found = parts(layout, shape)[axis]
+    held = prod(part.size for part in found)
+    more = [Part(held, -(-size // held), Level.ADDR, 1 << 30)] if held < size else []
+    return [*found, *more]
 
 
 def _units(found: Sequence[Part]) -> list[SubAxis]:
@@ -121,7 +134,7 @@ def _filled(spread: _Spread, axes: Sequence[TiledAxis], target: Target) -> _Spre
     return replace(spread, tiles=tiles)
 
 
-def _gathered(spread: _Spread, source: MNValue, target: Target) -> _Spread:
+def _gathered(spread: _Spread, target: Target) -> _Spread:
     """Give free MABs to the uppermost digits that the last of the other axes have in Addr.
 
     Products want the contracted axis whole in every MAB. The halo is exchanged in fewer steps while
@@ -161,8 +174,9 @@ def _meets(part: Part, level: Level, stride: int, size: int) -> bool:
 def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
     """Give words and PEs to the last axis that stays, L2Bs to the first, MABs to the tiles."""
     source = graph.values[node.inputs[0]]
-    axes, pairs = tiled_axes(node, graph), other_axes(node, graph)
-    rest = {old: source.shape[old] for old, _ in pairs}
+    axes = tiled_axes(node, graph)
+    whole = {axis.source: axis.reach for axis in other_axes(node, graph)}
+    rest = dict(whole)
     others: dict[int, list[Part]] = {old: [] for old in rest}
 
     def give(level: Level, stride: int, size: int, axis: int) -> None:
@@ -192,7 +206,7 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
     spread = _filled(spread, axes, target)
     hand_out(tuple(reversed(UNIT_LEVELS)), [old for old in reversed(rest)])
     for axis in rest:
-        others[axis] = closed(others[axis], source.shape[axis])
+        others[axis] = closed(others[axis], whole[axis])
     return spread
 
 
@@ -206,8 +220,8 @@ def _laid_out(
 ) -> dict[str, Layout] | None:
     """Return the layouts of a spread; None if they are not legal."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
-    ours = {old: list(spread.others[old]) for old, _ in other_axes(node, graph)}
-    theirs = {new: list(spread.others[old]) for old, new in other_axes(node, graph)}
+    ours = {axis.source: list(spread.others[axis.source]) for axis in other_axes(node, graph)}
+    theirs = {axis.result: ours[axis.source] for axis in other_axes(node, graph)}
     steps = spread.steps
     for axis in axes:
         digits, step = spread.tiles[axis.source], steps.get(axis.source, 0)
@@ -262,15 +276,19 @@ def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
     """Yield the reasons why tiles cannot be made in the layouts that a node has."""
     source, result = (graph.values[name] for name in (node.inputs[0], node.outputs[0]))
     ours, theirs = layout_of(source), layout_of(result)
-    left, right = parts(ours, source.shape), parts(theirs, result.shape)
+    left, right = parts(ours, input_shape(node, graph)), parts(theirs, result.shape)
     ranges = all_ranges(target.level_range, source.dtype)
     for level in (Level.W, *UNIT_LEVELS):
         have, want = (copied_digits(layout, level, ranges) for layout in (ours, theirs))
         if not want <= have:
             yield f"`{source.name}` without the copies on {level.value} of `{result.name}`"
-    for old, new in other_axes(node, graph):
-        if _places(left[old]) != _places(right[new]):
-            yield f"axis {new} of `{result.name}` on other units than in `{source.name}`"
+    for other in other_axes(node, graph):
+        if _places(left[other.source]) != _places(right[other.result]):
+            yield f"axis {other.result} of `{result.name}` on other units than in `{source.name}`"
+        _, words = zero_words(other, theirs)
+        # Words shorter than 32 bits cannot be written alone.
+        if source.dtype.words_per_long > WORDS_PER_LONG and any(w is not None for w, _ in words):
+            yield f"zeros within long words of axis {other.result}"
     for axis in tiled_axes(node, graph):
         digits = tile_digits(theirs, axis)
         if digits is None:

@@ -20,13 +20,16 @@ from ...machine import IntArray, Target
 from ..base import layout_of
 from ..switch.pass_moves import Moves
 from .axes import (
+    ExtendedAxis,
     Group,
     TileDigits,
     TiledAxis,
     addresses,
+    input_shape,
     other_axes,
     tile_digits,
     tiled_axes,
+    zero_words,
 )
 
 #: A bit for every chosen unit of a level. Levels that are left out have all their units chosen.
@@ -44,10 +47,11 @@ class Exchange:
 
 @dataclass(frozen=True, eq=False)
 class Zeros:
-    """The long words ``at`` of the chosen ``units`` become 0."""
+    """The long words ``at`` of the chosen ``units``, or one ``word`` of them, become 0."""
 
     at: IntArray
     units: Units
+    word: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +69,10 @@ def plan(node: MNNode, graph: MNGraph, target: Target) -> Plan:
     axes = tiled_axes(node, graph)
     found = {axis: _digits(theirs, axis) for axis in axes}
     fixed_to, fixed_from = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    left, right = parts(ours, source.shape), parts(theirs, result.shape)
-    for old, new in other_axes(node, graph):
-        strides = {part.lo: part.stride for part in left[old] if part.level is Level.ADDR}
-        for part in right[new]:
+    left, right = parts(ours, input_shape(node, graph)), parts(theirs, result.shape)
+    for other in other_axes(node, graph):
+        strides = {p.lo: p.stride for p in left[other.source] if p.level is Level.ADDR}
+        for part in right[other.result]:
             if part.level is Level.ADDR:
                 step = np.arange(part.size, dtype=np.int64)
                 fixed_to = _outer(fixed_to, step * part.stride)
@@ -79,13 +83,16 @@ def plan(node: MNNode, graph: MNGraph, target: Target) -> Plan:
         goal, origin = _outer(goal, to), _outer(origin, fro)
     copies = np.unique(np.stack([goal, origin], axis=1), axis=0)
     steps: list[Exchange | Zeros] = []
+    for extended in other_axes(node, graph):
+        if extended.reach > extended.size:
+            steps += _extension(extended, theirs, goal, target)
     for number, axis in enumerate(axes):
         others = fixed_to
-        for place, other in enumerate(axes):
+        for place, beside in enumerate(axes):
             if place != number:
-                index = range(other.reach) if place < number else other.own
-                at = addresses(theirs, other.inner, np.array(index, dtype=np.int64))
-                others = _outer(others, _outer(found[other].local, at))
+                index = range(beside.reach) if place < number else beside.own
+                at = addresses(theirs, beside.inner, np.array(index, dtype=np.int64))
+                others = _outer(others, _outer(found[beside].local, at))
         reach = addresses(theirs, axis.inner, np.arange(axis.reach, dtype=np.int64))
         steps += _exchanges(axis, found[axis], others, reach, target)
         steps += _zeros(axis, found[axis], others, reach, target)
@@ -208,9 +215,51 @@ def _zeros(
                 at = int(digits.local[tile] + reach[r])
                 alike.setdefault(outside.tobytes(), []).append(at)
     for chosen, found in alike.items():
-        at = np.sort(_outer(np.array(found), others))
+        rows = np.sort(_outer(np.array(found), others))
         for units in _covers(np.frombuffer(chosen, dtype=bool), digits.groups, target):
-            yield Zeros(at, units)
+            yield Zeros(rows, units)
+
+
+def _extension(
+    axis: ExtendedAxis, layout: Layout, goal: IntArray, target: Target
+) -> Iterator[Zeros]:
+    """Yield the zeros that make an axis longer; ``goal`` are the long words in use."""
+    levels, alike = zero_words(axis, layout)
+    digits = [sub for sub in layout.axes[axis.result] if sub.level is Level.ADDR]
+    for (which, chosen), addresses_here in alike.items():
+        mine = np.zeros_like(goal)
+        for sub in digits:
+            mine += goal // sub.stride % sub.size * sub.stride
+        rows = np.unique(goal[np.isin(mine, addresses_here)])
+        for product in _tuples(chosen):
+            bits: dict[Level, int] = {}
+            for level, own in zip(levels, product, strict=True):
+                unit = np.arange(target.level_range[level.value])
+                value = sum(
+                    unit // sub.stride % sub.size * sub.stride
+                    for sub in layout.axes[axis.result]
+                    if sub.level is level
+                )
+                inside = np.flatnonzero(np.isin(value, own)).tolist()
+                if len(inside) < unit.size:
+                    bits[level] = sum(1 << number for number in inside)
+            yield Zeros(rows, bits, which)
+
+
+def _tuples(chosen: frozenset[tuple[int, ...]]) -> Iterator[tuple[list[int], ...]]:
+    """Yield products of sets of numbers, one set per place, that together hold these tuples."""
+    if chosen == {()}:
+        yield ()
+        return
+    below: dict[int, set[tuple[int, ...]]] = {}
+    for first, *rest in chosen:
+        below.setdefault(first, set()).add(tuple(rest))
+    alike: dict[frozenset[tuple[int, ...]], list[int]] = {}
+    for first, found in sorted(below.items()):
+        alike.setdefault(frozenset(found), []).append(first)
+    for rests, firsts in alike.items():
+        for product in _tuples(rests):
+            yield (firsts, *product)
 
 
 def _covers(chosen: np.ndarray, groups: Sequence[Group], target: Target) -> Iterator[Units]:
