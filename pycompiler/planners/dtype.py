@@ -15,7 +15,9 @@ from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import precision, roles_of, takes_halves
+from ..layers.tiling.axes import whole_words
 from ..layers.tiling.layer import TILES
+from ..layers.view import VIEWS
 from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
 
@@ -73,11 +75,16 @@ def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> 
     kept = {*exact, *(name for _, name in graph.outputs)}
     outside = {*graph.inputs, *graph.constants}
     found = {n for n in outside if graph.values[n].dtype is MNDtype.FLOAT and n not in kept}
-    tiles = {n.outputs[0]: n.inputs[0] for n in graph.nodes if n.op == TILES}
-    found |= {name for name, of in tiles.items() if of in found and name not in kept}
+    moved: dict[str, str] = {}
+    for node in graph.device_nodes():
+        if node.op in VIEWS or (node.op == TILES and whole_words(node, graph, MNDtype.HALF)):
+            name, of = node.outputs[0], node.inputs[0]
+            if of in found and name not in kept:
+                moved[name] = of
+                found.add(name)
     read: set[str] = set()
     for node in graph.nodes:
-        if node.op == TILES:
+        if node.outputs[0] in moved:
             continue
         factors: set[str] = set()
         if node.side is Side.DEVICE and node.op in PRODUCTS and takes_halves(node, graph, target):
@@ -85,8 +92,12 @@ def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> 
         found -= set(node.inputs) - factors
         found -= set(node.inputs[2:])
         read |= factors
-    found &= read | set(tiles.values())
-    for node in reversed(graph.nodes):
-        if node.op == TILES and node.outputs[0] not in found:
-            found.discard(node.inputs[0])
-    return {name for name in found if name not in tiles or tiles[name] in found}
+    found &= read | set(moved.values())
+    for name, of in reversed(list(moved.items())):
+        if name not in found:
+            found.discard(of)
+    # What is made of a value that keeps its bits keeps them too.
+    for name, of in moved.items():
+        if of not in found:
+            found.discard(name)
+    return found

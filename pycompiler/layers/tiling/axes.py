@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import IntArray, Target
@@ -88,6 +89,12 @@ def tiled_axes(node: MNNode, graph: MNGraph) -> tuple[TiledAxis, ...]:
 def other_axes(node: MNNode, graph: MNGraph) -> tuple[ExtendedAxis, ...]:
     """Return the axes that are not cut, with those that zeros make longer."""
     return tuple(axis for axis in _axes(node, graph) if isinstance(axis, ExtendedAxis))
+
+
+def whole_words(node: MNNode, graph: MNGraph, dtype: MNDtype) -> bool:
+    """Whether the zeros behind an axis can take whole long words of ``dtype``."""
+    words = dtype.words_per_long
+    return all(axis.size == axis.reach or axis.size % words == 0 for axis in other_axes(node, graph))
 
 
 def input_shape(node: MNNode, graph: MNGraph) -> tuple[int, ...]:

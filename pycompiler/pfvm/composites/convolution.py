@@ -16,7 +16,7 @@ import numpy as np
 
 from ..windows import windows_of
 from .folding import Operands, folded, strides_to_fold
-from .tile_choice import best_tiles, weights_fit
+from .tile_choice import best_tiles, block_of, weights_fit
 from .tiles import Axis, split
 from .writer import Writer
 
@@ -49,7 +49,8 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     if group > 1 and weights[1] == 1 and prod(weights[2:]) <= _MOST_TAPS:
         _depthwise(write, operands, axes)
         return True
-    strides = strides_to_fold(operands, axes)
+    block = block_of(target)
+    strides = strides_to_fold(operands, axes, block)
     if any(stride > 1 for stride in strides):
         operands, axes = folded(write, operands, axes, strides)
         shape, weights, written = operands.shape, operands.weights, True
@@ -61,14 +62,19 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     apart = bool(bias) and not weights_fit(shape[1], taps, target)
     if group == 1 and plain and not apart and not written:
         return False
-    value = split(write, operands.value, shape, chosen)
+    channels = shape[1]
+    if any(tiling.count > 1 for _, tiling in chosen):
+        # A product clears what is missing in the last block of channels for every vector.
+        channels = -(-channels // block) * block
+        factor = write.padded(factor, [1], [(0, channels - shape[1])])
+    value = split(write, operands.value, shape, chosen, channels)
     kernel, steps, dilations = [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1
         kernel += [1] * more + [axis.taps]
         steps += [1] * more + [tiling.stride]
         dilations += [1] * more + [axis.dilation]
-    factor = write.reshape(factor, (weights[0], shape[1], *kernel))
+    factor = write.reshape(factor, (weights[0], channels, *kernel))
     reads = [value, factor, *([bias] if bias and not apart else [])]
     found = write.op("Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations)
     joined = tuple(tiling.count * tiling.results for _, tiling in chosen)

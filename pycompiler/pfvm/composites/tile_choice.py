@@ -50,6 +50,11 @@ def _chip(target: Target) -> _Chip:
     )
 
 
+def block_of(target: Target) -> int:
+    """Return the most elements of the contracted axis that one vector of a product has."""
+    return max(int(facts["columns"]) for facts in target.products.values())
+
+
 def weights_fit(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
     chip = _chip(target)

@@ -85,11 +85,15 @@ def tilings(axis: Axis) -> Iterator[Tiling]:
 
 
 def split(
-    write: Writer, value: str, shape: Sequence[int], chosen: Sequence[tuple[Axis, Tiling]]
+    write: Writer,
+    value: str,
+    shape: Sequence[int],
+    chosen: Sequence[tuple[Axis, Tiling]],
+    channels: int,
 ) -> str:
     """Append the operators that pad a value and cut its spatial axes; return the result's name.
 
-    An axis with several tiles becomes two axes: tiles and their places. A Pad and a Gather for each
+    Zeros make up the ``channels`` that the value lacks. An axis with several tiles becomes two axes: tiles and their places. A Pad and a Gather for each
     such axis are one operator of the device (:mod:`pycompiler.frontend.tile_pattern`).
     """
     spatial = range(2, len(shape))
@@ -110,7 +114,8 @@ def split(
     if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
         value = write.cut(value, spatial, [0] * len(sizes), sizes, steps)
     cut = any(tiling.count > 1 for _, tiling in chosen)
-    value = write.padded(value, spatial, pads, () if cut else shape)
+    more = (0, channels - shape[1])
+    value = write.padded(value, range(1, len(shape)), [more, *pads], () if cut else shape)
     if any(step > 1 for step in late):
         given = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
         full = [size + sum(pad) for size, pad in zip(given, pads, strict=True)]
