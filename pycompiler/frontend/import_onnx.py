@@ -22,6 +22,7 @@ from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from .convolution_nodes import convolution_nodes
+from .tile_pattern import tiles
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -72,9 +73,13 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     kept = _needed(nodes, {name for _, name in outputs})
     protos = _named(kept)
     opset = opset_of(model)
+    cut, joined = tiles(protos, types, data, [name for _, name in outputs])
+    protos = {name: proto for name, proto in protos.items() if name not in joined}
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
-        _pick(name, proto, data)
+        cut[name]
+        if name in cut
+        else _pick(name, proto, data)
         if name in picks
         else MNNode(
             name,

@@ -124,7 +124,7 @@ def _weights_beside(node: MNNode, graph: MNGraph, result: Layout) -> dict[str, L
         channels: list[SubAxis] = []
         for sub in reversed(result.axes[CHANNELS]):
             if sub.level is Level.ADDR:
-                sub, stride = replace(sub, stride=stride), stride * sub.size
+                sub, stride = sub._replace(stride=stride), stride * sub.size
             channels.append(sub)
         found[name] = Layout((tuple(reversed(channels)), *reversed(axes)), broadcast)
     return found

@@ -23,6 +23,7 @@ from . import (
 )
 from .base import Layer
 from .switch import layer as switch
+from .tiling import layer as tiling
 
 #: The operator families. A new family adds its module here.
 _FAMILIES = (
@@ -38,6 +39,7 @@ _FAMILIES = (
     dram_transfer,
     split_concat,
     switch,
+    tiling,
     windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}

@@ -163,3 +163,5 @@ LAYERS: tuple[Layer, ...] = (
     View("Unsqueeze", frozenset({"axes"})),
     View("Transpose", frozenset({"perm"})),
 )
+
+VIEWS = frozenset(layer.op for layer in LAYERS)

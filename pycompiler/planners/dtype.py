@@ -15,6 +15,9 @@ from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
 from ..layers.products.roles import precision, roles_of, takes_halves
+from ..layers.tiling.axes import whole_words
+from ..layers.tiling.layer import TILES
+from ..layers.view import VIEWS
 from ..machine import Target
 from .overrides import PRECISION_OF, Overrides
 
@@ -59,27 +62,42 @@ def plan_dtypes(
         for node in graph.nodes
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
-    found = _rounded_by_host(graph, target) - {*(overrides or {}), *registered}
+    found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
     return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
 
 
-def _rounded_by_host(graph: MNGraph, target: Target) -> set[str]:
+def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:
     """Return the inputs and constants that are read only as factors of products in half.
 
-    The contracted axis must fill its blocks, because the device does not clear padding of halves.
+    Tiles of such values belong to them. Values in ``exact`` keep all their bits. The contracted
+    axis must fill its blocks, because the device does not clear padding of halves.
     """
-    kept = {name for _, name in graph.outputs}
-    found = {
-        name
-        for name in (*graph.inputs, *graph.constants)
-        if graph.values[name].dtype is MNDtype.FLOAT and name not in kept
-    }
+    kept = {*exact, *(name for _, name in graph.outputs)}
+    outside = {*graph.inputs, *graph.constants}
+    found = {n for n in outside if graph.values[n].dtype is MNDtype.FLOAT and n not in kept}
+    moved: dict[str, str] = {}
+    for node in graph.device_nodes():
+        if node.op in VIEWS or (node.op == TILES and whole_words(node, graph, MNDtype.HALF)):
+            name, of = node.outputs[0], node.inputs[0]
+            if of in found and name not in kept:
+                moved[name] = of
+                found.add(name)
     read: set[str] = set()
     for node in graph.nodes:
+        if node.outputs[0] in moved:
+            continue
         factors: set[str] = set()
         if node.side is Side.DEVICE and node.op in PRODUCTS and takes_halves(node, graph, target):
             factors = set(node.inputs[:2])
         found -= set(node.inputs) - factors
         found -= set(node.inputs[2:])
         read |= factors
-    return found & read
+    found &= read | set(moved.values())
+    for name, of in reversed(list(moved.items())):
+        if name not in found:
+            found.discard(of)
+    # What is made of a value that keeps its bits keeps them too.
+    for name, of in moved.items():
+        if of not in found:
+            found.discard(name)
+    return found

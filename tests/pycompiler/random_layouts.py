@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 import re
 from itertools import product
+from math import prod
 
+import numpy as np
 from hypothesis import strategies as st
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Broadcast, Layout, Level, MNDtype, SubAxis
+from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.machine import Target
 from pycompiler.planners.axis_classes import machine_digits
@@ -94,3 +97,29 @@ def some_layout(
             continue
         return layout
     return Layout(tuple((SubAxis(size),) if size > 1 else () for size in shape))
+
+
+def elements(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> np.ndarray:
+    """Which element each word of LM holds, -1 where none: axes are units, address, word."""
+    ranges = {Level(k): v for k, v in target.level_range.items()}
+    words, step = dtype.words_per_long, target.cycles
+    out = np.full((*(ranges[lv] for lv in UNIT_LEVELS), layout.num_lw(step), words), -1)
+    levels = (*UNIT_LEVELS, Level.ADDR, Level.W)
+    index = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), int)
+    found = layout.coordinates(*index)
+    number = np.arange(max(1, prod(shape)))
+    own = [found.get(level, np.zeros_like(number)) for level in levels]
+    shifts = [(0,) * len(levels)]
+    entries = list(layout.copies({**ranges, Level.W: words}))
+    if not layout.on(Level.W) and all(entry.level is not Level.W for entry in entries):
+        entries.append(SubAxis(words, Level.W))
+    for entry in entries:
+        which = levels.index(entry.level)
+        shifts = [
+            (*shift[:which], shift[which] + digit * entry.stride, *shift[which + 1 :])
+            for shift in shifts
+            for digit in range(entry.size)
+        ]
+    for shift in shifts:
+        out[tuple(at + more for at, more in zip(own, shift, strict=True))] = number
+    return out

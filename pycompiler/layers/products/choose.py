@@ -102,9 +102,18 @@ def _spreads(
     shapes = {name: graph.values[name].shape for name in names}
     kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]
     done: list[Spread] = []
+    ways: list[tuple[bool, bool, int | None]] = [
+        (False, False, None),
+        (False, True, None),
+        (True, False, None),
+    ]
+    if any(not window.trivial for window in roles.windows.values()):
+        # The fewer MABs share the columns, the less of a layer's result the next layer collects.
+        blocks = -(-roles.n // kind.rows)
+        ways += [(False, False, count) for count in (1, 2, 4) if count < blocks]
     for near in (*kept, None):
-        for contracted, rows_first in ((False, False), (False, True), (True, False)):
-            spread = spread_units(roles, kind, target, near, contracted, rows_first)
+        for contracted, rows_first, columns in ways:
+            spread = spread_units(roles, kind, target, near, contracted, rows_first, columns)
             if spread in done or (contracted and not spread.k):
                 continue
             done.append(spread)

@@ -94,11 +94,12 @@ def spread_units(
     kept: Spread | None,
     contracted: bool = False,
     rows_first: bool = False,
+    columns: int | None = None,
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m.
 
     The digits of ``kept`` are given first. With ``contracted`` k takes the L1Bs. With
-    ``rows_first`` n takes only MABs until m has enough digits.
+    ``rows_first`` n takes only MABs until m has enough digits. ``columns`` limits the units of n.
     """
     free: list[SubAxis] = [
         SubAxis(digit.size, level, digit.stride)
@@ -131,11 +132,16 @@ def spread_units(
     if kept is not None:
         take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows)
-    narrow = bool(out.k) or rows_first
-    take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], 1)
-    # Batch and m take the digits that are left, from the outermost level inwards.
-    for axis in (axis for axis in reversed(range(len(roles.batch))) if axis not in whole):
+    narrow = bool(out.k) or rows_first or columns is not None
+    least = -(-blocks // columns) if columns is not None else 1
+    take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], least)
+    # Neighbours in an image exchange halos, which costs least between MABs. All others take the
+    # digits that are left from the outermost level inwards.
+    apart = [axis for axis in reversed(range(len(roles.batch))) if axis not in whole]
+    for axis in (axis for axis in apart if axis not in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
+    for axis in (axis for axis in apart if axis in roles.windows):
+        take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
     if rows_first:
         take(out.n, blocks, list(free), 1)

@@ -13,7 +13,7 @@ from functools import cache
 
 from ...errors import PycompilerError, error
 from ...machine import Target
-from ..fragment import BlockOperand, Line, Move, Operand, Step, single_step
+from ..fragment import BlockOperand, Line, Move, Operand, PeOperand, Step, single_step
 from ..scratch import Words, vector
 from .pass_moves import Moves
 from .pe_mab_passes import l1bm_room
@@ -100,8 +100,10 @@ def _blocks(origins: dict[int, tuple[Origin | None, ...]], size: int) -> list[_B
 # -- L1Bs ------------------------------------------------------------------------------------
 
 
-def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
-    """Return the code of a pass over the L1Bs of an L2B."""
+def l1b_steps(
+    found: Moves, source: Words, result: Words, target: Target, mask: PeOperand | None = None
+) -> list[Step]:
+    """Return the code of a pass over the L1Bs of an L2B; only the PEs of ``mask`` write."""
     count, room = target.counts["l1b"], rows_of_l1b(target)
     blocks = _blocks(_origins(found, count), room.block)
     out: list[Step] = []
@@ -111,7 +113,7 @@ def l1b_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
         start += len(batch)
         # Only whole vectors come down: the last block is repeated to fill one.
         batch += [batch[-1]] * (-len(batch) % (room.vector // room.block))
-        out += _l1b_batch(batch, room, source, result, target)
+        out += _l1b_batch(batch, room, source, result, target, mask)
     return out
 
 
@@ -145,7 +147,12 @@ def _too_small(target: Target, units: str, words: int, capacity: int) -> Pycompi
 
 
 def _l1b_batch(
-    batch: Sequence[_Block], room: _Room, source: Words, result: Words, target: Target
+    batch: Sequence[_Block],
+    room: _Room,
+    source: Words,
+    result: Words,
+    target: Target,
+    mask: PeOperand | None,
 ) -> Iterator[Step]:
     size = room.row * room.block
     reads = list(dict.fromkeys(o[1] for b in batch for o in b.origins if o is not None))
@@ -154,7 +161,7 @@ def _l1b_batch(
     words = room.row * room.vector
     for start in range(0, len(reads), together):
         part = _filled(reads[start : start + together], together)
-        yield _pe_step(source, part, slots[reads[start]], words, up=True)
+        yield _up(source, part, slots[reads[start]], words)
     lifted: dict[tuple[int, tuple[int, ...]], int] = {}
     step = target.transfer("l2bm", "up", l1b_number=0)
     width = step.source_words
@@ -185,7 +192,7 @@ def _l1b_batch(
                     )
     for start in range(0, len(batch), together):
         part = _filled([b.results for b in batch[start : start + together]], together)
-        yield _pe_step(result, part, below + start * size, words, up=False)
+        yield _down(result, part, below + start * size, words, mask)
 
 
 def _filled(rows: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
@@ -210,8 +217,10 @@ def subsets(units: Sequence[int], count: int) -> list[str]:
 # -- L2Bs ------------------------------------------------------------------------------------
 
 
-def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> list[Line]:
-    """Return the code of a pass over the L2Bs of the chip.
+def l2b_lines(
+    found: Moves, source: Words, result: Words, target: Target, mask: PeOperand | None = None
+) -> list[Line]:
+    """Return the code of a pass over the L2Bs of the chip; only the PEs of ``mask`` write.
 
     P0606 if a vector of rows does not fit half of L2BM: rows come from one half to the other.
     """
@@ -238,7 +247,7 @@ def l2b_lines(found: Moves, source: Words, result: Words, target: Target) -> lis
             batch.append(at)
         start += len(batch)
         batch += [batch[-1]] * (-len(batch) % room.vector)
-        out += _l2b_batch(batch, list(read), origins, row, source, result, target)
+        out += _l2b_batch(batch, list(read), origins, row, source, result, target, mask)
     return out
 
 
@@ -250,12 +259,13 @@ def _l2b_batch(
     source: Words,
     result: Words,
     target: Target,
+    mask: PeOperand | None,
 ) -> Iterator[Line]:
     room = rows_of_l1b(target)
     up = {at: index * row for index, at in enumerate(read)}
     _check_rows(row, target)
     below = target.words("l2bm") // 2 // row * row
-    yield from _whole_rows(source, read, 0, 0, room, target, up=True)
+    yield from _rows_up(source, read, room, target)
     runs = list(_runs(batch, up, origins, row, below))
     per_group = target.l2bs_per_group
     pdm = 0
@@ -275,7 +285,7 @@ def _l2b_batch(
         crossing.append((unit, home, pdm, goal, words))
         pdm += words
     yield from _come_down(crossing, target)
-    yield from _whole_rows(result, batch, below, room.half * room.row * room.vector, room, target)
+    yield from _rows_down(result, batch, below, room, target, mask)
 
 
 def _check_rows(row: int, target: Target) -> None:
@@ -327,38 +337,58 @@ def _runs(
             yield unit, run[0], run[1], run[2], run[3]
 
 
-def _whole_rows(
+def _rows_up(value: Words, rows: Sequence[int], room: _Room, target: Target) -> Iterator[Line]:
+    """Bring rows of all L1Bs to the begin of L2BM."""
+    words = room.row * room.vector
+    for start, part in _vectors(rows, room):
+        yield _up(value, part, start * room.row, words)
+    for lower, upper in _pieces(len(rows), 0, 0, room, target):
+        yield _l2_step("l2bmd", lower, upper)
+
+
+def _rows_down(
     value: Words,
     rows: Sequence[int],
     l2: int,
-    l1: int,
     room: _Room,
     target: Target,
-    up: bool = False,
+    mask: PeOperand | None,
 ) -> Iterator[Line]:
-    """Bring rows of all L1Bs to L2BM, or back."""
+    """Bring rows of all L1Bs back from ``l2`` of L2BM."""
     words = room.row * room.vector
-    found = target.transfer("l2bmd", "up")
-    steps: list[Line] = []
+    l1 = room.half * words
+    for lower, upper in _pieces(len(rows), l1, l2, room, target):
+        yield _l2_step("l2bmd", upper, lower)
+    for start, part in _vectors(rows, room):
+        yield _down(value, part, l1 + start * room.row, words, mask)
+
+
+def _vectors(rows: Sequence[int], room: _Room) -> Iterator[tuple[int, list[int]]]:
+    """Yield the rows a vector at a time, each with the number of its first row."""
     for start in range(0, len(rows), room.vector):
         part = [*rows[start : start + room.vector]]
-        part += [part[-1]] * (room.vector - len(part))
-        steps.append(_pe_step(value, part, l1 + start * room.row, words, up=up))
-    total = -(-len(rows) // room.vector) * words
-    across: list[Line] = []
-    for piece in range(0, total, found.source_words):
+        yield start, part + [part[-1]] * (room.vector - len(part))
+
+
+def _pieces(
+    rows: int, l1: int, l2: int, room: _Room, target: Target
+) -> Iterator[tuple[BlockOperand, BlockOperand]]:
+    """Yield the long words of L1BM and of L2BM that one L2BM instruction moves."""
+    found = target.transfer("l2bmd", "up")
+    for piece in range(0, -(-rows // room.vector) * room.vector * room.row, found.source_words):
         high = l2 + piece // found.source_words * found.destination_words
         lower = BlockOperand("l1bm", l1 + piece, found.source_words)
-        upper = BlockOperand("l2bm", high, found.destination_words)
-        across.append(_l2_step("l2bmd", *((lower, upper) if up else (upper, lower))))
-    yield from (*steps, *across) if up else (*across, *steps)
+        yield lower, BlockOperand("l2bm", high, found.destination_words)
 
 
-def _pe_step(value: Words, rows: Sequence[int], at: int, words: int, *, up: bool) -> Step:
-    local: Operand = vector(value, tuple(rows))
-    above: Operand = BlockOperand("l1bm", at, words)
-    source, destination = (local, above) if up else (above, local)
-    return single_step("l1bm", "l1bmd", (source,), destination)
+def _up(value: Words, rows: Sequence[int], at: int, words: int) -> Step:
+    above = BlockOperand("l1bm", at, words)
+    return single_step("l1bm", "l1bmd", (vector(value, tuple(rows)),), above)
+
+
+def _down(value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None) -> Step:
+    local = vector(value, tuple(rows), mask)
+    return single_step("l1bm", "l1bmd", (BlockOperand("l1bm", at, words),), local)
 
 
 def _l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from ...graph.layout import Level
 from ...machine import MOST_UNITS, Target
 from ..fragment import (
     Forward,
@@ -49,10 +50,37 @@ class UnitMasks:
 
     def _make(self, units: int, register: int) -> Iterator[Step]:
         """Shift the bit of the PE's own unit to the top; the flag is set if that bit is 0."""
-        bits = sum(
-            1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1
-        )
         forward = Forward("alu")
-        yield alu_step("imm", (Literal(bits),), Special("nowrite"))
+        yield alu_step("imm", (Literal(_others(units)),), Special("nowrite"))
         yield alu_step("ilsl", (forward, self._number), Special("nowrite"))
         yield alu_step("frelu", (forward, forward), mask_register(register, self._target))
+
+
+#: The fixed inputs that hold the numbers of a PE's units.
+NUMBERS = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
+
+
+def choose_units(units: Mapping[Level, int], into: list[Step], target: Target) -> PeOperand:
+    """Return a mask register of the PEs whose units are chosen on all levels of ``units``.
+
+    ``units`` has a bit for every chosen unit of a level. The steps go to ``into``. They use the
+    last two long words of the second register file.
+    """
+    last = target.words("grf1") - 1
+    number, total = (PeOperand("grf1", (at,) * target.cycles) for at in (last, last - 1))
+    nowhere, forward = Special("nowrite"), Forward("alu")
+    for index, (level, chosen) in enumerate(units.items()):
+        into.append(alu_step("ipassa", (Special(NUMBERS[level]),), number))
+        into.append(alu_step("imm", (Literal(_others(chosen)),), nowhere))
+        into.append(alu_step("ilsl", (forward, number), total if not index else nowhere))
+        if index:
+            into.append(alu_step("ior", (forward, total), total))
+    register = mask_register(1, target)
+    # The top bit of the total is 0 in the PEs that all levels choose.
+    into.append(alu_step("frelu", (total, total), register))
+    return register
+
+
+def _others(units: int) -> int:
+    """Return a word with bit u, counted from the top, for every unit u that is not chosen."""
+    return sum(1 << (MOST_UNITS - 1 - unit) for unit in range(MOST_UNITS) if not units >> unit & 1)

@@ -8,22 +8,18 @@ come in at the ends of the axis of tiles are the padding of the convolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import Target
 from ..windows import windows_of
 from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
-from .tiles import Axis, Tiling, split, tilings
+from .tile_choice import best_tiles, block_of, rows_of, weights_fit
+from .tiles import Axis, split
 from .writer import Writer
-
-#: Cycles that an exchange of halos takes at least: its switches between layouts.
-_EXCHANGE = 4000
 
 
 def conv(write: Writer) -> bool:
@@ -50,7 +46,8 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     group = operands.group
     if group > 1 and weights[1] == 1:
         return depthwise(write, operands, axes, written=written)
-    strides = strides_to_fold(operands, axes)
+    block = block_of(target)
+    strides = strides_to_fold(operands, axes, block)
     if any(stride > 1 for stride in strides):
         operands, axes = folded(write, operands, axes, strides)
         shape, weights, written = operands.shape, operands.weights, True
@@ -61,12 +58,17 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     # For a MAB, groups are more pictures of fewer channels.
     groups, channels = group // joined, weights[1] * joined
     pictures = (shape[0] * groups, channels, *shape[2:])
-    chosen = _best(pictures, weights[0] // groups, axes, target)
+    chosen = best_tiles(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not _weights_fit(channels, taps, target)
+    apart = bool(bias) and not weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:
         return False
-    value = split(write, operands.value, shape, chosen)
+    every = shape[1]
+    if groups == 1 and any(tiling.count > 1 for _, tiling in chosen):
+        # A product clears what is missing in the last block of channels for every vector.
+        every = channels = -(-channels // block) * block
+        factor = write.padded(factor, [1], [(0, channels - shape[1])])
+    value = split(write, operands.value, shape, chosen, every)
     kernel, steps, dilations = [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1
@@ -78,14 +80,13 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     found = write.op(
         "Conv", *reads, kernel_shape=kernel, strides=steps, dilations=dilations, group=groups
     )
-    if apart:
-        wide = write.reshape(bias, (weights[0], *(1 for _ in kernel)))
-        found = write.op("Add", found, wide)
     whole = tuple(tiling.count * tiling.results for _, tiling in chosen)
     found = write.reshape(found, (shape[0], weights[0], *whole))
     ends = [axis.results for axis, _ in chosen]
     if list(whole) != ends:
         found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+    if apart:
+        found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
     write.op("Identity", found, result=write.node.output[0])
     return True
 
@@ -106,10 +107,10 @@ def _joined_groups(weights: tuple[int, ...], group: int, target: Target) -> int:
     Blocks are a power of two, so that they fill units: with padding between groups, no view could
     make one axis of groups and channels again.
     """
-    chip = _chip(target)
+    tile, block = rows_of(target), block_of(target)
     for count in range(1, group + 1):
         rows, own = weights[0] // group * count, weights[1] * count
-        fills = own % chip.block == rows % chip.rows == 0
+        fills = own % block == rows % tile == 0
         if group % count == 0 and fills and all(n & (n - 1) == 0 for n in (rows, own)):
             return count
     return group
@@ -123,83 +124,3 @@ def _dense(write: Writer, factor: str, weights: tuple[int, ...], group: int, joi
     mask = mine.astype(np.float32).reshape(rows, joined * own, *(1 for _ in weights[2:]))
     every = write.op("Concat", *[factor] * joined, axis=1)
     return write.op("Mul", every, write.constant(mask, "groups"))
-
-
-@dataclass(frozen=True)
-class _Chip:
-    """What the choice of tiles must know of the machine.
-
-    ``rows`` are the columns of a result that one MAB makes, ``block`` the elements of a contracted
-    axis that it takes at once, ``across`` the elements of one long word in all its PEs.
-    """
-
-    mabs: int
-    rows: int
-    block: int
-    across: int
-    lm0: int
-    lm1: int
-
-
-def _chip(target: Target) -> _Chip:
-    units = target.level_range
-    return _Chip(
-        units["L2B"] * units["L1B"] * units["MAB"],
-        max(facts["rows"] for facts in target.products.values()),
-        max(facts["columns"] for facts in target.products.values()),
-        WORDS_PER_LONG * units["PE"],
-        target.words("lm0"),
-        target.words("lm1"),
-    )
-
-
-def _weights_fit(channels: int, taps: int, target: Target) -> bool:
-    """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
-    chip = _chip(target)
-    return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
-
-
-def _best(
-    shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
-) -> list[tuple[Axis, Tiling]]:
-    """Return the tiles of every axis for which a MAB has least to do."""
-    chip = _chip(target)
-    found = [list(tilings(axis)) for axis in axes]
-
-    ways = [
-        (_cost(shape, rows, axes, way, chip), prod(t.count for t in way), number, way)
-        for number, way in enumerate(product(*found))
-    ]
-    return list(zip(axes, min(ways)[-1], strict=True))
-
-
-def _cost(
-    shape: tuple[int, ...],
-    rows: int,
-    axes: Sequence[Axis],
-    chosen: Sequence[Tiling],
-    chip: _Chip,
-) -> float:
-    """Estimate the cycles of a MAB: its vectors, and the long words of its pixels."""
-    blocks = -(-rows // chip.rows)
-    units = 1
-    while units < min(blocks, chip.mabs):
-        units *= 2
-    free = max(1, chip.mabs // units)
-    # Axes without taps need no tiles to lie on units.
-    batch = shape[0] * prod(t.count if a.taps > 1 else t.results for a, t in _pairs(axes, chosen))
-    each = -(-batch // free)
-    windows = [(a, t) for a, t in _pairs(axes, chosen) if a.taps > 1]
-    results, reach = prod(t.results for _, t in windows), prod(t.reach for _, t in windows)
-    taps, words = prod(a.taps for a in axes), -(-shape[1] // chip.across)
-    here = -(-blocks // units)
-    pixels, weights = each * reach * words, taps * words * chip.rows * here
-    sums = each * results * WORDS_PER_LONG * here
-    vectors = each * results * taps * words * here / WORDS_PER_LONG
-    over = max(0, pixels - chip.lm0) + max(0, sums + weights - chip.lm1)
-    moved = pixels * sum(t.count > 1 for _, t in windows)
-    return vectors + 2 * moved + _EXCHANGE * sum(t.count > 1 for _, t in windows) + 1000 * over
-
-
-def _pairs(axes: Sequence[Axis], chosen: Sequence[Tiling]) -> Iterator[tuple[Axis, Tiling]]:
-    return zip(axes, chosen, strict=True)

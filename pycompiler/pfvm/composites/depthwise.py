@@ -37,7 +37,7 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
         shape = (shape[0], weights[0], *shape[2:])
         value = write.reshape(value, shape)
     if tiled:
-        value = split(write, value, shape, [_to_cut(*pair) for pair in chosen])
+        value = split(write, value, shape, [_to_cut(*pair) for pair in chosen], shape[1])
     kernel, steps, dilations, pads = [], [], [], []
     for axis, tiling in chosen:
         more = tiling.count > 1

@@ -1,8 +1,8 @@
 """Strides of a convolution that become channels.
 
-A kernel as long as its stride, as in the first layer of a vision transformer, reads every pixel
-once. The pixels between two strides can be channels of their own. Then the kernel has one tap, and
-nothing is copied.
+The pixels between two strides can be channels of their own. Then the convolution has no stride and
+fewer taps. A kernel as long as its stride, as in the first layer of a vision transformer, has one
+tap left, and nothing is copied. Pictures with few channels fill the blocks of a product better.
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ class Operands:
     group: int
 
 
-def strides_to_fold(operands: Operands, axes: Sequence[Axis]) -> list[int]:
-    """Return for every axis the stride that becomes channels, 1 if none does."""
+def strides_to_fold(operands: Operands, axes: Sequence[Axis], block: int) -> list[int]:
+    """Return for every axis the stride that becomes channels, 1 if none does.
+
+    ``block`` is the number of channels that a product takes at once.
+    """
     if operands.group > 1:
         return [1] * len(axes)
+    few = operands.shape[1] * prod(axis.stride for axis in axes) <= block
     return [
         axis.stride
-        if axis.taps == axis.stride > 1 and axis.dilation == 1 and axis.begin < axis.taps
+        if axis.dilation == 1
+        and axis.stride > 1
+        and ((axis.taps == axis.stride and axis.begin < axis.taps) or (few and axis.taps > 1))
         else 1
         for axis in axes
     ]
@@ -46,19 +52,32 @@ def folded(
     shape, weights, rank = operands.shape, operands.weights, len(axes)
     spatial = range(2, rank + 2)
     ends, pads, made = list(shape[2:]), [(0, 0)] * rank, list(axes)
+    zeros = [(0, 0)] * rank
     for index, (axis, stride) in enumerate(zip(axes, strides, strict=True)):
-        if stride > 1:
+        if stride == 1:
+            continue
+        if axis.taps == stride:
             places = stride * axis.results
             ends[index] = min(axis.size, places - axis.begin)
             pads[index] = (axis.begin, places - axis.begin - ends[index])
             made[index] = Axis(axis.results, 1, 1, 1, 0, 0)
+            continue
+        # Whole strides before the axis stay padding. The kernel begins with zeros for the rest.
+        size, begin = -(-axis.size // stride), -(-axis.begin // stride)
+        first = begin * stride - axis.begin
+        taps = -(-(first + axis.taps) // stride)
+        pads[index] = (0, size * stride - axis.size)
+        zeros[index] = (first, taps * stride - first - axis.taps)
+        made[index] = Axis(size, taps, 1, 1, begin, axis.results + taps - 1 - size - begin)
     value = operands.value
     if ends != list(shape[2:]):
         value = write.cut(value, spatial, [0] * rank, ends)
     value = write.padded(value, spatial, pads, shape)
     sizes = [end + sum(pad) for end, pad in zip(ends, pads, strict=True)]
     value, shape = _with_channels(write, value, (*shape[:2], *sizes), strides)
-    factor, weights = _with_channels(write, operands.factor, weights, strides)
+    factor = write.padded(operands.factor, spatial, zeros)
+    taps_of = [size + sum(zero) for size, zero in zip(weights[2:], zeros, strict=True)]
+    factor, weights = _with_channels(write, factor, (*weights[:2], *taps_of), strides)
     return Operands(value, shape, factor, weights, operands.bias, 1), made
 
 

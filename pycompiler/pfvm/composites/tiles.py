@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .writer import Writer
 
 
@@ -73,68 +75,54 @@ def tilings(axis: Axis) -> Iterator[Tiling]:
         results = -(-max(axis.results, -(-axis.needed // axis.stride)) // count)
         places = results * axis.stride
         reach = (results - 1) * axis.stride + axis.extent
-        if axis.begin <= places and reach - axis.begin - places <= places:
+        if axis.begin:
+            # A tile that its neighbours take places from reaches to its own last place.
+            reach = max(reach, axis.begin + places)
+        fits = (reach - axis.extent) // axis.stride + 1 == results
+        if fits and axis.begin <= places and reach - axis.begin - places <= places:
             yield Tiling(count, results, places, reach, axis.stride)
         count *= 2
 
 
 def split(
-    write: Writer, value: str, shape: Sequence[int], chosen: Sequence[tuple[Axis, Tiling]]
+    write: Writer,
+    value: str,
+    shape: Sequence[int],
+    chosen: Sequence[tuple[Axis, Tiling]],
+    channels: int,
 ) -> str:
     """Append the operators that pad a value and cut its spatial axes; return the result's name.
 
-    An axis with several tiles becomes two axes: tiles and places.
+    Zeros make up the ``channels`` that the value lacks. An axis with several tiles becomes two axes: tiles and their places. A Pad and a Gather for each
+    such axis are one operator of the device (:mod:`pycompiler.frontend.tile_pattern`).
     """
     spatial = range(2, len(shape))
-    pads = [(0, 0)] * len(chosen)
-    ends, steps = list(shape[2:]), [1] * len(chosen)
+    sizes, steps, pads = list(shape[2:]), [1] * len(chosen), [(0, 0)] * len(chosen)
+    late = [1] * len(chosen)
     for index, (axis, tiling) in enumerate(chosen):
+        # Places behind the last one that is read are left out.
         if tiling.count > 1:
-            # Places behind the last one that is read must not make a tile of their own.
-            ends[index] = min(axis.size, tiling.count * tiling.places)
-            pads[index] = (0, tiling.count * tiling.places - ends[index])
-            continue
-        ends[index] = axis.needed
-        filled = tiling.reach if axis.taps > 1 else (axis.results - 1) * axis.stride + 1
-        pads[index] = (axis.begin, max(0, filled - axis.begin - axis.needed))
-        if axis.taps == 1:
-            steps[index] = axis.stride
-    kept = [e == size for e, size in zip(ends, shape[2:], strict=True)]
-    if not all(kept):
-        value = write.cut(value, spatial, [0] * len(ends), ends)
-    value = write.padded(value, spatial, pads, shape)
-    if any(step > 1 for step in steps):
-        full = [end + sum(pad) for end, pad in zip(ends, pads, strict=True)]
-        value = write.cut(value, spatial, [0] * len(ends), full, steps)
-    sizes: list[int] = []
-    for (axis, tiling), end, pad in zip(chosen, ends, pads, strict=True):
-        if tiling.count > 1:
-            sizes += [tiling.count, tiling.places]
+            sizes[index] = min(axis.size, tiling.count * tiling.places)
+            whole = (tiling.count - 1) * tiling.places + tiling.reach
         else:
-            sizes.append(axis.results if axis.taps == 1 else end + sum(pad))
-    value = write.reshape(value, (*shape[:2], *sizes))
-    place = 2
-    for axis, tiling in chosen:
-        if tiling.count == 1:
-            place += 1
-            continue
-        value = _with_halo(write, value, place, axis, tiling)
-        place += 2
+            sizes[index] = axis.needed
+            whole = tiling.reach
+            if axis.taps == 1:
+                whole = (axis.results - 1) * axis.stride + 1
+                (late if axis.begin or whole > axis.needed else steps)[index] = axis.stride
+        pads[index] = (axis.begin, max(0, whole - axis.begin - sizes[index]))
+    if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
+        value = write.cut(value, spatial, [0] * len(sizes), sizes, steps)
+    cut = any(tiling.count > 1 for _, tiling in chosen)
+    more = (0, channels - shape[1])
+    value = write.padded(value, range(1, len(shape)), [more, *pads], () if cut else shape)
+    if any(step > 1 for step in late):
+        given = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
+        full = [size + sum(pad) for size, pad in zip(given, pads, strict=True)]
+        value = write.cut(value, spatial, [0] * len(full), full, late)
+    for index, (_, tiling) in reversed(list(enumerate(chosen))):
+        if tiling.count > 1:
+            starts = np.arange(tiling.count)[:, None] * tiling.places
+            places = write.constant(starts + np.arange(tiling.reach), "tiles")
+            value = write.op("Gather", value, places, axis=2 + index)
     return value
-
-
-def _with_halo(write: Writer, value: str, place: int, axis: Axis, tiling: Tiling) -> str:
-    """Append what joins the tiles of axis ``place`` with the ends of their neighbours."""
-    # The ends are cut out first: where tiles lie on units, only these places move between units.
-    places = tiling.places
-    before, behind = axis.begin, tiling.reach - axis.begin - places
-    parts: list[str] = []
-    if before > 0:
-        ends = write.cut(value, [place + 1], [places - before], [places])
-        parts.append(write.padded(ends, [place], [(1, -1)]))
-    own = write.cut(value, [place + 1], [0], [places + behind]) if behind < 0 else value
-    parts.append(own)
-    if behind > 0:
-        starts = write.cut(value, [place + 1], [0], [behind])
-        parts.append(write.padded(starts, [place], [(-1, 1)]))
-    return parts[0] if len(parts) == 1 else write.op("Concat", *parts, axis=place + 1)

@@ -11,7 +11,7 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_layouts import some_layout
+from random_layouts import elements, some_layout
 
 from pycompiler.emit.concat import concatenate
 from pycompiler.errors import PycompilerError
@@ -34,32 +34,6 @@ from pycompiler.planners.switch_plan import plan_switch
 DTYPES = (MNDtype.FLOAT, MNDtype.LONG, MNDtype.HALF, MNDtype.BYTE)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 BANKS = (Location.LM0, Location.LM1)
-
-
-def elements(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> np.ndarray:
-    """Which element each word of LM holds, -1 where none: axes are units, address, word."""
-    ranges = {Level(k): v for k, v in target.level_range.items()}
-    words, step = dtype.words_per_long, target.cycles
-    out = np.full((*(ranges[lv] for lv in UNIT_LEVELS), layout.num_lw(step), words), -1)
-    levels = (*UNIT_LEVELS, Level.ADDR, Level.W)
-    index = np.indices(shape).reshape(len(shape), -1) if shape else np.zeros((0, 1), int)
-    found = layout.coordinates(*index)
-    number = np.arange(max(1, prod(shape)))
-    own = [found.get(level, np.zeros_like(number)) for level in levels]
-    shifts = [(0,) * len(levels)]
-    entries = list(layout.copies({**ranges, Level.W: words}))
-    if not layout.on(Level.W) and all(entry.level is not Level.W for entry in entries):
-        entries.append(SubAxis(words, Level.W))
-    for entry in entries:
-        which = levels.index(entry.level)
-        shifts = [
-            (*shift[:which], shift[which] + digit * entry.stride, *shift[which + 1 :])
-            for shift in shifts
-            for digit in range(entry.size)
-        ]
-    for shift in shifts:
-        out[tuple(at + more for at, more in zip(own, shift, strict=True))] = number
-    return out
 
 
 def check(

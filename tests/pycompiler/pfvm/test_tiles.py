@@ -31,7 +31,7 @@ def _force(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[Tiling]:
         taken.extend(tiling for _, tiling in chosen)
         return chosen
 
-    monkeypatch.setattr(convolution, "_best", any_tiles)
+    monkeypatch.setattr(convolution, "best_tiles", any_tiles)
     return taken
 
 

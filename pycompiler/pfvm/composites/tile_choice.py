@@ -1,0 +1,158 @@
+"""The choice of tiles for a convolution: an estimate of the cycles of a MAB for every way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from ...machine import WORDS_PER_LONG, Target
+from .tiles import Axis, Tiling, tilings
+
+Chosen = Sequence[tuple[Axis, Tiling]]
+
+
+@dataclass(frozen=True)
+class _Chip:
+    """The facts of the machine that the choice depends on.
+
+    ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
+    word in all PEs of a MAB. ``sums`` are the vectors whose sums fit the register file.
+    """
+
+    levels: tuple[int, int, int]
+    rows: int
+    across: int
+    sums: int
+    lm0: int
+    lm1: int
+    #: cycles to bring a long word of every PE from a neighbour in another MAB, L1B, L2B
+    exchange: tuple[int, int, int]
+
+
+def _chip(target: Target) -> _Chip:
+    units = target.level_range
+    half = max(target.products.values(), key=lambda facts: int(facts["rows"]))
+    # A row of an L1B goes up and down through L2BM in narrow pieces, one L1B after the other.
+    row = target.counts["mab"] * target.counts["pe"]
+    narrow = target.transfer("l2bm", "up", l1b_number=0).source_words
+    crossing = target.cycles * 2 * units["L1B"] * max(1, row // narrow)
+    beyond = 4 * units["L2B"] * units["L1B"] * row // target.mv_unit
+    return _Chip(
+        (units["MAB"], units["L1B"], units["L2B"]),
+        rows_of(target),
+        WORDS_PER_LONG * units["PE"],
+        target.words("grf0") // int(half["result"]),
+        target.words("lm0"),
+        target.words("lm1"),
+        (2, crossing, beyond),
+    )
+
+
+def rows_of(target: Target) -> int:
+    """Return the most columns of a result that one MAB makes at once."""
+    return max(int(facts["rows"]) for facts in target.products.values())
+
+
+def block_of(target: Target) -> int:
+    """Return the most elements of the contracted axis that one vector of a product has."""
+    return max(int(facts["columns"]) for facts in target.products.values())
+
+
+def weights_fit(channels: int, taps: int, target: Target) -> bool:
+    """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
+    chip = _chip(target)
+    return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
+
+
+def best_tiles(
+    shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
+) -> list[tuple[Axis, Tiling]]:
+    """Return the tiles of every axis with which a MAB has the least to do."""
+    chip = _chip(target)
+    blocks = -(-rows // chip.rows)
+    ways = [
+        (
+            min(_sliced(shape, rows, chosen, units, chip) for units in _powers(blocks, chip)),
+            prod(tiling.count for _, tiling in chosen),
+            number,
+            chosen,
+        )
+        for number, way in enumerate(product(*(list(tilings(axis)) for axis in axes)))
+        for chosen in [list(zip(axes, way, strict=True))]
+    ]
+    return min(ways)[-1]
+
+
+def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
+    """Yield the numbers of MABs that may share the rows."""
+    units = 1
+    yield units
+    while units < min(blocks, chip.levels[0]):
+        units *= 2
+        yield units
+
+
+def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip) -> float:
+    """Estimate the cycles of as many time slices of the batch as LM needs."""
+    slices = 1
+    while True:
+        cycles, over = _cost((-(-shape[0] // slices), *shape[1:]), rows, chosen, units, chip)
+        if not over or slices >= shape[0]:
+            return slices * cycles + 1000 * over
+        slices *= 2
+
+
+def _cost(
+    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip
+) -> tuple[float, int]:
+    """Estimate the cycles of a MAB, and the long words that do not fit its LM.
+
+    ``units`` MABs share the rows of the result.
+    """
+    free = prod(chip.levels) // units
+    # Axes without taps need no tiles to lie on units.
+    batch = shape[0] * prod(t.count if a.taps > 1 else t.results for a, t in chosen)
+    each, here = -(-batch // free), -(-(-(-rows // chip.rows)) // units)
+    windows = [(a, t) for a, t in chosen if a.taps > 1]
+    results = each * prod(t.results for _, t in windows)
+    words, taps = -(-shape[1] // chip.across), prod(a.taps for a, _ in chosen)
+    pixels = each * prod(t.reach for _, t in windows) * words
+    # A vector has two words of every PE, and its sums take two. Weights may be halves.
+    blocks = -(-words // WORDS_PER_LONG)
+    weights, sums = blocks * taps * chip.rows * here, results * WORDS_PER_LONG * here
+    # Time slices of the channels take what the weights need beyond half of LM1.
+    cuts = -(-2 * weights // chip.lm1)
+    over = max(0, pixels // cuts - chip.lm0) + max(0, sums + weights // cuts - chip.lm1)
+    loads = WORDS_PER_LONG * -(-results // chip.sums) * 4
+    total = taps * blocks * here * (-(-results // 4) * 4 + loads)
+    if all(t.count == 1 and a.plain for a, t in windows):
+        return total, over
+    # Tiles hold a part of the channels, until the MABs that share the rows collect them.
+    parts = min(units, words)
+    total += pixels // parts + (pixels * parts if parts > 1 else 0)
+    return total + _halo(shape, windows, each * words / parts, units, chip), over
+
+
+def _halo(shape: tuple[int, ...], windows: Chosen, words: float, units: int, chip: _Chip) -> float:
+    """Estimate the cycles that bring the halo; a place has ``words`` long words."""
+    left = [chip.levels[0] // units, *chip.levels[1:]]
+    pictures = shape[0]
+    for level in (2, 1):
+        while pictures > 1 and left[level] > 1:
+            pictures, left[level] = -(-pictures // 2), left[level] // 2
+    total = 0.0
+    for index in reversed(range(len(windows))):
+        _, tiling = windows[index]
+        count, highest = tiling.count, 0
+        for level in range(3):
+            while count > 1 and left[level] > 1:
+                count, left[level], highest = -(-count // 2), left[level] // 2, level
+        if tiling.count > 1:
+            # Earlier axes already have their halo.
+            others = prod(t.reach for _, t in windows[:index])
+            others *= prod(t.results * t.stride for _, t in windows[index + 1 :])
+            halo = words * others * max(0, tiling.reach - tiling.places)
+            total += sum(halo * chip.exchange[level] for level in range(highest + 1))
+    return total
