@@ -2,7 +2,8 @@
 
 Values are cycles of the cycle model, nothing runs on the emulator. The bound is the larger of the
 multiply-adds at the MAU's peak and, for programs from and to DRAM, the words that must cross it as
-halves (:mod:`pycompiler.models.bound`). The ratio is cycles over the bound.
+halves (:mod:`pycompiler.models.bound`). The ratio is cycles over the bound. A layer
+includes its padding and the exchange of halos.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
             said = str(problem).splitlines()[0]
             yield {"name": f"{case.name}: {said}", "value": None, "target": "", "met": False}
             continue
-        layers = ("Conv", DEPTHWISE)
+        layers = ("Conv", "MNCoreTiles", DEPTHWISE)
         alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] in layers)
         least = bound_of(case.model(), target, MODE)
         if alone:

@@ -114,7 +114,7 @@ def _cost(
     free = prod(chip.levels) // units
     # Axes without taps need no tiles to lie on units.
     batch = shape[0] * prod(t.count if a.taps > 1 else t.results for a, t in chosen)
-    each, here = -(-batch // free), -(-(-(-rows // chip.rows)) // units)
+    each, here = -(-batch // free), -(-rows // (chip.rows * units))
     windows = [(a, t) for a, t in chosen if a.taps > 1]
     results = each * prod(t.results for _, t in windows)
     words, taps = -(-shape[1] // chip.across), prod(a.taps for a, _ in chosen)

@@ -93,8 +93,9 @@ def split(
 ) -> str:
     """Append the operators that pad a value and cut its spatial axes; return the result's name.
 
-    Zeros make up the ``channels`` that the value lacks. An axis with several tiles becomes two axes: tiles and their places. A Pad and a Gather for each
-    such axis are one operator of the device (:mod:`pycompiler.frontend.tile_pattern`).
+    Zeros make up the ``channels`` that the value lacks. An axis with several tiles becomes two
+    axes: tiles and their places. A Pad and a Gather for each such axis are one operator of the
+    device (:mod:`pycompiler.frontend.tile_pattern`).
     """
     spatial = range(2, len(shape))
     sizes, steps, pads = list(shape[2:]), [1] * len(chosen), [(0, 0)] * len(chosen)

@@ -21,11 +21,9 @@ from pycompiler.graph import (
     Location,
     MNDtype,
     MNValue,
-    SubAxis,
     TensorType,
     parse_layout,
 )
-from pycompiler.graph.layout import UNIT_LEVELS
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.machine import Target, load_target
