@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
-from compiling import compiled, model_of, run
 
-from pycompiler.frontend.import_onnx import import_onnx
-from pycompiler.frontend.tile_pattern import TILES
-from pycompiler.machine import load_target
+from pycompiler.frontend.tile_pattern import tiles
+from pycompiler.graph import MNGraph, MNValue, TensorType
+from pycompiler.layers.tiling.axes import result_shape
 
 
 def index(count: int, places: int, reach: int) -> np.ndarray:
@@ -47,32 +47,27 @@ def test_pattern(
     gathers: list[tuple[int, np.ndarray]],
     wanted: dict[str, tuple[int, ...]] | None,
 ) -> None:
-    nodes, constants, value = [], {}, "x"
-    expected = np.random.default_rng(0).standard_normal((3, 6, 8)).astype(np.float32)
-    x = expected
+    shape, value = (3, 6, 8), "x"
+    nodes, data = [], {}
+    types = {"x": TensorType("float", shape)}
     if pads is not None:
-        constants["pads"] = np.array(pads)
-        nodes.append(("Pad", ["x", "pads"], "p"))
-        value, expected = "p", np.pad(x, list(zip(pads[:3], pads[3:], strict=True)))
+        data["pads"] = np.array(pads)
+        nodes.append(onnx.helper.make_node("Pad", ["x", "pads"], ["p"], name="pad"))
+        shape = tuple(size + pads[axis] + pads[axis + 3] for axis, size in enumerate(shape))
+        value, types["p"] = "p", TensorType("float", shape)
     for number, (axis, places) in enumerate(gathers):
-        constants[f"i{number}"] = places
-        nodes.append(("Gather", [value, f"i{number}"], f"g{number}"))
-        value, expected = f"g{number}", np.take(expected, places, axis=axis)
-    model = model_of(nodes, {"x": x.shape}, [value], constants)
-    for number, (axis, _) in enumerate(gathers):
-        gather = model.graph.node[number + (pads is not None)]
-        gather.attribute.add(name="axis", type=2, i=axis)
-    del model.graph.output[0].type.tensor_type.shape.dim[:]
-    for size in expected.shape:
-        model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=size)
-    graph = import_onnx(model, load_target("mini")).graph
-    found = [node for node in graph.nodes if node.op == TILES]
-    assert [node.op for node in graph.nodes].count("Pad") == (pads is not None and not found)
-    if wanted is not None:
-        assert len(graph.nodes) == 1
-        assert wanted.items() <= dict(found[0].attributes).items()
-        result, report = compiled(model)
-        assert report["host_fallback"] == []
-        assert np.array_equal(run(result, {"x": x})[value], expected)
-    elif len(gathers) == 1:
-        assert not found
+        data[f"i{number}"], out = places, f"g{number}"
+        reads = [value, f"i{number}"]
+        nodes.append(onnx.helper.make_node("Gather", reads, [out], name=out, axis=axis))
+        shape = (*shape[:axis], *places.shape, *shape[axis + 1 :])
+        value, types[out] = out, TensorType("float", shape)
+    found, joined = tiles({node.name: node for node in nodes}, types, data, [value])
+    if wanted is None:
+        assert value not in found
+        return
+    assert list(found) == [value]
+    assert wanted.items() <= dict(found[value].attributes).items()
+    assert joined == {node.name for node in nodes[:-1]}
+    values = {name: MNValue(name, types[name]) for name in ("x", value)}
+    graph = MNGraph("g", "mini", nodes=tuple(found.values()), values=values)
+    assert result_shape(found[value], graph) == shape
