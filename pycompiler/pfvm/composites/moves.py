@@ -49,8 +49,8 @@ def strided_slice(write: Writer) -> bool:
         return False
     shape, goal = list(write.type(0).shape), write.node.output[0]
     value, rank, found = write.node.input[0], len(shape), False
-    axes = range(len(starts)) if axes is None else axes
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+    given = list(range(len(starts))) if axes is None else axes
+    for axis, start, end, step in zip(given, starts, ends, steps, strict=True):
         axis, size = axis % rank, shape[axis]
         chosen = range(size)[start:end:step]
         if step > 1 and size > write.rows and size % step == 0:
