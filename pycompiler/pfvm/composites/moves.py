@@ -39,14 +39,18 @@ def strided_slice(write: Writer) -> bool:
 
     Elements and steps become two axes, so the axis of the elements need not lie in one PE.
     """
-    inputs = [write.data.get(name) if name else None for name in write.node.input[1:]]
-    if len(inputs) < 4 or inputs[0] is None or inputs[1] is None or inputs[3] is None:
+    names = write.node.input[1:]
+    if len(names) < 4 or any(name and name not in write.data for name in names):
+        return False
+    starts, ends, axes, steps = (
+        write.data[name].reshape(-1).tolist() if name else None for name in names
+    )
+    if starts is None or ends is None or steps is None:
         return False
     shape, goal = list(write.type(0).shape), write.node.output[0]
-    axes = range(len(inputs[0])) if inputs[2] is None else inputs[2].reshape(-1).tolist()
     value, rank, found = write.node.input[0], len(shape), False
-    given = zip(axes, *(inputs[place].reshape(-1).tolist() for place in (0, 1, 3)), strict=True)
-    for axis, start, end, step in given:
+    given = list(range(len(starts))) if axes is None else axes
+    for axis, start, end, step in zip(given, starts, ends, steps, strict=True):
         axis, size = axis % rank, shape[axis]
         chosen = range(size)[start:end:step]
         if step > 1 and size > write.rows and size % step == 0:

@@ -107,14 +107,17 @@ class _Search(Cuts):
 
     def _refined(self, found: TimeSlices, measure: Measure) -> TimeSlices:
         """Cut for the node with the largest factor of ``measure``, until it yields no node."""
-        before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], float] | None = None
+        before: tuple[dict[Axis, int], TimeSlices, tuple[Axis, ...], str, float] | None = None
         for _ in range(_ROUNDS):
             over = sorted(measure(found, self.target, self.share), key=lambda it: -it[0])
             if not over:
                 break
             factor, worst = over[0]
-            if before is not None and factor >= before[3]:
-                # The last cut did not help.
+            factors = {node.name: own for own, node in reversed(over)}
+            if before is not None and (
+                factor > before[4] or factors.get(before[3], 0.0) >= before[4]
+            ):
+                # The last cut did not help. If it did, another node may still be as much too large.
                 self.sizes, found = before[:2]
                 self.useless.update(before[2])
                 before = None
@@ -122,7 +125,8 @@ class _Search(Cuts):
             chosen = self._choose(worst, found, factor)
             if not chosen:
                 break
-            before = dict(self.sizes), found, tuple(one for one, _ in chosen), factor
+            classes = tuple(one for one, _ in chosen)
+            before = dict(self.sizes), found, classes, worst.name, factor
             for one, size in chosen:
                 if size < self.now(one):
                     self.sizes.pop(one, None)

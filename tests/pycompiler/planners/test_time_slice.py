@@ -379,3 +379,16 @@ def test_what_cannot_be_cut_is_refused() -> None:
     with pytest.raises(PycompilerError) as caught:
         compiled(model)
     assert caught.value.code == "P0301"
+
+
+def test_two_nodes_that_are_as_much_too_large() -> None:
+    """A cut for one of them helps, although the other is then as much too large as before."""
+    shapes = {"a": (5, 1024), "v": (1024, 64), "b": (5, 1024), "w": (1024, 64)}
+    model = model_of([("MatMul", ["a", "v"], "p"), ("MatMul", ["b", "w"], "q")], shapes, ["p", "q"])
+    given = random_inputs(shapes, 6, scale=0.01)
+    result, _ = compiled(model)
+    found = run(result, given)
+    for name, one, other in (("p", "a", "v"), ("q", "b", "w")):
+        wanted = given[one].astype(np.float64) @ given[other]
+        terms = np.abs(given[one]).astype(np.float64) @ np.abs(given[other])
+        assert (np.abs(found[name] - wanted) <= terms * 2.0**-20).all()
