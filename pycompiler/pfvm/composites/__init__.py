@@ -95,7 +95,9 @@ COMPOSITES: dict[str, Composite] = {
     "ReduceL1": Composite(norms.l1, SUM),
     "ReduceL2": Composite(norms.l2, SUM),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
-    "Gemm": Composite(norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row"),
+    "Gemm": Composite(
+        norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+    ),
     "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
     "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="`batch_dims` 0"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from .tile_choice import weights_fit
 from .writer import Writer, axis_of
 
 
@@ -197,15 +198,20 @@ def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
 
 
 def gemm(write: Writer) -> bool:
-    """Write alpha, beta, and a C that is not a row, as operators after the Gemm."""
+    """Write alpha, beta, and a C that is not a row, as operators after the Gemm.
+
+    So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
+    """
     alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
     bias = write.node.input[2] if len(write.node.input) > 2 else ""
     columns = write.types[write.node.output[0]].shape[1]
     shape = write.types[bias].shape if bias else ()
     row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
-    if alpha == beta == 1.0 and (not bias or row):
-        return False
     flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
+    terms = write.type(0).shape[0 if flags["transA"] else 1]
+    fits = write.target is None or weights_fit(terms, 1, write.target)
+    if alpha == beta == 1.0 and (not bias or (row and fits)):
+        return False
     goal = write.node.output[0]
     found = write.op("Gemm", *write.node.input[:2], **flags)
     if alpha != 1.0:

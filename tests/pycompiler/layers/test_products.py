@@ -270,3 +270,17 @@ def test_a_product_of_its_own_precision() -> None:
             compiled(model, "mini", overrides=facts)
         assert caught.value.code == "P0306"
         assert reason in str(caught.value)
+
+
+def test_the_sums_of_a_gemm_with_a_bias_can_be_cut() -> None:
+    """The first layer of a large classifier: one block of columns of the weights exceeds LM1."""
+    shapes = {"x": (5, 2048)}
+    rng = np.random.default_rng(3)
+    matrix, bias = (rng.standard_normal(s).astype(np.float32) for s in ((2048, 64), (64,)))
+    model = one_node("Gemm", shapes, {"w": matrix, "c": bias})
+    x = rng.standard_normal(shapes["x"]).astype(np.float32)
+    result, report = compiled(model)
+    assert report["host_fallback"] == []
+    wanted = x.astype(np.float64) @ matrix + bias
+    terms = np.abs(x).astype(np.float64) @ np.abs(matrix) + np.abs(bias)
+    assert (np.abs(run(result, {"x": x})["y0"] - wanted) <= terms * 2.0**-20).all()
