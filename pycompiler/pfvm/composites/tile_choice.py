@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import ceil, prod
+from math import prod
 
 from ...machine import WORDS_PER_LONG, Target
 from .tiles import Axis, Tiling, tilings
