@@ -3,8 +3,7 @@
 //! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_l2b_passes.py` and
 //! `word_passes.py`.
 
-use crate::digits::up;
-use crate::layout::{Change, Level, Machine};
+use crate::layout::{up, Change, Level, Machine};
 use crate::moves::{moves, Move, Moves};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -5,7 +5,7 @@
 //! splits into digits: segments with one part on each side. If they do not (3 x 2 against 2 x 3), the range stays one
 //! segment with several parts.
 
-use crate::layout::{Layout, Level, Machine, SubAxis};
+use crate::layout::{up, Layout, Level, Machine, SubAxis};
 
 /// `size` values of the index digit with weight `lo` lie `stride` apart on `level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,9 +183,4 @@ pub(crate) fn make_layout(mut placed: Vec<Vec<Part>>, copies: &[&[PrimeDigit]], 
         }
     }
     Some(Layout { axes, copies: entries })
-}
-
-/// Returns `number / by`, rounded up.
-pub(crate) fn up(number: i64, by: i64) -> i64 {
-    number / by + i64::from(number % by != 0)
 }

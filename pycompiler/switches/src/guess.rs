@@ -1,7 +1,7 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
-use crate::digits::{copied_digits, is_subset, segments, up};
-use crate::layout::{Change, Level, Machine};
+use crate::digits::{copied_digits, is_subset, segments};
+use crate::layout::{up, Change, Level, Machine};
 
 pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     let (source, result) = (&change.source, &change.result);

@@ -1,7 +1,5 @@
 //! Layouts, and what the search must know of the machine.
 
-use crate::digits::up;
-
 /// Sizes and strides are smaller: no chip has so many words.
 const LARGEST: i64 = 1 << 34;
 
@@ -172,4 +170,9 @@ impl Layout {
 /// Returns the largest coordinate that the digits reach.
 fn reach<'a>(digits: impl Iterator<Item = &'a SubAxis>) -> i64 {
     digits.fold(0i64, |all, sub| all.saturating_add((sub.size - 1).saturating_mul(sub.stride))).min(i64::MAX - 1)
+}
+
+/// Returns `number / by`, rounded up.
+pub(crate) fn up(number: i64, by: i64) -> i64 {
+    number / by + i64::from(number % by != 0)
 }
