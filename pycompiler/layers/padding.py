@@ -24,8 +24,8 @@ from .fragment import (
     alu_step,
     mask_register,
 )
+from .switch.unit_masks import NUMBERS
 
-_UNIT = {Level.PE: "subpeid", Level.MAB: "mabid", Level.L1B: "l1bid", Level.L2B: "l2bid"}
 _REGISTER = 1  # mask register
 
 
@@ -45,7 +45,7 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
         if not constant:
             yield alu_step("imm", (Literal(bits),), _long(_FILL, target))
             constant = True
-        units = [p for p in found[axis] if p.level in _UNIT]
+        units = [p for p in found[axis] if p.level in NUMBERS]
         yield from _unit_index(units, target)
         for left, words in sorted(padded.items()):
             mask = None
@@ -81,7 +81,7 @@ def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
         for axis in axes
         if _padded(found, axis, value.shape[axis])
         for part in found[axis]
-        if part.level in _UNIT
+        if part.level in NUMBERS
     ]
     return any(part.stride & (part.stride - 1) for part in digits)
 
@@ -94,7 +94,7 @@ def _padded(
 ) -> dict[int, set[tuple[int, int]]]:
     """Return the words that may be padding, by the lowest ``units`` at which they are."""
     own = found[axis]
-    most = sum((p.size - 1) * p.lo for p in own if p.level in _UNIT)
+    most = sum((p.size - 1) * p.lo for p in own if p.level in NUMBERS)
     local = [p for p in own if p.level in (Level.ADDR, Level.W)]
     index, at, word = (np.zeros(1, dtype=np.int64) for _ in range(3))
     for part in local:
@@ -136,7 +136,7 @@ def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
         # values in use; the units may have all values of a digit.
         for stride in (1 << bit for bit in range((unit.size - 1).bit_length())):
             yield alu_step("imm", (Literal((unit.stride * stride).bit_length() - 1),), part)
-            yield alu_step("ilsr", (Special(_UNIT[unit.level]), part), part)
+            yield alu_step("ilsr", (Special(NUMBERS[unit.level]), part), part)
             yield alu_step("imm", (Literal(1),), Special("nowrite"))
             yield alu_step("iand", (forward, part), part)
             # 0 - bit is all ones where the digit is 1.

@@ -20,7 +20,7 @@ from pycompiler.layers.switch.pass_moves import (
     moves,
 )
 from pycompiler.layers.switch.pe_mab_passes import casts
-from pycompiler.layers.switch.word_passes import _ADDRESSED, _groups
+from pycompiler.layers.switch.word_passes import ADDRESSED_BITS, _groups
 from pycompiler.machine import IntArray, Target
 
 
@@ -123,7 +123,7 @@ def _dims(
 
 def word_cost(found: Moves, bits: int, target: Target) -> int:
     """Count the steps of :func:`word_steps`."""
-    if bits == _ADDRESSED:
+    if bits == ADDRESSED_BITS:
         places = set(zip(found.result.tolist(), found.result_at.tolist(), strict=True))
         return -(-len(places) * found.times // target.cycles)
     groups, cuts = _groups(found, bits)

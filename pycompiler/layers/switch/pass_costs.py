@@ -14,14 +14,14 @@ from emu2 import _core
 from ...graph.digits import all_ranges
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Level
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import Target
 from .l1b_l2b_passes import rows_of_l1b
 from .pass_moves import Moves
+from .word_passes import ADDRESSED_BITS
 
 #: The levels in the order in which the crate numbers them.
 LEVELS = (Level.W, *reversed(UNIT_LEVELS), Level.ADDR, Level.TIME)
 NUMBER = {level: number for number, level in enumerate(LEVELS)}
-_LONG_BITS = 64
 
 
 class Facts(NamedTuple):
@@ -46,7 +46,7 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
     return Facts(
         [ranges[level] for level in LEVELS if level in ranges],
         dtype.bits,
-        _LONG_BITS // WORDS_PER_LONG,
+        ADDRESSED_BITS,
         target.words("lm0"),
         target.cycles,
         target.mv_unit,

@@ -23,14 +23,14 @@ from ..fragment import (
 from .pass_moves import Moves
 
 _BITS = 64
-_ADDRESSED = _BITS // WORDS_PER_LONG
+ADDRESSED_BITS = _BITS // WORDS_PER_LONG
 _Cut = tuple[int, int]  # how far a long word is rotated left, and the mask of the bits kept
 _CONSTANTS, _SUM = "grf1", "grf0"
 
 
 def word_steps(found: Moves, source: MNValue, result: MNValue, target: Target) -> list[Step]:
     """Return the code of a pass over words of the values' dtype."""
-    if source.dtype.bits == _ADDRESSED:
+    if source.dtype.bits == ADDRESSED_BITS:
         return list(_by_address(found, source, result, target))
     return list(_by_rotation(found, source, result, target))
 
@@ -92,7 +92,9 @@ def _by_rotation(found: Moves, source: MNValue, result: MNValue, target: Target)
         at = (len(constants),) * target.cycles
         constants[number] = PeOperand(_CONSTANTS, at)
         for word in range(WORDS_PER_LONG):
-            bits = number >> (WORDS_PER_LONG - 1 - word) * _ADDRESSED & ((1 << _ADDRESSED) - 1)
+            bits = number >> (WORDS_PER_LONG - 1 - word) * ADDRESSED_BITS & (
+                (1 << ADDRESSED_BITS) - 1
+            )
             place = PeOperand(_CONSTANTS, at, word=word)
             yield alu_step("imm", (Literal(bits),), place)
     total = PeOperand(_SUM, tuple(range(target.cycles)))

@@ -18,9 +18,6 @@ from ..switch.pe_mab_passes import mab_steps
 from ..switch.unit_masks import choose_units
 from .plan import Exchange, Plan, Units, Zeros
 
-#: Steps that hazards cost around a pass.
-_AROUND = 8
-
 
 def cost(found: Plan, target: Target) -> int:
     """Estimate the steps."""
@@ -31,7 +28,9 @@ def cost(found: Plan, target: Target) -> int:
         if isinstance(step, Zeros):
             total += 1 + -(-step.at.size // cycles)
         else:
-            total += move_steps(step.moves, step.level, target) + _AROUND
+            total += (
+                move_steps(step.moves, step.level, target) + 2 * cycles
+            )  # hazards before and behind
     return total
 
 

@@ -19,12 +19,14 @@ class _Chip:
 
     ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
     word in all PEs of a MAB. ``sums`` are the vectors whose sums fit the register file.
+    A step takes ``cycles``.
     """
 
     levels: tuple[int, int, int]
     rows: int
     across: int
     sums: int
+    cycles: int
     lm0: int
     lm1: int
     #: cycles to bring a long word of every PE from a neighbour in another MAB, L1B, L2B
@@ -38,12 +40,13 @@ def _chip(target: Target) -> _Chip:
     row = target.counts["mab"] * target.counts["pe"]
     narrow = target.transfer("l2bm", "up", l1b_number=0).source_words
     crossing = target.cycles * 2 * units["L1B"] * max(1, row // narrow)
-    beyond = 4 * units["L2B"] * units["L1B"] * row // target.mv_unit
+    beyond = target.cycles * units["L2B"] * units["L1B"] * row // target.mv_unit
     return _Chip(
         (units["MAB"], units["L1B"], units["L2B"]),
         rows_of(target),
         WORDS_PER_LONG * units["PE"],
         target.words("grf0") // int(half["result"]),
+        target.cycles,
         target.words("lm0"),
         target.words("lm1"),
         (2, crossing, beyond),
@@ -125,8 +128,8 @@ def _cost(
     # Time slices of the channels take what the weights need beyond half of LM1.
     cuts = -(-2 * weights // chip.lm1)
     over = max(0, pixels // cuts - chip.lm0) + max(0, sums + weights // cuts - chip.lm1)
-    loads = WORDS_PER_LONG * -(-results // chip.sums) * 4
-    total = taps * blocks * here * (-(-results // 4) * 4 + loads)
+    loads = WORDS_PER_LONG * -(-results // chip.sums) * chip.cycles
+    total = taps * blocks * here * (-(-results // chip.cycles) * chip.cycles + loads)
     if all(t.count == 1 and a.plain for a, t in windows):
         return total, over
     # Tiles hold a part of the channels, until the MABs that share the rows collect them.
