@@ -163,9 +163,12 @@ class Target:
         """Whether ``memory`` belongs to a unit above the MABs."""
         return self._memories[memory]["level"] not in ("mab", "pe")
 
-    def prefix(self, memory: str) -> str:
-        """Return the width prefix of an operand in a memory above the PEs."""
-        return str(self._memories[memory]["widths"][0])
+    def prefix(self, memory: str, wide: bool = False) -> str:
+        """Return the width prefix of an operand in a memory above the PEs.
+
+        ``wide`` operands have two long words per PE and cycle.
+        """
+        return str(self._memories[memory]["widths"][1 if wide else 0])
 
     @property
     def mv_unit(self) -> int:

@@ -2,8 +2,9 @@
 
 A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
 all in one precision. A PE memory has one port for each direction. An input of the MAU serves one
-instruction. All masks of the compiler have one length, so lengths need no check. The assembler
-checks every line again.
+instruction. The masks of a line must have one length. That needs no check: masks of two long words
+stand only in downloads, which mask nothing but their transfers. The assembler checks every line
+again.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     sign = "-" if operand.negate else ""
     if isinstance(operand, Forward):
         return f"{sign}${target.forward(operand.slot)}"
-    mask = _mask(operand.mask, target)
+    mask = _mask(operand.mask, target, operand.words)
     if operand.memory == target.masks["memory"]:
         return f"${target.masks['destination']}{_entry(operand, target)}{mask}"
     if operand.memory == "t":
@@ -84,9 +84,13 @@ def _entry(register: PeOperand, target: Target) -> int:
     return register.offsets[0] // target.cycles
 
 
-def _mask(register: PeOperand | None, target: Target) -> str:
-    """Return the text of a mask behind a destination or a mnemonic."""
-    return "" if register is None else f"/${target.masks['source']}{_entry(register, target)}"
+def _mask(register: PeOperand | None, target: Target, words: int = WORDS_PER_LONG) -> str:
+    """Return the text of a mask behind a mnemonic, or behind a destination of ``words`` words."""
+    if register is None:
+        return ""
+    # A plain mask leaves the second long word of an access unmasked.
+    width = _WIDTHS[words] if words > WORDS_PER_LONG else ""
+    return f"/${width}{target.masks['source']}{_entry(register, target)}"
 
 
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
@@ -95,7 +99,8 @@ def _block(operand: BlockOperand, start: int, target: Target) -> str:
         at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
     elif operand.group is not None:
         at = f"@{operand.group}"
-    return f"${target.prefix(operand.memory)}{target.letter(operand.memory)}{start}{at}"
+    width = target.prefix(operand.memory, operand.wide)
+    return f"${width}{target.letter(operand.memory)}{start}{at}"
 
 
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..machine import Target
+from ..graph.layout import Level
+from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, SameAxes, layout_of
 from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
@@ -21,6 +22,7 @@ from .fragment import (
     Step,
     single_step,
 )
+from .switch.unit_masks import NUMBERS, UnitMasks
 
 DOWNLOAD, UPLOAD = "MNCoreDownload", "MNCoreUpload"
 #: The attribute that names the buffer of L2BM that a transfer begins with.
@@ -51,18 +53,22 @@ class _TransferLayer(SameAxes):
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         plan = plan_transfer(layout_of(graph.values[node.inputs[0]]), target)
-        return sum(len(list(plan.steps_down(chunk, 0))) for chunk in plan.chunks)
+        return plan.transfer_steps + (_mask_steps(plan) if self.down else 0)
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         plan = plan_transfer(layout_of(source), target)
         first = int(str(dict(node.attributes).get(TURN, 0)))
         lines: list[Line] = []
+        masks = UnitMasks(NUMBERS[Level.MAB], target)
         for turn, chunk in enumerate(plan.chunks, first):
             l2 = plan.buffer(self.down, turn)
             if self.down:
                 lines += (_move(plan, t, source.name) for t in plan.moves_down(chunk, l2))
-                lines += (_step(plan, t, result) for t in plan.steps_down(chunk, l2))
+                for transfer in plan.steps_down(chunk, l2):
+                    making: list[Step] = []
+                    mabs = None if transfer.mabs is None else masks.use(transfer.mabs, making)
+                    lines += (*making, _step(plan, transfer, result, mabs))
             else:
                 lines += (_step(plan, t, source) for t in plan.steps_up(chunk, l2))
                 lines += (_move(plan, t, result.name) for t in plan.moves_up(chunk, l2))
@@ -97,8 +103,19 @@ def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:
     return Move(transfer.mnemonic, words, source, target)
 
 
-def _step(plan: TransferPlan, transfer: Transfer, value: MNValue) -> Step:
-    target = plan.target
+def _mask_steps(plan: TransferPlan) -> int:
+    """Count the steps that make the masks of a download."""
+    masks, steps = UnitMasks(NUMBERS[Level.MAB], plan.target), list[Step]()
+    for _ in plan.chunks:
+        for mabs in plan.to_pe.sets:
+            masks.use(mabs, steps)
+    return len(steps)
+
+
+def _step(
+    plan: TransferPlan, transfer: Transfer, value: MNValue, mask: PeOperand | None = None
+) -> Step:
+    target, wide = plan.target, transfer.wide
     found = target.transfer(transfer.mnemonic, transfer.form, **dict(transfer.parameters))
     names = {"down": ("l2bm", "l1bm"), "up": ("l1bm", "l2bm")}
     operands: list[Operand] = []
@@ -107,15 +124,18 @@ def _step(plan: TransferPlan, transfer: Transfer, value: MNValue) -> Step:
         operands.append(BlockOperand(upper, transfer.source, found.source_words))
         operands.append(BlockOperand(lower, transfer.destination, found.destination_words))
     else:
-        down = transfer.form == "to_pe"
+        down = transfer.form.startswith("to_pe")
         at = transfer.destination if down else transfer.source
-        cycles = tuple(range(at, at + target.cycles))
-        local = PeOperand(value.location.memory, cycles, value.name)
+        each = 2 if wide else 1
+        cycles = tuple(range(at, at + each * target.cycles, each))
+        words = each * WORDS_PER_LONG
+        local = PeOperand(value.location.memory, cycles, value.name, words=words, mask=mask)
         if down:
-            operands += [BlockOperand("l1bm", transfer.source, found.source_words), local]
+            above = BlockOperand("l1bm", transfer.source, found.source_words, wide=wide)
+            operands += [above, local]
         else:
-            words = found.destination_words
-            operands += [local, BlockOperand("l1bm", transfer.destination, words)]
+            size = found.destination_words
+            operands += [local, BlockOperand("l1bm", transfer.destination, size, wide=wide)]
     mnemonic = transfer.mnemonic + transfer.suffix
     return single_step(transfer.stage, mnemonic, (operands[0],), operands[1])
 

@@ -1,13 +1,13 @@
 """How a value travels between DRAM and LM, and the order of its long words in DRAM.
 
-The layout decides the instructions: a level that has digits is distributed, any other is
-broadcast. The plan lists the transfers with their addresses. The order in DRAM is not written down
-anywhere. It follows from the index maps of the download, word by word.
+The layout decides the instructions: :mod:`.dram_transfer_ways` chooses them, and the copies that
+DRAM need not hold. The plan lists the transfers with their addresses. The order in DRAM is not
+written down anywhere. It follows from the index maps of the download, word by word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import lcm
@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
 from ..machine import IntArray, Target, TransferMap
+from .dram_transfer_ways import Way, legal_set, members, ways_to_l1bs, ways_to_pes
 
 Stage = Literal["mv", "l2bm", "l1bm"]
 
@@ -28,7 +29,9 @@ class Transfer:
 
     ``source`` and ``destination`` are the first long words in the memories of the stage: DRAM
     and L2BM, L2BM and L1BM, L1BM and the LM share, in the direction of ``mnemonic`` and ``form``.
-    ``suffix`` follows the mnemonic in the text (``@0``). ``words`` is the size of an MV.
+    ``suffix`` follows the mnemonic in the text (``@0``). ``words`` is the size of an MV. ``wide``
+    transfers move two long words per PE and cycle. ``mabs`` are the MABs that take the words, bit u
+    for MAB u; None is all.
     """
 
     stage: Stage
@@ -39,6 +42,8 @@ class Transfer:
     parameters: tuple[tuple[str, int], ...] = ()
     suffix: str = ""
     words: int = 0
+    wide: bool = False
+    mabs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class TransferPlan:
     target: Target
     layout: Layout
     num_lw: int
-    to_pe: str
-    to_l1: str
+    to_pe: Way
+    to_l1: Way
     chunks: tuple[Chunk, ...]
     dram_words: int
     buffers: int
@@ -101,36 +106,67 @@ class TransferPlan:
             start = chunk.dram[l2b % len(chunk.dram)]
             yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, chunk.l2_words)
 
+    @property
+    def transfer_steps(self) -> int:
+        """The steps between L2BM and LM in one direction, without those that make masks."""
+        return sum(
+            len(list(self._parts(chunk))) + len(list(self._pieces(chunk, 0)))
+            for chunk in self.chunks
+        )
+
     def steps_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the steps from L2BM to L1BM and on to LM."""
-        l1_map = self.target.transfer(self.to_l1, "down")
-        for part in range(chunk.l1_words // l1_map.destination_words):
-            at = l2 + part * l1_map.source_words
-            yield Transfer("l2bm", self.to_l1, "down", at, part * l1_map.destination_words)
-        width = self.target.transfer(self.to_pe, "to_pe").source_words
-        for step in range(chunk.lm_steps):
-            lm = chunk.lm + step * self.target.cycles
-            yield Transfer("l1bm", self.to_pe, "to_pe", step * width, lm)
+        for at, l1, l1bs in self._pieces(chunk, l2):
+            if l1bs is None:
+                yield Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1)
+            else:
+                suffix = "@" + ",".join(map(str, members(l1bs)))
+                parameters = legal_set(l1bs, self.target)
+                yield Transfer("l2bm", self.to_l1.mnemonic, "down", at, l1, parameters, suffix)
+        for lm, l1, wide, mabs in self._parts(chunk):
+            form = "to_pe_2" if wide else "to_pe"
+            yield Transfer("l1bm", self.to_pe.mnemonic, form, l1, lm, wide=wide, mabs=mabs)
 
     def steps_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the steps from LM to L1BM and on to L2BM: the mirror of :meth:`steps_down`.
 
         Where units hold copies, the first unit sends.
         """
-        width = self.target.transfer(self.to_pe, "to_pe").source_words
-        one_mab = self.to_pe == "l1bmm"
-        for step in range(chunk.lm_steps):
-            lm = chunk.lm + step * self.target.cycles
-            chosen = (("mab_number", 0),) if one_mab else ()
-            suffix = "@0" if one_mab else ""
-            yield Transfer("l1bm", self.to_pe, "from_pe", lm, step * width, chosen, suffix)
-        l1_map = self.target.transfer(self.to_l1, "down")
-        for part in range(chunk.l1_words // l1_map.destination_words):
-            l1, at = part * l1_map.destination_words, l2 + part * l1_map.source_words
-            if self.to_l1 == "l2bmb":
-                yield Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", 0),), "@0")
+        one_mab = self.to_pe.mnemonic == "l1bmm"
+        for lm, l1, wide, mabs in self._parts(chunk):
+            first = 0 if mabs is None else members(mabs)[0]
+            chosen = (("mab_number", first),) if one_mab else ()
+            suffix = f"@{first}" if one_mab else ""
+            form = "from_pe_2" if wide else "from_pe"
+            yield Transfer("l1bm", self.to_pe.mnemonic, form, lm, l1, chosen, suffix, wide=wide)
+        for at, l1, l1bs in self._pieces(chunk, l2):
+            if self.to_l1.mnemonic == "l2bmb":
+                first = 0 if l1bs is None else members(l1bs)[0]
+                yield Transfer("l2bm", "l2bm", "up", l1, at, (("l1b_number", first),), f"@{first}")
             else:
-                yield Transfer("l2bm", self.to_l1, "up", l1, at)
+                yield Transfer("l2bm", self.to_l1.mnemonic, "up", l1, at)
+
+    def _pieces(self, chunk: Chunk, l2: int) -> Iterator[tuple[int, int, int | None]]:
+        """Yield the long word of L2BM, that of L1BM and the L1Bs of each step between the two."""
+        l1_map = self.target.transfer(self.to_l1.mnemonic, "down")
+        pieces = chunk.l1_words // l1_map.destination_words
+        for turn, l1bs in enumerate(self.to_l1.sets or (None,)):
+            for piece in range(pieces):
+                at = l2 + (turn * pieces + piece) * l1_map.source_words
+                yield at, piece * l1_map.destination_words, l1bs
+
+    def _parts(self, chunk: Chunk) -> Iterator[tuple[int, int, bool, int | None]]:
+        """Yield the long word of LM and of L1BM, the width and the MABs of each step between."""
+        cycles = self.target.cycles
+        width = self.target.transfer(self.to_pe.mnemonic, "to_pe").source_words
+        l1 = 0
+        for mabs in self.to_pe.sets or (None,):
+            step = 0
+            while step < chunk.lm_steps:
+                wide = self.to_pe.wide and step + 1 < chunk.lm_steps
+                yield chunk.lm + step * cycles, l1, wide, mabs
+                step += 1 + wide
+                l1 += (1 + wide) * width
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
@@ -158,23 +194,46 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     """
     layout = layout.slice
     num_lw = layout.num_lw(target.cycles)
-    to_pe = "l1bmd" if _has_digits(layout, Level.MAB) else "l1bmm"
-    to_l1 = "l2bmd" if _has_digits(layout, Level.L1B) else "l2bmb"
     per_group = target.l2bs_per_group
     apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
     parts = per_group if apart else 1
-    pe_map, l1_map = target.transfer(to_pe, "to_pe"), target.transfer(to_l1, "down")
-    buffers = _buffers(target, pe_map, l1_map)
-    most = _steps_per_chunk(target, pe_map, l1_map, buffers)
+    plans: list[TransferPlan] = []
+    problem: PycompilerError | None = None
+    for to_pe in ways_to_pes(layout, target):
+        for to_l1 in ways_to_l1bs(layout, target):
+            try:
+                plans.append(_plan(layout, num_lw, to_pe, to_l1, parts, target))
+            except PycompilerError as found:
+                problem = problem or found
+    if not plans:
+        assert problem is not None
+        raise problem
+    return min(plans, key=_slowest)
+
+
+def _plan(
+    layout: Layout, num_lw: int, to_pe: Way, to_l1: Way, parts: int, target: Target
+) -> TransferPlan:
+    buffers = _buffers(target, to_pe, to_l1)
+    most = _steps_per_chunk(target, to_pe, to_l1, buffers)
     chunks: list[Chunk] = []
     dram, steps = 0, num_lw // target.cycles
     for first in range(0, steps, most):
         count = min(most, steps - first)
-        l1_words, l2_words = _words_of_steps(count, target, pe_map, l1_map)
+        l1_words, l2_words = _words_of_steps(count, target, to_pe, to_l1)
         starts = tuple(dram + part * l2_words for part in range(parts))
         chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
         dram += parts * l2_words
     return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram, buffers)
+
+
+def _slowest(plan: TransferPlan) -> tuple[int, int]:
+    """Return the steps of the busiest stage, then the steps of all stages: MV, L2BM and L1BM."""
+    target = plan.target
+    mv = plan.dram_words // (target.mv_block * target.cycles)
+    l2bm = sum(len(list(plan._pieces(chunk, 0))) for chunk in plan.chunks)
+    l1bm = sum(len(list(plan._parts(chunk))) for chunk in plan.chunks)
+    return max(mv, l2bm, l1bm), mv + l2bm + l1bm
 
 
 def dram_words(layout: Layout, target: Target) -> int:
@@ -191,13 +250,13 @@ def _buffer_words(target: Target, buffers: int) -> int:
     return target.words("l2bm") // buffers // unit * unit
 
 
-def _buffers(target: Target, pe_map: TransferMap, l1_map: TransferMap) -> int:
+def _buffers(target: Target, to_pe: Way, to_l1: Way) -> int:
     """Find the most buffers of L2BM of which each has room for one step.
 
     Both directions have :data:`BUFFERS` buffers, or one, or they share one. P0606 if L2BM or L1BM
     has no room for a step.
     """
-    l1_words, l2_words = _words_of_steps(1, target, pe_map, l1_map)
+    l1_words, l2_words = _words_of_steps(1, target, to_pe, to_l1)
     capacity = target.words("l1bm")
     if l1_words > capacity:
         raise _too_small(target, f"{l1_words} long words of l1bm, which has {capacity}")
@@ -212,30 +271,31 @@ def _too_small(target: Target, reason: str) -> PycompilerError:
     return error("P0606", spec=target.name, reason=f"a transfer of one step needs {reason}")
 
 
-def _words_of_steps(
-    count: int, target: Target, pe_map: TransferMap, l1_map: TransferMap
-) -> tuple[int, int]:
+def _words_of_steps(count: int, target: Target, to_pe: Way, to_l1: Way) -> tuple[int, int]:
     """Return the long words of L1BM and of L2BM that ``count`` LM steps take."""
-    l1_words = _round_up(count * pe_map.source_words, l1_map.destination_words)
-    l2_words = l1_words // l1_map.destination_words * l1_map.source_words
+    pe_map, l1_map = _maps(target, to_pe, to_l1)
+    l1_words = _round_up(count * to_pe.turns * pe_map.source_words, l1_map.destination_words)
+    l2_words = l1_words // l1_map.destination_words * to_l1.turns * l1_map.source_words
     return l1_words, _round_up(l2_words, target.mv_unit)
 
 
-def _has_digits(layout: Layout, level: Level) -> bool:
-    return any(sub.size > 1 for sub in layout.on(level))
+def _maps(target: Target, to_pe: Way, to_l1: Way) -> tuple[TransferMap, TransferMap]:
+    return target.transfer(to_pe.mnemonic, "to_pe"), target.transfer(to_l1.mnemonic, "down")
 
 
 def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _steps_per_chunk(target: Target, pe_map: TransferMap, l1_map: TransferMap, buffers: int) -> int:
+def _steps_per_chunk(target: Target, to_pe: Way, to_l1: Way, buffers: int) -> int:
     """Find the most LM steps whose words fit L1BM and a buffer of L2BM; one always fits."""
+    pe_map, l1_map = _maps(target, to_pe, to_l1)
     by_l1 = target.words("l1bm") // l1_map.destination_words
-    by_l2 = _buffer_words(target, buffers) // _round_up(l1_map.source_words, target.mv_unit)
-    words = min(by_l1, by_l2) * l1_map.destination_words
-    whole = lcm(l1_map.destination_words, pe_map.source_words)
-    return max(1, words // whole * whole // pe_map.source_words)
+    piece = _round_up(to_l1.turns * l1_map.source_words, target.mv_unit)
+    words = min(by_l1, _buffer_words(target, buffers) // piece) * l1_map.destination_words
+    step = to_pe.turns * pe_map.source_words
+    whole = lcm(l1_map.destination_words, step)
+    return max(1, words // whole * whole // step)
 
 
 def _lm_words(plan: TransferPlan) -> IntArray:
@@ -287,12 +347,16 @@ class _Memories:
         elif transfer.form == "up":
             words = self.l1bm[:, :, source["l1b"], transfer.source + source["addr"]]
             self.l2bm[:, :, transfer.destination + destination["addr"]] = words
-        elif transfer.form == "to_pe":
+        elif transfer.form.startswith("to_pe"):
             words = self.l1bm[:, :, :, transfer.source + source["addr"]]
-            at = transfer.destination + destination["cycle"]
-            self.lm[:, :, :, destination["mab"], destination["pe"], at] = words
+            at = transfer.destination + _local(destination, transfer.wide)
+            taken = slice(None)
+            if transfer.mabs is not None:
+                taken = (transfer.mabs >> destination["mab"] & 1).astype(bool)
+            unit = destination["mab"][taken], destination["pe"][taken]
+            self.lm[:, :, :, *unit, at[taken]] = words[..., taken]
         else:
-            at = transfer.source + source["cycle"]
+            at = transfer.source + _local(source, transfer.wide)
             words = self.lm[:, :, :, source["mab"], source["pe"], at]
             self.l1bm[:, :, :, transfer.destination + destination["addr"]] = words
 
@@ -309,3 +373,8 @@ class _Memories:
         else:
             words = self.l2bm[source["group"], source["l2b"], start]
             self.dram[destination["group"], at] = words
+
+
+def _local(side: Mapping[str, IntArray], wide: bool) -> IntArray:
+    """Return the long word of LM, counted from the first, of every moved word."""
+    return side["cycle"] * 2 + side["half"] if wide else side["cycle"]

@@ -73,7 +73,8 @@ class Literal:
 class BlockOperand:
     """``words`` long words of a memory above the PEs from ``offset`` of ``value`` on.
 
-    ``l2b`` selects one L2B of every group, ``group`` one group (MV only); None means all.
+    ``l2b`` selects one L2B of every group, ``group`` one group (MV only); None means all. ``wide``:
+    the instruction moves two long words per PE and cycle.
     """
 
     memory: str
@@ -82,6 +83,7 @@ class BlockOperand:
     value: str | None = None
     l2b: int | None = None
     group: int | None = None
+    wide: bool = False
 
 
 Operand = PeOperand | Special | MatrixOperand | Forward | BlockOperand | Literal

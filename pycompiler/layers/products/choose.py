@@ -169,8 +169,7 @@ def _bring(
         if name in hints and agrees(hints[name], layout, value.shape, value.dtype, target):
             continue
         plan = plan_transfer(layout, target)
-        below = target.transfer(plan.to_l1, "down").destination_words
-        steps = sum(chunk.lm_steps + chunk.l1_words // below for chunk in plan.chunks)
+        steps = plan.transfer_steps
         total += target.cycles * steps
         if name not in hints:
             # guess: a DRAM gives as many long words a cycle as an MV's block has

@@ -1,0 +1,85 @@
+"""The instructions between L2BM and LM that bring a value of a layout.
+
+A level whose units all differ is distributed, a level whose units are all alike is broadcast.
+Where only some units of a level hold copies, either DRAM holds the copies too, or one broadcast per
+set of equal units brings each word to its set. The second way moves fewer words through the
+memories above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ..graph.layout import Layout, Level
+from ..machine import Target
+
+
+@dataclass(frozen=True)
+class Way:
+    """The instruction of a stage, and the sets of units that it serves one after the other.
+
+    Bit u of a set stands for unit u. Without sets one instruction serves all units. ``wide``: the
+    instruction can move two long words per PE and cycle.
+    """
+
+    mnemonic: str
+    sets: tuple[int, ...] = ()
+    wide: bool = False
+
+    @property
+    def turns(self) -> int:
+        """How often the instruction runs for the words of one unit."""
+        return max(1, len(self.sets))
+
+
+def ways_to_pes(layout: Layout, target: Target) -> tuple[Way, ...]:
+    """Return the ways from L1BM to the LM of all PEs."""
+    sets = equal_units(layout, Level.MAB, target)
+    if len(sets) == 1:
+        return (Way("l1bmm", wide=True),)
+    distributed = Way("l1bmd")
+    if len(sets) == target.counts["mab"]:
+        return (distributed,)
+    return distributed, Way("l1bmm", sets, wide=True)
+
+
+def ways_to_l1bs(layout: Layout, target: Target) -> tuple[Way, ...]:
+    """Return the ways from L2BM to all L1BMs of an L2B."""
+    sets = equal_units(layout, Level.L1B, target)
+    if len(sets) == 1:
+        return (Way("l2bmb"),)
+    distributed = Way("l2bmd")
+    if len(sets) == target.counts["l1b"] or not all(legal_set(one, target) for one in sets):
+        return (distributed,)
+    return distributed, Way("l2bmb", sets)
+
+
+def equal_units(layout: Layout, level: Level, target: Target) -> tuple[int, ...]:
+    """Return the sets of units of ``level`` that hold the same words; bit u is unit u.
+
+    Units that the digits do not reach count as copies.
+    """
+    digits = [sub for sub in layout.on(level) if sub.size > 1]
+    sets: dict[tuple[int, ...], int] = {}
+    for unit in range(target.level_range[level.value]):
+        key = tuple(unit // sub.stride % sub.size for sub in digits)
+        sets[key] = sets.get(key, 0) | 1 << unit
+    return tuple(sets.values())
+
+
+def members(units: int) -> tuple[int, ...]:
+    """Return the numbers of the units of a set."""
+    return tuple(unit for unit in range(units.bit_length()) if units >> unit & 1)
+
+
+@lru_cache(maxsize=256)
+def legal_set(l1bs: int, target: Target) -> tuple[tuple[str, int], ...]:
+    """Return the parameters of `l2bmb` for a set of L1Bs; empty if no instruction names it."""
+    chosen = members(l1bs)
+    free = 0
+    for l1b in chosen:
+        free |= l1b ^ chosen[0]
+    parameters = {"l1bs_first": chosen[0], "l1bs_free": free}
+    reached = target.transfer("l2bmb", "down", **parameters).destination["l1b"]
+    return tuple(parameters.items()) if set(chosen) == set(reached.tolist()) else ()
