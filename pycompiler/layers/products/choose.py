@@ -106,6 +106,7 @@ def _spreads(
         (False, False, None),
         (False, True, None),
         (True, False, None),
+        (True, True, None),
     ]
     if any(not window.trivial for window in roles.windows.values()):
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.

@@ -144,7 +144,10 @@ def spread_units(
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
     if rows_first:
-        take(out.n, blocks, list(free), 1)
+        # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
+        inner = [digit for digit in free if digit.level is not Level.L2B]
+        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
+        take(out.n, blocks, inner + outer, 1)
     return out
 
 

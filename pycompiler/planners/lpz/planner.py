@@ -18,6 +18,7 @@ from ...graph.layout import Layout
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
+from .growth import grow
 from .pools import Pools
 from .search import Costs as Table
 from .search import cheapest, total
@@ -25,6 +26,8 @@ from .search import cheapest, total
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
 PATIENCE, WORTH = 40, 1 / 64
+#: How often the pools grow near the choice, at most.
+GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
 DEARER = 2.5
 #: How well a cost is known: it is a guess, a lower bound, or the true cost.
@@ -76,6 +79,24 @@ class LayoutPlannerZ:
         best = [0] * len(variables)
         self._look(best, first=True)
         self.before = self._estimate(best)
+        best = self._search(best)
+        for _ in range(GROWTHS):
+            now = total(*self._tables(), best)
+            if not grow(self.pools, best, self.costs):
+                break
+            self._take_in()
+            best = self._search(best)
+            if now - total(*self._tables(), best) <= now * WORTH:
+                break
+        self.after = self._estimate(best)
+        return {
+            name: layout
+            for variable, choice in zip(variables, best, strict=True)
+            for name, layout in variable.pool[choice].items()
+        }
+
+    def _search(self, best: list[int]) -> list[int]:
+        """Return the cheapest choice whose costs are known, ``best`` or a better one."""
         idle = 0
         while idle < PATIENCE:
             tables = self._tables()
@@ -87,12 +108,20 @@ class LayoutPlannerZ:
             # Switches that were looked at for different choices may combine to a better one.
             best = cheapest(*self._tables(known=True), best)
             idle = 0 if total(*self._tables(), best) < now else idle + 1
-        self.after = self._estimate(best)
-        return {
-            name: layout
-            for variable, choice in zip(variables, best, strict=True)
-            for name, layout in variable.pool[choice].items()
-        }
+        return best
+
+    def _take_in(self) -> None:
+        """Extend the tables by the candidates that are new; keep the costs that are known."""
+        for number, costs in enumerate(self.alone):
+            if len(self.pools.variables[number].pool) > len(costs):
+                self.alone[number] = self._single(number)
+        for index, edge in enumerate(self.edges):
+            rows, columns = edge.costs.shape
+            sizes = tuple(len(self.pools.variables[v].pool) for v in (edge.source, edge.result))
+            if sizes != (rows, columns):
+                self.edges[index] = wider = self._edge(edge.node)
+                wider.costs[:rows, :columns] = edge.costs
+                wider.looks[:rows, :columns] = edge.looks
 
     def _estimate(self, choices: Sequence[int]) -> Estimate:
         """Return the cost of the candidates ``choices``, without the penalties of the search."""

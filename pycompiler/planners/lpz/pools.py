@@ -42,12 +42,16 @@ class Variable:
     pool: list[Candidate] = field(default_factory=list)
     known: set[object] = field(default_factory=set)
 
-    def add(self, candidate: Candidate) -> None:
-        """Add a candidate if it is new and the pool has room."""
+    def add(self, candidate: Candidate, room: int = POOL) -> bool:
+        """Add a candidate if it is new and the pool has fewer than ``room``; whether it is in."""
         key = tuple(candidate[name] for name in self.values)
-        if key not in self.known and len(self.pool) < POOL:
-            self.known.add(key)
-            self.pool.append(candidate)
+        if key in self.known:
+            return True
+        if len(self.pool) >= room:
+            return False
+        self.known.add(key)
+        self.pool.append(candidate)
+        return True
 
 
 class Pools:
@@ -128,29 +132,43 @@ class Pools:
         return (one[name] for one in self.variables[self.of[name]].pool)
 
     def _spread(self, variable: Variable, seed: tuple[MNValue, Layout, int | None] | None) -> None:
-        """Add a candidate of a region; ``seed`` is a value with its layout, and an axis or None.
+        """Add a candidate of a region; ``seed`` is a value with its layout, and an axis or None."""
+        if len(variable.pool) >= POOL:
+            return
+        found = self.region_candidate(variable, seed)
+        if found is not None:
+            variable.add(found)
 
-        The region takes over that layout, or only the digits of that axis.
+    def region_candidate(
+        self, variable: Variable, seed: tuple[MNValue, Layout, int | None] | None
+    ) -> Candidate | None:
+        """Return a candidate of a region; None if it is known or there is none.
+
+        The region takes over the layout of ``seed``, or only the digits of its axis.
         """
         region = variable.region
         assert region is not None
-        if len(variable.pool) >= POOL:
-            return
         self.classes.clear(region)
         if seed is not None:
             value, layout, only = seed
             if not self.classes.adopt(value, layout, None if only is None else (only,)):
-                return
+                return None
         self.classes.spread(region.nodes)
         digits = self.classes.digits_of(region)
         if digits in variable.known:
-            return
+            return None
         variable.known.add(digits)
-        variable.add({n: self.classes.lay_out(self.graph.values[n]) for n in variable.values})
+        return {n: self.classes.lay_out(self.graph.values[n]) for n in variable.values}
 
     def _anchored(self, variable: Variable, hints: Mapping[str, Layout]) -> None:
-        if len(variable.pool) >= POOL:
-            return
+        if len(variable.pool) < POOL:
+            for candidate in self.anchored_candidates(variable, hints):
+                variable.add(candidate)
+
+    def anchored_candidates(
+        self, variable: Variable, hints: Mapping[str, Layout]
+    ) -> Iterator[Candidate]:
+        """Yield the candidates of an anchored node for layouts that some operands may have."""
         node = variable.nodes[0]
         ends = (*node.inputs, *node.outputs)
         names = list(dict.fromkeys(name for name in ends if name))
@@ -167,7 +185,7 @@ class Pools:
             self._made[key] = [tuple(one[name] for name in names) for one in found]
         for layouts in self._made[key]:
             found_here = dict(zip(names, layouts, strict=True))
-            variable.add({name: found_here[name] for name in variable.values})
+            yield {name: found_here[name] for name in variable.values}
 
 
 def unfolded(layout: Layout, value: MNValue, target: Target) -> Iterator[Layout]:

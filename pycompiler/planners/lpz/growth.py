@@ -1,0 +1,84 @@
+"""More candidates near a choice.
+
+The first candidates of a variable do not know what its neighbours will choose. So a chosen layout
+may meet neighbours that have no candidate close to it. Here the chosen layouts go through the
+graph, with the data and against it. Every variable answers with the few candidates that are
+cheapest next to the layout that reached it, and passes these on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ...graph.layout import Layout
+from .costs import TOO_LARGE, Costs
+from .pools import POOL, Candidate, Pools, Variable
+
+#: How many answers to one layout a variable keeps, how many layouts it passes on, and how many
+#: candidates it may have in the end.
+ANSWERS, PASSED_ON, MOST = 2, 4, 3 * POOL
+
+
+def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
+    """Add candidates near the choice ``chosen``; whether there are any new ones."""
+    carried: list[list[Candidate]] = [
+        [variable.pool[choice]] for variable, choice in zip(pools.variables, chosen, strict=True)
+    ]
+    before = sum(len(variable.pool) for variable in pools.variables)
+    for node in pools.switches:
+        _pass_on(pools, carried, costs, node.inputs[0], node.outputs[0])
+    for node in reversed(pools.switches):
+        _pass_on(pools, carried, costs, node.outputs[0], node.inputs[0])
+    return sum(len(variable.pool) for variable in pools.variables) > before
+
+
+def _pass_on(
+    pools: Pools, carried: Sequence[list[Candidate]], costs: Costs, giver: str, taker: str
+) -> None:
+    number = pools.of[taker]
+    variable = pools.variables[number]
+    if variable.fixed:
+        return
+    for layout in _layouts(carried[pools.of[giver]], giver):
+        if len(carried[number]) > PASSED_ON:
+            return
+        for answer in _answers(pools, variable, costs, taker, layout):
+            if answer not in carried[number] and variable.add(answer, MOST):
+                carried[number].append(answer)
+
+
+def _layouts(candidates: Iterable[Candidate], name: str) -> list[Layout]:
+    return list(dict.fromkeys(candidate[name] for candidate in candidates))
+
+
+def _answers(
+    pools: Pools, variable: Variable, costs: Costs, name: str, layout: Layout
+) -> list[Candidate]:
+    """Return the candidates of a variable that are cheapest beside ``layout`` of its value."""
+    value = pools.graph.values[name]
+    if variable.region is not None:
+        found = pools.region_candidate(variable, (value, layout, None))
+        return [found] if found is not None else []
+    if not variable.nodes:
+        return [{name: layout}]
+    node = variable.nodes[0]
+    answers = list(pools.anchored_candidates(variable, {name: layout}))
+    near = costs.guesses([layout], [answer[name] for answer in answers], value)[0]
+    ranked = sorted(
+        (int(steps) + costs.node(node, _whole(pools, node.inputs, node.outputs, answer)), index)
+        for index, (answer, steps) in enumerate(zip(answers, near, strict=True))
+    )
+    return [answers[index] for steps, index in ranked[:ANSWERS] if steps < TOO_LARGE]
+
+
+def _whole(
+    pools: Pools, inputs: Sequence[str], outputs: Sequence[str], candidate: Candidate
+) -> Mapping[str, Layout]:
+    """Return the layouts of all operands; those of other variables have their first layout."""
+
+    def others() -> Iterator[tuple[str, Layout]]:
+        for name in (*inputs, *outputs):
+            if name and name not in candidate:
+                yield name, pools.variables[pools.of[name]].pool[0][name]
+
+    return {**candidate, **dict(others())}
