@@ -60,13 +60,16 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     pictures = (shape[0] * groups, channels, *shape[2:])
     chosen = best_tiles(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    apart = bool(bias) and not weights_fit(channels, taps, target)
+    large = not weights_fit(channels, taps, target)
+    apart = bool(bias) and large
     if group == 1 and plain and not apart and not written:
         return False
     every = shape[1]
-    if groups == 1 and any(tiling.count > 1 for _, tiling in chosen):
-        # A product clears what is missing in the last block of channels for every vector.
-        every = channels = -(-channels // block) * block
+    if groups == 1 and (large or any(tiling.count > 1 for _, tiling in chosen)):
+        # A product clears what is missing in the last block of channels for every vector. If the
+        # weights are too large for one MAB, the L1Bs share the channels, all with as many blocks.
+        fill = block * target.counts["l1b"] if large else block
+        every = channels = -(-channels // fill) * fill
         factor = write.padded(factor, [1], [(0, channels - shape[1])])
     value = split(write, operands.value, shape, chosen, every)
     kernel, steps, dilations = [], [], []

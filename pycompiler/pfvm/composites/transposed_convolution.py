@@ -1,9 +1,20 @@
-"""ConvTranspose as a convolution of its input with zeros between the elements."""
+"""ConvTranspose as a convolution that computes ``stride`` neighbours of every axis at once.
+
+With stride ``s``, result ``q * s + r`` reads the places ``q + e`` of the input, where ``e`` depends
+on ``r`` and on the tap alone. So the ``s`` results with one ``q`` are ``s`` channels of a
+convolution without stride, whose weights are those of the node in another order. Views put the
+channels back where they belong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd, prod
+
+import numpy as np
+import onnx
 
 from .convolution import convolve
 from .folding import Operands
@@ -13,55 +24,98 @@ from .writer import Writer
 
 @dataclass(frozen=True)
 class _Axis:
-    """One spatial axis: the input's size, and the attributes along the axis."""
+    """One spatial axis: the input's size, the result's, and the attributes along the axis.
+
+    ``before`` results are left out in front of the first.
+    """
 
     size: int
+    results: int
     taps: int
     stride: int
     dilation: int
     before: int
-    after: int
 
     @property
-    def spread(self) -> int:
-        """The size with zeros between the elements."""
-        return (self.size - 1) * self.stride + 1
+    def places(self) -> int:
+        """The number of ``q``: the results are the first of ``places * stride``."""
+        return -(-self.results // self.stride)
+
+    @cached_property
+    def reads(self) -> dict[tuple[int, int], int]:
+        """The tap by ``r`` and ``e``, where there is one."""
+        return {
+            (r, (r + self.before - tap * self.dilation) // self.stride): tap
+            for r in range(self.stride)
+            for tap in range(self.taps)
+            if (r + self.before - tap * self.dilation) % self.stride == 0
+        }
 
     @property
-    def pads(self) -> tuple[int, int]:
-        """Zeros before and behind the spread elements; negative ones cut elements off."""
-        reach = (self.taps - 1) * self.dilation
-        return reach - self.before, reach - self.after
+    def first(self) -> int:
+        """The smallest ``e``."""
+        return min(e for _, e in self.reads)
+
+    @property
+    def last(self) -> int:
+        """The largest ``e``."""
+        return max(e for _, e in self.reads)
+
+    @property
+    def apart(self) -> int:
+        """The distance between the values of ``e``."""
+        return gcd(*(e - self.first for _, e in self.reads)) or 1
+
+    @property
+    def order(self) -> list[list[int]]:
+        """For each ``r`` the tap of each ``e`` in order; ``taps`` stands for a zero."""
+        shifts = range(self.first, self.last + 1, self.apart)
+        return [[self.reads.get((r, e), self.taps) for e in shifts] for r in range(self.stride)]
 
 
 def conv_transpose(write: Writer) -> bool:
-    """Spread the elements, mirror the taps, and swap the channels of the weights."""
+    """Reorder the weights, convolve, and move the neighbours from the channels to their axes."""
     shape, weights = write.type(0).shape, write.type(1).shape
     if write.target is None or len(shape) < 3:
         return False
     group, rank = int(write.attribute("group", 1)), len(shape) - 2
     axes = _axes(write, weights[2:])
     value, factor, bias = (*write.node.input, "")[:3]
-    value = _spread(write, value, shape, axes)
-    cuts = [(max(0, -pad[0]), max(0, -pad[1])) for pad in (axis.pads for axis in axes)]
-    sizes = [axis.spread for axis in axes]
-    if any(map(any, cuts)):
-        ends = [size - cut[1] for size, cut in zip(sizes, cuts, strict=True)]
-        value = write.cut(value, range(2, rank + 2), [cut[0] for cut in cuts], ends)
-        sizes = [end - cut[0] for end, cut in zip(ends, cuts, strict=True)]
-    rows, own = weights[1] * group, weights[0] // group
-    factor = write.reshape(factor, (group, own, weights[1], *weights[2:]))
-    factor = write.op("Transpose", factor, perm=[0, 2, 1, *range(3, rank + 3)])
-    factor = write.reshape(factor, (rows, own, *weights[2:]))
-    last = [size - 1 for size in weights[2:]]
-    before = [-size - 1 for size in weights[2:]]
-    factor = write.cut(factor, range(2, rank + 2), last, before, [-1] * rank)
-    operands = Operands(value, (*shape[:2], *sizes), factor, (rows, own, *weights[2:]), bias, group)
+    strides = [axis.stride for axis in axes]
+    factor, kernel = _weights(write, factor, weights, group, axes)
+    if bias:
+        bias = write.reshape(bias, (weights[1] * group, 1))
+        bias = write.op("Concat", *[bias] * prod(strides), axis=1)
+        bias = write.reshape(bias, (weights[1] * group * prod(strides),))
+    pads = [(-axis.first, axis.places - axis.size + axis.last) for axis in axes]
+    # Negative padding cuts elements off.
+    starts = [max(0, -begin) for begin, _ in pads]
+    ends = [axis.size + min(0, end) for axis, (_, end) in zip(axes, pads, strict=True)]
+    if any(starts) or ends != list(shape[2:]):
+        value = write.cut(value, range(2, rank + 2), starts, ends)
+    sizes = [end - start for start, end in zip(starts, ends, strict=True)]
+    operands = Operands(value, (*shape[:2], *sizes), factor, kernel, bias, group)
     found = [
-        Axis(size, axis.taps, 1, axis.dilation, max(0, axis.pads[0]), max(0, axis.pads[1]))
-        for size, axis in zip(sizes, axes, strict=True)
+        Axis(size, taps, 1, axis.apart, max(0, begin), max(0, end))
+        for size, taps, axis, (begin, end) in zip(sizes, kernel[2:], axes, pads, strict=True)
     ]
-    return convolve(write, operands, found, written=True)
+    made = onnx.NodeProto()
+    made.CopyFrom(write.node)
+    made.output[0] = write.name("phases")
+    convolve(replace(write, node=made), operands, found, written=True)
+    rows, places = weights[1] * group, [axis.places for axis in axes]
+    result = made.output[0]
+    if prod(strides) > 1:
+        result = write.reshape(result, (shape[0], rows, *strides, *places))
+        pairs = [axis for i in range(rank) for axis in (2 + rank + i, 2 + i)]
+        result = write.op("Transpose", result, perm=[0, 1, *pairs])
+    whole = [axis.places * axis.stride for axis in axes]
+    result = write.reshape(result, (shape[0], rows, *whole))
+    wanted = [axis.results for axis in axes]
+    if whole != wanted:
+        result = write.cut(result, range(2, rank + 2), [0] * rank, wanted)
+    write.op("Identity", result, result=write.node.output[0])
+    return True
 
 
 def _axes(write: Writer, kernel: Sequence[int]) -> list[_Axis]:
@@ -82,20 +136,24 @@ def _axes(write: Writer, kernel: Sequence[int]) -> list[_Axis]:
         elif mode == "VALID":
             before = 0
         # The result's size says what is left out behind it; `output_padding` is part of it.
-        after = strides[axis] * (size - 1) + extent - results[axis] - before
-        facts = kernel[axis], strides[axis], dilations[axis], before, after
-        out.append(_Axis(size, *facts))
+        facts = kernel[axis], strides[axis], dilations[axis], before
+        out.append(_Axis(size, results[axis], *facts))
     return out
 
 
-def _spread(write: Writer, value: str, shape: tuple[int, ...], axes: Sequence[_Axis]) -> str:
-    """Append what puts ``stride - 1`` zeros between the elements of each axis."""
-    if all(axis.stride == 1 for axis in axes):
-        return value
-    apart = [size for axis in axes for size in (axis.size, 1)]
-    value = write.reshape(value, (*shape[:2], *apart))
-    places = range(3, 3 + 2 * len(axes), 2)
-    value = write.padded(value, places, [(0, axis.stride - 1) for axis in axes])
-    value = write.reshape(value, (*shape[:2], *(axis.size * axis.stride for axis in axes)))
-    ends = [axis.spread for axis in axes]
-    return write.cut(value, range(2, 2 + len(axes)), [0] * len(axes), ends)
+def _weights(
+    write: Writer, factor: str, weights: tuple[int, ...], group: int, axes: Sequence[_Axis]
+) -> tuple[str, tuple[int, ...]]:
+    """Append what reorders the weights; return their name and their shape in the convolution."""
+    rank, own = len(axes), weights[0] // group
+    factor = write.padded(factor, range(2, rank + 2), [(0, 1)] * rank)
+    for number, axis in enumerate(axes):
+        places = write.constant(np.array(axis.order, dtype=np.int64).reshape(-1), "taps")
+        factor = write.op("Gather", factor, places, axis=2 + number)
+    strides, taps = [axis.stride for axis in axes], [len(axis.order[0]) for axis in axes]
+    split = [size for pair in zip(strides, taps, strict=True) for size in pair]
+    factor = write.reshape(factor, (group, own, weights[1], *split))
+    phases, kept = range(3, 3 + 2 * rank, 2), range(4, 4 + 2 * rank, 2)
+    factor = write.op("Transpose", factor, perm=[0, 2, *phases, 1, *kept])
+    kernel = (weights[1] * group * prod(strides), own, *taps)
+    return write.reshape(factor, kernel), kernel

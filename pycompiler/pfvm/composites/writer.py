@@ -55,7 +55,7 @@ class Writer:
 
     def constant(self, array: Array, what: str) -> str:
         """Return the name of a constant."""
-        name = self._name(what)
+        name = self.name(what)
         self.constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
@@ -72,7 +72,7 @@ class Writer:
 
     def op(self, op: str, *inputs: str, result: str | None = None, **attributes: Any) -> str:
         """Append a node; return the name of its result."""
-        name = result or self._name(op)
+        name = result or self.name(op)
         made = helper.make_node(op, list(inputs), [name], **attributes)
         made.name = f"{self.node.name or self.node.op_type}.{op}.{len(self.nodes)}"
         made.metadata_props.extend(self.node.metadata_props)
@@ -114,7 +114,8 @@ class Writer:
             value = self.op("Pad", value, self.ints(amounts), self.number(0.0), places)
         return value
 
-    def _name(self, what: str) -> str:
+    def name(self, what: str) -> str:
+        """Return a new name for a value."""
         name = fresh(f"{self.node.output[0]}.{what}", self.taken)
         self.taken.add(name)
         return name
