@@ -84,19 +84,54 @@ def segments(source: Layout, result: Layout, shape: tuple[int, ...]) -> list[Seg
 def _axis_segments(
     axis: int, ours: tuple[Part, ...], theirs: tuple[Part, ...], size: int
 ) -> tuple[Segment, ...]:
+    common = sorted({1} | ({p.lo for p in ours} & {p.lo for p in theirs}))
     out: list[Segment] = []
-    one, other = {p.lo for p in ours}, {p.lo for p in theirs}
-    common = sorted({1} | (one & other))
     for low, high in pairwise([*common, size]):
-        cuts = sorted(c for c in one | other if low < c < high)
-        # The last range may end at the size of the axis, which need not be a multiple of a weight.
-        ends = [low, *cuts, high]
-        inner = ends[:-1] if high == size and high not in one | other else ends
-        if all(b % a == 0 for a, b in pairwise(inner)):
+        ends = _ends(ours, theirs, low, high, size)
+        if ends is not None:
             out += [_segment(axis, a, b, ours, theirs) for a, b in pairwise(ends)]
-        else:
-            out.append(_segment(axis, low, high, ours, theirs))
+            continue
+        for start, stop in pairwise([*_shared_cuts(ours, theirs, low, high, size), high]):
+            ends = _ends(ours, theirs, start, stop, size) or [start, stop]
+            out += [_segment(axis, a, b, ours, theirs) for a, b in pairwise(ends)]
     return tuple(out)
+
+
+def _ends(
+    ours: Sequence[Part], theirs: Sequence[Part], low: int, high: int, size: int
+) -> list[int] | None:
+    """Return all weights of a range at which a part begins; None if they do not divide each other.
+
+    The last range may end at the size of the axis, which need not be a multiple of a weight.
+    """
+    weights = {part.lo for part in (*ours, *theirs)}
+    ends = [low, *sorted(weight for weight in weights if low < weight < high), high]
+    inner = ends[:-1] if high == size and high not in weights else ends
+    return ends if all(b % a == 0 for a, b in pairwise(inner)) else None
+
+
+def _shared_cuts(
+    ours: Sequence[Part], theirs: Sequence[Part], low: int, high: int, size: int
+) -> list[int]:
+    """Return ``low`` and weights above it at which the parts of both layouts can be cut.
+
+    A part can be cut at every weight that divides it. The weights divide each other.
+    """
+    cuts = [low]
+    for weight in sorted(_cuts_of(ours) & _cuts_of(theirs)):
+        divides = high % weight == 0 or high == size
+        if low < weight < high and weight % cuts[-1] == 0 and divides:
+            cuts.append(weight)
+    return cuts
+
+
+def _cuts_of(found: Sequence[Part]) -> set[int]:
+    return {
+        part.lo * factor
+        for part in found
+        for factor in range(1, part.size)
+        if part.size % factor == 0
+    }
 
 
 def _segment(

@@ -350,7 +350,7 @@ class _Memories:
         elif transfer.form.startswith("to_pe"):
             words = self.l1bm[:, :, :, transfer.source + source["addr"]]
             at = transfer.destination + _local(destination, transfer.wide)
-            taken = slice(None)
+            taken = np.ones(destination["mab"].shape, bool)
             if transfer.mabs is not None:
                 taken = (transfer.mabs >> destination["mab"] & 1).astype(bool)
             unit = destination["mab"][taken], destination["pe"][taken]

@@ -2,10 +2,11 @@
 //!
 //! The *parts* of a layout are its digits, each with its weight in the index (`lo`). A *segment* is a range of an axis
 //! between two weights at which both layouts cut the index. If the cuts inside such a range divide each other, the range
-//! splits into digits: segments with one part on each side. If they do not (3 x 2 against 2 x 3), the range stays one
-//! segment with several parts.
+//! splits into digits: segments with one part on each side. If they do not (3 x 2 against 2 x 3), the range is cut where
+//! parts of both layouts can be cut, and what is left is one segment with several parts.
 
 use crate::layout::{up, Layout, Level, Machine, SubAxis};
+use std::collections::BTreeSet;
 
 /// `size` values of the index digit with weight `lo` lie `stride` apart on `level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,25 +75,56 @@ pub(crate) fn segments(source: &Layout, result: &Layout, shape: &[i64]) -> Vec<S
 
 fn axis_segments(axis: usize, ours: &[Part], theirs: &[Part], size: i64, out: &mut Vec<Segment>) {
     let has = |parts: &[Part], lo: i64| parts.iter().any(|p| p.lo == lo);
-    let mut all: Vec<i64> = ours.iter().chain(theirs).map(|p| p.lo).collect();
-    all.sort_unstable();
-    all.dedup();
-    let mut common: Vec<i64> = all.iter().copied().filter(|&lo| lo != 1 && has(ours, lo) && has(theirs, lo)).collect();
+    let mut common: Vec<i64> = ours.iter().map(|p| p.lo).filter(|&lo| lo != 1 && has(theirs, lo)).collect();
+    common.sort_unstable();
     common.insert(0, 1);
     common.push(size);
+    let mut cut_at = |ends: &[i64]| out.extend(ends.windows(2).map(|w| segment(axis, w[0], w[1], ours, theirs)));
     for pair in common.windows(2) {
         let (low, high) = (pair[0], pair[1]);
-        let mut ends = vec![low];
-        ends.extend(all.iter().copied().filter(|&cut| low < cut && cut < high));
-        ends.push(high);
-        // The last range may end at the size of the axis, which need not be a multiple of a weight.
-        let inner = if high == size && !all.contains(&high) { &ends[..ends.len() - 1] } else { &ends[..] };
-        if inner.windows(2).all(|w| w[1] % w[0] == 0) {
-            out.extend(ends.windows(2).map(|w| segment(axis, w[0], w[1], ours, theirs)));
-        } else {
-            out.push(segment(axis, low, high, ours, theirs));
+        if let Some(found) = ends(ours, theirs, low, high, size) {
+            cut_at(&found);
+            continue;
+        }
+        let mut cuts = shared_cuts(ours, theirs, low, high, size);
+        cuts.push(high);
+        for range in cuts.windows(2) {
+            cut_at(&ends(ours, theirs, range[0], range[1], size).unwrap_or_else(|| range.to_vec()));
         }
     }
+}
+
+/// Returns all weights of a range at which a part begins; None if they do not divide each other.
+fn ends(ours: &[Part], theirs: &[Part], low: i64, high: i64, size: i64) -> Option<Vec<i64>> {
+    let mut out: Vec<i64> = ours.iter().chain(theirs).map(|p| p.lo).filter(|&lo| low < lo && lo < high).collect();
+    out.sort_unstable();
+    out.dedup();
+    out.insert(0, low);
+    out.push(high);
+    // The last range may end at the size of the axis, which need not be a multiple of a weight.
+    let begins = ours.iter().chain(theirs).any(|p| p.lo == high);
+    let inner = if high == size && !begins { &out[..out.len() - 1] } else { &out[..] };
+    inner.windows(2).all(|w| w[1] % w[0] == 0).then_some(out)
+}
+
+/// Returns `low` and weights above it at which the parts of both layouts can be cut. The weights divide each other.
+fn shared_cuts(ours: &[Part], theirs: &[Part], low: i64, high: i64, size: i64) -> Vec<i64> {
+    let (mut cuts, mut last) = (vec![low], low);
+    let theirs = cuts_of(theirs);
+    for weight in cuts_of(ours).into_iter().filter(|weight| theirs.contains(weight)) {
+        let divides = high % weight == 0 || high == size;
+        if low < weight && weight < high && weight % last == 0 && divides {
+            cuts.push(weight);
+            last = weight;
+        }
+    }
+    cuts
+}
+
+/// Returns the weights at which a part begins or can be cut, the smallest first.
+fn cuts_of(found: &[Part]) -> BTreeSet<i64> {
+    let all = found.iter().flat_map(|p| (1..p.size).filter(|&d| p.size % d == 0).map(|d| p.lo * d));
+    all.collect()
 }
 
 fn segment(axis: usize, low: i64, high: i64, ours: &[Part], theirs: &[Part]) -> Segment {
