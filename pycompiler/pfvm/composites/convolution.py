@@ -17,7 +17,7 @@ from ...machine import Target
 from ..windows import windows_of
 from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
-from .tile_choice import best_tiles, block_of, rows_of, weights_fit
+from .tile_choice import best_tiles, block_of, rows_of, weights_are_large, weights_fit
 from .tiles import Axis, split
 from .writer import Writer
 
@@ -60,11 +60,11 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     pictures = (shape[0] * groups, channels, *shape[2:])
     chosen = best_tiles(pictures, weights[0] // groups, axes, target)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
-    large = not weights_fit(channels, taps, target)
-    apart = bool(bias) and large
+    apart = bool(bias) and not weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:
         return False
     every = shape[1]
+    large = weights_are_large(channels, taps, target)
     if groups == 1 and (large or any(tiling.count > 1 for _, tiling in chosen)):
         # A product clears what is missing in the last block of channels for every vector. If the
         # weights are too large for one MAB, the L1Bs share the channels, all with as many blocks.

@@ -69,6 +69,12 @@ def weights_fit(channels: int, taps: int, target: Target) -> bool:
     return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
 
 
+def weights_are_large(channels: int, taps: int, target: Target) -> bool:
+    """Whether one block of rows of the weights does not fit LM1 of one MAB, even as halves."""
+    chip = _chip(target)
+    return -(-channels // block_of(target)) * taps * chip.rows > chip.lm1
+
+
 def best_tiles(
     shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
 ) -> list[tuple[Axis, Tiling]]:
