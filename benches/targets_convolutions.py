@@ -18,9 +18,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.errors import PycompilerError
+from pycompiler.frontend.export import export
 from pycompiler.machine import load_target
 from pycompiler.models.bound import bound_of, peak
+from pycompiler.models.libraries import build_model
+from pycompiler.models.names import find
 from pycompiler.options import parse_options
+from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
@@ -72,11 +76,22 @@ CASES = (
 )
 
 
+#: Networks by their names in `python -m pycompiler.models`: the batch, and the most bounds.
+NETWORKS = (("own:resnet20", 64, 8.0),)
+
+
 def rows(machine: str = "mncore2") -> Iterator[Row]:
     """Yield a row for the layer alone and one for the whole program of every case."""
     target = load_target(machine)
+    options = {"float_dtype": MODE, "strict": True, "scheduler": "spill_opt"}
+    for name, batch, most in NETWORKS:
+        made = build_model(find(name), batch)
+        model = export(made.function, made.inputs)
+        report = Report(machine, options)
+        compile_onnx(optimise(model), target, parse_options(options), report)
+        least = bound_of(model, target, MODE)
+        yield _row(f"{name}, batch {batch}", report.data["cycles"], least.cycles, most)
     for case in CASES:
-        options = {"float_dtype": MODE, "strict": True, "scheduler": "spill_opt"}
         report = Report(machine, options)
         try:
             compile_onnx(case.model(), target, parse_options(options), report)

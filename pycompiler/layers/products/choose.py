@@ -108,7 +108,7 @@ def _spreads(
         (True, False, None),
         (True, True, None),
     ]
-    if any(not window.trivial for window in roles.windows.values()):
+    if roles.windows:
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
         ways += [(False, False, count) for count in (1, 2, 4) if count < blocks]

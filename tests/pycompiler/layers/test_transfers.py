@@ -156,6 +156,9 @@ def test_any_layout_arrives_and_returns(machine: str) -> None:
         ("((512:1, 8_L2B:1), (8_L1B:1, 16_MAB:1, 4_PE:1, 2_W:1))", (4096, 1024)),
         ("((100:1); B@[W,PE,MAB,L1B,L2B])", (100,)),
         ("(; B@[W,...])", ()),
+        ("((20:1, 2_MAB:2, 4_PE:1, 2_W:1); B@[2_MAB:1,4_MAB:4,L1B,L2B])", (300,)),
+        ("((36:1, 8_MAB:2, 4_PE:1, 2_W:1); B@[2_MAB:1,L1B,L2B])", (2000,)),
+        ("((5:1, 2_L1B:4, 2_MAB:1, 4_PE:1, 2_W:1); B@[8_MAB:2,4_L1B:1,L2B])", (150,)),
     ],
 )
 def test_known_layouts(text: str, shape: tuple[int, ...]) -> None:
@@ -164,6 +167,23 @@ def test_known_layouts(text: str, shape: tuple[int, ...]) -> None:
     lm = board.read("lm1", addr=8, count=layout.num_lw(target.cycles))
     check_lm(layout, shape, target, array, lm)
     assert np.array_equal(back, array)
+
+
+@pytest.mark.parametrize(
+    ("text", "to_pe", "to_l1", "words"),
+    [
+        # Two sets of MABs: each long word of a PE once per set, 64 steps of 16 long words for each.
+        ("((64:1, 2_MAB:2, 4_PE:1); B@[W,2_MAB:1,4_MAB:4,L1B,L2B])", "l1bmm", "l2bmb", 512),
+        # Pairs of L1Bs: two sets, each with 64 long words for each of its 64 PEs.
+        ("((64:1, 2_L1B:4, 16_MAB:1, 4_PE:1); B@[W,4_L1B:1,L2B])", "l1bmd", "l2bmb", 8192),
+        # A whole level apart, or a whole level alike: no sets.
+        ("((64:1, 8_L1B:1, 16_MAB:1, 4_PE:1); B@[W,L2B])", "l1bmd", "l2bmd", 32768),
+        ("((64:1, 4_PE:1); B@[W,MAB,L1B,L2B])", "l1bmm", "l2bmb", 256),
+    ],
+)
+def test_dram_holds_no_copies_of_equal_units(text: str, to_pe: str, to_l1: str, words: int) -> None:
+    plan = plan_transfer(parse_layout(text), load_target("mncore2"))
+    assert (plan.to_pe.mnemonic, plan.to_l1.mnemonic, plan.dram_words) == (to_pe, to_l1, words)
 
 
 def test_the_largest_share(target: Target) -> None:

@@ -19,7 +19,7 @@ from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners.lpz import search
+from pycompiler.planners.lpz import planner, search
 from pycompiler.planners.lpz.costs import TOO_LARGE
 from pycompiler.planners.lpz.search import cheapest, total
 from pycompiler.planners.switch_plan import plan_switch
@@ -168,6 +168,26 @@ def test_single_elements_of_a_product_meet_a_region(nodes: list) -> None:  # typ
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
     result, _ = compiled(model, "mini", layout_planner="lpz")
     assert np.abs(run(result, inputs)["y"] - wanted).max() < 1e-4
+
+
+def test_growth_finds_layouts_that_the_first_pools_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two 3x3 convolutions around one of 1x1: the tiles of the first reach the last."""
+    rng = np.random.default_rng(3)
+    kernels = {"u": (32, 32, 3, 3), "v": (64, 32, 1, 1), "w": (32, 64, 3, 3)}
+    constants = {n: rng.standard_normal(s).astype(np.float32) for n, s in kernels.items()}
+    nodes = [("Conv", ["x", "u"], "a"), ("Relu", ["a"], "b"), ("Conv", ["b", "v"], "c")]
+    nodes += [("Relu", ["c"], "d"), ("Conv", ["d", "w"], "y")]
+    model = model_of(nodes, {"x": (8, 32, 28, 28)}, ["y"], constants)
+    steps, outputs = [], []
+    for rounds in (0, 4):
+        monkeypatch.setattr(planner, "GROWTHS", rounds)
+        result, report = compiled(model, "mncore2", layout_planner="lpz")
+        passed = next(row for row in report["passes"] if row["pass"] == "layout")
+        steps.append(passed["estimated_steps"]["lpz"]["steps"])
+        inputs = {"x": np.ones((8, 32, 28, 28), np.float32)}
+        outputs.append(run(result, inputs, "mncore2")["y"])
+    assert steps[1] < steps[0]
+    assert np.allclose(*outputs, rtol=1e-5, atol=1e-3)  # other layouts add in another order
 
 
 AXIS = {"last": np.array([-1]), "first": np.array([0])}

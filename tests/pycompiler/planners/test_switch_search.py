@@ -16,6 +16,7 @@ from reference_switch_plan import reference_plan
 from emu2 import _core
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_layout
+from pycompiler.graph.digits import segments
 from pycompiler.layers.switch import pass_costs, pe_mab_passes
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.layers.switch.pass_search import pass_steps
@@ -54,6 +55,32 @@ def test_the_plan_is_that_of_the_reference(seed: int, machine: str, limited: boo
         most = rng.randrange(1, 2 * sum(step.steps for step in wanted))
         limited_plan = outcome(reference_plan, change, target, most)
         assert outcome(plan_switch, change, target, False, most) == limited_plan
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "shape", "cuts"),
+    [
+        # 4 x 14 against 14 x 4: all weights that divide both.
+        ("((4:14, 14:1))", "((14:4, 4:1))", (56,), [1, 2, 28]),
+        # What has no common divisor stays whole.
+        ("((2:3, 3:1))", "((3:2, 2:1))", (6,), [1]),
+        ("((16_MAB:1, 49:1))", "((196:1, 4_PE:1))", (784,), [1, 196, 392]),
+    ],
+)
+def test_segments_are_cut_where_both_layouts_can_be(
+    source: str, result: str, shape: tuple[int, ...], cuts: list[int]
+) -> None:
+    found = segments(parse_layout(source), parse_layout(result), shape)
+    assert [segment.lo for segment in found] == cuts
+
+
+def test_a_long_axis_need_not_be_whole_in_lm() -> None:
+    # The classifier of VGG: 512 channels of 7 x 7 pixels; both layouts cut the axis at 784.
+    source = "((), (2_MAB:8, 2_L2B:2, 2_L2B:4, 2_L2B:1, 8_L1B:1, 4:49, 49:1); B@[W])"
+    result = "((), (8_L1B:1, 196:2, 4_PE:1, 2:1, 2_W:1); B@[MAB,L2B])"
+    shape = (1, 512 * 49)
+    change = LayoutChange(parse_layout(source), parse_layout(result), shape, MNDtype.FLOAT)
+    assert plan_switch(change, load_target("mncore2"))[-1].layout == change.result
 
 
 @given(SEEDS, MACHINES)
