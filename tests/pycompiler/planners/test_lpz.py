@@ -19,7 +19,8 @@ from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
-from pycompiler.planners.lpz import planner, search
+from pycompiler.planners.lpz import planner as lpz
+from pycompiler.planners.lpz import pools, search
 from pycompiler.planners.lpz.costs import TOO_LARGE
 from pycompiler.planners.lpz.search import cheapest, total
 from pycompiler.planners.switch_plan import plan_switch
@@ -179,8 +180,9 @@ def test_growth_finds_layouts_that_the_first_pools_lack(monkeypatch: pytest.Monk
     nodes += [("Relu", ["c"], "d"), ("Conv", ["d", "w"], "y")]
     model = model_of(nodes, {"x": (8, 32, 28, 28)}, ["y"], constants)
     steps, outputs = [], []
+    monkeypatch.setattr(pools, "POOL", 4)
     for rounds in (0, 4):
-        monkeypatch.setattr(planner, "GROWTHS", rounds)
+        monkeypatch.setattr(lpz, "GROWTHS", rounds)
         result, report = compiled(model, "mncore2", layout_planner="lpz")
         passed = next(row for row in report["passes"] if row["pass"] == "layout")
         steps.append(passed["estimated_steps"]["lpz"]["steps"])
