@@ -87,17 +87,20 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
     for name, batch, most in NETWORKS:
         made = build_model(find(name), batch)
         model = export(made.function, made.inputs)
+        name = f"{name}, batch {batch}"
         report = Report(machine, options)
-        compile_onnx(optimise(model), target, parse_options(options), report)
-        least = bound_of(model, target, MODE)
-        yield _row(f"{name}, batch {batch}", report.data["cycles"], least.cycles, most)
+        try:
+            compile_onnx(optimise(model), target, parse_options(options), report)
+        except PycompilerError as problem:
+            yield _refused(name, problem)
+            continue
+        yield _row(name, report.data["cycles"], bound_of(model, target, MODE).cycles, most)
     for case in CASES:
         report = Report(machine, options)
         try:
             compile_onnx(case.model(), target, parse_options(options), report)
         except PycompilerError as problem:
-            said = str(problem).splitlines()[0]
-            yield {"name": f"{case.name}: {said}", "value": None, "target": "", "met": False}
+            yield _refused(case.name, problem)
             continue
         layers = ("Conv", "MNCoreTiles", DEPTHWISE)
         alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] in layers)
@@ -107,6 +110,11 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
             yield _row(f"{case.name}, in LM", target.cycles * alone, bound, case.layer)
         cycles = report.data["cycles"]
         yield _row(f"{case.name}, from and to DRAM", cycles, least.cycles, case.program)
+
+
+def _refused(name: str, problem: PycompilerError) -> Row:
+    said = str(problem).splitlines()[0]
+    return {"name": f"{name}: {said}", "value": None, "target": "", "met": False}
 
 
 def _row(name: str, value: int, bound: int, most: float | None) -> Row:

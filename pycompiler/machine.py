@@ -28,6 +28,7 @@ IntArray = NDArray[np.int64]
 MOST_UNITS = 32
 #: The register files: results, constants and sums of generated code lie in them.
 REGISTER_FILES = ("grf0", "grf1")
+LONGS_PER_WIDE = 2  # the widest access of a PE has this many long words (`ll`)
 WORDS_PER_LONG = 2  # a long word is two words; the assembly counts LM and GRF in words
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import Level
-from ..machine import WORDS_PER_LONG, Target
+from ..machine import LONGS_PER_WIDE, WORDS_PER_LONG, Target
 from ..tolerance import MOVE
 from .base import Layer, Placement, SameAxes, layout_of
 from .dram_transfer_plan import BUFFERS, Transfer, TransferPlan, plan_transfer
@@ -126,7 +126,7 @@ def _step(
     else:
         down = transfer.form.startswith("to_pe")
         at = transfer.destination if down else transfer.source
-        each = 2 if wide else 1
+        each = LONGS_PER_WIDE if wide else 1
         cycles = tuple(range(at, at + each * target.cycles, each))
         words = each * WORDS_PER_LONG
         local = PeOperand(value.location.memory, cycles, value.name, words=words, mask=mask)

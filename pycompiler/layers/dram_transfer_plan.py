@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
-from ..machine import IntArray, Target, TransferMap
+from ..machine import LONGS_PER_WIDE, IntArray, Target, TransferMap
 from .dram_transfer_ways import Way, legal_set, members, ways_to_l1bs, ways_to_pes
 
 Stage = Literal["mv", "l2bm", "l1bm"]
@@ -163,10 +163,11 @@ class TransferPlan:
         for mabs in self.to_pe.sets or (None,):
             step = 0
             while step < chunk.lm_steps:
-                wide = self.to_pe.wide and step + 1 < chunk.lm_steps
+                wide = self.to_pe.wide and step + LONGS_PER_WIDE <= chunk.lm_steps
                 yield chunk.lm + step * cycles, l1, wide, mabs
-                step += 1 + wide
-                l1 += (1 + wide) * width
+                taken = LONGS_PER_WIDE if wide else 1
+                step += taken
+                l1 += taken * width
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
@@ -377,4 +378,4 @@ class _Memories:
 
 def _local(side: Mapping[str, IntArray], wide: bool) -> IntArray:
     """Return the long word of LM, counted from the first, of every moved word."""
-    return side["cycle"] * 2 + side["half"] if wide else side["cycle"]
+    return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]

@@ -8,7 +8,7 @@ cheapest next to the layout that reached it, and passes these on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...graph.layout import Layout
 from .costs import TOO_LARGE, Costs
@@ -65,20 +65,7 @@ def _answers(
     answers = list(pools.anchored_candidates(variable, {name: layout}))
     near = costs.guesses([layout], [answer[name] for answer in answers], value)[0]
     ranked = sorted(
-        (int(steps) + costs.node(node, _whole(pools, node.inputs, node.outputs, answer)), index)
+        (int(steps) + costs.node(node, pools.all_of(node, answer)), index)
         for index, (answer, steps) in enumerate(zip(answers, near, strict=True))
     )
     return [answers[index] for steps, index in ranked[:ANSWERS] if steps < TOO_LARGE]
-
-
-def _whole(
-    pools: Pools, inputs: Sequence[str], outputs: Sequence[str], candidate: Candidate
-) -> Mapping[str, Layout]:
-    """Return the layouts of all operands; those of other variables have their first layout."""
-
-    def others() -> Iterator[tuple[str, Layout]]:
-        for name in (*inputs, *outputs):
-            if name and name not in candidate:
-                yield name, pools.variables[pools.of[name]].pool[0][name]
-
-    return {**candidate, **dict(others())}

@@ -129,7 +129,7 @@ class LayoutPlannerZ:
         for variable, choice in zip(self.pools.variables, choices, strict=True):
             candidate = variable.pool[choice]
             for node in variable.nodes:
-                costs.append((node.name, self.costs.node(node, self._all_of(node, candidate))))
+                costs.append((node.name, self.costs.node(node, self.pools.all_of(node, candidate))))
             for name in variable.values:
                 times = self._crossings(name)
                 if times:
@@ -149,7 +149,7 @@ class LayoutPlannerZ:
         out = np.zeros(len(variable.pool), dtype=np.int64)
         for index, candidate in enumerate(variable.pool):
             for node in variable.nodes:
-                layouts = self._all_of(node, candidate)
+                layouts = self.pools.all_of(node, candidate)
                 out[index] += self.costs.node(node, layouts)
             for name in variable.values:
                 times = self._crossings(name)
@@ -157,17 +157,6 @@ class LayoutPlannerZ:
                     value = self.graph.values[name]
                     out[index] += times * self.costs.transfer(value, candidate[name])
         return out
-
-    def _all_of(self, node: MNNode, candidate: Mapping[str, Layout]) -> Mapping[str, Layout]:
-        """Return the layouts of all operands of ``node``.
-
-        Operands that are not part of the candidate have the first layout of their own variable.
-        """
-        more = {}
-        for name in (*node.inputs, *node.outputs):
-            if name and name not in candidate:
-                more[name] = self.pools.variables[self.pools.of[name]].pool[0][name]
-        return {**candidate, **more} if more else candidate
 
     def _crossings(self, name: str) -> int:
         """Count the transfers of a value between DRAM and LM.

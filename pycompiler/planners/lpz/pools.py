@@ -94,6 +94,17 @@ class Pools:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
         self.variables.append(variable)
 
+    def all_of(self, node: MNNode, candidate: Candidate) -> Candidate:
+        """Return the layouts of all operands of ``node``.
+
+        Operands that are not part of the candidate have the first layout of their own variable.
+        """
+        more = {}
+        for name in (*node.inputs, *node.outputs):
+            if name and name not in candidate:
+                more[name] = self.variables[self.of[name]].pool[0][name]
+        return {**candidate, **more} if more else candidate
+
     def fill(self) -> None:
         """Fill the pools: layers propose candidates, then variables propose to their neighbours."""
         for variable in self.variables:
