@@ -22,6 +22,9 @@ _COLUMNS = ("model", "result", "host operators", "error", "steps", "cycles", "x 
             "run s")  # fmt: skip
 _RIGHT = _COLUMNS[3:]
 
+#: Rows may come in another order: those of an earlier run that are kept come first.
+_ORDER = {name: place for place, name in enumerate(CATALOGUE)}
+
 #: The columns of the page with their meanings.
 _MEANINGS = (
     (
@@ -106,7 +109,8 @@ def reason_lines(rows: Sequence[Row]) -> list[str]:
 
 
 def page(rows: Sequence[Row], versions: Mapping[str, str], batch: int) -> str:
-    """Return the page of the rows."""
+    """Return the page of the rows, in the order of the catalogue; other models come last."""
+    rows = sorted(rows, key=lambda row: _ORDER.get(row.name, len(_ORDER)))
     shown = ", ".join(f"{name} {version}" for name, version in versions.items())
     parts = [
         _HEAD.format(

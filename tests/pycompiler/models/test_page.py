@@ -78,6 +78,7 @@ def test_the_page_of_some_rows() -> None:
     assert "| own:lenet5 | mixed | differs | the error is 0.5 |" in text
     assert "| transformers:X | mixed | P0101 | a \\| b |" in text
     assert "Not run in `float`: `own:residual_mlp`, " in text
+    assert page([BUG, HOST, WRONG, GOOD], {}, 1) == page([GOOD, WRONG, HOST, BUG], {}, 1)
     sections = re.findall(r"\*\*(.*)\*\*", text)
     assert sections == ["own", "timm", "transformers", "me.x", "own", "transformers"]
     assert reason_lines([GOOD, REFUSED]) == ["transformers:X mixed: P0101: a | b"]
