@@ -19,6 +19,7 @@ from . import (
     reduce,
     split_concat,
     view,
+    widen,
     windows,
 )
 from .base import Layer
@@ -40,6 +41,7 @@ _FAMILIES = (
     split_concat,
     switch,
     tiling,
+    widen,
     windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}

@@ -166,8 +166,7 @@ def _source(
         found = PeOperand(bank, (plan.constants[bank, what],) * target.cycles)
     else:
         found = _register(plan, bank, what.index, row, target)
-    word = 0 if source.extend else None
-    return replace(found, negate=source.negate, word=word, extend=source.extend)
+    return replace(found, negate=source.negate, word=source.word, extend=source.extend)
 
 
 def _register(plan: Plan, bank: str, index: int, row: int, target: Target) -> PeOperand:

@@ -8,7 +8,7 @@ pools over one axis each (:mod:`pycompiler.pfvm.composites.pooling`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,10 +37,9 @@ class _Joining:
 class Window(SpreadCopy):
     """A pool whose windows lie along one axis. ``average`` divides by the number of taps."""
 
-    dtypes = frozenset({MNDtype.FLOAT})
-
-    def __init__(self, op: str, joining: _Joining, error: str, *, average: bool):
+    def __init__(self, op: str, joining: Mapping[MNDtype, _Joining], error: str, *, average: bool):
         super().__init__(op, _first_taps, ALONG_ONE_AXIS[op])
+        self.dtypes = frozenset(joining)
         self.joining, self.error, self.average = joining, error, average
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
@@ -83,22 +82,23 @@ class Window(SpreadCopy):
                     vector(source, tuple(row.taps[tap] for row in part))
                     for tap in range(len(part[0].taps))
                 ]
-                lines += self._joined(taps, goal, scale)
+                lines += _joined(self.joining[source.dtype], taps, goal, scale)
         return Fragment(tuple(lines))
 
-    def _joined(
-        self, taps: Sequence[PeOperand], goal: PeOperand, scale: PeOperand | None
-    ) -> Iterator[Line]:
-        """Yield the lines that join the taps of a vector."""
-        slot, nowhere = self.joining.slot, Special("nowrite")
-        for number, tap in enumerate(taps):
-            last: Operand = goal if scale is None and number == len(taps) - 1 else nowhere
-            if not number:
-                yield single_step(slot, self.joining.take, (tap,), last)
-            else:
-                yield single_step(slot, self.joining.join, (tap, Forward(slot)), last)
-        if scale is not None:
-            yield single_step("mau", "fvmul", (Forward(slot), scale), goal)
+
+def _joined(
+    joining: _Joining, taps: Sequence[PeOperand], goal: PeOperand, scale: PeOperand | None
+) -> Iterator[Line]:
+    """Yield the lines that join the taps of a vector."""
+    slot, nowhere = joining.slot, Special("nowrite")
+    for number, tap in enumerate(taps):
+        last: Operand = goal if scale is None and number == len(taps) - 1 else nowhere
+        if not number:
+            yield single_step(slot, joining.take, (tap,), last)
+        else:
+            yield single_step(slot, joining.join, (tap, Forward(slot)), last)
+    if scale is not None:
+        yield single_step("mau", "fvmul", (Forward(slot), scale), goal)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,13 @@ def _constant(value: float, at: int, target: Target) -> Line:
     )
 
 
+_MAX = {
+    MNDtype.FLOAT: _Joining("alu", "fmax", "lpassa"),
+    MNDtype.HALF: _Joining("alu", "hmax", "lpassa"),
+}
+_SUM = {MNDtype.FLOAT: _Joining("mau", "fvadd", "fvpassa")}
+
 LAYERS = (
-    Window("MaxPool", _Joining("alu", "fmax", "lpassa"), MOVE, average=False),
-    Window("AveragePool", _Joining("mau", "fvadd", "fvpassa"), SUM, average=True),
+    Window("MaxPool", _MAX, MOVE, average=False),
+    Window("AveragePool", _SUM, SUM, average=True),
 )

@@ -25,6 +25,7 @@ from ..layers.base import Frame
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import SWITCH
 from ..machine import Target
+from .halves import word_axes
 from .switch_insertion import is_anchored
 
 
@@ -87,9 +88,16 @@ class Classes:
         # For each class, the numbers of elements per long word of its values. If they differ, the
         # words of one value cannot lie as those of another, and the class gets no digit on W.
         self.widths: dict[AxisClass, set[int]] = {}
+        # Axes of halves that get no digit on W: nothing moves a single half within a long word.
+        self.unpacked: set[AxisClass] = set()
         # Larger operators first; the order of the graph decides between equals.
         for node, frame in self._by_size():
             self._classes_of(node, frame)
+        for name, kept in word_axes(graph).items():
+            for axis in range(len(graph.values[name].shape)):
+                found = self.classes.get(self.joined.root((name, axis)))
+                if found is not None and axis != kept:
+                    self.unpacked.add(found)
 
     def _by_size(self) -> list[tuple[MNNode, Frame]]:
         return sorted(self.frames, key=lambda item: -prod(item[1].shape))
@@ -123,7 +131,8 @@ class Classes:
                     found.append(SubAxis(digit.size, sub.level, sub.stride * digit.stride))
             if any(d.level is not Level.ADDR and d not in known for d in found):
                 return False
-            if len(self.widths[one]) > 1 and any(d.level is Level.W for d in found):
+            plain = len(self.widths[one]) > 1 or one in self.unpacked
+            if plain and any(d.level is Level.W for d in found):
                 return False
             wanted.append((one, found))
         for one, digits in wanted:
@@ -220,6 +229,8 @@ class Classes:
             one.placed = True
 
     def _free(self, one: AxisClass, digit: SubAxis) -> bool:
+        if digit.level is Level.W and one in self.unpacked:
+            return False
         return all(digit not in other.digits for other in self.meets[one])
 
     # -- layouts -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from ..layers.tiling.axes import whole_words
 from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
+from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 
 
@@ -63,7 +64,8 @@ def plan_dtypes(
     )
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
     found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
-    return graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
+    graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
+    return store_halves(graph, target, {*(overrides or {}), *registered})
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

@@ -1,12 +1,14 @@
-"""Sums, products, signs and bounds of singles and of 32- and 64-bit integers."""
+"""Sums, products, signs and bounds of singles, halves, and 32- and 64-bit integers."""
 
 from __future__ import annotations
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
 from .elementwise_function import (
+    ALL_NUMBERS,
     BINARY,
     FLOAT,
+    HALF,
     LONG,
     NUMBERS,
     TERNARY,
@@ -15,13 +17,15 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import ZERO, Program, Result, Row, double, long, neg, word
+from .program import ZERO, Program, Result, Row, double, halves, long, neg, word
 
 _MAGNITUDE = 0x7FFFFFFF
 
 
 def _add(p: Program, call: Call) -> Row:
     a, b = call.inputs
+    if call.result is HALF:
+        return p.op("mau", "hvaddr", a, halves(b))
     if call.result is FLOAT:
         return p.add(a, b)
     return p.alu(f"{call.letter}add", a, b)
@@ -29,6 +33,8 @@ def _add(p: Program, call: Call) -> Row:
 
 def _sub(p: Program, call: Call) -> Row:
     a, b = call.inputs
+    if call.result is HALF:
+        return p.op("mau", "hvaddr", a, neg(halves(b)))
     if call.result is FLOAT:
         return p.sub(a, b)
     return p.alu(f"{call.letter}sub", a, b)
@@ -36,6 +42,8 @@ def _sub(p: Program, call: Call) -> Row:
 
 def _mul(p: Program, call: Call) -> Row:
     a, b = call.inputs
+    if call.result is HALF:
+        return p.op("mau", "hvmulr", a, b)
     return p.mul(a, b) if call.result is FLOAT else integer_product(p, a, b, call.result)
 
 
@@ -95,10 +103,9 @@ def _abs(p: Program, call: Call) -> Row:
 
 def _extreme(name: str) -> Build:
     def build(p: Program, call: Call) -> Row:
-        letter = "f" if call.result is FLOAT else call.letter
         total: Row = call.inputs[0]
         for other in call.inputs[1:]:
-            total = p.alu(f"{letter}{name}", total, other)
+            total = p.alu(f"{call.real}{name}", total, other)
         return total
 
     return build
@@ -112,9 +119,8 @@ def _sum(p: Program, call: Call) -> Row:
 
 
 def _clip(p: Program, call: Call) -> Row:
-    letter = "f" if call.result is FLOAT else call.letter
     x, low, high = call.inputs
-    return p.alu(f"{letter}min", p.alu(f"{letter}max", x, low), high)
+    return p.alu(f"{call.real}min", p.alu(f"{call.real}max", x, low), high)
 
 
 def _relu(p: Program, call: Call) -> Row:
@@ -122,7 +128,7 @@ def _relu(p: Program, call: Call) -> Row:
     if call.result is FLOAT:
         # `frelu` gives -0 for negative inputs; the MAU makes it +0, as torch has it.
         return p.normal(p.alu("frelu", a, a))
-    return p.alu(f"{call.letter}max", a, ZERO)
+    return p.alu(f"{call.real}max", a, ZERO)
 
 
 def _leaky_relu(p: Program, call: Call) -> Row:
@@ -133,15 +139,15 @@ def _leaky_relu(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Add", _add, BINARY, NUMBERS),
-    Function("Sub", _sub, BINARY, NUMBERS),
-    Function("Mul", _mul, BINARY, NUMBERS),
+    Function("Add", _add, BINARY, ALL_NUMBERS),
+    Function("Sub", _sub, BINARY, ALL_NUMBERS),
+    Function("Mul", _mul, BINARY, ALL_NUMBERS),
     Function("Neg", _neg, UNARY, NUMBERS, MOVE),
     Function("Abs", _abs, UNARY, NUMBERS, MOVE),
-    Function("Min", _extreme("min"), range(1, 100), NUMBERS, MOVE),
-    Function("Max", _extreme("max"), range(1, 100), NUMBERS, MOVE),
+    Function("Min", _extreme("min"), range(1, 100), ALL_NUMBERS, MOVE),
+    Function("Max", _extreme("max"), range(1, 100), ALL_NUMBERS, MOVE),
     Function("Sum", _sum, range(1, 3)),
-    Function("Clip", _clip, TERNARY, NUMBERS, MOVE),
-    Function("Relu", _relu, UNARY, NUMBERS, MOVE),
+    Function("Clip", _clip, TERNARY, ALL_NUMBERS, MOVE),
+    Function("Relu", _relu, UNARY, ALL_NUMBERS, MOVE),
     Function("LeakyRelu", _leaky_relu, UNARY, attributes=frozenset({"alpha"})),
 )

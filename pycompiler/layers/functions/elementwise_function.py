@@ -10,10 +10,12 @@ from ...graph.graph import Attribute
 from ...tolerance import ELEMENTWISE
 from .program import Input, Program, Row
 
-FLOAT, BOOL = MNDtype.FLOAT, MNDtype.SINGLE_BOOL
+FLOAT, BOOL, HALF = MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.HALF
 INT, LONG = MNDtype.INT, MNDtype.LONG
 INTEGERS = (INT, LONG)
 NUMBERS = (FLOAT, *INTEGERS)
+#: Dtypes of the functions that also work on halves, four in a long word.
+ALL_NUMBERS = (*NUMBERS, HALF)
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,13 @@ class Call:
 
     @property
     def letter(self) -> str:
-        """The precision letter of ALU instructions on the last input."""
+        """The precision letter of integer ALU instructions on the last input."""
         return "l" if self.dtypes[-1] is LONG else "i"
+
+    @property
+    def real(self) -> str:
+        """The precision letter of ALU instructions that compare numbers like the last input."""
+        return {FLOAT: "f", HALF: "h"}.get(self.dtypes[-1], self.letter)
 
 
 Build = Callable[[Program, Call], Row]

@@ -300,7 +300,7 @@ def _separate(program: Program, homes: Sequence[str]) -> Program:
         return moved.get(row, row)
 
     for operation in program.operations:
-        sources = [type(s)(renewed(s.row), s.negate, s.extend) for s in operation.sources]
+        sources = [replace(s, row=renewed(s.row)) for s in operation.sources]
         flush = operation.flush
         flush = None if flush is None else Flags(new[flush.index].index)
         new.append(

@@ -48,11 +48,15 @@ Row = Input | Constant | Result
 
 @dataclass(frozen=True)
 class Source:
-    """A row as an operand: ``negate`` flips its sign, ``extend`` reads its first word (MAU)."""
+    """A row as an operand of the MAU: ``negate`` flips its sign.
+
+    ``extend`` reads it as the next lower format: its first ``word`` as a double, or all its halves.
+    """
 
     row: Row
     negate: bool = False
     extend: bool = False
+    word: int | None = None
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,11 @@ def neg(operand: Operand) -> Source:
 
 def first_word(operand: Operand) -> Source:
     """Return the single in the first word of each long word as a double (MAU `d` only)."""
+    return replace(Program.row(operand), extend=True, word=0)
+
+
+def halves(operand: Operand) -> Source:
+    """Return the four halves of each long word as singles (addend of an MAU `h` only)."""
     return replace(Program.row(operand), extend=True)
 
 

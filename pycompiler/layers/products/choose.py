@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...graph.digits import agrees, primes
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
@@ -102,6 +103,8 @@ def _spreads(
     shapes = {name: graph.values[name].shape for name in names}
     kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]
     done: list[Spread] = []
+    # Sums over L1Bs are sums of singles.
+    rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
     ways: list[tuple[bool, bool, int | None]] = [
         (False, False, None),
         (False, True, None),
@@ -115,7 +118,7 @@ def _spreads(
     for near in (*kept, None):
         for contracted, rows_first, columns in ways:
             spread = spread_units(roles, kind, target, near, contracted, rows_first, columns)
-            if spread in done or (contracted and not spread.k):
+            if spread in done or (contracted and (rounded or not spread.k)):
                 continue
             done.append(spread)
             found = operand_layouts(node, graph, spread, target)

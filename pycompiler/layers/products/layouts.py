@@ -11,7 +11,7 @@ from ...graph.digits import Part, PrimeDigit, all_ranges, merged, parts, primes
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
 from .roles import Precision, Roles, bias_of, precision_of, roles_of
@@ -159,14 +159,11 @@ def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAxi
     return [packed, SubAxis(long, Level.ADDR, 0), across] if long > 1 else [packed, across]
 
 
-def result_digits(kind: Precision, target: Target) -> list[SubAxis]:
+def result_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAxis]:
     """Return the digits of the columns that lie across the words and PEs of a result."""
-    pes = target.counts["pe"]
-    return [
-        SubAxis(WORDS_PER_LONG, Level.W),
-        SubAxis(kind.result, Level.ADDR, 0),
-        SubAxis(pes, Level.PE),
-    ]
+    packed, across = SubAxis(dtype.words_per_long, Level.W), SubAxis(target.counts["pe"], Level.PE)
+    long = kind.result_words(dtype)
+    return [packed, SubAxis(long, Level.ADDR, 0), across]
 
 
 def operand_layouts(
@@ -186,7 +183,12 @@ def operand_layouts(
         spread_over = prod(d.size for d in digits)
         return [SubAxis(-(-size // (step * spread_over)), Level.ADDR, 0), *digits]
 
-    n_c = [*result_digits(kind, target), *outer(roles.n, spread.n, rows)]
+    def columns(name: str) -> list[SubAxis]:
+        return [
+            *result_digits(kind, graph.values[name].dtype, target),
+            *outer(roles.n, spread.n, rows),
+        ]
+
     # Rows that no column has take no room. Two rows of halves are read at once.
     some = min(rows, -(-roles.n // 2) * 2)
     n_b = [SubAxis(some, Level.ADDR, 0), *outer(roles.n, spread.n, rows)]
@@ -219,7 +221,7 @@ def operand_layouts(
     if c[1] is not None:
         subs_c[c[1]] = m
     if c[2] is not None:
-        subs_c[c[2]] = n_c
+        subs_c[c[2]] = columns(out)
     found = {
         one: made(one, subs_a, [a[2], *subs_a]),
         out: made(out, subs_c, [*([c[2]] if c[2] is not None else []), *subs_c]),
@@ -230,7 +232,7 @@ def operand_layouts(
         found[other] = made(other, subs_b, [first, *subs_b])
     bias = bias_of(node)
     if bias is not None:
-        subs = {len(graph.values[bias].shape) - 1: n_c}
+        subs = {len(graph.values[bias].shape) - 1: columns(bias)}
         if node.op == GROUPED:
             subs[0] = batch[-1]
         found[bias] = made(bias, subs, list(subs))

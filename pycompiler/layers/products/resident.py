@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
@@ -40,7 +41,7 @@ class _Work:
     each m in A and C; ``tiles`` those of each block of rows in B, C and the bias. ``sums`` has for
     each group of the contracted axis, for each tap, its addresses in A and B, its word, and the
     number of its elements that exist. ``row`` is the distance of rows in B. ``width`` is the number
-    of words of a result.
+    of words of a result, which is rounded to halves if ``rounded``.
     """
 
     batches: tuple[tuple[int, int, int, int], ...]
@@ -49,6 +50,7 @@ class _Work:
     sums: tuple[tuple[int, int, int, int], ...]
     row: int
     width: int
+    rounded: bool
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +119,9 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
         ),
         first[1] - first[0] if len(first) > 1 else 0,
         # If the result has no n axis, all its rows are equal, and one long word holds them.
-        WORDS_PER_LONG * (1 if roles.c[2] is None else kind.result),
+        WORDS_PER_LONG
+        * (1 if roles.c[2] is None else kind.result_words(graph.values[node.outputs[0]].dtype)),
+        graph.values[node.outputs[0]].dtype is MNDtype.HALF,
     )
 
 
@@ -243,7 +247,9 @@ def _tile(
             elif bias is not None:
                 words_bias = (at_bias + tile[2],) * cycles
                 sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
-            name = f"{kind.letter}mfma" if len(sources) > 2 else f"{kind.letter}mmul"
+            name = kind.letter + ("mfma" if len(sources) > 2 else "mmul")
+            if last and work.rounded:
+                name += "r"
             source = vector_operand(kind, one, words, word)
             lines.append((source, Instruction("mau", name, sources, (goal,))))
         yield from _pipelined(lines, kind, count, masks, target)

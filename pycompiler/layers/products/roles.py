@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
+from ...graph.dtypes import MNDtype
 from ...graph.graph import Attribute, MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
 from ...pfvm.windows import GROUPED
@@ -41,6 +42,10 @@ class Precision:
     def long(self) -> int:
         """Long words of a PE in one vector; 0 if a vector takes one word of a long word."""
         return self.words // WORDS_PER_LONG
+
+    def result_words(self, dtype: MNDtype) -> int:
+        """Return the long words of a PE's result in elements of ``dtype``."""
+        return self.result * WORDS_PER_LONG // dtype.words_per_long
 
     @property
     def packed(self) -> int:

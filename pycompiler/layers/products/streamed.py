@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
@@ -76,6 +77,7 @@ def suits(node: MNNode, graph: MNGraph, target: Target) -> bool:
         whole
         and not roles.windows
         and kind.words > WORDS_PER_LONG
+        and graph.values[node.outputs[0]].dtype is not MNDtype.HALF
         and node.inputs[0] != node.inputs[1]
         and all(axis is None for axis in roles.b[0])
         and all(axis is not None for axis in roles.a[0])
@@ -164,7 +166,7 @@ def layouts(node: MNNode, graph: MNGraph, split: Split, target: Target) -> dict[
 
     # Addresses, minor first. A: vector, rows, contracted axis. C: result, rows, column blocks.
     a: dict[int, list[SubAxis]] = {roles.a[2]: contracted(one, shape.vector * shape.rows)}
-    result = result_digits(kind, target)
+    result = result_digits(kind, values[2].dtype, target)
     rows = shape.own * shape.rows
     assert roles.b[2] is not None
     assert roles.c[2] is not None

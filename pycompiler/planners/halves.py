@@ -1,0 +1,210 @@
+"""Values that convolutions in half write and read: they are stored as halves.
+
+A long word then holds four elements instead of two, all along the channels: the axis that the
+next convolution contracts. So every value here has a *word axis*, and only operators that keep
+the halves of a long word together work on such values. Other readers get the value as singles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from math import prod
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.elementwise import Elementwise
+from ..layers.local_copy import COPY
+from ..layers.operators import LAYERS
+from ..layers.products.roles import precision_of, roles_of, takes_halves
+from ..layers.switch.layer import SWITCH
+from ..layers.tiling.axes import other_axes, whole_words
+from ..layers.tiling.layer import TILES
+from ..layers.view import VIEWS
+from ..layers.widen import AXIS, WIDEN
+from ..layers.windows import Window
+from ..machine import WORDS_PER_LONG, Target
+from ..pfvm.windows import GROUPED
+
+#: The products whose results may be stored as halves.
+CONVOLUTIONS = ("Conv", GROUPED)
+#: Operators of the planners that change only the place of a value.
+_MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
+#: Values whose singles take less than this share of an LM stay singles: they gain nothing, and
+#: sums over L1Bs, which suit small results, are sums of singles.
+_SMALL_SHARE = 64
+
+
+def store_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
+    """Give values between convolutions in half the dtype Half; ``exact`` values keep all bits."""
+    kept = {*exact, *(name for _, name in graph.outputs)}
+    readers: dict[str, list[MNNode]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(node)
+    found: dict[str, int] = {}
+    for node in graph.device_nodes():
+        if len(node.outputs) == 1 and node.outputs[0] not in kept:
+            axis = _written(node, graph, found, target)
+            if axis is not None:
+                found[node.outputs[0]] = axis
+    made = {node.outputs[0]: node for node in graph.nodes}
+    constants = _constants(graph, found, made, readers)
+    while True:
+        wrong = [
+            name
+            for name in found
+            if not any(_reads(node, name, graph, found, target) for node in readers.get(name, ()))
+            or any(node.side is not Side.DEVICE for node in readers[name])
+            or not _fed(made[name], found, constants)
+        ]
+        if not wrong:
+            break
+        for name in wrong:
+            del found[name]
+        constants = _constants(graph, found, made, readers)
+    used = {n for name in found for n in made[name].inputs if n in constants}
+    halves = {*found, *(n for n in used if made.get(n) is None)}
+    values = {n: replace(graph.values[n], dtype=MNDtype.HALF) for n in halves}
+    return _widened(graph.with_values(values), found, readers, target)
+
+
+def word_axes(graph: MNGraph) -> dict[str, int]:
+    """Return the word axis of each value that :func:`store_halves` made halves, by name.
+
+    The graph may have switches and transfers between them.
+    """
+    found: dict[str, int] = {}
+    for node in graph.device_nodes():
+        name = node.outputs[0]
+        if graph.values[name].dtype is not MNDtype.HALF:
+            continue
+        axis = _after(node, graph, found)
+        if axis is not None:
+            found[name] = axis
+    return found
+
+
+def _written(node: MNNode, graph: MNGraph, found: Mapping[str, int], target: Target) -> int | None:
+    """Return the word axis of a node's result if the node can write halves; else None."""
+    out = graph.values[node.outputs[0]]
+    if out.dtype is not MNDtype.FLOAT:
+        return None
+    if node.op in CONVOLUTIONS:
+        share = prod(out.shape) // prod(target.level_range.values()) // WORDS_PER_LONG
+        small = share * _SMALL_SHARE < target.words("lm0")
+        if small or precision_of(node, target).words <= WORDS_PER_LONG:
+            return None
+    return _after(node, graph, found)
+
+
+def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None:
+    """Return the word axis of a node's result; None if the node does not keep one."""
+    if node.op in CONVOLUTIONS:
+        return roles_of(node, graph).c[2]
+    layer = LAYERS.get(node.op)
+    if isinstance(layer, Elementwise):
+        if MNDtype.HALF not in layer.dtypes:
+            return None
+        shape = graph.values[node.outputs[0]].shape
+        axes = {found[n] for n in node.inputs if n in found and graph.values[n].shape == shape}
+        return axes.pop() if len(axes) == 1 else None
+    source = node.inputs[0] if node.inputs else ""
+    if source not in found:
+        return None
+    axis = found[source]
+    shapes = graph.values[source].shape, graph.values[node.outputs[0]].shape
+    if node.op in VIEWS:
+        return _viewed(node, axis, *shapes)
+    if node.op == TILES:
+        if not whole_words(node, graph, MNDtype.HALF):
+            return None
+        return next((one.result for one in other_axes(node, graph) if one.source == axis), None)
+    if isinstance(layer, Window):
+        whole = MNDtype.HALF in layer.dtypes and shapes[0][axis] == shapes[1][axis]
+        return axis if whole and axis == 1 else None
+    return axis if node.op in _MOVES else None
+
+
+def _viewed(
+    node: MNNode, axis: int, source: tuple[int, ...], result: tuple[int, ...]
+) -> int | None:
+    """Return the axis of a view's result that is ``axis`` of its source; None if there is none."""
+    if node.op == "Transpose":
+        order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
+        assert isinstance(order, tuple)
+        return order.index(axis)
+    above = prod(source[:axis])
+    for number, size in enumerate(result):
+        if size == source[axis] > 1 and prod(result[:number]) == above:
+            return number
+    return None
+
+
+def _reads(
+    node: MNNode, name: str, graph: MNGraph, found: Mapping[str, int], target: Target
+) -> bool:
+    """Whether a reader takes the value as halves."""
+    if node.op in CONVOLUTIONS:
+        roles = roles_of(node, graph)
+        return (
+            node.inputs[0] == name
+            and name not in node.inputs[1:]
+            and roles.a[2] == found[name]
+            and takes_halves(node, graph, target)
+        )
+    return node.outputs[0] in found
+
+
+def _fed(node: MNNode, found: Mapping[str, int], constants: Collection[str]) -> bool:
+    """Whether all that a node reads is halves, if it is no convolution."""
+    return node.op in CONVOLUTIONS or all(n in found or n in constants for n in node.inputs)
+
+
+def _constants(
+    graph: MNGraph,
+    found: Mapping[str, int],
+    made: Mapping[str, MNNode],
+    readers: Mapping[str, list[MNNode]],
+) -> set[str]:
+    """Return the constants of one element that only operators on halves read."""
+    return {
+        name
+        for name in graph.constants
+        if prod(graph.values[name].shape) == 1
+        and graph.values[name].dtype is MNDtype.FLOAT
+        and all(
+            node.outputs[0] in found and node.op not in CONVOLUTIONS
+            for node in readers.get(name, ())
+        )
+    }
+
+
+def _widened(
+    graph: MNGraph, found: Mapping[str, int], readers: Mapping[str, list[MNNode]], target: Target
+) -> MNGraph:
+    """Insert MNCoreWiden in front of readers that want singles."""
+    wanting = {
+        name: {node.name for node in readers[name] if not _reads(node, name, graph, found, target)}
+        for name in found
+    }
+    nodes: list[MNNode] = []
+    values: dict[str, MNValue] = {}
+    for node in graph.nodes:
+        inputs = tuple(
+            _single(name) if node.name in wanting.get(name, ()) else name for name in node.inputs
+        )
+        nodes.append(replace(node, inputs=inputs) if inputs != node.inputs else node)
+        out = node.outputs[0]
+        if wanting.get(out):
+            name = _single(out)
+            values[name] = replace(graph.values[out], name=name, dtype=MNDtype.FLOAT)
+            facts = ((AXIS, found[out]),)
+            wide = MNNode(f"{node.name}.widen", WIDEN, (out,), (name,), facts)
+            nodes.append(replace(wide, source=node.source, segment=node.segment))
+    return graph.with_values(values, nodes=tuple(nodes))
+
+
+def _single(name: str) -> str:
+    return f"{name}.singles"
