@@ -124,10 +124,11 @@ def decompose(
             if node.op_type == "Constant" and attribute.name == "value":
                 data[node.output[0]] = attribute.t
     taken = all_names(model.graph)
+    makers = {name: node for node in model.graph.node for name in node.output}
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, target)
+        written = _write(node, types, taken, data, target, makers)
         if written is None:
             nodes.append(node)
         else:
@@ -147,10 +148,11 @@ def _write(
     taken: set[str],
     data: dict[str, onnx.TensorProto],
     target: Target | None,
+    makers: dict[str, onnx.NodeProto],
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target)
+    write = Writer(node, types, taken, read, target, makers)
     return write if rule.write(write) else None

@@ -11,7 +11,13 @@ from onnx import helper
 
 from ..windows import HOST, AxisWindow, windows_of
 from .pool_indices import max_with_indices
+from .tile_choice import best_tiles
+from .tiles import Axis, Tiling, split
 from .writer import Writer
+
+#: Operators without negative results, and operators that keep the signs of their first input.
+_NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Softmax", "Softplus")
+_KEEP_SIGNS = ("MaxPool", "AveragePool", "Identity", "Dropout", "Reshape", "Transpose")
 
 
 def max_pool(write: Writer) -> bool:
@@ -128,10 +134,75 @@ def _pooled(
         return write.op("Identity", value, result=result)
     if all(_in_blocks(window) for window in windows):
         return _blocks(write, value, windows, op, result)
+    tiled = _tiles(write, value, windows, op)
+    if tiled is not None:
+        return _tiled(write, value, tiled, op, result)
     for axis in axes:
         goal = result if axis == axes[-1] else None
         value = _along(write, value, axis, windows, op, goal)
     return value
+
+
+def _tiles(
+    write: Writer, value: str, windows: Sequence[AxisWindow], op: str
+) -> list[tuple[Axis, Tiling]] | None:
+    """Return tiles of the axes; None if there are none, or zeros in their halo would be wrong."""
+    shape = write.types[value].shape if value in write.types else ()
+    if write.target is None or not shape:
+        return None
+    axes = [
+        Axis(w.size, w.kernel, w.stride, w.dilation, w.before, max(w.after, w.reach))
+        for w in windows
+    ]
+    if op == "MaxPool":
+        harmless = _not_negative(write, value)
+    else:
+        harmless = all(w.padding_counts and w.reach <= w.after for w in windows)
+    padded = any(axis.begin or axis.end for axis in axes)
+    counted = all(axis.results == w.count for axis, w in zip(axes, windows, strict=True))
+    if not counted or (padded and not harmless):
+        return None
+    # The channels lie as those of the convolutions around the pool, so tiles like theirs suit it.
+    chosen = best_tiles(shape, shape[1], axes, write.target, even=True)
+    return chosen if any(tiling.count > 1 for _, tiling in chosen) else None
+
+
+def _not_negative(write: Writer, value: str) -> bool:
+    """Whether a value is known to have no negative element."""
+    while value in write.makers:
+        node = write.makers[value]
+        if node.op_type in _NOT_NEGATIVE:
+            return True
+        if node.op_type not in _KEEP_SIGNS:
+            return False
+        value = node.input[0]
+    return False
+
+
+def _tiled(
+    write: Writer,
+    value: str,
+    chosen: Sequence[tuple[Axis, Tiling]],
+    op: str,
+    result: str | None,
+) -> str:
+    """Append pools inside of tiles: each along one axis, without padding."""
+    shape = write.types[value].shape
+    value = split(write, value, shape, chosen, shape[1])
+    sizes: list[int] = []
+    inner: list[int] = []
+    for _, tiling in chosen:
+        sizes += [tiling.count] * (tiling.count > 1) + [tiling.reach]
+        inner.append(len(sizes) - 1)
+    for place, (axis, tiling) in zip(inner, chosen, strict=True):
+        if axis.taps > 1:
+            window = AxisWindow(
+                tiling.reach, tiling.results, axis.taps, tiling.stride, axis.dilation, 0, 0, False
+            )
+            plain = [replace(window, kernel=1, stride=1, dilation=1)] * len(sizes)
+            value = _along(write, value, place, [*plain[:place], window, *plain[place + 1 :]], op)
+    value = write.reshape(value, (*shape[:2], *(axis.results for axis, _ in chosen)))
+    return write.op("Identity", value, result=result)
 
 
 def _along(
@@ -140,7 +211,7 @@ def _along(
     axis: int,
     windows: Sequence[AxisWindow],
     op: str,
-    result: str | None,
+    result: str | None = None,
 ) -> str:
     """Append the pool along spatial axis ``axis`` only."""
     rank, window = len(windows), windows[axis]

@@ -76,9 +76,17 @@ def weights_are_large(channels: int, taps: int, target: Target) -> bool:
 
 
 def best_tiles(
-    shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
+    shape: tuple[int, ...],
+    rows: int,
+    axes: Sequence[Axis],
+    target: Target,
+    *,
+    even: bool = False,
 ) -> list[tuple[Axis, Tiling]]:
-    """Return the tiles of every axis with which a MAB has the least to do."""
+    """Return the tiles of every axis with which a MAB has the least to do.
+
+    With ``even`` all tiles of an axis have the same number of results.
+    """
     chip = _chip(target)
     blocks = -(-rows // chip.rows)
     ways = [
@@ -88,10 +96,15 @@ def best_tiles(
             number,
             chosen,
         )
-        for number, way in enumerate(product(*(list(tilings(axis)) for axis in axes)))
+        for number, way in enumerate(product(*(_ways(axis, even) for axis in axes)))
         for chosen in [list(zip(axes, way, strict=True))]
     ]
     return min(ways)[-1]
+
+
+def _ways(axis: Axis, even: bool) -> list[Tiling]:
+    found = tilings(axis)
+    return [t for t in found if not even or t.count * t.results == axis.results]
 
 
 def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
