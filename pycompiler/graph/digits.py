@@ -199,11 +199,33 @@ def agrees(
     ``layout`` may have more copies than ``wanted``.
     """
     ranges = all_ranges(target.level_range, dtype)
-    same = [sorted(p) for p in parts(layout, shape)] == [sorted(p) for p in parts(wanted, shape)]
-    return same and all(
+    return _runs(layout, shape) == _runs(wanted, shape) and all(
         copied_digits(wanted, level, ranges) <= copied_digits(layout, level, ranges)
         for level in (Level.W, *UNIT_LEVELS)
     )
+
+
+@lru_cache(maxsize=4096)
+def _runs(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ...]:
+    """Return the parts of each axis, minor first; parts that continue each other are one."""
+    out: list[tuple[Part, ...]] = []
+    for found, size in zip(_parts(layout, shape), shape, strict=True):
+        runs: list[Part] = []
+        for part in sorted(found):
+            last = runs[-1] if runs else None
+            if (
+                last is not None
+                and last.level is part.level
+                and last.lo * last.size == part.lo
+                and last.stride * last.size == part.stride
+            ):
+                # The topmost part may be cut short by the size of the axis.
+                joined = min(last.size * part.size, -(-size // last.lo))
+                runs[-1] = Part(last.lo, joined, last.level, last.stride)
+            else:
+                runs.append(part)
+        out.append(tuple(runs))
+    return tuple(out)
 
 
 def make_layout(

@@ -49,6 +49,17 @@ def runs(found: Sequence[Part]) -> list[Part]:
     return [*out[:-1], Part(out[-1].lo, 0, out[-1].level, out[-1].stride)] if out else []
 
 
+def exact(found: Sequence[Part], size: int) -> list[Part] | None:
+    """Return parts without the padding of the topmost digits; None if they are not one run."""
+    *below, top = sorted(found) or [Part(1, 1, Level.ADDR, 1)]
+    while size % top.lo and below:
+        under = below.pop()
+        if under.level is not top.level or under.stride * under.size != top.stride:
+            return None
+        top = Part(under.lo, under.size * top.size, top.level, under.stride)
+    return None if size % top.lo else [*below, top._replace(size=size // top.lo)]
+
+
 def fitted(
     shape: tuple[int, ...], result: tuple[int, ...], dtype: MNDtype, target: Target
 ) -> Layout:
@@ -80,8 +91,9 @@ def reshaped(
     changed = False
     for axis, size in enumerate(shape):
         if axis != first and prod(p.size for p in own[axis]) != size:
-            own[axis] = [Part(1, size, Level.ADDR, 0)]
-            changed = True
+            found = exact(own[axis], size)
+            own[axis] = [Part(1, size, Level.ADDR, 0)] if found is None else found
+            changed |= found is None
     flat = sorted(
         Part(p.lo * prod(shape[axis + 1 :]), p.size, p.level, p.stride)
         for axis, found in own.items()
@@ -90,6 +102,11 @@ def reshaped(
     total = prod(shape)
     ours, theirs = _bounds(shape), _bounds(result)
     common = [*_common(ours, theirs, total), total]
+    flat = sorted(
+        piece
+        for p in flat
+        for piece in _cut(p, [c for c in common if c % p.lo == 0], p.lo * p.size)
+    )
     pieces: list[Part] = []
     for low, high in pairwise(common):
         within = [p for p in flat if low <= p.lo < high]
