@@ -13,10 +13,12 @@ from math import prod
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..layers.copy_operators import Copy
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.elementwise import Elementwise
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
+from ..layers.prefix import PREFIX
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
@@ -29,6 +31,8 @@ from ..pfvm.windows import GROUPED
 
 #: The products whose results may be stored as halves.
 CONVOLUTIONS = ("Conv", GROUPED)
+#: Copies that may work on halves.
+_COPIES = ("Slice", "Concat")
 #: Operators of the planners that change only the place of a value.
 _MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
 #: Values whose singles take less than this share of an LM stay singles: they gain nothing, and
@@ -115,16 +119,29 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
         return None
     axis = found[source]
     shapes = graph.values[source].shape, graph.values[node.outputs[0]].shape
+    if node.op == PREFIX:
+        return axis if shapes[0][axis] == shapes[1][axis] else None
     if node.op in VIEWS:
         return _viewed(node, axis, *shapes)
     if node.op == TILES:
         if not whole_words(node, graph, MNDtype.HALF):
             return None
         return next((one.result for one in other_axes(node, graph) if one.source == axis), None)
+    if isinstance(layer, Copy) and node.op in _COPIES:
+        return axis if _copied(node, graph, found, axis) else None
     if isinstance(layer, Window):
         whole = MNDtype.HALF in layer.dtypes and shapes[0][axis] == shapes[1][axis]
         return axis if whole and axis == 1 else None
     return axis if node.op in _MOVES else None
+
+
+def _copied(node: MNNode, graph: MNGraph, found: Mapping[str, int], axis: int) -> bool:
+    """Whether a copy keeps the long words of its inputs, which lie along ``axis``."""
+    words = MNDtype.HALF.words_per_long
+    if any(found.get(name) != axis for name in node.inputs):
+        return False
+    sizes = [graph.values[name].shape[axis] for name in (*node.inputs, *node.outputs)]
+    return len(set(sizes)) == 1 or (node.op == "Concat" and all(n % words == 0 for n in sizes))
 
 
 def _viewed(

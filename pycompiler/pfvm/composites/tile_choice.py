@@ -11,6 +11,8 @@ from ...machine import WORDS_PER_LONG, Target
 from .tiles import Axis, Tiling, tilings
 
 Chosen = Sequence[tuple[Axis, Tiling]]
+#: guess: what follows uneven tiles works on padding, or moves the results
+_UNEVEN = 1.2
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def best_tiles(
     blocks = -(-rows // chip.rows)
     ways = [
         (
-            min(_sliced(shape, rows, chosen, units, chip) for units in _powers(blocks, chip)),
+            min(_sliced(shape, rows, chosen, units, chip) for units in _powers(blocks, chip))
+            * (1 if all(_even(one) for one in chosen) else _UNEVEN),
             prod(tiling.count for _, tiling in chosen),
             number,
             chosen,
@@ -103,8 +106,12 @@ def best_tiles(
 
 
 def _ways(axis: Axis, even: bool) -> list[Tiling]:
-    found = tilings(axis)
-    return [t for t in found if not even or t.count * t.results == axis.results]
+    return [tiling for tiling in tilings(axis) if not even or _even((axis, tiling))]
+
+
+def _even(one: tuple[Axis, Tiling]) -> bool:
+    axis, tiling = one
+    return tiling.count * tiling.results == axis.results
 
 
 def _powers(blocks: int, chip: _Chip) -> Iterator[int]:

@@ -112,6 +112,16 @@ def split(
                 whole = (axis.results - 1) * axis.stride + 1
                 (late if axis.begin or whole > axis.needed else steps)[index] = axis.stride
         pads[index] = (axis.begin, max(0, whole - axis.begin - sizes[index]))
+    apart = {
+        2 + index: step
+        for index, (size, step) in enumerate(zip(shape[2:], steps, strict=True))
+        if step > 1 and size % step == 0 and -(-sizes[index] // step) == size // step
+    }
+    if apart:
+        value = write.decimated(value, shape, apart)
+        shape = [size // apart.get(axis, 1) for axis, size in enumerate(shape)]
+        for axis in apart:
+            sizes[axis - 2], steps[axis - 2] = shape[axis], 1
     if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
         value = write.cut(value, spatial, [0] * len(sizes), sizes, steps)
     cut = any(tiling.count > 1 for _, tiling in chosen)

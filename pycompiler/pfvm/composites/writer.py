@@ -97,6 +97,24 @@ class Writer:
         given = (starts, ends, axes, steps if steps is not None else [1] * len(axes))
         return self.op("Slice", value, *(self.ints(list(numbers)) for numbers in given))
 
+    def decimated(self, value: str, shape: Sequence[int], steps: Mapping[int, int]) -> str:
+        """Append operators that take every ``steps[axis]``-th element of an axis, from the first.
+
+        Each step must divide the size of its axis. Elements and steps become two axes, so the axis
+        of the elements may lie on units.
+        """
+        apart: list[int] = []
+        picked: list[int] = []
+        for axis, size in enumerate(shape):
+            step = steps.get(axis, 1)
+            apart.append(size // step)
+            if step > 1:
+                picked.append(len(apart))
+                apart.append(step)
+        value = self.reshape(value, apart)
+        value = self.cut(value, picked, [0] * len(picked), [1] * len(picked))
+        return self.reshape(value, [size // steps.get(axis, 1) for axis, size in enumerate(shape)])
+
     def padded(
         self,
         value: str,

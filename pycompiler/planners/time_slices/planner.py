@@ -31,6 +31,7 @@ from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_larg
 
 _ROUNDS = 60  # the most cuts that one search makes
 _TRIES = 4  # how often useless cuts are tried again, each time twice as fine
+_CLOSE = 4  # the most cuts that are laid out by the better planner
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 
 
@@ -78,7 +79,8 @@ def plan_time_slices(
     if planned is not None and fits and not work.fixed:
         found = TimeSlices(planned, plain, Axes(planned), {})
     else:
-        found = work.run(finer=mode != "off")
+        close = work.close(planned) if planned is not None and mode != "off" else None
+        found = close or work.run(finer=mode != "off")
     found = work.stream(found) if mode == "auto" else found
     return work.settled(found) if found.sizes else found
 
@@ -88,6 +90,31 @@ class _Search(Cuts):
 
     #: Slices are cut this many times finer than necessary.
     haste = 1
+
+    def close(self, planned: MNGraph) -> TimeSlices | None:
+        """Cut only what does not fit in the layouts of the better planner; None if that fails.
+
+        The fast planner needs more LM, so its layouts would cut much that fits in better ones.
+        """
+        if self.fixed:
+            return None
+        found = TimeSlices(planned, self.plain, Axes(planned), {})
+        for _ in range(_CLOSE):
+            over = max(
+                excess(found, self.target, self.share), key=lambda it: it[0], default=None
+            )
+            if over is None:
+                return found
+            chosen = self._choose(over[1], found, over[0])
+            if not chosen:
+                break
+            self.sizes.update(chosen)
+            try:
+                found = self.laid_out(last=True)
+            except NoSwitchError:
+                break
+        self.sizes.clear()
+        return None
 
     def run(self, *, finer: bool) -> TimeSlices:
         """Cut until everything fits, or until nothing more can be cut."""
