@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd, prod
 
-from ..graph.digits import Part, parts
+from ..graph.digits import Part, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.layout import Layout, Level
 from ..machine import Target
@@ -117,6 +117,10 @@ def reshaped(
                 pieces += _cut(part, sorted(cuts), total if high == total else high)
         else:
             changed = True
+            coarser = _coarser(within, low, high, cuts & (ours | theirs))
+            if coarser is not None:
+                pieces += coarser
+                continue
             pieces += _cut(
                 Part(low, -(-high // low), Level.ADDR, 0),
                 sorted({low} | _inner(ours, low, high)),
@@ -128,6 +132,36 @@ def reshaped(
     if changed:
         pieces = _strides(pieces)
     return _pair(pieces, pieces, shape, result, hint, dtype, target)
+
+
+def _coarser(within: Sequence[Part], low: int, high: int, inner: set[int]) -> list[Part] | None:
+    """Return a run in Addr below the major unit digits of a stretch, cut at ``inner``.
+
+    None if the stretch has no digits on units, or none that can stay.
+    """
+    if high % low or any(part.level is Level.W for part in within):
+        return None
+    units = [
+        Part(part.lo, digit.size, part.level, part.stride * digit.stride)
+        for part in sorted(within)
+        if part.level is not Level.ADDR
+        for digit in primes(part.size)
+    ]
+    for first in range(len(units)):
+        run, rest = high // low, []
+        for digit in units[first:]:
+            run = run // digit.size if run % digit.size == 0 else 0
+        if run < 2:
+            continue
+        weight = low * run
+        for digit in units[first:]:
+            rest.append(Part(weight, digit.size, digit.level, digit.stride))
+            weight *= digit.size
+        chain = sorted({low, high} | inner | {part.lo for part in rest})
+        if all(b % a == 0 for a, b in pairwise(chain)):
+            marks = sorted(cut for cut in inner if cut < low * run)
+            return [*_cut(Part(low, run, Level.ADDR, 0), marks, low * run), *rest]
+    return None
 
 
 def _both_ways(

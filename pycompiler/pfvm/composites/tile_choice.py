@@ -12,7 +12,7 @@ from .tiles import Axis, Tiling, tilings
 
 Chosen = Sequence[tuple[Axis, Tiling]]
 #: guess: what follows uneven tiles works on padding, or moves the results
-_UNEVEN = 1.2
+_UNEVEN = 1.5
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,12 @@ def _cost(
     total = taps * blocks * here * (-(-results // chip.cycles) * chip.cycles + loads)
     if all(t.count == 1 and a.plain for a, t in windows):
         return total, over
-    # Tiles hold a part of the channels, until the MABs that share the rows collect them.
+    # Tiles hold a part of the channels, until the MABs that share the rows collect them: each part
+    # goes to all of them, or all parts go to the MABs of one tile after the other.
     parts = min(units, words)
-    total += pixels // parts + (pixels * parts if parts > 1 else 0)
+    total += pixels // parts
+    if parts > 1:
+        total += pixels * min(parts, chip.levels[0] // parts)
     return total + _halo(shape, windows, each * words / parts, units, chip), over
 
 
