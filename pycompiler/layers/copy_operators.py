@@ -241,6 +241,10 @@ def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
     """Return the 32-bit words of a long word whose elements are all ``value``."""
     if dtype is MNDtype.FLOAT:
         bits = int(np.float32(float(str(value))).view(np.uint32))
+    elif dtype is MNDtype.HALF:
+        # The planner keeps halves away from any other filler.
+        assert float(str(value)) == 0
+        bits = 0
     elif dtype is MNDtype.SINGLE_BOOL:
         bits = 0xFFFFFFFF if value else 0
     else:

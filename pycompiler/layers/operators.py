@@ -13,6 +13,7 @@ from . import (
     dram_transfer,
     elementwise,
     gather,
+    half_conversions,
     local_copy,
     matmul,
     picks,
@@ -20,7 +21,6 @@ from . import (
     reduce,
     split_concat,
     view,
-    widen,
     windows,
 )
 from .base import Layer
@@ -43,7 +43,7 @@ _FAMILIES = (
     split_concat,
     switch,
     tiling,
-    widen,
+    half_conversions,
     windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}

@@ -68,7 +68,10 @@ class Prefix(View):
 def extended(layout: Layout, shape: tuple[int, ...]) -> Layout:
     """Return ``layout`` with digits in Addr for the elements that its axes do not reach."""
     stride = 1 + sum(
-        (sub.size - 1) * sub.stride for subs in layout.axes for sub in subs if sub.level is Level.ADDR
+        (sub.size - 1) * sub.stride
+        for subs in layout.axes
+        for sub in subs
+        if sub.level is Level.ADDR
     )
     axes: list[tuple[SubAxis, ...]] = []
     for subs, size in zip(layout.axes, shape, strict=True):

@@ -16,6 +16,7 @@ from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.copy_operators import Copy
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.elementwise import Elementwise
+from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
 from ..layers.prefix import PREFIX
@@ -24,7 +25,6 @@ from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
 from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
-from ..layers.widen import AXIS, WIDEN
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
 from ..pfvm.windows import GROUPED
@@ -32,7 +32,7 @@ from ..pfvm.windows import GROUPED
 #: The products whose results may be stored as halves.
 CONVOLUTIONS = ("Conv", GROUPED)
 #: Copies that may work on halves.
-_COPIES = ("Slice", "Concat")
+_COPIES = ("Slice", "Concat", "Pad")
 #: Operators of the planners that change only the place of a value.
 _MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
 #: Values whose singles take less than this share of an LM stay singles: they gain nothing, and
@@ -103,6 +103,12 @@ def _written(node: MNNode, graph: MNGraph, found: Mapping[str, int], target: Tar
     return _after(node, graph, found)
 
 
+def _in_parts(node: MNNode, graph: MNGraph, target: Target) -> bool:
+    """Whether the weights of one block of a result exceed LM1: sums of parts are singles."""
+    roles, kind = roles_of(node, graph), precision_of(node, target)
+    return -(-roles.k // kind.block) * roles.taps * kind.rows >= target.words("lm1")
+
+
 def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None:
     """Return the word axis of a node's result; None if the node does not keep one."""
     if node.op in CONVOLUTIONS:
@@ -139,6 +145,9 @@ def _copied(node: MNNode, graph: MNGraph, found: Mapping[str, int], axis: int) -
     """Whether a copy keeps the long words of its inputs, which lie along ``axis``."""
     words = MNDtype.HALF.words_per_long
     if any(found.get(name) != axis for name in node.inputs):
+        return False
+    filler = dict(node.attributes).get("constant_value", 0)
+    if filler not in (0, (0,), (0.0,), ()):
         return False
     sizes = [graph.values[name].shape[axis] for name in (*node.inputs, *node.outputs)]
     return len(set(sizes)) == 1 or (node.op == "Concat" and all(n % words == 0 for n in sizes))
@@ -201,25 +210,37 @@ def _constants(
 def _widened(
     graph: MNGraph, found: Mapping[str, int], readers: Mapping[str, list[MNNode]], target: Target
 ) -> MNGraph:
-    """Insert MNCoreWiden in front of readers that want singles."""
+    """Insert MNCoreWiden in front of readers that want singles.
+
+    A convolution that must sum parts writes singles. MNCoreNarrow rounds them for the others.
+    """
     wanting = {
         name: {node.name for node in readers[name] if not _reads(node, name, graph, found, target)}
         for name in found
     }
     nodes: list[MNNode] = []
     values: dict[str, MNValue] = {}
+
+    def convert(node: MNNode, op: str, source: str, result: str, axis: int) -> MNNode:
+        made = MNNode(f"{node.name}.{op}", op, (source,), (result,), ((AXIS, axis),))
+        return replace(made, source=node.source, segment=node.segment)
+
     for node in graph.nodes:
         inputs = tuple(
             _single(name) if node.name in wanting.get(name, ()) else name for name in node.inputs
         )
-        nodes.append(replace(node, inputs=inputs) if inputs != node.inputs else node)
-        out = node.outputs[0]
+        node, out = replace(node, inputs=inputs), node.outputs[0]
+        narrow = out in found and node.op in CONVOLUTIONS and _in_parts(node, graph, target)
+        single = _single(out)
+        if wanting.get(out) or narrow:
+            values[single] = replace(graph.values[out], name=single, dtype=MNDtype.FLOAT)
+        if narrow:
+            nodes.append(replace(node, outputs=(single,)))
+            nodes.append(convert(node, NARROW, single, out, found[out]))
+            continue
+        nodes.append(node)
         if wanting.get(out):
-            name = _single(out)
-            values[name] = replace(graph.values[out], name=name, dtype=MNDtype.FLOAT)
-            facts = ((AXIS, found[out]),)
-            wide = MNNode(f"{node.name}.widen", WIDEN, (out,), (name,), facts)
-            nodes.append(replace(wide, source=node.source, segment=node.segment))
+            nodes.append(convert(node, WIDEN, out, single, found[out]))
     return graph.with_values(values, nodes=tuple(nodes))
 
 

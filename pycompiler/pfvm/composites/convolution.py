@@ -58,13 +58,13 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     # For a MAB, groups are more pictures of fewer channels.
     groups, channels = group // joined, weights[1] * joined
     pictures = (shape[0] * groups, channels, *shape[2:])
-    chosen = best_tiles(pictures, weights[0] // groups, axes, target)
+    large = groups == 1 and weights_are_large(channels, taps, target)
+    chosen = best_tiles(pictures, weights[0] // groups, axes, target, contracted=large)
     plain = all(axis.plain and tiling.count == 1 for axis, tiling in chosen)
     apart = bool(bias) and not weights_fit(channels, taps, target)
     if group == 1 and plain and not apart and not written:
         return False
     every = shape[1]
-    large = weights_are_large(channels, taps, target)
     if groups == 1 and (large or any(tiling.count > 1 for _, tiling in chosen)):
         # A product clears what is missing in the last block of channels for every vector. If the
         # weights are too large for one MAB, the L1Bs share the channels, all with as many blocks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -84,12 +84,18 @@ def best_tiles(
     target: Target,
     *,
     even: bool = False,
+    contracted: bool = False,
 ) -> list[tuple[Axis, Tiling]]:
     """Return the tiles of every axis with which a MAB has the least to do.
 
-    With ``even`` all tiles of an axis have the same number of results.
+    With ``even`` all tiles of an axis have the same number of results. With ``contracted`` the L1Bs
+    share the channels, so that they have the same pixels.
     """
     chip = _chip(target)
+    if contracted:
+        mabs, l1bs, l2bs = chip.levels
+        shape = (shape[0], -(-shape[1] // l1bs), *shape[2:])
+        chip = replace(chip, levels=(mabs, 1, l2bs))
     blocks = -(-rows // chip.rows)
     ways = [
         (

@@ -31,7 +31,7 @@ from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_larg
 
 _ROUNDS = 60  # the most cuts that one search makes
 _TRIES = 4  # how often useless cuts are tried again, each time twice as fine
-_CLOSE = 4  # the most cuts that are laid out by the better planner
+_CLOSE = 6  # the most cuts that are laid out by the better planner
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 
 
@@ -79,7 +79,7 @@ def plan_time_slices(
     if planned is not None and fits and not work.fixed:
         found = TimeSlices(planned, plain, Axes(planned), {})
     else:
-        close = work.close(planned) if planned is not None and mode != "off" else None
+        close = work.close() if mode != "off" else None
         found = close or work.run(finer=mode != "off")
     found = work.stream(found) if mode == "auto" else found
     return work.settled(found) if found.sizes else found
@@ -91,28 +91,28 @@ class _Search(Cuts):
     #: Slices are cut this many times finer than necessary.
     haste = 1
 
-    def close(self, planned: MNGraph) -> TimeSlices | None:
+    def close(self) -> TimeSlices | None:
         """Cut only what does not fit in the layouts of the better planner; None if that fails.
 
         The fast planner needs more LM, so its layouts would cut much that fits in better ones.
         """
         if self.fixed:
             return None
-        found = TimeSlices(planned, self.plain, Axes(planned), {})
         for _ in range(_CLOSE):
-            over = max(
-                excess(found, self.target, self.share), key=lambda it: it[0], default=None
+            rough = self.laid_out(resolve=False, last=True)
+            over = sorted(
+                excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
             )
-            if over is None:
-                return found
-            chosen = self._choose(over[1], found, over[0])
+            if not over:
+                try:
+                    return self.laid_out(last=True)
+                except NoSwitchError:
+                    break
+            tries = (self._choose(node, rough, factor, local=True) for factor, node in over)
+            chosen = next((found for found in tries if found), ())
             if not chosen:
                 break
             self.sizes.update(chosen)
-            try:
-                found = self.laid_out(last=True)
-            except NoSwitchError:
-                break
         self.sizes.clear()
         return None
 
@@ -260,12 +260,12 @@ class _Search(Cuts):
     # -- the next cut --------------------------------------------------------------------------
 
     def _choose(
-        self, node: MNNode, found: TimeSlices, factor: float
+        self, node: MNNode, found: TimeSlices, factor: float, *, local: bool = False
     ) -> tuple[tuple[Axis, int], ...]:
         """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
 
         If the node contracts an axis, several classes may be cut at once, because its operands
-        share classes.
+        share classes. A ``local`` cut is one that few other values share.
         """
         ours = {
             found.axes.of(axis): one
@@ -288,11 +288,12 @@ class _Search(Cuts):
             )
             if tiles:
                 return tiles
-        best: tuple[tuple[bool, int, int, int], Axis] | None = None
+        best: tuple[tuple[bool, int, int, int, int], Axis] | None = None
         for one, cut in cuts:
             words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
             place = min(number for _, number in cut.axes)
-            rank = one not in self.axes.joined, words, -place, self.now(one)
+            shared = len(self.members[one]) if local else 0
+            rank = one not in self.axes.joined, words, -shared, -place, self.now(one)
             if best is None or rank > best[0]:
                 best = rank, one
         if best is None:

@@ -1,4 +1,4 @@
-"""MNCoreWiden: halves become singles.
+"""MNCoreWiden and MNCoreNarrow: halves become singles, and singles are rounded to halves.
 
 A value of halves has four of them in a long word, all along one axis. As singles they take two
 long words, at twice the address. No element changes its unit, so this costs one step a vector.
@@ -19,38 +19,52 @@ from .base import Cut, OtherLm, UntiedAxes, layout_of
 from .default_layout import fresh_layout
 from .fragment import Fragment, PeOperand, single_step
 
-WIDEN = "MNCoreWiden"
+WIDEN, NARROW = "MNCoreWiden", "MNCoreNarrow"
 #: The attribute that numbers the axis along which the halves of a long word lie.
 AXIS = "axis"
 
 
-class Widen(UntiedAxes, OtherLm):
-    """Writes halves as singles; no value changes."""
+class Conversion(UntiedAxes, OtherLm):
+    """Writes halves as singles, where no value changes, or rounds singles to halves."""
 
-    op = WIDEN
     dtypes = frozenset({MNDtype.HALF, MNDtype.FLOAT})
     attributes = frozenset({AXIS})
     error = MOVE
     anchored = True
 
+    def __init__(self, op: str):
+        self.op = op
+
+    def _pair(self, node: MNNode) -> tuple[str, str]:
+        """Return the names of the halves and of the singles."""
+        source, result = node.inputs[0], node.outputs[0]
+        return (source, result) if self.op == WIDEN else (result, source)
+
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
         """Keep the layout of the input, or of the result; else spread long words over all units."""
-        source, result = node.inputs[0], node.outputs[0]
+        halves, singles = self._pair(node)
         axis = _axis(node)
-        if source in hints:
-            wide = widened(hints[source], axis)
-            if wide is not None:
-                return {source: hints[source], result: wide}
-        if result in hints:
-            narrow = narrowed(hints[result], axis)
-            if narrow is not None:
-                return {source: narrow, result: hints[result]}
-        fresh = packed_layout(graph.values[source].shape, axis, target)
+        for name in (*node.inputs, *node.outputs):
+            if name in hints:
+                change = widened if name == halves else narrowed
+                other = change(hints[name], axis)
+                if other is not None:
+                    given = {name: hints[name]}
+                    return {halves: other, singles: other, **given}
+        fresh = packed_layout(graph.values[halves].shape, axis, target)
         wide = widened(fresh, axis)
         assert wide is not None
-        return {source: fresh, result: wide}
+        return {halves: fresh, singles: wide}
+
+    def candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield the layouts for each hint."""
+        for name in [n for n in (*node.inputs, *node.outputs) if n in hints] or [""]:
+            given = {name: hints[name]} if name else {}
+            yield self.layouts(node, graph, target, given)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes that lie in no long word."""
@@ -64,33 +78,39 @@ class Widen(UntiedAxes, OtherLm):
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if {source.location, result.location} != {Location.LM0, Location.LM1}:
             yield "operands that are not one in LM0 and one in LM1"
-        if (source.dtype, result.dtype) != (MNDtype.HALF, MNDtype.FLOAT):
+        halves, singles = (graph.values[name] for name in self._pair(node))
+        if (halves.dtype, singles.dtype) != (MNDtype.HALF, MNDtype.FLOAT):
             yield f"{source.dtype.value} as {result.dtype.value}"
-        wide = widened(layout_of(source), _axis(node))
+        wide = widened(layout_of(halves), _axis(node))
         if wide is None:
-            yield f"`{source.name}` in layout {source.layout}"
-        elif not agrees(wide, layout_of(result), result.shape, result.dtype, target):
-            yield f"`{result.name}` in layout {result.layout}"
+            yield f"`{halves.name}` in layout {halves.layout}"
+        elif not agrees(wide, layout_of(singles), singles.shape, singles.dtype, target):
+            yield f"`{singles.name}` in layout {singles.layout}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
         """Count the steps: one for each vector of halves."""
-        return layout_of(graph.values[node.inputs[0]]).num_lw(target.cycles) // target.cycles
+        halves, _ = self._pair(node)
+        return layout_of(graph.values[halves]).num_lw(target.cycles) // target.cycles
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
-        """Return the code: the MAU passes halves on and gives singles."""
-        source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
+        """Return the code: the MAU passes halves on as singles, or rounds singles that it reads."""
+        halves, singles = (graph.values[name] for name in self._pair(node))
         times = _ratio()
         lines = []
-        for start in range(0, layout_of(source).num_lw(target.cycles), target.cycles):
+        for start in range(0, layout_of(halves).num_lw(target.cycles), target.cycles):
             words = tuple(range(start, start + target.cycles))
-            read = PeOperand(source.location.memory, words, source.name)
-            written = PeOperand(
-                result.location.memory,
+            narrow = PeOperand(halves.location.memory, words, halves.name)
+            wide = PeOperand(
+                singles.location.memory,
                 tuple(times * word for word in words),
-                result.name,
+                singles.name,
                 words=times * WORDS_PER_LONG,
             )
-            lines.append(single_step("mau", "hvpassa", (read,), written))
+            if self.op == WIDEN:
+                lines.append(single_step("mau", "hvpassa", (narrow,), wide))
+            else:
+                read = replace(wide, reduce=True)
+                lines.append(single_step("mau", "hvpassar", (read,), narrow))
         return Fragment(tuple(lines))
 
 
@@ -121,7 +141,7 @@ def widened(layout: Layout, axis: int) -> Layout | None:
     times = _ratio()
     axes = [
         tuple(
-            replace_stride(sub, times) if sub.level is Level.ADDR else sub
+            sub._replace(stride=sub.stride * times) if sub.level is Level.ADDR else sub
             for sub in subs
             if sub.level is not Level.W
         )
@@ -130,11 +150,6 @@ def widened(layout: Layout, axis: int) -> Layout | None:
     low = (SubAxis(times, Level.ADDR, 1), SubAxis(MNDtype.FLOAT.words_per_long, Level.W))
     axes[axis] = (*axes[axis], *low)
     return replace(layout, axes=tuple(axes))
-
-
-def replace_stride(sub: SubAxis, times: int) -> SubAxis:
-    """Return an Addr digit with ``times`` its stride."""
-    return sub._replace(stride=sub.stride * times)
 
 
 def narrowed(layout: Layout, axis: int) -> Layout | None:
@@ -162,4 +177,4 @@ def narrowed(layout: Layout, axis: int) -> Layout | None:
     return replace(layout, axes=tuple(axes))
 
 
-LAYERS = (Widen(),)
+LAYERS = (Conversion(WIDEN), Conversion(NARROW))
