@@ -22,6 +22,7 @@ from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from .convolution_nodes import convolution_nodes
+from .crop_nodes import crop_node
 from .tile_pattern import tiles
 
 #: The graph's own operator for a Gather whose indices are known.
@@ -95,6 +96,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
         for name, proto in protos.items()
     )
     mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
+    mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}

@@ -9,6 +9,7 @@ from ..graph.verify import Rule
 from ..machine import Target
 from . import (
     copy_operators,
+    crop,
     depthwise,
     dram_transfer,
     elementwise,
@@ -32,6 +33,7 @@ _FAMILIES = (
     reduce,
     view,
     copy_operators,
+    crop,
     depthwise,
     gather,
     picks,
