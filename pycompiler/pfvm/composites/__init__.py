@@ -124,10 +124,11 @@ def decompose(
             if node.op_type == "Constant" and attribute.name == "value":
                 data[node.output[0]] = attribute.t
     taken = all_names(model.graph)
+    given = frozenset(value.name for value in model.graph.input)
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, target)
+        written = _write(node, types, taken, data, given, target)
         if written is None:
             nodes.append(node)
         else:
@@ -146,11 +147,12 @@ def _write(
     types: dict[str, TensorType],
     taken: set[str],
     data: dict[str, onnx.TensorProto],
+    given: frozenset[str],
     target: Target | None,
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target)
+    write = Writer(node, types, taken, read, target, given)
     return write if rule.write(write) else None

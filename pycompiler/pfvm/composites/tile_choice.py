@@ -14,7 +14,7 @@ Chosen = Sequence[tuple[Axis, Tiling]]
 
 
 @dataclass(frozen=True)
-class _Chip:
+class Chip:
     """The facts of the machine that the choice depends on.
 
     ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
@@ -31,9 +31,12 @@ class _Chip:
     lm1: int
     #: cycles to bring a long word of every PE from a neighbour in another MAB, L1B, L2B
     exchange: tuple[int, int, int]
+    #: cycles to bring a long word of every PE from DRAM
+    dram: int
 
 
-def _chip(target: Target) -> _Chip:
+def chip_of(target: Target) -> Chip:
+    """Return the facts of a machine."""
     units = target.level_range
     half = max(target.products.values(), key=lambda facts: int(facts["rows"]))
     # A row of an L1B goes up and down through L2BM in narrow pieces, one L1B after the other.
@@ -41,7 +44,7 @@ def _chip(target: Target) -> _Chip:
     narrow = target.transfer("l2bm", "up", l1b_number=0).source_words
     crossing = target.cycles * 2 * units["L1B"] * max(1, row // narrow)
     beyond = target.cycles * units["L2B"] * units["L1B"] * row // target.mv_unit
-    return _Chip(
+    return Chip(
         (units["MAB"], units["L1B"], units["L2B"]),
         rows_of(target),
         WORDS_PER_LONG * units["PE"],
@@ -50,6 +53,7 @@ def _chip(target: Target) -> _Chip:
         target.words("lm0"),
         target.words("lm1"),
         (2, crossing, beyond),
+        prod(target.pe_shape) // (target.mv_block * target.groups),
     )
 
 
@@ -65,13 +69,13 @@ def block_of(target: Target) -> int:
 
 def weights_fit(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
-    chip = _chip(target)
+    chip = chip_of(target)
     return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
 
 
 def weights_are_large(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of rows of the weights does not fit LM1 of one MAB, even as halves."""
-    chip = _chip(target)
+    chip = chip_of(target)
     return -(-channels // block_of(target)) * taps * chip.rows > chip.lm1
 
 
@@ -79,11 +83,11 @@ def best_tiles(
     shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: Target
 ) -> list[tuple[Axis, Tiling]]:
     """Return the tiles of every axis with which a MAB has the least to do."""
-    chip = _chip(target)
+    chip = chip_of(target)
     blocks = -(-rows // chip.rows)
     ways = [
         (
-            min(_sliced(shape, rows, chosen, units, chip) for units in _powers(blocks, chip)),
+            min(_sliced(shape, rows, chosen, units, chip) for units in shares(blocks, chip)),
             prod(tiling.count for _, tiling in chosen),
             number,
             chosen,
@@ -94,7 +98,7 @@ def best_tiles(
     return min(ways)[-1]
 
 
-def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
+def shares(blocks: int, chip: Chip) -> Iterator[int]:
     """Yield the numbers of MABs that may share the rows."""
     units = 1
     yield units
@@ -103,7 +107,7 @@ def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
         yield units
 
 
-def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip) -> float:
+def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip) -> float:
     """Estimate the cycles of as many time slices of the batch as LM needs."""
     slices = 1
     while True:
@@ -114,7 +118,7 @@ def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip:
 
 
 def _cost(
-    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip
+    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip
 ) -> tuple[float, int]:
     """Estimate the cycles of a MAB, and the long words that do not fit its LM.
 
@@ -141,10 +145,12 @@ def _cost(
     # Tiles hold a part of the channels, until the MABs that share the rows collect them.
     parts = min(units, words)
     total += pixels // parts + (pixels * parts if parts > 1 else 0)
-    return total + _halo(shape, windows, each * words / parts, units, chip), over
+    return total + halo_cycles(shape, windows, each * words / parts, units, chip), over
 
 
-def _halo(shape: tuple[int, ...], windows: Chosen, words: float, units: int, chip: _Chip) -> float:
+def halo_cycles(
+    shape: tuple[int, ...], windows: Chosen, words: float, units: int, chip: Chip
+) -> float:
     """Estimate the cycles that bring the halo; a place has ``words`` long words."""
     left = [chip.levels[0] // units, *chip.levels[1:]]
     pictures = shape[0]

@@ -33,6 +33,8 @@ class Writer:
     data: dict[str, Array]
     #: the machine; None for the host
     target: Target | None = None
+    #: the inputs of the model
+    given: frozenset[str] = frozenset()
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 

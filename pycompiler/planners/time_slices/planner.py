@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import prod
+from math import ceil, prod
 from typing import Protocol
 
 from ...errors import NoSwitchError
@@ -261,11 +261,13 @@ class _Search(Cuts):
             )
             if tiles:
                 return tiles
-        best: tuple[tuple[bool, int, int, int], Axis] | None = None
+        best: tuple[tuple[bool, int, int, int, int], Axis] | None = None
         for one, cut in cuts:
             words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
             place = min(number for _, number in cut.axes)
-            rank = one not in self.axes.joined, words, -place, self.now(one)
+            # A cut of an axis that lies in Addr leaves no unit without work.
+            local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
+            rank = one not in self.axes.joined, words, local, -place, self.now(one)
             if best is None or rank > best[0]:
                 best = rank, one
         if best is None:
