@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -23,11 +22,11 @@ from ..pfvm.registered import detach, registered
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from .convolution_nodes import convolution_nodes
+from .crop_nodes import crop_node
 from .tile_pattern import tiles
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
-PREFIX = "MNCorePrefix"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +96,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
         for name, proto in protos.items()
     )
     mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
-    mn_nodes = tuple(
-        replace(node, op=PREFIX, attributes=()) if _is_prefix(node, types) else node
-        for node in mn_nodes
-    )
+    mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}
@@ -119,19 +115,6 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     opsets = tuple(model.opset_import)
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
     return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
-
-
-def _is_prefix(node: MNNode, types: Mapping[str, TensorType]) -> bool:
-    """Whether a node takes the first elements of axes, and leaves out at most half of them all."""
-    facts = dict(node.attributes)
-    if node.op != "Slice" or len(node.inputs) > 1:
-        return False
-    starts, steps = facts.get("starts"), facts.get("steps", (1,))
-    if not isinstance(starts, tuple) or not isinstance(steps, tuple):
-        return False
-    source, result = types[node.inputs[0]], types[node.outputs[0]]
-    kept = 2 * prod(result.shape) >= prod(source.shape) > 0
-    return not any(starts) and set(steps) == {1} and kept and source.elem in MOVED
 
 
 def _picks(

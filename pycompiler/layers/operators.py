@@ -9,6 +9,7 @@ from ..graph.verify import Rule
 from ..machine import Target
 from . import (
     copy_operators,
+    crop,
     depthwise,
     dram_transfer,
     elementwise,
@@ -17,7 +18,6 @@ from . import (
     local_copy,
     matmul,
     picks,
-    prefix,
     reduce,
     split_concat,
     view,
@@ -34,10 +34,10 @@ _FAMILIES = (
     reduce,
     view,
     copy_operators,
+    crop,
     depthwise,
     gather,
     picks,
-    prefix,
     local_copy,
     dram_transfer,
     split_concat,

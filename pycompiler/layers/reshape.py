@@ -22,13 +22,12 @@ def flat(shape: tuple[int, ...]) -> dict[int, list[Part]]:
     return out
 
 
-def flat_parts(layout: Layout, shape: tuple[int, ...]) -> list[Part]:
+def _flat(own: Sequence[Sequence[Part]], sizes: Sequence[int]) -> list[Part]:
     """Return the parts of all axes with their weights in the flat index, minor first."""
-    out: list[Part] = []
-    for axis, found in enumerate(parts(layout, shape)):
-        weight = prod(shape[axis + 1 :])
-        out += [Part(p.lo * weight, p.size, p.level, p.stride) for p in found]
-    return sorted(out)
+    found = (
+        p._replace(lo=p.lo * prod(sizes[axis + 1 :])) for axis, mine in enumerate(own) for p in mine
+    )
+    return sorted(found)
 
 
 def runs(found: Sequence[Part]) -> list[Part]:
@@ -49,7 +48,19 @@ def runs(found: Sequence[Part]) -> list[Part]:
     return [*out[:-1], Part(out[-1].lo, 0, out[-1].level, out[-1].stride)] if out else []
 
 
-def exact(found: Sequence[Part], size: int) -> list[Part] | None:
+def same_words(
+    ours: Layout, shape: tuple[int, ...], theirs: Layout, result: tuple[int, ...]
+) -> bool:
+    """Whether all elements have the same index in two shapes and lie at the same place."""
+    own, other = parts(ours, shape), parts(theirs, result)
+    return all(
+        runs(_flat([own[a] for a in left], [shape[a] for a in left]))
+        == runs(_flat([other[a] for a in right], [result[a] for a in right]))
+        for left, right in stretches(shape, result)
+    )
+
+
+def unpadded(found: Sequence[Part], size: int) -> list[Part] | None:
     """Return parts without the padding of the topmost digits; None if they are not one run."""
     *below, top = sorted(found) or [Part(1, 1, Level.ADDR, 1)]
     while size % top.lo and below:
@@ -78,6 +89,26 @@ def fitted(
     return made if made is not None else whole_layout(shape, dtype, target)
 
 
+#: The same addresses as parts of the axes of either shape.
+_Both = tuple[list[Part], list[Part]]
+
+
+def stretches(
+    shape: tuple[int, ...], result: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the shortest runs of axes of both shapes that have the same elements, minor first.
+
+    Axes of size 1 are left out.
+    """
+    marks = [*sorted(_bounds(shape) & _bounds(result) | {1}), prod(shape)]
+
+    def within(sizes: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
+        weights = enumerate(prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
+        return tuple(a for a, weight in weights if sizes[a] > 1 and low <= weight < high)
+
+    return [(within(shape, a, b), within(result, a, b)) for a, b in pairwise(marks) if a < b]
+
+
 def reshaped(
     hint: Layout,
     shape: tuple[int, ...],
@@ -85,53 +116,90 @@ def reshaped(
     dtype: MNDtype,
     target: Target,
 ) -> tuple[Layout, Layout] | None:
-    """Return layouts of both shapes over the same long words, close to ``hint``."""
-    own: dict[int, list[Part]] = dict(enumerate(parts(hint, shape)))
-    first = next((axis for axis, size in enumerate(shape) if size > 1), 0)
+    """Return layouts of both shapes over the same long words, close to ``hint``.
+
+    An axis that both shapes have keeps its digits, with their padding.
+    """
+    own = parts(hint, shape)
     changed = False
+    pieces: list[tuple[_Both, tuple[int, ...], tuple[int, ...]]] = []
+    for ours, theirs in stretches(shape, result):
+        one, other = (tuple(s[a] for a in axes) for s, axes in ((shape, ours), (result, theirs)))
+        found = [([part], [part]) for part in sorted(own[ours[0]])]
+        if one != other:
+            found, moved = _recut([own[axis] for axis in ours], one, other)
+            changed |= moved
+        pieces += ((both, ours, theirs) for both in found)
+    placed: list[dict[int, list[Part]]] = [{}, {}]
+    stride = 1
+    for both, *axes in pieces:
+        step = 1
+        if changed and both[0][0].level is Level.ADDR:
+            step, stride = stride, stride * prod(part.size for part in both[0])
+        for out, found_here, sizes, numbers in zip(
+            placed, both, (shape, result), axes, strict=True
+        ):
+            if changed:
+                least = min(p.stride for p in found_here)
+                found_here = [
+                    p._replace(stride=p.stride // least * step) if p.level is Level.ADDR else p
+                    for p in found_here
+                ]
+            here = tuple(sizes[axis] for axis in numbers)
+            for axis, more in _by_axis(found_here, here).items():
+                out.setdefault(numbers[axis], []).extend(more)
+    made = [
+        built(given, {axis: found.get(axis, []) for axis in range(len(given))}, hint, dtype, target)
+        for found, given in zip(placed, (shape, result), strict=True)
+    ]
+    if made[0] is None or made[1] is None:
+        return None
+    return made[0], made[1]
+
+
+def _recut(
+    own: Sequence[Sequence[Part]], shape: tuple[int, ...], result: tuple[int, ...]
+) -> tuple[list[_Both], bool]:
+    """Return the parts of axes as parts of other axes with the same elements.
+
+    With them comes whether digits had to change; then strides in Addr are not final. What the two
+    shapes cut differently becomes a run in Addr.
+    """
+    changed = False
+    kept = list(own)
     for axis, size in enumerate(shape):
-        if axis != first and prod(p.size for p in own[axis]) != size:
-            found = exact(own[axis], size)
-            own[axis] = [Part(1, size, Level.ADDR, 0)] if found is None else found
-            changed |= found is None
-    flat = sorted(
-        Part(p.lo * prod(shape[axis + 1 :]), p.size, p.level, p.stride)
-        for axis, found in own.items()
-        for p in found
-    )
+        if prod(p.size for p in own[axis]) != size:
+            without = unpadded(own[axis], size)
+            if without is not None:
+                kept[axis] = without
+            elif axis:
+                kept[axis], changed = [Part(1, size, Level.ADDR, 1)], True
     total = prod(shape)
     ours, theirs = _bounds(shape), _bounds(result)
     common = [*_common(ours, theirs, total), total]
-    flat = sorted(
+    found = sorted(
         piece
-        for p in flat
+        for p in _flat(kept, shape)
         for piece in _cut(p, [c for c in common if c % p.lo == 0], p.lo * p.size)
     )
-    pieces: list[Part] = []
+    out: list[_Both] = []
     for low, high in pairwise(common):
-        within = [p for p in flat if low <= p.lo < high]
-        cuts = {low} | {c for c in ours | theirs if low < c < high} | {p.lo for p in within}
+        within = [p for p in found if low <= p.lo < high]
+        cuts = {low} | _inner(ours | theirs, low, high) | {p.lo for p in within}
         chain = sorted(cuts) + ([] if high == total else [high])
         if all(b % a == 0 for a, b in pairwise(chain)):
             for part in within:
-                pieces += _cut(part, sorted(cuts), total if high == total else high)
+                out += (([p], [p]) for p in _cut(part, sorted(cuts), high))
         else:
             changed = True
-            coarser = _coarser(within, low, high, cuts & (ours | theirs))
+            coarser = _coarser(within, low, high, _inner(ours | theirs, low, high))
             if coarser is not None:
-                pieces += coarser
+                out += (([p], [p]) for p in coarser)
                 continue
-            pieces += _cut(
-                Part(low, -(-high // low), Level.ADDR, 0),
-                sorted({low} | _inner(ours, low, high)),
-                high,
-            )
-            if not _same_cuts(ours, theirs, low, high):
-                # Digits in Addr can be cut in both ways.
-                return _both_ways(flat, common, shape, result, hint, dtype, target)
-    if changed:
-        pieces = _strides(pieces)
-    return _pair(pieces, pieces, shape, result, hint, dtype, target)
+            run = Part(low, -(-high // low), Level.ADDR, 1)
+            one, other = (sorted({low} | _inner(marks, low, high)) for marks in (ours, theirs))
+            out.append((_cut(run, one, high), _cut(run, other, high)))
+    return out, changed
 
 
 def _coarser(within: Sequence[Part], low: int, high: int, inner: set[int]) -> list[Part] | None:
@@ -160,61 +228,8 @@ def _coarser(within: Sequence[Part], low: int, high: int, inner: set[int]) -> li
         chain = sorted({low, high} | inner | {part.lo for part in rest})
         if all(b % a == 0 for a, b in pairwise(chain)):
             marks = sorted(cut for cut in inner if cut < low * run)
-            return [*_cut(Part(low, run, Level.ADDR, 0), marks, low * run), *rest]
+            return [*_cut(Part(low, run, Level.ADDR, 1), marks, low * run), *rest]
     return None
-
-
-def _both_ways(
-    flat: Sequence[Part],
-    common: Sequence[int],
-    shape: tuple[int, ...],
-    result: tuple[int, ...],
-    hint: Layout,
-    dtype: MNDtype,
-    target: Target,
-) -> tuple[Layout, Layout] | None:
-    """Return layouts in which each stretch that the shapes cut differently is a run in Addr."""
-    total = prod(shape)
-    ours, theirs = _bounds(shape), _bounds(result)
-    one: list[Part] = []
-    other: list[Part] = []
-    stride = 1
-    for low, high in pairwise(common):
-        within = [p for p in flat if low <= p.lo < high]
-        cuts = {low} | _inner(ours | theirs, low, high) | {p.lo for p in within}
-        chain = sorted(cuts) + ([] if high == total else [high])
-        if all(b % a == 0 for a, b in pairwise(chain)):
-            for part in within:
-                for piece in _cut(part, sorted(cuts), total if high == total else high):
-                    if piece.level is Level.ADDR:
-                        piece = Part(piece.lo, piece.size, Level.ADDR, stride)
-                        stride *= piece.size
-                    one.append(piece)
-                    other.append(piece)
-            continue
-        run = Part(low, -(-high // low), Level.ADDR, stride)
-        one += _cut(run, sorted({low} | _inner(ours, low, high)), high)
-        other += _cut(run, sorted({low} | _inner(theirs, low, high)), high)
-        stride *= run.size
-    return _pair(one, other, shape, result, hint, dtype, target)
-
-
-def _pair(
-    one: Sequence[Part],
-    other: Sequence[Part],
-    shape: tuple[int, ...],
-    result: tuple[int, ...],
-    hint: Layout,
-    dtype: MNDtype,
-    target: Target,
-) -> tuple[Layout, Layout] | None:
-    made = [
-        built(given, _by_axis(found, given), hint, dtype, target)
-        for found, given in ((one, shape), (other, result))
-    ]
-    if made[0] is None or made[1] is None:
-        return None
-    return made[0], made[1]
 
 
 def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
@@ -238,10 +253,6 @@ def _inner(cuts: set[int], low: int, high: int) -> set[int]:
     return {c for c in cuts if low < c < high}
 
 
-def _same_cuts(ours: set[int], theirs: set[int], low: int, high: int) -> bool:
-    return _inner(ours, low, high) == _inner(theirs, low, high)
-
-
 def _cut(part: Part, cuts: Sequence[int], end: int) -> list[Part]:
     """Split a part at the weights ``cuts``; ``end`` is the weight where the next part begins."""
     stop = part.lo * part.size
@@ -249,16 +260,6 @@ def _cut(part: Part, cuts: Sequence[int], end: int) -> list[Part]:
     return [
         Part(a, -(-b // a), part.level, part.stride * (a // part.lo)) for a, b in pairwise(marks)
     ]
-
-
-def _strides(found: Sequence[Part]) -> list[Part]:
-    out, stride = [], 1
-    for part in sorted(found):
-        if part.level is Level.ADDR:
-            part = Part(part.lo, part.size, Level.ADDR, stride)
-            stride *= part.size
-        out.append(part)
-    return out
 
 
 def _by_axis(found: Sequence[Part], shape: tuple[int, ...]) -> dict[int, list[Part]]:

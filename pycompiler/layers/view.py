@@ -13,7 +13,7 @@ from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
 from .default_layout import built, fresh_layout, whole_layout
 from .fragment import Fragment
-from .reshape import fitted, flat, flat_parts, reshaped, runs
+from .reshape import fitted, flat, reshaped, same_words
 
 
 class View(Moving):
@@ -94,10 +94,7 @@ class View(Moving):
         if self.op == "Transpose":
             yield f"`{result.name}` in layout {theirs}"
             return
-        one, other = (
-            flat_parts(layout, v.shape) for layout, v in ((ours, source), (theirs, result))
-        )
-        if runs(one) != runs(other):
+        if not same_words(ours, source.shape, theirs, result.shape):
             yield f"`{result.name}` in layout {theirs}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:

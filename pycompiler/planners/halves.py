@@ -14,12 +14,12 @@ from math import prod
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.copy_operators import Copy
+from ..layers.crop import CROP
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.elementwise import Elementwise
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
-from ..layers.prefix import PREFIX
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
@@ -125,7 +125,7 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
         return None
     axis = found[source]
     shapes = graph.values[source].shape, graph.values[node.outputs[0]].shape
-    if node.op == PREFIX:
+    if node.op == CROP:
         return axis if shapes[0][axis] == shapes[1][axis] else None
     if node.op in VIEWS:
         return _viewed(node, axis, *shapes)

@@ -25,6 +25,9 @@ from .axes import (
     zero_words,
 )
 
+#: The first axis of pixels; before it stand the batch and the channels.
+PIXELS = 2
+
 
 @dataclass(frozen=True)
 class _Spread:
@@ -183,8 +186,10 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
         others[axis].append(Part(prod(p.size for p in others[axis]), size, level, stride))
         rest[axis] = -(-rest[axis] // size)
 
+    # Readers want the pixels in Addr, those of axes without tiles too. So these get what is left.
+    order = [old for old in reversed(rest) if old < PIXELS] + [old for old in rest if old >= PIXELS]
     words = source.dtype.words_per_long
-    inner = next((old for old in reversed(rest) if rest[old] % words == 0), None)
+    inner = next((old for old in order if rest[old] % words == 0), None)
     if inner is not None:
         for stride, size in primes(words):
             give(Level.W, stride, size, inner)
@@ -201,10 +206,10 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
                 if axis is not None:
                     give(level, stride, size, axis)
 
-    hand_out((Level.PE,), [old for old in reversed(rest)])
+    hand_out((Level.PE,), order)
     hand_out((Level.L2B, Level.L1B), list(rest)[:1])
     spread = _filled(spread, axes, target)
-    hand_out(tuple(reversed(UNIT_LEVELS)), [old for old in reversed(rest)])
+    hand_out(tuple(reversed(UNIT_LEVELS)), order)
     for axis in rest:
         others[axis] = closed(others[axis], whole[axis])
     return spread

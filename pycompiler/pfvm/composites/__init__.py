@@ -124,11 +124,12 @@ def decompose(
             if node.op_type == "Constant" and attribute.name == "value":
                 data[node.output[0]] = attribute.t
     taken = all_names(model.graph)
+    given = frozenset(value.name for value in model.graph.input)
     makers = {name: node for node in model.graph.node for name in node.output}
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, target, makers)
+        written = _write(node, types, taken, data, given, target, makers)
         if written is None:
             nodes.append(node)
         else:
@@ -147,6 +148,7 @@ def _write(
     types: dict[str, TensorType],
     taken: set[str],
     data: dict[str, onnx.TensorProto],
+    given: frozenset[str],
     target: Target | None,
     makers: dict[str, onnx.NodeProto],
 ) -> Writer | None:
@@ -154,5 +156,5 @@ def _write(
     if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target, makers)
+    write = Writer(node, types, taken, read, target, given, makers)
     return write if rule.write(write) else None

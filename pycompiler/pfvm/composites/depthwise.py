@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from ...machine import WORDS_PER_LONG, Target
+from ...machine import Target
 from .folding import Operands
+from .tile_choice import Chip, Chosen, chip_of, halo_cycles, shares
 from .tiles import Axis, Tiling, split, tilings
 from .writer import Writer
 
-#: Cycles that an exchange of halos takes at least: its switches between layouts.
-_EXCHANGE = 12000
-#: Cycles that a switch takes for each long word of a PE's halo.
-_PER_WORD = 50
+#: Cycles that tiles take at least: the switches between their layouts and others.
+_EXCHANGE = 2000
+#: Cycles for each long word of a PE, if the channels of a MAB are collected for other products.
+_COLLECTED = 24
 
 
 def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, written: bool) -> bool:
@@ -26,7 +27,8 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
     assert write.target is not None
     shape, weights, bias = operands.shape, operands.weights, operands.bias
     each = weights[0] // shape[1]
-    chosen = _best((shape[0], weights[0]), axes, write.target)
+    given = operands.value in write.given
+    chosen = _best((shape[0], weights[0]), axes, write.target, given=given)
     tiled = any(tiling.count > 1 for _, tiling in chosen)
     if each == 1 and not tiled and not written:
         return False
@@ -73,11 +75,17 @@ def _to_cut(axis: Axis, tiling: Tiling) -> tuple[Axis, Tiling]:
 
 
 def _best(
-    lanes: tuple[int, int], axes: Sequence[Axis], target: Target
+    lanes: tuple[int, int], axes: Sequence[Axis], target: Target, *, given: bool
 ) -> list[tuple[Axis, Tiling]]:
     """Return the tiles of every axis for which a PE has the least to do."""
+    chip = chip_of(target)
     ways = [
-        (_cost(prod(lanes), axes, way, target), prod(t.count for t in way), number, way)
+        (
+            _cost(lanes, list(zip(axes, way, strict=True)), chip, given=given),
+            prod(t.count for t in way),
+            number,
+            way,
+        )
         for number, way in enumerate(product(*(list(tilings(axis)) for axis in axes)))
     ]
     # A tiling of one tap leaves places out; the layer does that by itself.
@@ -88,15 +96,37 @@ def _best(
     return list(zip(axes, whole, strict=True))
 
 
-def _cost(lanes: int, axes: Sequence[Axis], chosen: Sequence[Tiling], target: Target) -> float:
-    """Estimate the cycles of a PE; ``lanes`` are pictures of one channel."""
-    cut = [tiling for tiling in chosen if tiling.count > 1]
-    count = lanes * prod(tiling.count for tiling in cut)
-    each = -(-count // (prod(target.pe_shape) * WORDS_PER_LONG))
-    results, reach = prod(t.results for t in chosen), prod(t.reach for t in chosen)
-    taps = prod(axis.taps for axis in axes)
+def _cost(lanes: tuple[int, int], chosen: Chosen, chip: Chip, *, given: bool) -> float:
+    """Estimate the cycles of a PE; ``lanes`` are the pictures and the channels.
+
+    ``given`` pictures are an input of the model.
+    """
+    pictures, blocks = lanes[0], -(-lanes[1] // chip.across)
+    tiles = [tiling for _, tiling in chosen]
+    cut = [(axis, tiling) for axis, tiling in chosen if tiling.count > 1]
+    count, units = pictures * prod(t.count for t in tiles), prod(chip.levels)
+    results, reach = prod(t.results for t in tiles), prod(t.reach for t in tiles)
+    taps = prod(axis.taps for axis, _ in chosen)
     # Time slices cut channels and pictures, but not a tile. Its weights take room too.
-    over = max(0, reach - target.words("lm0")) + max(0, results + taps - target.words("lm1"))
-    moved = sum(reach * (t.reach - t.places) // t.reach for t in cut)
+    over = max(0, reach - chip.lm0) + max(0, results + taps - chip.lm1)
+    ways = [(-(-count * blocks // units), 1)]
+    streamed = ways[0][0] * max(reach, results) > min(chip.lm0, chip.lm1)
+    if given or streamed:
+        # It comes from DRAM, so its channels lie on any units. DRAM holds padding, and the copies
+        # of units without channels of their own; time slices leave no such units.
+        each = max(1, count * blocks / units) if streamed else ways[0][0]
+        places = prod(t.places if t.count > 1 else a.size for a, t in chosen)
+        total = each * (places + results) * chip.dram
+    else:
+        # The products around it want all channels in a MAB.
+        total = 0.0
+        ways = [
+            (-(-count * here // units) * -(-blocks // here), here) for here in shares(blocks, chip)
+        ]
     copied = 2 * reach * len(cut)
-    return each * (results * taps + copied + _PER_WORD * moved) + _EXCHANGE * len(cut) + 1000 * over
+    total += min(
+        each * (results * (taps + _COLLECTED * (here > 1)) + copied)
+        + halo_cycles((pictures, lanes[1]), chosen, each, here, chip)
+        for each, here in ways
+    )
+    return total + _EXCHANGE * bool(cut) + 1000 * over

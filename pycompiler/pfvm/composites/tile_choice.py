@@ -16,7 +16,7 @@ _UNEVEN = 1.5
 
 
 @dataclass(frozen=True)
-class _Chip:
+class Chip:
     """The facts of the machine that the choice depends on.
 
     ``rows`` are the columns of a result that one MAB makes, ``across`` the elements of one long
@@ -33,9 +33,12 @@ class _Chip:
     lm1: int
     #: cycles to bring a long word of every PE from a neighbour in another MAB, L1B, L2B
     exchange: tuple[int, int, int]
+    #: cycles to bring a long word of every PE from DRAM
+    dram: int
 
 
-def _chip(target: Target) -> _Chip:
+def chip_of(target: Target) -> Chip:
+    """Return the facts of a machine."""
     units = target.level_range
     half = max(target.products.values(), key=lambda facts: int(facts["rows"]))
     # A row of an L1B goes up and down through L2BM in narrow pieces, one L1B after the other.
@@ -43,7 +46,7 @@ def _chip(target: Target) -> _Chip:
     narrow = target.transfer("l2bm", "up", l1b_number=0).source_words
     crossing = target.cycles * 2 * units["L1B"] * max(1, row // narrow)
     beyond = target.cycles * units["L2B"] * units["L1B"] * row // target.mv_unit
-    return _Chip(
+    return Chip(
         (units["MAB"], units["L1B"], units["L2B"]),
         rows_of(target),
         WORDS_PER_LONG * units["PE"],
@@ -52,6 +55,7 @@ def _chip(target: Target) -> _Chip:
         target.words("lm0"),
         target.words("lm1"),
         (2, crossing, beyond),
+        prod(target.pe_shape) // (target.mv_block * target.groups),
     )
 
 
@@ -67,13 +71,13 @@ def block_of(target: Target) -> int:
 
 def weights_fit(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of rows of the weights takes at most half of LM1 in one MAB."""
-    chip = _chip(target)
+    chip = chip_of(target)
     return 2 * -(-channels // chip.across) * taps * chip.rows <= chip.lm1
 
 
 def weights_are_large(channels: int, taps: int, target: Target) -> bool:
     """Whether one block of rows of the weights does not fit LM1 of one MAB, even as halves."""
-    chip = _chip(target)
+    chip = chip_of(target)
     return -(-channels // block_of(target)) * taps * chip.rows > chip.lm1
 
 
@@ -91,7 +95,7 @@ def best_tiles(
     With ``even`` all tiles of an axis have the same number of results. With ``contracted`` the L1Bs
     share the channels, so that they have the same pixels.
     """
-    chip = _chip(target)
+    chip = chip_of(target)
     if contracted:
         mabs, l1bs, l2bs = chip.levels
         shape = (shape[0], -(-shape[1] // l1bs), *shape[2:])
@@ -99,7 +103,7 @@ def best_tiles(
     blocks = -(-rows // chip.rows)
     ways = [
         (
-            min(_sliced(shape, rows, chosen, units, chip) for units in _powers(blocks, chip))
+            min(_sliced(shape, rows, chosen, units, chip) for units in shares(blocks, chip))
             * (1 if all(_even(one) for one in chosen) else _UNEVEN),
             prod(tiling.count for _, tiling in chosen),
             number,
@@ -120,7 +124,7 @@ def _even(one: tuple[Axis, Tiling]) -> bool:
     return tiling.count * tiling.results == axis.results
 
 
-def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
+def shares(blocks: int, chip: Chip) -> Iterator[int]:
     """Yield the numbers of MABs that may share the rows."""
     units = 1
     yield units
@@ -129,7 +133,7 @@ def _powers(blocks: int, chip: _Chip) -> Iterator[int]:
         yield units
 
 
-def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip) -> float:
+def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip) -> float:
     """Estimate the cycles of as many time slices of the batch as LM needs."""
     slices = 1
     while True:
@@ -140,7 +144,7 @@ def _sliced(shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip:
 
 
 def _cost(
-    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: _Chip
+    shape: tuple[int, ...], rows: int, chosen: Chosen, units: int, chip: Chip
 ) -> tuple[float, int]:
     """Estimate the cycles of a MAB, and the long words that do not fit its LM.
 
@@ -170,10 +174,12 @@ def _cost(
     total += pixels // parts
     if parts > 1:
         total += pixels * min(parts, chip.levels[0] // parts)
-    return total + _halo(shape, windows, each * words / parts, units, chip), over
+    return total + halo_cycles(shape, windows, each * words / parts, units, chip), over
 
 
-def _halo(shape: tuple[int, ...], windows: Chosen, words: float, units: int, chip: _Chip) -> float:
+def halo_cycles(
+    shape: tuple[int, ...], windows: Chosen, words: float, units: int, chip: Chip
+) -> float:
     """Estimate the cycles that bring the halo; a place has ``words`` long words."""
     left = [chip.levels[0] // units, *chip.levels[1:]]
     pictures = shape[0]

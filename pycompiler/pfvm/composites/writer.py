@@ -33,6 +33,8 @@ class Writer:
     data: dict[str, Array]
     #: the machine; None for the host
     target: Target | None = None
+    #: the inputs of the model
+    given: frozenset[str] = frozenset()
     #: the nodes that make the inputs, and those before them, by the names of their results
     makers: Mapping[str, onnx.NodeProto] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)

@@ -138,12 +138,14 @@ class Cuts:
         return next((size for size in self._sizes(one, most) if size < now), None)
 
     def _sizes(self, one: Axis, most: int) -> Iterator[int]:
-        """Yield legal sizes up to ``most``: multiples of large powers of two first, then all."""
+        """Yield legal sizes up to ``most``: multiples of large powers of two first, then all.
+
+        A layout may pad other sizes so much that nothing is gained.
+        """
         unit = 1 << max(most, 1).bit_length() - 1
         while unit > 1:
-            size = most // unit * unit
-            if size > 1 and self._legal(one, size):
-                yield size
+            sizes = range(most // unit * unit, (most - 1) // 2, -unit)
+            yield from (size for size in sizes if size > 1 and self._legal(one, size))
             unit //= 2
         yield from (size for size in range(most, 1, -1) if self._legal(one, size))
 

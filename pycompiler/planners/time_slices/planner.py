@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import prod
+from math import ceil, prod
 from typing import Protocol
 
 from ...errors import NoSwitchError
@@ -108,7 +108,7 @@ class _Search(Cuts):
                     return self.laid_out(last=True)
                 except NoSwitchError:
                     break
-            tries = (self._choose(node, rough, factor, local=True) for factor, node in over)
+            tries = (self._choose(node, rough, factor, few=True) for factor, node in over)
             chosen = next((found for found in tries if found), ())
             if not chosen:
                 break
@@ -260,12 +260,12 @@ class _Search(Cuts):
     # -- the next cut --------------------------------------------------------------------------
 
     def _choose(
-        self, node: MNNode, found: TimeSlices, factor: float, *, local: bool = False
+        self, node: MNNode, found: TimeSlices, factor: float, *, few: bool = False
     ) -> tuple[tuple[Axis, int], ...]:
         """Return classes to cut for ``node``, with sizes of slices; empty if none can be cut.
 
         If the node contracts an axis, several classes may be cut at once, because its operands
-        share classes. A ``local`` cut is one that few other values share.
+        share classes. With ``few`` a cut that few other values share is better.
         """
         ours = {
             found.axes.of(axis): one
@@ -288,12 +288,14 @@ class _Search(Cuts):
             )
             if tiles:
                 return tiles
-        best: tuple[tuple[bool, int, int, int, int], Axis] | None = None
+        best: tuple[tuple[bool, int, int, int, int, int], Axis] | None = None
         for one, cut in cuts:
             words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
             place = min(number for _, number in cut.axes)
-            shared = len(self.members[one]) if local else 0
-            rank = one not in self.axes.joined, words, -shared, -place, self.now(one)
+            shared = len(self.members[one]) if few else 0
+            # A cut of an axis that lies in Addr leaves no unit without work.
+            local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
+            rank = one not in self.axes.joined, words, local, -shared, -place, self.now(one)
             if best is None or rank > best[0]:
                 best = rank, one
         if best is None:

@@ -37,6 +37,11 @@ class TimeSlices:
             return []
         return [(n, one) for n, one in self.axes.of_value(name) if one in self.sizes]
 
+    def local(self, name: str, number: int) -> int:
+        """Return how many elements of an axis one PE has in Addr."""
+        axis = layout_of(self.graph.values[name]).axes[number]
+        return prod(sub.size for sub in axis if sub.level is Level.ADDR)
+
     @cached_property
     def lengths(self) -> Mapping[Axis, int]:
         """The full length of every class."""

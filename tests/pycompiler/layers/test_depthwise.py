@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,14 @@ from compiling import compiled, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from one_node import one_node
+from onnx import TensorProto, helper, numpy_helper
 from operator_convolutions import conv
 from operator_rows import HOST_ERROR, REAL, Row
 
+from pycompiler.layers.switch.layer import SWITCH
+from pycompiler.layers.tiling.layer import TILES
 from pycompiler.machine import load_target
+from pycompiler.models.bound import bound_of
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.tolerance import SUM
@@ -93,7 +98,7 @@ def test_forms(case: str, biased: bool) -> None:
 def test_steps_of_a_picture_that_fits() -> None:
     """Nothing is copied: 9 steps for a vector of results that read 9 taps, fewer at the edges."""
     w = np.ones((64, 1, 3, 3), dtype=np.float32)
-    model = one_node("Conv", {"x": (16, 64, 16, 16)}, {"w": w}, group=64, pads=[1, 1, 1, 1])
+    model = one_node("Conv", {"x": (128, 64, 16, 16)}, {"w": w}, group=64, pads=[1, 1, 1, 1])
     _, report = compiled(model, "mncore2")
     assert {node["op"] for node in report["nodes"]} <= {
         DEPTHWISE,
@@ -104,3 +109,51 @@ def test_steps_of_a_picture_that_fits() -> None:
     steps = sum(node["steps"] for node in report["nodes"] if node["op"] == DEPTHWISE)
     pixels, cycles = 16 * 16, load_target("mncore2").cycles
     assert steps <= 1.1 * 9 * pixels / cycles
+
+
+@pytest.mark.parametrize(
+    ("channels", "size", "most"),
+    [
+        (96, 112, 3.0),
+        # Channels that do not fill their digits.
+        (144, 56, 3.0),
+    ],
+)
+def test_tiles_of_large_pictures(channels: int, size: int, most: float) -> None:
+    """Channels and batch lie on words and units, pixels in Addr: no switch from and to DRAM."""
+    w = np.ones((channels, 1, 3, 3), dtype=np.float32)
+    shape = (16, channels, size, size)
+    model = one_node("Conv", {"x": shape}, {"w": w}, group=channels, pads=[1, 1, 1, 1])
+    _, report = compiled(model, "mncore2", float_dtype="mixed", scheduler="spill_opt")
+    ops = {node["op"] for node in report["nodes"]}
+    assert TILES in ops
+    assert SWITCH not in ops
+    bound = bound_of(model, load_target("mncore2"), "mixed").cycles
+    assert report["cycles"] <= most * bound
+
+
+def test_between_products() -> None:
+    """Tiles and batch fill the MABs, so that all three convolutions have their pixels there."""
+    made = np.random.default_rng(1)
+    shapes = {"a": (96, 16, 1, 1), "b": (96, 1, 3, 3), "c": (16, 96, 1, 1)}
+    weights = {n: made.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "a"], ["wide"]),
+            helper.make_node("Conv", ["wide", "b"], ["sums"], group=96, pads=[1, 1, 1, 1]),
+            helper.make_node("Conv", ["sums", "c"], ["y"]),
+        ],
+        "block",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (16, 16, 28, 28))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (16, 16, 28, 28))],
+        [numpy_helper.from_array(w, n) for n, w in weights.items()],
+    )
+    opset = helper.make_opsetid("", 20)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
+    _, report = compiled(model, "mncore2", float_dtype="mixed")
+    steps: Counter[str] = Counter()
+    for node in report["nodes"]:
+        steps[node["op"]] += node["steps"]
+    # No pixel changes its unit, but for the halo: the switches move within LM.
+    assert steps[SWITCH] <= steps[DEPTHWISE]
+    assert report["cycles"] <= 8 * bound_of(model, load_target("mncore2"), "mixed").cycles
