@@ -76,14 +76,11 @@ def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
     """
     assert value.layout is not None
     found = parts(value.layout, value.layout.padded_shape)
-    digits = [
-        part
+    return any(
+        any(p.stride & (p.stride - 1) for p in found[axis] if p.level in NUMBERS)
+        and bool(_padded(found, axis, value.shape[axis]))
         for axis in axes
-        if _padded(found, axis, value.shape[axis])
-        for part in found[axis]
-        if part.level in NUMBERS
-    ]
-    return any(part.stride & (part.stride - 1) for part in digits)
+    )
 
 
 _FILL, _INDEX, _PART = 0, 1, 2  # long words of the register file; a step can read one of them
