@@ -74,12 +74,16 @@ def reshaped(
     dtype: MNDtype,
     target: Target,
 ) -> tuple[Layout, Layout] | None:
-    """Return layouts of both shapes over the same long words, close to ``hint``."""
+    """Return layouts of both shapes over the same long words, close to ``hint``.
+
+    An axis that both shapes have keeps its digits, even if they pad it.
+    """
     own: dict[int, list[Part]] = dict(enumerate(parts(hint, shape)))
-    first = next((axis for axis, size in enumerate(shape) if size > 1), 0)
+    both = _ranges(shape) & _ranges(result)
+    loose = padded_axes(shape, result)
     changed = False
     for axis, size in enumerate(shape):
-        if axis != first and prod(p.size for p in own[axis]) != size:
+        if axis not in loose and prod(p.size for p in own[axis]) != size:
             own[axis] = [Part(1, size, Level.ADDR, 0)]
             changed = True
     flat = sorted(
@@ -98,6 +102,8 @@ def reshaped(
         if all(b % a == 0 for a, b in pairwise(chain)):
             for part in within:
                 pieces += _cut(part, sorted(cuts), total if high == total else high)
+        elif (low, high) in both:
+            pieces += within
         else:
             changed = True
             pieces += _cut(
@@ -111,6 +117,14 @@ def reshaped(
     if changed:
         pieces = _strides(pieces)
     return _pair(pieces, pieces, shape, result, hint, dtype, target)
+
+
+def padded_axes(shape: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
+    """Return the axes that digits may pad: the first one, and those that both shapes have."""
+    first = next((axis for axis, size in enumerate(shape) if size > 1), 0)
+    both = _ranges(shape) & _ranges(result)
+    ends = ((prod(shape[axis + 1 :]), prod(shape[axis:])) for axis in range(len(shape)))
+    return [axis for axis, end in enumerate(ends) if axis == first or end in both]
 
 
 def _both_ways(
@@ -128,13 +142,16 @@ def _both_ways(
     one: list[Part] = []
     other: list[Part] = []
     stride = 1
+    both = _ranges(shape) & _ranges(result)
     for low, high in pairwise(common):
         within = [p for p in flat if low <= p.lo < high]
         cuts = {low} | _inner(ours | theirs, low, high) | {p.lo for p in within}
         chain = sorted(cuts) + ([] if high == total else [high])
-        if all(b % a == 0 for a, b in pairwise(chain)):
+        even = all(b % a == 0 for a, b in pairwise(chain))
+        if even or (low, high) in both:
             for part in within:
-                for piece in _cut(part, sorted(cuts), total if high == total else high):
+                whole = _cut(part, sorted(cuts), total if high == total else high)
+                for piece in whole if even else [part]:
                     if piece.level is Level.ADDR:
                         piece = Part(piece.lo, piece.size, Level.ADDR, stride)
                         stride *= piece.size
@@ -177,6 +194,12 @@ def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
             if found > low and all(c % found == 0 or found % c == 0 for c in (low, *inner)):
                 more.add(found)
     return sorted(c for c in more if c < total)
+
+
+def _ranges(shape: tuple[int, ...]) -> set[tuple[int, int]]:
+    """Return where each axis begins and ends in the flat index."""
+    sizes = ((prod(shape[axis + 1 :]), size) for axis, size in enumerate(shape))
+    return {(weight, weight * size) for weight, size in sizes if size > 1}
 
 
 def _bounds(shape: tuple[int, ...]) -> set[int]:

@@ -6,7 +6,7 @@ flow and functions stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -21,6 +21,7 @@ from . import (
     activations,
     convolution,
     einsum,
+    gemm,
     grid_sample,
     image_norms,
     losses,
@@ -96,7 +97,7 @@ COMPOSITES: dict[str, Composite] = {
     "ReduceL2": Composite(norms.l2, SUM),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
     "Gemm": Composite(
-        norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+        gemm.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
     ),
     "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
@@ -124,10 +125,15 @@ def decompose(
             if node.op_type == "Constant" and attribute.name == "value":
                 data[node.output[0]] = attribute.t
     taken = all_names(model.graph)
+    views = {
+        node.output[0]: node.input[0]
+        for node in model.graph.node
+        if node.op_type in ("Reshape", "Flatten")
+    }
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, target)
+        written = _write(node, types, taken, data, target, views)
         if written is None:
             nodes.append(node)
         else:
@@ -147,10 +153,11 @@ def _write(
     taken: set[str],
     data: dict[str, onnx.TensorProto],
     target: Target | None,
+    views: Mapping[str, str],
 ) -> Writer | None:
     rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if rule is None or types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
-    write = Writer(node, types, taken, read, target)
+    write = Writer(node, types, taken, read, target, views=views)
     return write if rule.write(write) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -33,6 +33,8 @@ class Writer:
     data: dict[str, Array]
     #: the machine; None for the host
     target: Target | None = None
+    #: results of Reshape and Flatten, and what they are views of
+    views: Mapping[str, str] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
