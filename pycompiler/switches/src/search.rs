@@ -15,8 +15,8 @@ const LOOKS: u64 = 64;
 const MOST_LOOKS: u64 = 2048;
 
 /// Steps that a search with detours expects for a segment or a part that is not as wanted.
-const FORM: i64 = 10_000;
-const PART: i64 = 300;
+const FORM: i64 = 10 * PART;
+const PART: i64 = 10_000;
 
 /// One pass over `level`, after which the value has `layout`; None stands for the wanted layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +269,8 @@ impl<'a> Search<'a> {
 
     /// Adds states in which digits from Addr wait on `level`.
     ///
-    /// Before that, all digits leave the level that are not wanted there, or those of one segment, or one digit, or none.
+    /// Before that, all digits leave the level that are not wanted there, or those of one segment, or one digit,
+    /// whose place another digit takes, or none.
     fn detours(&self, state: &State, level: Level, out: &mut Vec<(Level, State)>) {
         let mut begun = vec![(self.settle(state, level), None, self.machine.lm0), (state.clone(), None, 1)];
         for index in (0..self.segments.len()).filter(|&index| !state.wanted_form[index]) {
@@ -279,7 +280,10 @@ impl<'a> Search<'a> {
         }
         let mut single = Vec::new();
         self.one_by_one(state, level, &mut single);
-        begun.extend(single.into_iter().map(|(_, after)| (after, None, self.machine.lm0)));
+        for (_, mut after) in single {
+            after.bring(level, &self.wanted);
+            begun.push((after, None, self.machine.lm0));
+        }
         for (mut after, kept, most) in begun {
             let forms = &after.wanted_form;
             let waits = |index: usize, which: usize| {

@@ -1,5 +1,6 @@
 //! The states of the search: where the digits are between two passes.
 
+use crate::detours::meets;
 use crate::digits::{Part, PrimeDigit};
 use crate::layout::Level;
 
@@ -12,6 +13,23 @@ pub(crate) struct State {
     pub(crate) wanted_form: Vec<bool>,
     /// For each level of `SETTLED`, the digits over which there are copies.
     pub(crate) copies: [Vec<PrimeDigit>; 5],
+}
+
+impl State {
+    /// Brings the parts that belong on `level` from Addr, if nothing takes their places.
+    pub(crate) fn bring(&mut self, level: Level, wanted: &[Vec<Part>]) {
+        for (index, goals) in wanted.iter().enumerate() {
+            if !self.wanted_form[index] {
+                continue;
+            }
+            for (which, goal) in goals.iter().enumerate().filter(|(_, goal)| goal.level == level) {
+                let taken = |p: &Part| p.level == level && meets(p, goal.stride, goal.stride * goal.size);
+                if self.parts[index][which].level == Level::Addr && !self.parts.iter().flatten().any(taken) {
+                    self.parts[index][which] = *goal;
+                }
+            }
+        }
+    }
 }
 
 /// Joins neighbours that continue each other.
