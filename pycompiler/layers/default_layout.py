@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 
 from ..errors import GraphError
@@ -40,14 +40,16 @@ def whole_layout(
     dtype: MNDtype,
     target: Target,
     *,
-    padded: bool = False,
+    padded: bool | Collection[int] = False,
     times: int = 1,
 ) -> Layout:
     """Return a layout that gives each digit of the machine to an axis that it divides.
 
-    With ``padded``, a digit that divides no axis goes to the longest axis. Units that would leave
-    less than a vector of a PE's ``times`` values stay free.
+    With ``padded``, a digit that divides no axis goes to the longest axis, or to the longest of the
+    axes that ``padded`` names. Units that would leave less than a vector of a PE's ``times`` values
+    stay free.
     """
+    loose = padded if isinstance(padded, Collection) else range(len(shape) if padded else 0)
     ranges = all_ranges(target.level_range, dtype)
     rest, placed = list(shape), {axis: list[Part]() for axis in range(len(shape))}
     copies: dict[Level, set[PrimeDigit]] = {}
@@ -56,8 +58,8 @@ def whole_layout(
         for digit in primes(ranges[level]):
             enough = level is not Level.W and prod(rest) * times <= target.cycles
             axis = next((a for a in reversed(range(len(rest))) if rest[a] % digit.size == 0), None)
-            if axis is None and padded and prod(rest) > 1:
-                axis = max(range(len(rest)), key=lambda a: rest[a])
+            if axis is None and loose and prod(rest[a] for a in loose) > 1:
+                axis = max(loose, key=lambda a: rest[a])
             if axis is None or enough:
                 copies.setdefault(level, set()).add(digit)
                 continue

@@ -157,6 +157,14 @@ def reshaped(
     return made[0], made[1]
 
 
+def padded_axes(shape: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
+    """Return the axes that digits may pad: the first one, and those that both shapes have."""
+    first = next((axis for axis, size in enumerate(shape) if size > 1), 0)
+    both = _ranges(shape) & _ranges(result)
+    ends = ((prod(shape[axis + 1 :]), prod(shape[axis:])) for axis in range(len(shape)))
+    return [axis for axis, end in enumerate(ends) if axis == first or end in both]
+
+
 def _recut(
     own: Sequence[Sequence[Part]], shape: tuple[int, ...], result: tuple[int, ...]
 ) -> tuple[list[_Both], bool]:
@@ -243,6 +251,12 @@ def _common(ours: set[int], theirs: set[int], total: int) -> list[int]:
             if found > low and all(c % found == 0 or found % c == 0 for c in (low, *inner)):
                 more.add(found)
     return sorted(c for c in more if c < total)
+
+
+def _ranges(shape: tuple[int, ...]) -> set[tuple[int, int]]:
+    """Return where each axis begins and ends in the flat index."""
+    sizes = ((prod(shape[axis + 1 :]), size) for axis, size in enumerate(shape))
+    return {(weight, weight * size) for weight, size in sizes if size > 1}
 
 
 def _bounds(shape: tuple[int, ...]) -> set[int]:

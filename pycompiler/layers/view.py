@@ -11,9 +11,9 @@ from ..graph.layout import Layout, Level
 from ..machine import Target
 from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
-from .default_layout import built, fresh_layout, whole_layout
+from .default_layout import built, fresh_layout, most_words, whole_layout
 from .fragment import Fragment
-from .reshape import fitted, flat, reshaped, same_words
+from .reshape import fitted, flat, padded_axes, reshaped, same_words
 
 
 class View(Moving):
@@ -25,22 +25,41 @@ class View(Moving):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Keep the layout of the input as far as the result's shape can be read out of it."""
+        """Keep the layout of the input as far as the result's shape can be read out of it.
+
+        Layouts that fit LM come first: the layout of the input may force whole axes into Addr.
+        """
+        first: dict[str, Layout] | None = None
+        for found in self._pairs(node, graph, target, hints):
+            if most_words(found.values(), target) <= target.words("lm0"):
+                return found
+            first = first or found
+        assert first is not None
+        return first
+
+    def _pairs(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield layouts of input and result over the same long words, those to prefer first."""
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         dtype = source.dtype
         tries = [hints[source.name]] if source.name in hints else []
         tries += [fitted(source.shape, result.shape, dtype, target)]
         tries += [fresh_layout(source.shape, dtype, target)]
         tries += [whole_layout(source.shape, dtype, target)]
+        loose = padded_axes(source.shape, result.shape)
+        tries += [whole_layout(source.shape, dtype, target, padded=loose)]
         for hint in tries:
             if self.op == "Transpose":
-                return {source.name: hint, result.name: _transposed(node, hint)}
+                yield {source.name: hint, result.name: _transposed(node, hint)}
+                continue
             same = _same_axes_of(hint, source.shape, result.shape)
             if same is not None:
-                return {source.name: hint, result.name: same}
+                yield {source.name: hint, result.name: same}
+                continue
             found = reshaped(hint, source.shape, result.shape, dtype, target)
             if found is not None:
-                return {source.name: found[0], result.name: found[1]}
+                yield {source.name: found[0], result.name: found[1]}
         # One run of Addr in every PE can be cut anywhere.
         runs_of = flat(source.shape), flat(result.shape)
         like = Layout(())
@@ -50,7 +69,7 @@ class View(Moving):
         ]
         assert layouts[0] is not None
         assert layouts[1] is not None
-        return {source.name: layouts[0], result.name: layouts[1]}
+        yield {source.name: layouts[0], result.name: layouts[1]}
 
     def candidates(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]

@@ -6,7 +6,7 @@ flow and functions stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -21,6 +21,7 @@ from . import (
     activations,
     convolution,
     einsum,
+    gemm,
     grid_sample,
     image_norms,
     losses,
@@ -96,7 +97,7 @@ COMPOSITES: dict[str, Composite] = {
     "ReduceL2": Composite(norms.l2, SUM),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
     "Gemm": Composite(
-        norms.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+        gemm.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
     ),
     "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),

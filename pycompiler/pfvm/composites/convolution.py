@@ -87,7 +87,9 @@ def convolve(write: Writer, operands: Operands, axes: Sequence[Axis], *, written
     found = write.reshape(found, (shape[0], weights[0], *whole))
     ends = [axis.results for axis, _ in chosen]
     if list(whole) != ends:
-        found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+        found = write.cut(
+            found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *whole)
+        )
     if apart:
         found = write.op("Add", found, write.reshape(bias, (weights[0], *(1 for _ in ends))))
     write.op("Identity", found, result=write.node.output[0])

@@ -61,7 +61,9 @@ def depthwise(write: Writer, operands: Operands, axes: Sequence[Axis], *, writte
     found = write.reshape(found, (shape[0], weights[0], *joined))
     ends = [axis.results for axis in axes]
     if list(joined) != ends:
-        found = write.cut(found, range(2, len(shape)), [0] * len(ends), ends)
+        found = write.cut(
+            found, range(2, len(shape)), [0] * len(ends), ends, shape=(*shape[:2], *joined)
+        )
     write.op("Identity", found, result=write.node.output[0])
     return True
 

@@ -71,7 +71,7 @@ def folded(
         made[index] = Axis(size, taps, 1, 1, begin, axis.results + taps - 1 - size - begin)
     value = operands.value
     if ends != list(shape[2:]):
-        value = write.cut(value, spatial, [0] * rank, ends)
+        value = write.cut(value, spatial, [0] * rank, ends, shape=shape)
     value = write.padded(value, spatial, pads, shape)
     sizes = [end + sum(pad) for end, pad in zip(ends, pads, strict=True)]
     value, shape = _with_channels(write, value, (*shape[:2], *sizes), strides)

@@ -37,7 +37,8 @@ def tile(write: Writer) -> bool:
 def strided_slice(write: Writer) -> bool:
     """Take elements of a long axis that lie ``step`` apart, if ``step`` divides its size.
 
-    Elements and steps become two axes, so the axis of the elements need not lie in one PE.
+    Elements and steps become two axes, so the axis of the elements need not lie in one PE. Axes
+    that one PE could not hold together are cut one after the other.
     """
     names = write.node.input[1:]
     if len(names) < 4 or any(name and name not in write.data for name in names):
@@ -48,9 +49,14 @@ def strided_slice(write: Writer) -> bool:
     if starts is None or ends is None or steps is None:
         return False
     shape, goal = list(write.type(0).shape), write.node.output[0]
-    value, rank, found = write.node.input[0], len(shape), False
+    value, rank = write.node.input[0], len(shape)
     given = list(range(len(starts))) if axes is None else axes
-    for axis, start, end, step in zip(given, starts, ends, steps, strict=True):
+    cuts = list(zip(given, starts, ends, steps, strict=True))
+    sizes = [
+        shape[axis] for axis, *cut in cuts if len(range(shape[axis])[slice(*cut)]) < shape[axis]
+    ]
+    found = len(sizes) > 1 and write.are_large(sizes)
+    for axis, start, end, step in cuts:
         axis, size = axis % rank, shape[axis]
         chosen = range(size)[start:end:step]
         if step > 1 and size > write.rows and size % step == 0:

@@ -1,12 +1,10 @@
-"""Softmax, the normalisations of whole axes, means, and Gemm with factors."""
+"""Softmax, the normalisations of whole axes, and means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
-from .tile_choice import weights_fit
 from .writer import Writer, axis_of
 
 
@@ -194,31 +192,4 @@ def mean_over(write: Writer, axes: Sequence[int], keep: int) -> bool:
     count = prod(shape[axis] for axis in axes)
     total = write.op("ReduceSum", write.node.input[0], write.ints(axes), keepdims=keep)
     write.op("Mul", total, write.number(1.0 / max(1, count)), result=write.node.output[0])
-    return True
-
-
-def gemm(write: Writer) -> bool:
-    """Write alpha, beta, and a C that is not a row, as operators after the Gemm.
-
-    So is any C if the sums are long: without it, the contracted axis can be cut into time slices.
-    """
-    alpha, beta = (float(write.attribute(name, 1.0)) for name in ("alpha", "beta"))
-    bias = write.node.input[2] if len(write.node.input) > 2 else ""
-    columns = write.types[write.node.output[0]].shape[1]
-    shape = write.types[bias].shape if bias else ()
-    row = bool(shape) and prod(shape[:-1]) == 1 and shape[-1] == columns
-    flags: dict[str, Any] = {n: int(write.attribute(n, 0)) for n in ("transA", "transB")}
-    terms = write.type(0).shape[0 if flags["transA"] else 1]
-    fits = write.target is None or weights_fit(terms, 1, write.target)
-    if alpha == beta == 1.0 and (not bias or (row and fits)):
-        return False
-    goal = write.node.output[0]
-    found = write.op("Gemm", *write.node.input[:2], **flags)
-    if alpha != 1.0:
-        found = write.op("Mul", found, write.number(alpha))
-    if bias:
-        if beta != 1.0:
-            bias = write.op("Mul", bias, write.number(beta))
-        found = write.op("Add", found, bias)
-    write.op("Identity", found, result=goal)
     return True

@@ -123,14 +123,14 @@ def split(
         for axis in apart:
             sizes[axis - 2], steps[axis - 2] = shape[axis], 1
     if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
-        value = write.cut(value, spatial, [0] * len(sizes), sizes, steps)
+        value = write.cut(value, spatial, [0] * len(sizes), sizes, steps, shape)
     cut = any(tiling.count > 1 for _, tiling in chosen)
     more = (0, channels - shape[1])
     value = write.padded(value, range(1, len(shape)), [more, *pads], () if cut else shape)
     if any(step > 1 for step in late):
         given = (-(-size // step) for size, step in zip(sizes, steps, strict=True))
         full = [size + sum(pad) for size, pad in zip(given, pads, strict=True)]
-        value = write.cut(value, spatial, [0] * len(full), full, late)
+        value = write.cut(value, spatial, [0] * len(full), full, late, (*shape[:2], *full))
     for index, (_, tiling) in reversed(list(enumerate(chosen))):
         if tiling.count > 1:
             starts = np.arange(tiling.count)[:, None] * tiling.places

@@ -92,7 +92,7 @@ def conv_transpose(write: Writer) -> bool:
     starts = [max(0, -begin) for begin, _ in pads]
     ends = [axis.size + min(0, end) for axis, (_, end) in zip(axes, pads, strict=True)]
     if any(starts) or ends != list(shape[2:]):
-        value = write.cut(value, range(2, rank + 2), starts, ends)
+        value = write.cut(value, range(2, rank + 2), starts, ends, shape=shape)
     sizes = [end - start for start, end in zip(starts, ends, strict=True)]
     operands = Operands(value, (*shape[:2], *sizes), factor, kernel, bias, group)
     found = [
@@ -113,7 +113,9 @@ def conv_transpose(write: Writer) -> bool:
     result = write.reshape(result, (shape[0], rows, *whole))
     wanted = [axis.results for axis in axes]
     if whole != wanted:
-        result = write.cut(result, range(2, rank + 2), [0] * rank, wanted)
+        result = write.cut(
+            result, range(2, rank + 2), [0] * rank, wanted, shape=(shape[0], rows, *whole)
+        )
     write.op("Identity", result, result=write.node.output[0])
     return True
 

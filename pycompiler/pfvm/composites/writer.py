@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -20,6 +20,8 @@ from ..session import Array
 FLOATS = frozenset({"float"})
 #: The element types of rules that only move elements.
 MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
+
+_VIEWS = ("Reshape", "Flatten")
 
 
 @dataclass
@@ -56,6 +58,11 @@ class Writer:
             if found.name == name:
                 return helper.get_attribute_value(found)
         return default
+
+    def viewed(self, name: str) -> str:
+        """Return what a value is a Reshape or Flatten of; empty if it is none."""
+        maker = self.makers.get(name)
+        return maker.input[0] if maker is not None and maker.op_type in _VIEWS else ""
 
     def constant(self, array: Array, what: str) -> str:
         """Return the name of a constant."""
@@ -94,10 +101,26 @@ class Writer:
         starts: Sequence[int],
         ends: Sequence[int],
         steps: Sequence[int] | None = None,
+        shape: Sequence[int] = (),
     ) -> str:
-        """Append a Slice along ``axes``."""
-        given = (starts, ends, axes, steps if steps is not None else [1] * len(axes))
-        return self.op("Slice", value, *(self.ints(list(numbers)) for numbers in given))
+        """Append a Slice along ``axes``.
+
+        Axes of ``shape`` that one PE could not hold together are cut one after the other.
+        """
+        cuts = list(zip(starts, ends, axes, steps or [1] * len(axes), strict=True))
+        groups = [cuts]
+        if shape:
+            changed = [cut for cut in cuts if (*cut[:2], cut[3]) != (0, shape[cut[2]], 1)]
+            if self.are_large(shape[axis] for _, _, axis, _ in changed):
+                groups = [[cut] for cut in changed]
+        for group in groups:
+            numbers = (self.ints(list(column)) for column in zip(*group, strict=True))
+            value = self.op("Slice", value, *numbers)
+        return value
+
+    def are_large(self, sizes: Iterable[int]) -> bool:
+        """Whether axes of these sizes leave a PE no room for other axes."""
+        return self.target is not None and prod(sizes) > self.rows
 
     def decimated(self, value: str, shape: Sequence[int], steps: Mapping[int, int]) -> str:
         """Append operators that take every ``steps[axis]``-th element of an axis, from the first.
@@ -129,7 +152,7 @@ class Writer:
         Axes of ``shape`` that one PE could not hold together are padded one after the other.
         """
         used = [(axis, pad) for axis, pad in zip(axes, pads, strict=True) if any(pad)]
-        large = prod(shape[axis] for axis, _ in used) > self.rows if shape else False
+        large = bool(shape) and self.are_large(shape[axis] for axis, _ in used)
         for group in [[one] for one in used] if large else [used] if used else []:
             amounts = [*(pad[0] for _, pad in group), *(pad[1] for _, pad in group)]
             places = self.ints([axis for axis, _ in group])

@@ -67,6 +67,10 @@ class LayoutPlannerZ:
         self.costs = Costs(graph, target)
         first = FirstArrival(graph, target, wanted).run()
         self.pools = Pools(graph, target, wanted, first)
+        self._readers: dict[str, list[MNNode]] = {}
+        for node in graph.nodes:
+            for name in set(node.inputs):
+                self._readers.setdefault(name, []).append(node)
         #: Estimates for the first-arrival layouts (before) and for the chosen ones (after).
         self.before = self.after = Estimate()
 
@@ -167,7 +171,7 @@ class LayoutPlannerZ:
         graph = self.graph
         outside = name in graph.inputs or name in graph.constants
         given = any(name == out for _, out in graph.outputs)
-        readers = [node for node in graph.nodes if name in node.inputs]
+        readers = self._readers.get(name, ())
         on_host = any(node.side is Side.HOST for node in readers)
         on_device = sum(node.side is Side.DEVICE for node in readers)
         return (on_device if outside else 0) + (given or on_host)

@@ -9,6 +9,7 @@ candidates of each variable one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from math import prod
 
 import numpy as np
@@ -62,8 +63,13 @@ def _eliminated(
         factors[v].append(factor)
     order: list[tuple[int, tuple[int, ...], Costs]] = []
     room = {v: prod(sizes[u] for u in (v, *others)) for v, others in beside.items()}
+    # Entries that no longer say the room of a variable are dropped when they come up.
+    queue = [(size, v) for v, size in room.items()]
+    heapify(queue)
     while beside:
-        variable = min(room, key=lambda v: (room[v], v))
+        while room.get(queue[0][1]) != queue[0][0]:
+            heappop(queue)
+        variable = queue[0][1]
         held = room[variable] > TABLE
         if held:
             variable = max(room, key=lambda v: (len(beside[v]), -v))
@@ -87,6 +93,7 @@ def _eliminated(
                 factors[u].append(factor)
         for u in others:
             room[u] = prod(sizes[w] for w in (u, *beside[u]))
+            heappush(queue, (room[u], u))
     for variable, scope, choices in reversed(order):
         chosen[variable] = int(choices[tuple(chosen[u] for u in scope)])
     return chosen

@@ -9,11 +9,13 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 mod costs;
+mod detours;
 mod digits;
 mod guess;
 mod layout;
 mod moves;
 mod search;
+mod state;
 
 pub use layout::{Change, Layout, Level, Machine, SubAxis};
 pub use moves::{Move, Moves};

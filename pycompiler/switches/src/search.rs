@@ -1,13 +1,22 @@
 //! The search for the cheapest passes: A* over the places of the digits.
 
 use crate::costs::{least_steps, pass_steps};
+use crate::detours::{in_primes, meets, park};
 use crate::digits::{copied_digits, is_subset, make_layout, parts, primes, segments, Part, PrimeDigit, Segment};
 use crate::layout::{Change, Layout, Level, Machine};
+use crate::state::{joined, moved, placed, State};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 /// States looked at between two questions whether to go on.
 const LOOKS: u64 = 64;
+
+/// States looked at until a search with detours gives up.
+const MOST_LOOKS: u64 = 2048;
+
+/// Steps that a search with detours expects for a segment or a part that is not as wanted.
+const FORM: i64 = 10 * PART;
+const PART: i64 = 10_000;
 
 /// One pass over `level`, after which the value has `layout`; None stands for the wanted layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,29 +40,25 @@ pub enum Outcome {
     Stopped,
 }
 
-/// The places of all digits. Strides in Addr do not count.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
-    /// The parts of each segment.
-    parts: Vec<Vec<Part>>,
-    /// Whether a segment is cut as the wanted layout cuts it.
-    wanted_form: Vec<bool>,
-    /// For each level of `SETTLED`, the digits over which there are copies.
-    copies: [Vec<PrimeDigit>; 5],
-}
-
-/// A state that was reached, the pass that led to it, and the state before.
+/// A state that was reached, the pass that led to it, the steps so far, and the state before.
 struct Reached {
     state: State,
     pass: Option<Pass>,
+    cost: i64,
     before: usize,
 }
 
 /// Returns the cheapest passes that change a layout, at most `most` steps together.
 ///
-/// `go_on` is asked now and then, and the search ends if it says no.
+/// If there are none, a second search lets digits make detours, unless the steps are limited. `go_on` is asked now and then,
+/// and the search ends if it says no.
 pub fn plan(change: &Change, machine: &Machine, most: Option<i64>, go_on: &mut dyn FnMut() -> bool) -> Outcome {
-    Search::new(change, machine).run(most, go_on)
+    let found = Search::new(change, machine, false).run(most, go_on);
+    let fit = [&change.source, &change.result].iter().all(|layout| layout.long_words(machine) <= machine.lm0);
+    match found {
+        Outcome::None if most.is_none() && fit => Search::new(change, machine, true).run(most, go_on),
+        found => found,
+    }
 }
 
 struct Search<'a> {
@@ -64,14 +69,18 @@ struct Search<'a> {
     wanted: Vec<Vec<Part>>,
     goal: [Vec<PrimeDigit>; 5],
     least: [i64; 5],
+    /// Whether digits may make detours.
+    wide: bool,
 }
 
 impl<'a> Search<'a> {
-    fn new(change: &'a Change, machine: &'a Machine) -> Search<'a> {
+    fn new(change: &'a Change, machine: &'a Machine, wide: bool) -> Search<'a> {
         let segments = segments(&change.source, &change.result, &change.shape);
+        let segments = if wide { in_primes(segments) } else { segments };
         Search {
             change,
             machine,
+            wide,
             wanted: segments.iter().map(|s| placed(&s.result)).collect(),
             segments,
             goal: Level::SETTLED.map(|level| copied_digits(&change.result, level, machine)),
@@ -89,27 +98,31 @@ impl<'a> Search<'a> {
             return self.only_addresses();
         }
         // Entries are ordered by their steps so far plus the least steps that are left; then the older comes first.
-        let mut queue = BinaryHeap::from([Reverse((self.left(&start), 0, 0))]);
-        let mut reached = vec![Reached { state: start, pass: None, before: 0 }];
+        let mut queue = BinaryHeap::from([Reverse((self.left(&start) + self.far(&start), 0))]);
+        let mut reached = vec![Reached { state: start, pass: None, cost: 0, before: 0 }];
         let mut best: HashMap<State, i64> = HashMap::new();
         let mut looks = 0;
-        while let Some(Reverse((_, number, cost))) = queue.pop() {
+        while let Some(Reverse((_, number))) = queue.pop() {
             looks += 1;
             if looks % LOOKS == 0 && !go_on() {
                 return Outcome::Stopped;
             }
+            if self.wide && looks > MOST_LOOKS {
+                return Outcome::None;
+            }
             let state = reached[number].state.clone();
+            if self.wide && !self.count(&mut reached, number) {
+                continue;
+            }
             if self.is_done(&state) {
                 return Outcome::Found(path(&reached, number));
             }
+            let cost = reached[number].cost;
             if best.get(&state).is_some_and(|&known| known <= cost) {
                 continue;
             }
             best.insert(state.clone(), cost);
-            let source = match &reached[number].pass {
-                Some(Pass { layout: Some(layout), .. }) => layout.clone(),
-                _ => self.change.source.clone(),
-            };
+            let source = self.layout_at(&reached[number]).clone();
             for (level, after) in self.next(&state) {
                 if best.contains_key(&after) {
                     continue; // the state was reached in fewer steps
@@ -125,16 +138,40 @@ impl<'a> Search<'a> {
                 let shape = self.change.shape.clone();
                 let one = Change { source: source.clone(), result, shape };
                 // There may be no such pass, as words are packed wholly or not at all.
-                let Some(steps) = pass_steps(&one, level, self.machine) else { continue };
+                let counted = if self.wide { Some(0) } else { pass_steps(&one, level, self.machine) };
+                let Some(steps) = counted else { continue };
                 let least = cost + steps + self.left(&after);
                 if most.is_none_or(|most| least <= most) {
-                    queue.push(Reverse((least, reached.len(), cost + steps)));
+                    queue.push(Reverse((least + self.far(&after), reached.len())));
                     let pass = Pass { level, layout: (!done).then_some(one.result), steps };
-                    reached.push(Reached { state: after, pass: Some(pass), before: number });
+                    reached.push(Reached { state: after, pass: Some(pass), cost: cost + steps, before: number });
                 }
             }
         }
         Outcome::None
+    }
+
+    /// Counts the steps of the pass that led to a state; whether there is such a pass.
+    ///
+    /// A search with detours looks at few of the states that it reaches, so it counts only for these.
+    fn count(&self, reached: &mut [Reached], number: usize) -> bool {
+        let Some(Pass { level, .. }) = reached[number].pass else { return true };
+        let before = &reached[reached[number].before];
+        let (source, result) = (self.layout_at(before).clone(), self.layout_at(&reached[number]).clone());
+        let change = Change { source, result, shape: self.change.shape.clone() };
+        let (found, cost) = (pass_steps(&change, level, self.machine), before.cost);
+        if let (Some(steps), Some(pass)) = (found, reached[number].pass.as_mut()) {
+            pass.steps = steps;
+            reached[number].cost = cost + steps;
+        }
+        found.is_some()
+    }
+
+    fn layout_at<'b>(&'b self, reached: &'b Reached) -> &'b Layout {
+        match &reached.pass {
+            None => &self.change.source,
+            Some(pass) => pass.layout.as_ref().unwrap_or(&self.change.result),
+        }
     }
 
     /// Returns the passes if every digit is on its level, so that only addresses may differ.
@@ -174,6 +211,17 @@ impl<'a> Search<'a> {
         Level::SETTLED.iter().filter(|&&level| open[level as usize]).map(|&level| self.least[level as usize]).sum()
     }
 
+    /// Returns how much later a search with detours looks at a state: the fewer segments and parts are as wanted, the later.
+    fn far(&self, state: &State) -> i64 {
+        if !self.wide {
+            return 0;
+        }
+        let forms = state.wanted_form.iter().filter(|&&form| !form).count() as i64;
+        let pairs = state.parts.iter().zip(&self.wanted);
+        let parts: usize = pairs.map(|(now, wanted)| now.iter().filter(|p| !wanted.contains(p)).count()).sum();
+        FORM * forms + PART * parts as i64
+    }
+
     /// Returns the level of each possible next pass, and the state after it.
     ///
     /// A pass settles a level, or moves all digits of W to Addr. If LM has no room for all digits that leave a level at
@@ -186,6 +234,9 @@ impl<'a> Search<'a> {
             out.push((level, settled));
             if level != Level::W && !fits {
                 self.one_by_one(state, level, &mut out);
+            }
+            if level != Level::W && self.wide {
+                self.detours(state, level, &mut out);
             }
         }
         let mut apart = state.clone();
@@ -211,6 +262,53 @@ impl<'a> Search<'a> {
                     let mut moved = state.clone();
                     moved.parts[index][which] = part.in_addr();
                     out.push((level, moved));
+                }
+            }
+        }
+    }
+
+    /// Adds states in which digits from Addr wait on `level`.
+    ///
+    /// Before that, all digits leave the level that are not wanted there, or those of one segment, or one digit,
+    /// whose place another digit takes, or none.
+    fn detours(&self, state: &State, level: Level, out: &mut Vec<(Level, State)>) {
+        let mut begun = vec![(self.settle(state, level), None, self.machine.lm0), (state.clone(), None, 1)];
+        for index in (0..self.segments.len()).filter(|&index| !state.wanted_form[index]) {
+            let mut after = self.settle(state, level);
+            self.put_back(state, level, index, &mut after);
+            begun.push((after, Some(index), self.machine.lm0));
+        }
+        let mut single = Vec::new();
+        self.one_by_one(state, level, &mut single);
+        for (_, mut after) in single {
+            after.bring(level, &self.wanted);
+            begun.push((after, None, self.machine.lm0));
+        }
+        for (mut after, kept, most) in begun {
+            let forms = &after.wanted_form;
+            let waits = |index: usize, which: usize| {
+                let same = forms[index] == state.wanted_form[index] && Some(index) != kept;
+                same && state.parts[index][which].level == Level::Addr
+            };
+            park(&mut after.parts, level, self.machine.count(level), &waits, most);
+            let on: Vec<Part> = after.parts.iter().flatten().filter(|p| p.level == level).copied().collect();
+            after.copies[level as usize].retain(|d| !on.iter().any(|p| meets(p, d.stride, d.stride * d.size)));
+            if self.fits(&after) && after != *state && !out.iter().any(|(_, other)| *other == after) {
+                out.push((level, after));
+            }
+        }
+    }
+
+    /// Puts the parts of all segments but `index` back to where they were on `level`, if nothing took their places.
+    fn put_back(&self, state: &State, level: Level, index: usize, after: &mut State) {
+        for (other, parts) in state.parts.iter().enumerate() {
+            if other == index || after.wanted_form[other] != state.wanted_form[other] {
+                continue;
+            }
+            for (which, part) in parts.iter().enumerate().filter(|(_, part)| part.level == level) {
+                let taken = |p: &Part| p.level == level && meets(p, part.stride, part.stride * part.size);
+                if !after.parts.iter().flatten().any(taken) {
+                    after.parts[other][which] = *part;
                 }
             }
         }
@@ -269,24 +367,12 @@ impl<'a> Search<'a> {
                 placed[segment.axis].push(part);
             }
         }
+        if self.wide {
+            placed.iter_mut().for_each(joined);
+        }
         let copies: Vec<&[PrimeDigit]> = state.copies.iter().map(Vec::as_slice).collect();
         make_layout(placed, &copies, self.machine)
     }
-}
-
-fn moved(mut part: Part, wanted: Part, level: Level) -> Part {
-    if part.level == level && part != wanted {
-        part = part.in_addr();
-    }
-    if part.level == Level::Addr && wanted.level == level {
-        return wanted;
-    }
-    part
-}
-
-/// Returns the parts with stride 0 in Addr.
-fn placed(parts: &[Part]) -> Vec<Part> {
-    parts.iter().map(|p| if p.level == Level::Addr { p.in_addr() } else { *p }).collect()
 }
 
 fn path(reached: &[Reached], mut number: usize) -> Vec<Pass> {

@@ -70,6 +70,21 @@ fn a_search_ends_when_it_is_told_or_when_nothing_is_cheap_enough() {
 }
 
 #[test]
+fn digits_wait_on_units_if_lm_is_nearly_full() {
+    // PEs and MABs change places beside 40 of the 64 long words, so there is no room for two digits more in Addr.
+    let digits = |first: Level, second: Level| {
+        let one = |size, level| vec![SubAxis { size, level, stride: 1 }];
+        Layout { axes: vec![one(40, Level::Addr), one(4, first), one(4, second)], copies: Vec::new() }
+    };
+    let (source, result) = (digits(Level::Mab, Level::Pe), digits(Level::Pe, Level::Mab));
+    let change = Change { source, result, shape: vec![40, 4, 4] };
+    let found = levels(&plan(&change, &MACHINE, None, &mut || true));
+    assert!(found.contains(&Level::Mab) && found.contains(&Level::Pe), "{found:?}");
+    // A limited search makes no detours: it is asked often, for estimates.
+    assert_eq!(plan(&change, &MACHINE, Some(1 << 30), &mut || true), Outcome::None);
+}
+
+#[test]
 fn numbers_without_meaning_are_noticed() {
     let good = change(&[(16, Level::Addr, 1)], &[(16, Level::Addr, 1)], 16);
     assert!(good.is_valid() && MACHINE.is_valid());

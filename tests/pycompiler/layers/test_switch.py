@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 from compiling import tried
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from random_layouts import elements, some_layout
 
@@ -26,6 +26,7 @@ from pycompiler.graph import (
 )
 from pycompiler.layers.switch.pass_code import pass_code
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
+from pycompiler.layers.switch.pass_search import cheapest_passes
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.switch_plan import plan_switch
 
@@ -94,6 +95,69 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
 
     switch()
     assert beyond <= tried(examples) // 10
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=tried(40))
+def test_layouts_that_fill_lm(seed: int) -> None:
+    """Digits must wait on units while others pass through LM."""
+    target, rng = load_target("mini"), random.Random(seed)
+    words = target.words("lm0")
+    dtype = rng.choice(DTYPES)
+    shape: tuple[int, ...] = ()
+    while not words < prod(shape) <= words * prod(target.level_range.values()) // 4:
+        shape = tuple(rng.choice((2, 3, 5, 7, 12, 14, 16, 25, 33, 96)) for _ in range(4))
+    one, other = (some_layout(rng, shape, dtype, target) for _ in range(2))
+    try:
+        check(one, other, shape, dtype, target)
+    except PycompilerError as problem:
+        # Detours are looked for in a limited number of states; one in a hundred needs more.
+        if problem.code != "P0305":
+            raise
+        event("no way was found")
+
+
+@pytest.mark.parametrize(
+    ("machine", "one", "other", "shape"),
+    [
+        # Words and PEs change places with MABs and L1Bs, and twice the words do not fit LM.
+        (
+            "mini",
+            "((9:1),(4_PE:1,2_W:1),(5:54),(6:9,2_L1B:1,4_MAB:1))",
+            "((9:6),(2_MAB:1,2_MAB:2,2_L1B:1),(5:54),(6:1,4_PE:1,2_W:1))",
+            (9, 8, 5, 48),
+        ),
+        (
+            "mini",
+            "((5:1,4_PE:1,2_W:1),(5:60),(12:5,2_L1B:1,4_MAB:1))",
+            "((2_MAB:1,2_MAB:2,2_L1B:1,5:12),(5:60),(12:1,4_PE:1,2_W:1))",
+            (40, 5, 96),
+        ),
+        # The tiles of a convolution of ResNet-50: many digits of three levels change places.
+        (
+            "mncore2",
+            "((4_L2B:1,2:180),(2_MAB:8,4_MAB:1,2:90,4_PE:1,2:45,2_W:1),(2_L2B:4,2_L1B:4),"
+            "(9:5),(4_L1B:1,2_MAB:4),(5:1))",
+            "((2_MAB:8,4_L2B:1),(8_L1B:1,2:2,4_PE:1,2:1,2_W:1),(2_L2B:4,2:4),(9:8),"
+            "(2_MAB:2,2_MAB:4,2:72),(5:144); B@[2_MAB:1])",
+            (8, 256, 4, 9, 8, 5),
+        ),
+        # 3 x 2 against 2 x 3 beside 1100 long words.
+        (
+            "mncore2",
+            "((1100:1),(3_L1B:1,2_MAB:1),(4_PE:1,2_W:1))",
+            "((1100:1),(2_MAB:1,3_L1B:1),(4_PE:1,2_W:1))",
+            (1100, 6, 8),
+        ),
+    ],
+)
+def test_switches_with_detours(machine: str, one: str, other: str, shape: tuple[int, ...]) -> None:
+    target = load_target(machine)
+    source, result = parse_layout(one), parse_layout(other)
+    change = LayoutChange(source, result, shape, MNDtype.FLOAT)
+    # A limited search makes no detours.
+    assert cheapest_passes(change, target, most=1 << 40) is None
+    assert check(source, result, shape, MNDtype.FLOAT, target) > 1
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,20 @@ def test_steps_along_an_axis_that_no_pe_holds(
     model = one_node("Slice", {"x": shape}, bounds)
     for machine in ("mini", "mncore2"):
         same_bits(model, values({"x": shape}, 4), machine)
+
+
+@pytest.mark.parametrize("steps", [(1, 1), (2, 2), (2, -1), (1, 3)])
+def test_parts_of_planes_that_no_pe_holds(steps: tuple[int, int]) -> None:
+    """Two axes that are both changed would lie in Addr together: 24 x 30 of 512 long words."""
+    shape = (2, 32, 24, 30)
+    ends = (23, 29) if min(steps) > 0 else (23, -31)
+    starts = (1, 1) if min(steps) > 0 else (1, 28)
+    bounds = {
+        "s": np.array(starts, np.int64),
+        "e": np.array(ends, np.int64),
+        "a": np.array([2, 3], np.int64),
+        "t": np.array(steps, np.int64),
+    }
+    model = one_node("Slice", {"x": shape}, bounds)
+    report = same_bits(model, values({"x": shape}, 5), "mini")
+    assert sum(node["op"] == "Slice" for node in report["nodes"]) == 2
