@@ -120,8 +120,8 @@ def split(
     if apart:
         value = write.decimated(value, shape, apart)
         shape = [size // apart.get(axis, 1) for axis, size in enumerate(shape)]
-        for axis in apart:
-            sizes[axis - 2], steps[axis - 2] = shape[axis], 1
+        for place in apart:
+            sizes[place - 2], steps[place - 2] = shape[place], 1
     if [*sizes, *steps] != [*shape[2:], *(1 for _ in chosen)]:
         value = write.cut(value, spatial, [0] * len(sizes), sizes, steps, shape)
     cut = any(tiling.count > 1 for _, tiling in chosen)

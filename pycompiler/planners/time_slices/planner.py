@@ -295,7 +295,7 @@ class _Search(Cuts):
             shared = len(self.members[one]) if few else 0
             # A cut of an axis that lies in Addr leaves no unit without work.
             local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
-            rank = one not in self.axes.joined, words, local, -shared, -place, self.now(one)
+            rank = one not in self.axes.joined, words, -shared, local, -place, self.now(one)
             if best is None or rank > best[0]:
                 best = rank, one
         if best is None:
