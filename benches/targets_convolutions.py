@@ -77,7 +77,7 @@ CASES = (
 
 
 #: Networks by their names in `python -m pycompiler.models`: the batch, and the most bounds.
-NETWORKS = (("own:resnet20", 64, 8.0),)
+NETWORKS = (("own:resnet20", 64, 8.0), ("torchvision:resnet50@224", 16, 6.0))
 
 
 def rows(machine: str = "mncore2") -> Iterator[Row]:

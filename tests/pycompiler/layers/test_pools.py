@@ -8,11 +8,13 @@ import numpy as np
 import operator_windows
 import pytest
 import torch
-from compiling import compiled, run, tried
+from compiling import compiled, model_of, run, tried
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from one_node import one_node
+from onnx import TensorProto, helper
 
+from pycompiler.layers.tiling.layer import TILES
 from pycompiler.pfvm.session import HostSession
 
 F = torch.nn.functional
@@ -102,3 +104,42 @@ def test_a_tap_costs_one_step(kernel: int) -> None:
     vectors = -(-pool["num_lw"] // 4)
     assert pool["steps"] <= kernel * (vectors + kernel) + 4
     assert not [node for node in report["nodes"] if node["op"] in ("Pad", "Slice")]
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_pools_in_tiles(op: str) -> None:
+    """Overlapping windows of large pictures work in tiles, unless zeros would be wrong."""
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(2), phases=[Phase.explicit, Phase.generate], deadline=None)
+    def case(seed: int) -> None:
+        rng = random.Random(seed)
+        shape = (rng.choice([1, 3]), rng.choice([4, 6]), rng.choice([16, 20, 25]), 24)
+        stride, pad = rng.choice([1, 2]), rng.choice([0, 1])
+        facts = {"kernel_shape": [3, 3], "strides": [stride] * 2, "pads": [pad] * 4}
+        if op == "AveragePool":
+            facts["count_include_pad"] = 1
+        x = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+        for before in ("Relu", "Neg"):
+            model = model_of([(before, ["x"], "a")], {"x": shape}, ["a"])
+            model.graph.node.append(helper.make_node(op, ["a"], ["y"], name="pool", **facts))
+            value = np.maximum(x, 0) if before == "Relu" else -x
+            tensor = torch.from_numpy(value)
+            if op == "MaxPool":
+                wanted = F.max_pool2d(tensor, 3, stride, pad).numpy()
+            else:
+                wanted = F.avg_pool2d(tensor, 3, stride, pad).numpy()
+            del model.graph.output[:]
+            model.graph.output.append(
+                helper.make_tensor_value_info("y", TensorProto.FLOAT, wanted.shape)
+            )
+            result, report = compiled(model)
+            assert report["host_fallback"] == []
+            tiles = any(node.op == TILES for node in result.graph.nodes)
+            if op == "MaxPool" and before == "Neg" and pad:
+                assert not tiles, f"seed {seed}"
+            found = run(result, {"x": x})["y"]
+            limit = 0.0 if op == "MaxPool" else 1e-6
+            assert np.abs(found - wanted).max() <= limit, f"seed {seed}"
+
+    case()

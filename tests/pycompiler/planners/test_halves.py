@@ -1,0 +1,181 @@
+"""Values between convolutions in half: which are stored as halves, and what comes out."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compiling import compiled, model_of, run, tried
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from pycompiler.graph.dtypes import MNDtype
+from pycompiler.layers.half_conversions import NARROW, WIDEN, narrowed, packed_layout, widened
+from pycompiler.machine import load_target
+from pycompiler.pfvm.session import HostSession
+from pycompiler.tolerance import NETWORKS
+
+#: The nodes of a small residual network: stem, pool, block, strided block, mean.
+_KINDS = ("plain", "residual", "strided", "clip", "concat")
+
+
+def _network(
+    rng: random.Random, kind: str, batch: int, size: int
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """Return a network whose inner values are large enough for halves."""
+    draw = np.random.default_rng(rng.randrange(2**32))
+    constants: dict[str, np.ndarray] = {}
+    nodes: list[tuple[str, list[str], str]] = []
+    facts: dict[str, dict[str, object]] = {}
+
+    def conv(source: str, result: str, given: int, made: int, side: int, stride: int = 1) -> None:
+        weights = draw.standard_normal((made, given, side, side)) / np.sqrt(given * side * side)
+        constants[f"{result}.w"] = weights.astype(np.float32)
+        constants[f"{result}.b"] = draw.standard_normal(made).astype(np.float32) / 8
+        nodes.append(("Conv", [source, f"{result}.w", f"{result}.b"], result))
+        pads = [side // 2] * 4
+        facts[result] = {"kernel_shape": [side, side], "pads": pads, "strides": [stride] * 2}
+
+    wide = rng.choice([16, 32, 48])
+    conv("x", "a", 16, wide, 3)
+    nodes.append(("Relu", ["a"], "b"))
+    if kind == "plain":
+        conv("b", "c", wide, rng.choice([20, 32]), 3)
+        nodes.append(("Identity", ["c"], "y"))
+    elif kind == "residual":
+        conv("b", "c", wide, wide, rng.choice([1, 3]))
+        nodes.append(("Add", ["c", "b"], "d"))
+        nodes.append(("Relu", ["d"], "e"))
+        conv("e", "f", wide, 16, 1)
+        # The mean wants singles, the convolution wants halves.
+        nodes.append(("GlobalAveragePool", ["e"], "g"))
+        nodes.append(("Add", ["f", "f"], "h"))
+        nodes.append(("GlobalMaxPool", ["h"], "i"))
+        nodes.append(("Concat", ["g", "i"], "y"))
+        facts["y"] = {"axis": 1}
+    elif kind == "strided":
+        nodes.append(("MaxPool", ["b"], "c"))
+        facts["c"] = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+        conv("c", "d", wide, 32, 1, stride=2)
+        nodes.append(("Relu", ["d"], "e"))
+        conv("e", "y", 32, 16, 3)
+    elif kind == "clip":
+        constants["low"], constants["high"] = np.float32(0), np.float32(6)
+        nodes.append(("Clip", ["b", "low", "high"], "c"))
+        conv("c", "y", wide, 32, 1)
+    else:
+        conv("b", "c", wide, 32, 1)
+        nodes.append(("Concat", ["b", "c"], "d"))
+        facts["d"] = {"axis": 1}
+        conv("d", "y", wide + 32, 16, 3)
+    model = model_of([], {"x": (batch, 16, size, size)}, ["y"], constants)
+    made = [
+        helper.make_node(op, reads, [out], name=out, **facts.get(out, {}))
+        for op, reads, out in nodes
+    ]
+    model.graph.node.extend(made)
+    model = onnx.shape_inference.infer_shapes(model)
+    shape = (
+        HostSession(model.SerializeToString(), "shape")
+        .run({"x": np.zeros((batch, 16, size, size), np.float32)})["y"]
+        .shape
+    )
+    model.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, shape)
+    )
+    return model, {"x": draw.standard_normal((batch, 16, size, size)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_networks_against_onnxruntime(kind: str) -> None:
+    """Drawn sizes, also odd ones; the error is that of a network in `mixed`."""
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(1), phases=[Phase.explicit, Phase.generate], deadline=None)
+    def case(seed: int) -> None:
+        rng = random.Random(seed)
+        batch, size = rng.choice([(16, 32), (13, 36), (16, 33)])
+        model, inputs = _network(rng, kind, batch, size)
+        result, report = compiled(model, "mncore2", float_dtype="mixed", scheduler="spill_opt")
+        assert report["host_fallback"] == []
+        halves = [
+            node
+            for node in result.graph.nodes
+            if node.op == "Conv" and result.graph.values[node.outputs[0]].dtype is MNDtype.HALF
+        ]
+        assert halves, "no convolution writes halves"
+        found = run(result, inputs, "mncore2")["y"]
+        wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+        error = np.abs(found - wanted).max() / np.abs(wanted).max()
+        assert error <= NETWORKS["mixed"], f"seed {seed}"
+
+    case()
+
+
+def test_sums_of_parts_are_singles() -> None:
+    """Weights longer than LM1 are taken in parts; their sum is rounded in a step of its own."""
+    rng = np.random.default_rng(3)
+    target = load_target("mncore2")
+    channels = 16 * -(-target.words("lm1") // (9 * 16))
+    x = rng.standard_normal((16, 16, 32, 32)).astype(np.float32)
+    constants = {
+        "w0": rng.standard_normal((channels, 16, 1, 1)).astype(np.float32) / 4,
+        "w1": (rng.standard_normal((16, channels, 3, 3)) / 40).astype(np.float32),
+        "w2": rng.standard_normal((32, 16, 1, 1)).astype(np.float32) / 4,
+    }
+    model = model_of([], {"x": x.shape}, ["y"], constants)
+    for read, weights, made, pad in (("x", "w0", "a", 0), ("a", "w1", "b", 1), ("b", "w2", "y", 0)):
+        model.graph.node.append(
+            helper.make_node("Conv", [read, weights], [made], name=made, pads=[pad] * 4)
+        )
+    model.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (16, 32, 32, 32))
+    )
+    result, _ = compiled(model, "mncore2", float_dtype="mixed", scheduler="spill_opt")
+    assert NARROW in {node.op for node in result.graph.nodes}
+    found = run(result, {"x": x}, "mncore2")["y"]
+    a = torch.nn.functional.conv2d(torch.from_numpy(x), torch.from_numpy(constants["w0"]))
+    b = torch.nn.functional.conv2d(a, torch.from_numpy(constants["w1"]), padding=1)
+    wanted = torch.nn.functional.conv2d(b, torch.from_numpy(constants["w2"])).numpy()
+    assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()
+
+
+def test_outputs_overrides_and_float_keep_singles() -> None:
+    """An output keeps its bits, an override is followed, and `float` has no halves."""
+    model, _ = _network(random.Random(1), "residual", 16, 32)
+    for options in ({"float_dtype": "float"}, {"float_dtype": "mixed"}):
+        result, _ = compiled(model, "mncore2", **options)
+        values = result.graph.values
+        ops = {node.op for node in result.graph.nodes}
+        assert values["y"].dtype is MNDtype.FLOAT
+        assert (WIDEN in ops) == (options["float_dtype"] == "mixed")
+        assert NARROW not in ops
+    overrides = {"a.Conv": {"dtype": "Float"}}
+    result, _ = compiled(model, "mncore2", float_dtype="mixed", overrides=overrides)
+    made = [
+        result.graph.values[name]
+        for node in result.graph.nodes
+        for name in node.outputs
+        if name.startswith("a.Conv") and node.op == "Conv"
+    ]
+    assert made
+    assert {value.dtype for value in made} == {MNDtype.FLOAT}
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_layouts_of_conversions(seed: int) -> None:
+    """Widening and narrowing are inverse, and each half meets the single at twice its address."""
+    rng = random.Random(seed)
+    shape = tuple(rng.choice([1, 3, 4, 7, 8, 16, 20]) for _ in range(rng.randint(2, 4)))
+    axis = rng.randrange(len(shape))
+    layout = packed_layout(shape, axis, load_target(rng.choice(["mini", "mncore2"])))
+    wide = widened(layout, axis)
+    assert wide is not None, f"seed {seed}"
+    assert narrowed(wide, axis) == layout, f"seed {seed}"
+    for other in set(range(len(shape))) - {axis}:
+        assert widened(layout, other) is None
