@@ -75,6 +75,8 @@ class Layer(ABC):
     op: str
     #: device dtypes that the operator computes in
     dtypes: frozenset[MNDtype]
+    #: whether it also works on halves that the compiler stores between convolutions
+    halves: bool = False
     #: attributes that the operator understands
     attributes: frozenset[str] = frozenset()
     #: row of the tolerance table

@@ -26,6 +26,7 @@ class Elementwise(Layer):
         self.op = function.op
         pairs = frozenset(dtype for pair in function.pairs for dtype in pair)
         self.dtypes = frozenset(function.dtypes) | pairs
+        self.halves = function.halves
         self.attributes = function.attributes
         self.error = function.error
 

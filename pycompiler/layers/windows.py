@@ -39,7 +39,8 @@ class Window(SpreadCopy):
 
     def __init__(self, op: str, joining: Mapping[MNDtype, _Joining], error: str, *, average: bool):
         super().__init__(op, _first_taps, ALONG_ONE_AXIS[op])
-        self.dtypes = frozenset(joining)
+        self.dtypes = frozenset(joining) - {MNDtype.HALF}
+        self.halves = MNDtype.HALF in joining
         self.joining, self.error, self.average = joining, error, average
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:

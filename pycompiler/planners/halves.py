@@ -115,7 +115,7 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
         return roles_of(node, graph).c[2]
     layer = LAYERS.get(node.op)
     if isinstance(layer, Elementwise):
-        if MNDtype.HALF not in layer.dtypes:
+        if not layer.halves:
             return None
         shape = graph.values[node.outputs[0]].shape
         axes = {found[n] for n in node.inputs if n in found and graph.values[n].shape == shape}
@@ -136,7 +136,7 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
     if isinstance(layer, Copy) and node.op in _COPIES:
         return axis if _copied(node, graph, found, axis) else None
     if isinstance(layer, Window):
-        whole = MNDtype.HALF in layer.dtypes and shapes[0][axis] == shapes[1][axis]
+        whole = layer.halves and shapes[0][axis] == shapes[1][axis]
         return axis if whole and axis == 1 else None
     return axis if node.op in _MOVES else None
 

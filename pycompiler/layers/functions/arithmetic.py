@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
 from .elementwise_function import (
-    ALL_NUMBERS,
     BINARY,
     FLOAT,
     HALF,
@@ -139,15 +138,15 @@ def _leaky_relu(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Add", _add, BINARY, ALL_NUMBERS),
-    Function("Sub", _sub, BINARY, ALL_NUMBERS),
-    Function("Mul", _mul, BINARY, ALL_NUMBERS),
+    Function("Add", _add, BINARY, NUMBERS, halves=True),
+    Function("Sub", _sub, BINARY, NUMBERS, halves=True),
+    Function("Mul", _mul, BINARY, NUMBERS, halves=True),
     Function("Neg", _neg, UNARY, NUMBERS, MOVE),
     Function("Abs", _abs, UNARY, NUMBERS, MOVE),
-    Function("Min", _extreme("min"), range(1, 100), ALL_NUMBERS, MOVE),
-    Function("Max", _extreme("max"), range(1, 100), ALL_NUMBERS, MOVE),
+    Function("Min", _extreme("min"), range(1, 100), NUMBERS, MOVE, halves=True),
+    Function("Max", _extreme("max"), range(1, 100), NUMBERS, MOVE, halves=True),
     Function("Sum", _sum, range(1, 3)),
-    Function("Clip", _clip, TERNARY, ALL_NUMBERS, MOVE),
-    Function("Relu", _relu, UNARY, ALL_NUMBERS, MOVE),
+    Function("Clip", _clip, TERNARY, NUMBERS, MOVE, halves=True),
+    Function("Relu", _relu, UNARY, NUMBERS, MOVE, halves=True),
     Function("LeakyRelu", _leaky_relu, UNARY, attributes=frozenset({"alpha"})),
 )

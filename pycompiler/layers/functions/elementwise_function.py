@@ -14,8 +14,6 @@ FLOAT, BOOL, HALF = MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.HALF
 INT, LONG = MNDtype.INT, MNDtype.LONG
 INTEGERS = (INT, LONG)
 NUMBERS = (FLOAT, *INTEGERS)
-#: Dtypes of the functions that also work on halves, four in a long word.
-ALL_NUMBERS = (*NUMBERS, HALF)
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,8 @@ class Function:
     attributes: frozenset[str] = frozenset()
     refuse: Callable[[Mapping[str, Attribute]], str | None] = field(default=lambda _: None)
     note: str = ""
+    #: whether it also works on halves that the compiler stores, four in a long word
+    halves: bool = False
 
     def mismatch(self, inputs: Sequence[MNDtype], result: MNDtype) -> str | None:
         """Return why the function does not compute in these dtypes, or None if it does."""
@@ -89,7 +89,8 @@ class Function:
         if self.pairs:
             fits = len(inputs) == 1 and (inputs[0], result) in self.pairs
         else:
-            fits = STYLES[self.style](inputs, result) in self.dtypes
+            decided = STYLES[self.style](inputs, result)
+            fits = decided in self.dtypes or (self.halves and decided is HALF)
         if fits:
             return None
         shown = ", ".join(dtype.value for dtype in inputs)

@@ -25,7 +25,7 @@ def _force(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[Tiling]:
     rng, taken = random.Random(seed), list[Tiling]()
 
     def any_tiles(
-        shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: object
+        shape: tuple[int, ...], rows: int, axes: Sequence[Axis], target: object, **_: object
     ) -> list[tuple[Axis, Tiling]]:
         chosen = [(axis, rng.choice(list(tilings(axis))[-2:])) for axis in axes]
         taken.extend(tiling for _, tiling in chosen)
