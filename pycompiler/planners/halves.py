@@ -113,6 +113,8 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
     """Return the word axis of a node's result; None if the node does not keep one."""
     if node.op in CONVOLUTIONS:
         return roles_of(node, graph).c[2]
+    if node.op == NARROW:
+        return int(str(dict(node.attributes)[AXIS]))
     layer = LAYERS.get(node.op)
     if isinstance(layer, Elementwise):
         if not layer.halves:

@@ -17,6 +17,7 @@ from pycompiler.graph.dtypes import MNDtype
 from pycompiler.layers.half_conversions import NARROW, WIDEN, narrowed, packed_layout, widened
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.halves import word_axes
 from pycompiler.tolerance import NETWORKS
 
 #: The nodes of a small residual network: stem, pool, block, strided block, mean.
@@ -137,6 +138,9 @@ def test_sums_of_parts_are_singles() -> None:
     )
     result, _ = compiled(model, "mncore2", float_dtype="mixed", scheduler="spill_opt")
     assert NARROW in {node.op for node in result.graph.nodes}
+    axes = word_axes(result.graph)
+    narrow = next(node for node in result.graph.nodes if node.op == NARROW)
+    assert axes[narrow.outputs[0]] == 1
     found = run(result, {"x": x}, "mncore2")["y"]
     a = torch.nn.functional.conv2d(torch.from_numpy(x), torch.from_numpy(constants["w0"]))
     b = torch.nn.functional.conv2d(a, torch.from_numpy(constants["w1"]), padding=1)
