@@ -100,6 +100,15 @@ class _Search(Cuts):
             return None
         for _ in range(_CLOSE):
             rough = self.laid_out(resolve=False, last=True)
+            # Layouts in DRAM may have made slices longer, and padded the axis.
+            shorter = {
+                one: self.finer(one, 1.0)
+                for one, size in self.sizes.items()
+                if not self._legal(one, size)
+            }
+            if any(shorter.values()):
+                self.sizes |= {one: size for one, size in shorter.items() if size}
+                continue
             over = sorted(
                 excess(rough, self.target, self.share), key=lambda it: (it[1].op == SWITCH, -it[0])
             )
