@@ -208,24 +208,28 @@ def agrees(
 @lru_cache(maxsize=4096)
 def _runs(layout: Layout, shape: tuple[int, ...]) -> tuple[tuple[Part, ...], ...]:
     """Return the parts of each axis, minor first; parts that continue each other are one."""
-    out: list[tuple[Part, ...]] = []
-    for found, size in zip(_parts(layout, shape), shape, strict=True):
-        runs: list[Part] = []
-        for part in sorted(found):
-            last = runs[-1] if runs else None
-            if (
-                last is not None
-                and last.level is part.level
-                and last.lo * last.size == part.lo
-                and last.stride * last.size == part.stride
-            ):
-                # The topmost part may be cut short by the size of the axis.
-                joined = min(last.size * part.size, -(-size // last.lo))
-                runs[-1] = Part(last.lo, joined, last.level, last.stride)
-            else:
-                runs.append(part)
-        out.append(tuple(runs))
-    return tuple(out)
+    # The topmost part may be cut short by the size of the axis.
+    return tuple(
+        tuple(p._replace(size=min(p.size, -(-size // p.lo))) for p in joined_parts(sorted(found)))
+        for found, size in zip(_parts(layout, shape), shape, strict=True)
+    )
+
+
+def joined_parts(found: Iterable[Part]) -> list[Part]:
+    """Return parts, minor first, with those joined that continue each other."""
+    out: list[Part] = []
+    for part in found:
+        last = out[-1] if out else None
+        if (
+            last is not None
+            and last.level is part.level
+            and last.lo * last.size == part.lo
+            and last.stride * last.size == part.stride
+        ):
+            out[-1] = last._replace(size=last.size * part.size)
+        else:
+            out.append(part)
+    return out
 
 
 def make_layout(

@@ -14,7 +14,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level, SubAxis
 from ..machine import WORDS_PER_LONG, Target
-from ..tolerance import MOVE
+from ..tolerance import MOVE, SUM
 from .base import Cut, OtherLm, UntiedAxes, layout_of
 from .default_layout import fresh_layout
 from .fragment import Fragment, PeOperand, single_step
@@ -29,11 +29,12 @@ class Conversion(UntiedAxes, OtherLm):
 
     dtypes = frozenset({MNDtype.HALF, MNDtype.FLOAT})
     attributes = frozenset({AXIS})
-    error = MOVE
     anchored = True
 
     def __init__(self, op: str):
         self.op = op
+        # The rounding is that of a product's result, which the bound of products in half covers.
+        self.error = MOVE if op == WIDEN else SUM
 
     def _pair(self, node: MNNode) -> tuple[str, str]:
         """Return the names of the halves and of the singles."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd, prod
 
-from ..graph.digits import Part, parts, primes
+from ..graph.digits import Part, joined_parts, parts, primes
 from ..graph.dtypes import MNDtype
 from ..graph.layout import Layout, Level
 from ..machine import Target
@@ -32,18 +32,7 @@ def _flat(own: Sequence[Sequence[Part]], sizes: Sequence[int]) -> list[Part]:
 
 def runs(found: Sequence[Part]) -> list[Part]:
     """Join parts that continue each other: the result does not depend on how axes are cut."""
-    out: list[Part] = []
-    for part in found:
-        last = out[-1] if out else None
-        if (
-            last is not None
-            and last.level is part.level
-            and last.lo * last.size == part.lo
-            and last.stride * last.size == part.stride
-        ):
-            out[-1] = Part(last.lo, last.size * part.size, last.level, last.stride)
-        else:
-            out.append(part)
+    out = joined_parts(found)
     # Either shape may cut the topmost part short, so its size is left out.
     return [*out[:-1], Part(out[-1].lo, 0, out[-1].level, out[-1].stride)] if out else []
 
