@@ -14,6 +14,7 @@ from ..machine import Target
 from .first_arrival import FirstArrival
 from .forced_layouts import force, match
 from .lpz.genes import genes
+from .lpz.known import Known
 from .lpz.planner import Estimate, LayoutPlannerZ
 from .overrides import ROLES, Overrides, wanted_genes, wanted_layouts
 from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_switches
@@ -31,20 +32,47 @@ class LayoutFacts:
     unused: list[str] = field(default_factory=list)
 
 
-_Planner = Callable[[MNGraph, Target, Mapping[str, Layout], LayoutFacts], Mapping[str, Layout]]
+@dataclass(frozen=True)
+class WithSwitches:
+    """A graph in which every value on the device has a layout; its switches have no passes yet.
+
+    ``named`` are the values of the graph before it had switches. ``genes`` are those that overrides
+    name.
+    """
+
+    graph: MNGraph
+    named: frozenset[str]
+    genes: Mapping[str, tuple[str, str]]
+
+    def rough(self) -> MNGraph:
+        """Return the graph with the switches in it."""
+        return self._told(self.graph)
+
+    def resolved(self, target: Target) -> MNGraph:
+        """Return the graph with passes in place of switches; P0305 if a switch has none."""
+        return self._told(resolve_switches(self.graph, target, self.named))
+
+    def _told(self, graph: MNGraph) -> MNGraph:
+        told = {n: replace(graph.values[n], gene=gene) for n, gene in self.genes.items()}
+        return graph.with_values(told, stage=Stage.LAYOUT)
+
+
+_Planner = Callable[
+    [MNGraph, Target, Mapping[str, Layout], LayoutFacts, Known], Mapping[str, Layout]
+]
 
 
 def _lpz(
-    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts
+    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts, known: Known
 ) -> Mapping[str, Layout]:
-    planner = LayoutPlannerZ(graph, target, wanted)
+    planner = LayoutPlannerZ(graph, target, wanted, known)
     found = planner.run()
     facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}
     return found
 
 
 def _first_arrival(
-    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts
+    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts, known: Known
 ) -> Mapping[str, Layout]:
     return FirstArrival(graph, target, wanted).run()
 
@@ -77,29 +105,30 @@ def plan_layouts(
     planner: str = "lpz",
     specs: Sequence[LayoutSpec] = (),
     facts: LayoutFacts | None = None,
-    *,
-    resolve: bool = True,
-) -> MNGraph:
+    known: Known | None = None,
+) -> WithSwitches:
     """Set layout, num_lw and gene of every value on the device.
 
-    With ``resolve`` the switches are replaced by their passes; without, they stay in the graph.
+    ``known`` has what plans of similar graphs for the same machine have found out.
+
     P0306 for an override that cannot be followed, P0311 for such a forced layout.
     """
-    facts = facts or LayoutFacts()
+    facts, known = facts or LayoutFacts(), known or Known()
     wanted, given = wanted_layouts(overrides or {}), wanted_genes(overrides or {})
     if given:
         # The layouts of the operands come from a first plan without the genes.
         others = {
             n: {k: v for k, v in d.items() if k != "gene"} for n, d in (overrides or {}).items()
         }
-        wanted |= _operands(plan_layouts(graph, target, others, planner, specs), given)
+        first = plan_layouts(graph, target, others, planner, specs, known=known)
+        wanted |= _operands(first.resolved(target), given)
     forced = match(graph, specs)
     used = {spec.place for one in forced.values() for spec in one.specs.values()}
     facts.unused = [spec.place for spec in specs if spec.place not in used]
-    named = graph.values.keys()
+    named = frozenset(graph.values)
     graph = cut_out(keep_apart(insert_switches(graph, forced)), wanted, target)
     wanted = {**wanted, **force(graph, forced, target)}
-    layouts = PLANNERS[planner](graph, target, wanted, facts)
+    layouts = PLANNERS[planner](graph, target, wanted, facts, known)
     found, on_device = genes(graph), graph.device_values()
     values = {
         name: replace(
@@ -111,8 +140,4 @@ def plan_layouts(
         for name, value in graph.values.items()
         if name in on_device
     }
-    graph = graph.with_values(values)
-    if resolve:
-        graph = resolve_switches(graph, target, named)
-    told = {n: replace(graph.values[n], gene=gene) for n, gene in given.items()}
-    return graph.with_values(told, stage=Stage.LAYOUT)
+    return WithSwitches(graph.with_values(values), named, given)

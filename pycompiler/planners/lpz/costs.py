@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NoSwitchError
-from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNNode, MNValue
 from ...graph.layout import Layout
 from ...layers.dram_transfer import DOWNLOAD
@@ -20,6 +19,7 @@ from ...layers.switch.pass_search import guessed_steps
 from ...machine import Target
 from ..switch_insertion import rigid_values
 from ..switch_plan import plan_switch
+from .known import Guesses, Known
 
 #: The cost of "not possible". No program has so many steps, and sums of it do not overflow.
 NEVER = 1 << 40
@@ -32,11 +32,9 @@ _BANKS = (Location.LM0, Location.LM1)
 class Costs:
     """Costs of a graph's nodes and switches under given layouts."""
 
-    def __init__(self, graph: MNGraph, target: Target):
+    def __init__(self, graph: MNGraph, target: Target, known: Known | None = None):
         self.graph, self.target = graph, target
-        self._nodes: dict[object, int] = {}
-        self._transfers: dict[tuple[Layout, MNDtype], int] = {}
-        self._switches: dict[object, int] = {}
+        self.known = known or Known()
         self._rigid = rigid_values(graph)
 
     def node(self, node: MNNode, layouts: Mapping[str, Layout]) -> int:
@@ -49,9 +47,9 @@ class Costs:
             tuple(names.index(name) if name else -1 for name in (*node.inputs, *node.outputs)),
             tuple((v.shape, v.dtype, layouts[v.name]) for v in values),
         )
-        if key not in self._nodes:
-            self._nodes[key] = self._node(node, values, layouts)
-        return self._nodes[key]
+        if key not in self.known.nodes:
+            self.known.nodes[key] = self._node(node, values, layouts)
+        return self.known.nodes[key]
 
     def _node(self, node: MNNode, values: Sequence[MNValue], layouts: Mapping[str, Layout]) -> int:
         laid = {v.name: self._laid(v, layouts[v.name]) for v in values}
@@ -86,7 +84,7 @@ class Costs:
         An upload takes as many.
         """
         key = layout, value.dtype
-        if key not in self._transfers:
+        if key not in self.known.transfers:
             laid = {value.name: self._laid(value, layout)}
             node = MNNode("", DOWNLOAD, (value.name,), (value.name,))
             graph = MNGraph(self.graph.name, self.graph.target, values=laid)
@@ -94,8 +92,8 @@ class Costs:
             # As for switches: an MV moves one unit per cycle, and starts after about `unit` steps.
             words = plan_transfer(layout, self.target).dram_words * self.target.groups
             unit = self.target.mv_unit
-            self._transfers[key] = steps + unit + words // (unit * self.target.cycles)
-        return self._transfers[key]
+            self.known.transfers[key] = steps + unit + words // (unit * self.target.cycles)
+        return self.known.transfers[key]
 
     def switch(
         self, source: Layout, result: Layout, value: MNValue, most: int | None = None
@@ -106,17 +104,22 @@ class Costs:
         """
         literal = value.name in self._rigid
         key = source, result, value.shape, value.dtype, literal, most
-        if key not in self._switches:
+        if key not in self.known.switches:
             try:
                 passes = plan_switch(LayoutChange(*key[:4]), self.target, literal, most)
-                self._switches[key] = sum(one.steps for one in passes)
+                self.known.switches[key] = sum(one.steps for one in passes)
             except NoSwitchError:
-                self._switches[key] = NEVER
-        return self._switches[key]
+                self.known.switches[key] = NEVER
+        return self.known.switches[key]
 
     def guesses(
         self, sources: Sequence[Layout], results: Sequence[Layout], value: MNValue
     ) -> NDArray[np.int64]:
         """Guess the steps of switches from each source to each result, without their passes."""
-        found = guessed_steps(sources, results, value.shape, value.dtype, self.target)
-        return np.array(found, dtype=np.int64)
+        shape, dtype = value.shape, value.dtype
+
+        def ask(ours: Sequence[Layout], theirs: Sequence[Layout]) -> list[list[int]]:
+            return guessed_steps(ours, theirs, shape, dtype, self.target)
+
+        known = self.known.guesses.setdefault((shape, dtype), Guesses())
+        return known.table(sources, results, ask)

@@ -18,9 +18,11 @@ from ...graph.layout import Layout
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
+from .elimination import Costs as Table
+from .elimination import Elimination
 from .growth import grow
+from .known import Known
 from .pools import Pools
-from .search import Costs as Table
 from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
@@ -62,11 +64,18 @@ class Estimate:
 class LayoutPlannerZ:
     """The planner of one graph; its anchored nodes must have switches around them."""
 
-    def __init__(self, graph: MNGraph, target: Target, wanted: Mapping[str, Layout]):
+    def __init__(
+        self,
+        graph: MNGraph,
+        target: Target,
+        wanted: Mapping[str, Layout],
+        known: Known | None = None,
+    ):
         self.graph, self.target, self.wanted = graph, target, wanted
-        self.costs = Costs(graph, target)
+        known = known or Known()
+        self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
-        self.pools = Pools(graph, target, wanted, first)
+        self.pools = Pools(graph, target, wanted, first, known)
         self._readers: dict[str, list[MNNode]] = {}
         for node in graph.nodes:
             for name in set(node.inputs):
@@ -101,16 +110,19 @@ class LayoutPlannerZ:
 
     def _search(self, best: list[int]) -> list[int]:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""
+        single, pairs = self._tables()
+        # Each of them sees only few costs change from round to round.
+        guessing, knowing = (Elimination([len(one) for one in single], pairs) for _ in range(2))
         idle = 0
         while idle < PATIENCE:
             tables = self._tables()
-            found = cheapest(*tables, best)
+            found = cheapest(*tables, best, guessing)
             now = total(*tables, best)
             if now - total(*tables, found) <= now * WORTH:
                 break
             self._look(found)
             # Switches that were looked at for different choices may combine to a better one.
-            best = cheapest(*self._tables(known=True), best)
+            best = cheapest(*self._tables(known=True), best, knowing)
             idle = 0 if total(*self._tables(), best) < now else idle + 1
         return best
 
@@ -181,12 +193,7 @@ class LayoutPlannerZ:
         value = self.graph.values[node.inputs[0]]
         ours = [c[node.inputs[0]] for c in self.pools.variables[source].pool]
         theirs = [c[node.outputs[0]] for c in self.pools.variables[result].pool]
-        # Candidates often differ in other values only.
-        sources, results = (list(dict.fromkeys(layouts)) for layouts in (ours, theirs))
-        costs = self.costs.guesses(sources, results, value)
-        rows = [sources.index(layout) for layout in ours]
-        columns = [results.index(layout) for layout in theirs]
-        return _Edge(node, source, result, costs[np.ix_(rows, columns)])
+        return _Edge(node, source, result, self.costs.guesses(ours, theirs, value))
 
     def _tables(self, *, known: bool = False) -> tuple[list[Table], dict[tuple[int, int], Table]]:
         """Return the costs of single variables and of pairs of variables.

@@ -21,6 +21,7 @@ from ...layers.switch.layer import SWITCH
 from ...machine import Target
 from ..axis_classes import Classes, Region
 from ..switch_insertion import is_anchored
+from .known import Known
 
 #: The most candidates of a variable, and how often proposals go through the graph and back.
 POOL, SWEEPS = 24, 2
@@ -58,7 +59,12 @@ class Pools:
     """The variables of a graph; ``first`` has a layout for every value, the first candidate."""
 
     def __init__(
-        self, graph: MNGraph, target: Target, wanted: Iterable[str], first: Mapping[str, Layout]
+        self,
+        graph: MNGraph,
+        target: Target,
+        wanted: Iterable[str],
+        first: Mapping[str, Layout],
+        known: Known,
     ):
         self.graph, self.target = graph, target
         self.classes = Classes(graph, target)
@@ -88,7 +94,7 @@ class Pools:
         for variable in self.variables:
             variable.add({name: first[name] for name in variable.values})
         self._done: set[tuple[str, str, Layout]] = set()
-        self._made: dict[object, list[tuple[Layout, ...]]] = {}
+        self._made = known.candidates
 
     def _variable(self, variable: Variable) -> None:
         self.of |= dict.fromkeys(variable.values, len(self.variables))
@@ -188,7 +194,7 @@ class Pools:
             node.op,
             node.attributes,
             tuple(names.index(name) if name else -1 for name in ends),
-            tuple(self.graph.values[name].type for name in names),
+            tuple((self.graph.values[name].type, self.graph.values[name].dtype) for name in names),
             tuple(hints.get(name) for name in names),
         )
         if key not in self._made:

@@ -9,34 +9,35 @@ candidates of each variable one by one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
-from math import prod
 
-import numpy as np
-from numpy.typing import NDArray
-
-Costs = NDArray[np.int64]
-_Factor = tuple[tuple[int, ...], Costs]
-
-#: Entries of the largest table that an elimination may make.
-TABLE = 1 << 16
+from .elimination import Costs, Elimination
 
 
 def cheapest(
-    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+    single: Sequence[Costs],
+    pairs: Mapping[tuple[int, int], Costs],
+    start: Sequence[int],
+    elimination: Elimination | None = None,
 ) -> list[int]:
     """Return one choice per variable that costs at most as much as ``start``.
 
     ``single[v][c]`` is the cost of choice ``c`` of variable ``v``. ``pairs[u, v][b, c]`` is the
-    cost of choice ``b`` of ``u`` together with choice ``c`` of ``v``.
+    cost of choice ``b`` of ``u`` together with choice ``c`` of ``v``. No cost is negative.
+    ``elimination`` is one for these variables. The search is fast if the last costs that it had
+    were nearly the same.
     """
+    elimination = elimination or Elimination([len(costs) for costs in single], pairs)
     best = list(start)
     while True:
-        ways = [_improved(single, pairs, way) for way in (_eliminated(single, pairs, best), best)]
-        found = min(ways, key=lambda way: total(single, pairs, way))
+        found = elimination.run(single, pairs, best)
+        if not elimination.exact:
+            ways = [_improved(single, pairs, way) for way in (found, best)]
+            found = min(ways, key=lambda way: total(single, pairs, way))
         if total(single, pairs, found) >= total(single, pairs, best):
             return best
         best = found
+        if elimination.exact:
+            return best
 
 
 def total(
@@ -45,74 +46,6 @@ def total(
     """Return the total cost of the choices."""
     found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))
     return found + sum(int(costs[chosen[u], chosen[v]]) for (u, v), costs in pairs.items())
-
-
-def _eliminated(
-    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
-) -> list[int]:
-    chosen = list(start)
-    sizes = [len(costs) for costs in single]
-    beside: dict[int, set[int]] = {v: set() for v in range(len(single))}
-    factors: dict[int, list[_Factor]] = {v: [((v,), costs)] for v, costs in enumerate(single)}
-    for u, v in pairs:
-        beside[u].add(v)
-        beside[v].add(u)
-        # A factor belongs to all variables of its scope.
-        factor: _Factor = ((u, v), pairs[u, v])
-        factors[u].append(factor)
-        factors[v].append(factor)
-    order: list[tuple[int, tuple[int, ...], Costs]] = []
-    room = {v: prod(sizes[u] for u in (v, *others)) for v, others in beside.items()}
-    # Entries that no longer say the room of a variable are dropped when they come up.
-    queue = [(size, v) for v, size in room.items()]
-    heapify(queue)
-    while beside:
-        while room.get(queue[0][1]) != queue[0][0]:
-            heappop(queue)
-        variable = queue[0][1]
-        held = room[variable] > TABLE
-        if held:
-            variable = max(room, key=lambda v: (len(beside[v]), -v))
-        others = beside.pop(variable)
-        del room[variable]
-        own = factors.pop(variable)
-        for u in others:
-            beside[u].remove(variable)
-            factors[u] = [factor for factor in factors[u] if variable not in factor[0]]
-        if held:
-            made = [_sliced(factor, variable, chosen[variable]) for factor in own]
-        else:
-            for u in others:
-                beside[u] |= others - {u}
-            scope = tuple(sorted(others))
-            table = _sum(own, (*scope, variable), sizes)
-            order.append((variable, scope, table.argmin(axis=-1)))
-            made = [(scope, table.min(axis=-1))]
-        for factor in made:
-            for u in factor[0]:
-                factors[u].append(factor)
-        for u in others:
-            room[u] = prod(sizes[w] for w in (u, *beside[u]))
-            heappush(queue, (room[u], u))
-    for variable, scope, choices in reversed(order):
-        chosen[variable] = int(choices[tuple(chosen[u] for u in scope)])
-    return chosen
-
-
-def _sliced(factor: _Factor, variable: int, choice: int) -> _Factor:
-    scope, costs = factor
-    at = scope.index(variable)
-    return (*scope[:at], *scope[at + 1 :]), np.take(costs, choice, axis=at)
-
-
-def _sum(factors: Sequence[_Factor], scope: tuple[int, ...], sizes: Sequence[int]) -> Costs:
-    """Add factors up over all choices of the variables in ``scope``."""
-    out = np.zeros([sizes[v] for v in scope], dtype=np.int64)
-    for own, costs in factors:
-        order = sorted(range(len(own)), key=lambda i: scope.index(own[i]))
-        shape = [sizes[v] if v in own else 1 for v in scope]
-        out += costs.transpose(order).reshape(shape)
-    return out
 
 
 def _improved(

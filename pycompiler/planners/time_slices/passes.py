@@ -12,8 +12,9 @@ from ...errors import NoSwitchError
 from ...graph.graph import MNGraph
 from ...layout_spec import LayoutSpec
 from ...machine import Target
-from ..layout import LayoutFacts, plan_layouts
+from ..layout import LayoutFacts, WithSwitches, plan_layouts
 from ..location import plan_locations
+from ..lpz.known import Known
 from ..overrides import Overrides, untimed
 from .expand import cut_into_slices
 from .planner import plan_time_slices
@@ -41,6 +42,10 @@ class SlicedLayouts:
         self.planner, self.specs, self.mode, self.share = planner, specs, mode, share
         #: The facts of the layout planner; None if it could not lay out the whole graph.
         self.facts: LayoutFacts | None = None
+        #: Plans by planner, overrides and types of all values. The search for slices asks for some
+        #: of them several times.
+        self._plans: dict[object, WithSwitches] = {}
+        self._known = Known()
         self._plain: MNGraph | None = None
         self._found: TimeSlices | None = None
 
@@ -71,10 +76,21 @@ class SlicedLayouts:
     ) -> MNGraph:
         # The search for slices lays out many graphs, so it uses the fast planner.
         planner = self.planner if last or facts is not None else "first_arrival"
-        found = plan_layouts(
-            graph, self.target, overrides, planner, self.specs, facts, resolve=resolve
-        )
+        plan = self._plan_of(graph, overrides, planner, facts)
+        found = plan.resolved(self.target) if resolve else plan.rough()
         return plan_locations(found, overrides)
+
+    def _plan_of(
+        self, graph: MNGraph, overrides: Overrides, planner: str, facts: LayoutFacts | None
+    ) -> WithSwitches:
+        """Return a plan of the layouts of ``graph``, which differs from others only in its cuts."""
+        given = tuple((name, tuple(entries.items())) for name, entries in overrides.items())
+        key = planner, given, tuple(value.type for value in graph.values.values())
+        if key not in self._plans:
+            self._plans[key] = plan_layouts(
+                graph, self.target, overrides, planner, self.specs, facts, self._known
+            )
+        return self._plans[key]
 
     def plan(self, graph: MNGraph) -> MNGraph:
         """Give Time digits to the values that are cut into slices."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -13,15 +15,17 @@ from compiling import compiled, model_of, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
+from reference_elimination import reference_elimination
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_graph, parse_layout
 from pycompiler.layers.switch.pass_moves import LayoutChange
 from pycompiler.machine import Target
 from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.lpz import elimination, pools
 from pycompiler.planners.lpz import planner as lpz
-from pycompiler.planners.lpz import pools, search
-from pycompiler.planners.lpz.costs import TOO_LARGE
+from pycompiler.planners.lpz.costs import NEVER, TOO_LARGE
+from pycompiler.planners.lpz.elimination import Elimination
 from pycompiler.planners.lpz.search import cheapest, total
 from pycompiler.planners.switch_plan import plan_switch
 
@@ -54,18 +58,43 @@ def test_the_search_finds_the_cheapest(seed: int) -> None:
     assert total(single, pairs, found) == least
 
 
+@contextmanager
+def small_tables(entries: int) -> Iterator[None]:
+    before = elimination.TABLE
+    elimination.TABLE = entries
+    try:
+        yield
+    finally:
+        elimination.TABLE = before
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16, 1 << 16]))
+@settings(max_examples=tried(150))
+def test_an_elimination_that_goes_on_is_that_of_the_reference(seed: int, table: int) -> None:
+    """Few costs change between two calls, also to "not possible" and back."""
+    rng = random.Random(seed)
+    single, pairs = random_problem(rng)
+    with small_tables(table):
+        work = Elimination([len(costs) for costs in single], pairs)
+        for _ in range(6):
+            start = [rng.randrange(len(costs)) for costs in single]
+            wanted = reference_elimination(single, pairs, start)
+            assert work.run(single, pairs, start) == wanted
+            if work.exact:
+                assert cheapest(single, pairs, start, work) in (wanted, start)
+            for costs in rng.sample([*single, *pairs.values()], rng.randrange(3) % len(single)):
+                entries = costs.reshape(-1)
+                entries[rng.randrange(len(entries))] = rng.choice((rng.randrange(50), NEVER))
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 16]))
 @settings(max_examples=tried(100))
 def test_small_tables_never_make_it_worse(seed: int, table: int) -> None:
     rng = random.Random(seed)
     single, pairs = random_problem(rng)
     start = [rng.randrange(len(costs_here)) for costs_here in single]
-    before = search.TABLE
-    search.TABLE = table
-    try:
+    with small_tables(table):
         found = cheapest(single, pairs, start)
-    finally:
-        search.TABLE = before
     reached = total(single, pairs, found)
     assert reached <= total(single, pairs, start)
     # No single change improves it.

@@ -34,7 +34,7 @@ def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNG
     outputs = [name for _, _, name in nodes]
     graph = import_onnx(model_of(nodes, inputs, outputs), target).graph
     graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype="float")
-    return plan_layouts(plan_locations(graph), target)
+    return plan_layouts(plan_locations(graph), target).resolved(target)
 
 
 def broadcast(one: Shape, other: Shape) -> Shape | None:

@@ -1,0 +1,69 @@
+"""What the planner has found out so far: costs of layouts, and candidates that layers propose.
+
+All of it depends on shapes, dtypes and layouts alone. So graphs that differ only in their cuts
+share it, and most of it need not be found out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...graph.dtypes import MNDtype
+from ...graph.layout import Layout
+
+#: Returns the costs of switches from each source to each result, in rows.
+Ask = Callable[[Sequence[Layout], Sequence[Layout]], Sequence[Sequence[int]]]
+
+
+class Guesses:
+    """The guessed costs of switches of values with one shape and dtype."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Layout, int] = {}
+        self._columns: dict[Layout, int] = {}
+        #: Costs by the numbers of both layouts; -1 where nobody has asked yet.
+        self._table = np.full((0, 0), -1, dtype=np.int64)
+
+    def table(
+        self, sources: Sequence[Layout], results: Sequence[Layout], ask: Ask
+    ) -> NDArray[np.int64]:
+        """Return the costs from each of ``sources`` to each of ``results``.
+
+        ``ask`` is called for those that nobody has asked for yet.
+        """
+        rows = [self._rows.setdefault(one, len(self._rows)) for one in sources]
+        columns = [self._columns.setdefault(one, len(self._columns)) for one in results]
+        self._make_room()
+        at = np.ix_(rows, columns)
+        missing = self._table[at] < 0
+        if missing.any():
+            ours = {rows[i]: sources[i] for i in np.flatnonzero(missing.any(axis=1)).tolist()}
+            theirs = {columns[i]: results[i] for i in np.flatnonzero(missing.any(axis=0)).tolist()}
+            self._table[np.ix_([*ours], [*theirs])] = ask([*ours.values()], [*theirs.values()])
+        return self._table[at]
+
+    def _make_room(self) -> None:
+        have, want = self._table.shape, (len(self._rows), len(self._columns))
+        if want[0] > have[0] or want[1] > have[1]:
+            # Twice the room that is needed, so that tables seldom move.
+            wider = np.full([2 * max(sizes) for sizes in zip(have, want, strict=True)], -1)
+            wider[: have[0], : have[1]] = self._table
+            self._table = wider
+
+
+@dataclass(eq=False)
+class Known:
+    """Costs of nodes, transfers and switches, guesses and candidates, by all that they depend on.
+
+    It is for one machine.
+    """
+
+    nodes: dict[object, int] = field(default_factory=dict)
+    transfers: dict[tuple[Layout, MNDtype], int] = field(default_factory=dict)
+    switches: dict[object, int] = field(default_factory=dict)
+    guesses: dict[tuple[tuple[int, ...], MNDtype], Guesses] = field(default_factory=dict)
+    candidates: dict[object, list[tuple[Layout, ...]]] = field(default_factory=dict)
