@@ -33,9 +33,15 @@ class _Table:
     scope: tuple[int, ...]
     costs: Costs
     changed: _Changes = None
+    #: The array that the costs were taken from.
+    given: Costs | None = None
 
     def take(self, costs: Costs) -> None:
         """Take over new costs, and note what has changed."""
+        if costs is self.given:
+            self.changed = None
+            return
+        self.given = costs
         different = self.costs != costs
         self.changed = None
         if different.any():
@@ -56,13 +62,20 @@ class _Step:
     made: list[_Table]
     held: bool
     choices: _Numbers
+    #: The choice for which a variable that is held left its tables.
+    choice: int = -1
 
     def run(self, chosen: Sequence[int]) -> None:
         """Compute what the variable leaves."""
         if self.held:
+            same = self.choice == chosen[self.variable]
+            self.choice = chosen[self.variable]
             for before, after in zip(self.own, self.made, strict=True):
+                if same and before.changed is None:
+                    after.changed = None
+                    continue
                 at = before.scope.index(self.variable)
-                after.take(np.take(before.costs, chosen[self.variable], axis=at))
+                after.take(np.take(before.costs, self.choice, axis=at))
             return
         out = self.made[0]
         out.changed = None
@@ -125,7 +138,10 @@ class Elimination:
     def run(
         self, single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
     ) -> list[int]:
-        """Return the cheapest choices if variables that are held keep their choice of ``start``."""
+        """Return the cheapest choices if variables that are held keep their choice of ``start``.
+
+        An array that was given to the last call too must have the same costs as then.
+        """
         for table, costs in zip(self._single, single, strict=True):
             table.take(costs)
         for pair, table in self._shared.items():

@@ -48,9 +48,32 @@ class _Edge:
     result: int
     costs: Table
     looks: Table = field(init=False)
+    #: Tables for the search, by ``known``. The search sees that nothing changed if they stay.
+    _tables: dict[bool, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.looks = np.full(self.costs.shape, _GUESS)
+
+    def table(self, *, known: bool) -> Table:
+        """Return the costs; the axis of the variable with the smaller number comes first.
+
+        With ``known``, switches whose true cost is not known count as not possible.
+        """
+        if known not in self._tables:
+            costs = np.where(self.looks == _TRUE, self.costs, NEVER) if known else self.costs.copy()
+            self._tables[known] = costs if self.source <= self.result else costs.T
+        return self._tables[known]
+
+    def put(self, at: tuple[int, int], cost: int, look: int) -> None:
+        """Note the cost of a pair of candidates, and how well it is known."""
+        self.costs[at], self.looks[at] = cost, look
+        self._tables.clear()
+
+    def take_over(self, before: _Edge) -> None:
+        """Keep what is known of the candidates that there were ``before``."""
+        rows, columns = before.costs.shape
+        self.costs[:rows, :columns] = before.costs
+        self.looks[:rows, :columns] = before.looks
 
 
 @dataclass(frozen=True)
@@ -132,12 +155,10 @@ class LayoutPlannerZ:
             if len(self.pools.variables[number].pool) > len(costs):
                 self.alone[number] = self._single(number)
         for index, edge in enumerate(self.edges):
-            rows, columns = edge.costs.shape
             sizes = tuple(len(self.pools.variables[v].pool) for v in (edge.source, edge.result))
-            if sizes != (rows, columns):
-                self.edges[index] = wider = self._edge(edge.node)
-                wider.costs[:rows, :columns] = edge.costs
-                wider.looks[:rows, :columns] = edge.looks
+            if sizes != edge.costs.shape:
+                self.edges[index] = self._edge(edge.node)
+                self.edges[index].take_over(edge)
 
     def _estimate(self, choices: Sequence[int]) -> Estimate:
         """Return the cost of the candidates ``choices``, without the penalties of the search."""
@@ -204,11 +225,10 @@ class LayoutPlannerZ:
         single, pairs = list(self.alone), dict[tuple[int, int], Table]()
         for edge in self.edges:
             low, high = sorted((edge.source, edge.result))
-            costs = np.where(edge.looks == _TRUE, edge.costs, NEVER) if known else edge.costs
+            costs = edge.table(known=known)
             if low == high:
                 single[low] = single[low] + costs.diagonal()
                 continue
-            costs = costs if edge.source == low else costs.T
             pairs[low, high] = pairs[low, high] + costs if (low, high) in pairs else costs
         return single, pairs
 
@@ -236,6 +256,6 @@ class LayoutPlannerZ:
                 most = int(DEARER * edge.costs[at]) + 8 * self.target.cycles
             found = self.costs.switch(source, result, value, most)
             if most is not None and found == NEVER:
-                edge.costs[at], edge.looks[at] = most, _DEAR
+                edge.put(at, most, _DEAR)
             else:
-                edge.costs[at], edge.looks[at] = found, _TRUE
+                edge.put(at, found, _TRUE)

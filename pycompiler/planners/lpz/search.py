@@ -27,17 +27,20 @@ def cheapest(
     were nearly the same.
     """
     elimination = elimination or Elimination([len(costs) for costs in single], pairs)
-    best = list(start)
+    best, least = list(start), total(single, pairs, start)
+    others = [] if elimination.exact else [_improved(single, pairs, best)]
     while True:
         found = elimination.run(single, pairs, best)
-        if not elimination.exact:
-            ways = [_improved(single, pairs, way) for way in (found, best)]
-            found = min(ways, key=lambda way: total(single, pairs, way))
-        if total(single, pairs, found) >= total(single, pairs, best):
+        ways = [found if elimination.exact else _improved(single, pairs, found), *others]
+        costs = [total(single, pairs, way) for way in ways]
+        if min(costs) >= least:
             return best
-        best = found
+        least = min(costs)
+        best = ways[costs.index(least)]
         if elimination.exact:
             return best
+        # No single change makes the best choice cheaper any more.
+        others = []
 
 
 def total(
@@ -55,17 +58,23 @@ def _improved(
     chosen = list(start)
     # For each variable the others with which it shares costs, and the costs by choices of both.
     beside: list[list[tuple[int, Costs]]] = [[] for _ in single]
+    # For each variable the costs of its choices beside the choices of the others.
+    sums = [costs.copy() for costs in single]
     for (u, v), table in pairs.items():
-        beside[u].append((v, table.T))
-        beside[v].append((u, table))
-    changed = True
-    while changed:
-        changed = False
-        for variable, costs in enumerate(single):
-            sums = costs.copy()
-            for other, table in beside[variable]:
-                sums += table[chosen[other]]
-            choice = int(sums.argmin())
-            if sums[choice] < sums[chosen[variable]]:
-                chosen[variable], changed = choice, True
+        beside[u].append((v, table))
+        beside[v].append((u, table.T))
+        sums[u] += table[:, chosen[v]]
+        sums[v] += table[chosen[u]]
+    changed = [True] * len(single)
+    while any(changed):
+        for variable, costs in enumerate(sums):
+            if not changed[variable]:
+                continue
+            changed[variable] = False
+            before, choice = chosen[variable], int(costs.argmin())
+            if costs[choice] < costs[before]:
+                chosen[variable] = choice
+                for other, table in beside[variable]:
+                    sums[other] += table[choice] - table[before]
+                    changed[other] = True
     return chosen

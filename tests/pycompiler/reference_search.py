@@ -1,4 +1,4 @@
-"""The elimination of variables, computed as a whole: the reference of the planner's elimination."""
+"""The search of the layout planner, computed anew at every call: the reference of ``lpz``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,28 @@ from heapq import heapify, heappop, heappush
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pycompiler.planners.lpz import elimination
+from pycompiler.planners.lpz.elimination import Costs
+from pycompiler.planners.lpz.search import total
 
-Costs = NDArray[np.int64]
 _Factor = tuple[tuple[int, ...], Costs]
+
+
+def reference_cheapest(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    """Return one choice per variable that costs at most as much as ``start``."""
+    best = list(start)
+    while True:
+        ways = [
+            _improved(single, pairs, way)
+            for way in (reference_elimination(single, pairs, best), best)
+        ]
+        found = min(ways, key=lambda way: total(single, pairs, way))
+        if total(single, pairs, found) >= total(single, pairs, best):
+            return best
+        best = found
 
 
 def reference_elimination(
@@ -82,3 +98,26 @@ def _sum(factors: Sequence[_Factor], scope: tuple[int, ...], sizes: Sequence[int
         shape = [sizes[v] if v in own else 1 for v in scope]
         out += costs.transpose(order).reshape(shape)
     return out
+
+
+def _improved(
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
+) -> list[int]:
+    """Improve one choice at a time until no single change makes the total cheaper."""
+    chosen = list(start)
+    # For each variable the others with which it shares costs, and the costs by choices of both.
+    beside: list[list[tuple[int, Costs]]] = [[] for _ in single]
+    for (u, v), table in pairs.items():
+        beside[u].append((v, table.T))
+        beside[v].append((u, table))
+    changed = True
+    while changed:
+        changed = False
+        for variable, costs in enumerate(single):
+            sums = costs.copy()
+            for other, table in beside[variable]:
+                sums += table[chosen[other]]
+            choice = int(sums.argmin())
+            if sums[choice] < sums[chosen[variable]]:
+                chosen[variable], changed = choice, True
+    return chosen
