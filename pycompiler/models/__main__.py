@@ -62,7 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--mode", choices=(*MODES, _BOTH), default=MODES[0], help="option float_dtype (%(default)s)"
     )
-    add("--batch", type=_count, default=1, metavar="N", help="pictures or texts (%(default)s)")
+    add(
+        "--batch",
+        type=_count,
+        metavar="N",
+        help="pictures or texts (1; some models of the catalogue run with 1 and with 3)",
+    )
     add("--jobs", type=_count, default=1, metavar="N", help="models at once (%(default)s)")
     add(
         "--time-limit",
@@ -114,29 +119,33 @@ def run(given: argparse.Namespace) -> int:
         return 0
     _check(given)
     modes = MODES if given.mode == _BOTH else (given.mode,)
-    entries = choose(given.models, given.only)
-    rows = {(row.name, row.mode): row for row in (_kept(given.json) if given.keep else ())}
+    wanted = [
+        (entry, batch)
+        for entry in choose(given.models, given.only)
+        for batch in (entry.batches if given.batch is None else (given.batch,))
+    ]
+    rows = {row.key: row for row in (_kept(given.json) if given.keep else ())}
     left = [
-        (entry, missing)
-        for entry in entries
-        if (missing := [mode for mode in modes if (entry.name, mode) not in rows])
+        (entry, batch, missing)
+        for entry, batch in wanted
+        if (missing := [mode for mode in modes if (entry.name, batch, mode) not in rows])
     ]
 
     def finished(row: Row) -> None:
-        rows[row.name, row.mode] = row
+        rows[row.key] = row
         result = row.code or ("matched" if row.matched else "differs")
-        print(f"{row.name} {row.mode}: {result}", file=sys.stderr)
+        print(f"{row.title}: {result}", file=sys.stderr)
         if given.json is not None:
             _write(given.json, list(rows.values()))
 
     limits = given.time_limit, given.memory_limit
-    run_all(left, Settings(given.batch, given.device, given.jobs, *limits), finished)
-    shown = [rows[entry.name, mode] for entry in entries for mode in modes]
+    run_all(left, Settings(given.device, given.jobs, *limits), finished)
+    shown = [rows[entry.name, batch, mode] for entry, batch in wanted for mode in modes]
     table_console().print(table(shown))
     for line in reason_lines(shown):
         print(line)
     if given.markdown is not None:
-        write_file(given.markdown, page(shown, library_versions(), given.batch).encode())
+        write_file(given.markdown, page(shown, library_versions()).encode())
     return exit_code(shown)
 
 

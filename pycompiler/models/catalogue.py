@@ -17,7 +17,8 @@ class Entry:
     ``size`` is the side of its pictures in pixels. ``settings`` go to the function that builds the
     model, or to its configuration class. ``cut`` names a Sequential or ModuleList of the model and
     how many of its blocks stay. ``note`` says how the model differs from the published one.
-    ``quick`` marks the models that `make test` runs.
+    ``batches`` are those that the page tells about. ``quick`` marks the models that `make test`
+    runs, with the first batch.
     """
 
     library: str
@@ -27,6 +28,7 @@ class Entry:
     cut: tuple[str, int] | None = None
     note: str = ""
     quick: bool = False
+    batches: tuple[int, ...] = (1,)
 
     @property
     def name(self) -> str:
@@ -36,6 +38,8 @@ class Entry:
 
 _DEPTH = "2 blocks"
 _SMALL = "small configuration"
+#: One picture, and a number of them that is no power of two as the levels of the machine are.
+_PICTURES = (1, 3)
 
 
 def _own(model: str, note: str, **more: Any) -> Entry:
@@ -65,27 +69,27 @@ _ENTRIES = (
     _own("black_scholes", "4096 option prices with erf"),
     _own("power_iteration", "8 steps on a matrix of 96 by 96"),
     _own("neural_field", "sine network of coordinates (SIREN)"),
-    _own("lenet5", "pictures of 28 by 28", quick=True),
-    _own("resnet20", "pictures of 32 by 32 (CIFAR)"),
-    _own("unet", "ConvTranspose and concatenations"),
-    _own("keypoints", "a head with bilinear upsampling"),
-    _vision("resnet18"),
-    _vision("resnet50"),
-    _vision("vgg11_bn"),
-    _vision("mobilenet_v2"),
-    _vision("mobilenet_v3_small"),
-    _vision("squeezenet1_1"),
-    _vision("efficientnet_b0"),
-    _vision("densenet121"),
-    _vision("shufflenet_v2_x0_5"),
-    _vision("shufflenet_v2_x1_0"),
-    _vision("googlenet", settings={"init_weights": False}),
+    _own("lenet5", "pictures of 28 by 28", quick=True, batches=_PICTURES),
+    _own("resnet20", "pictures of 32 by 32 (CIFAR)", batches=_PICTURES),
+    _own("unet", "ConvTranspose and concatenations", batches=_PICTURES),
+    _own("keypoints", "a head with bilinear upsampling", quick=True, batches=_PICTURES),
+    _vision("resnet18", batches=_PICTURES),
+    _vision("resnet50", batches=_PICTURES),
+    _vision("vgg11_bn", batches=_PICTURES),
+    _vision("mobilenet_v2", batches=_PICTURES),
+    _vision("mobilenet_v3_small", batches=_PICTURES),
+    _vision("squeezenet1_1", batches=_PICTURES),
+    _vision("efficientnet_b0", batches=_PICTURES),
+    _vision("densenet121", batches=_PICTURES),
+    _vision("shufflenet_v2_x0_5", batches=_PICTURES),
+    _vision("shufflenet_v2_x1_0", batches=_PICTURES),
+    _vision("googlenet", settings={"init_weights": False}, batches=_PICTURES),
     _vision("mnasnet0_5"),
     _vision("alexnet"),
-    _vision("convnext_tiny"),
-    _vision("regnet_y_400mf"),
-    _vision("swin_t"),
-    _vision("vit_b_16", note=_DEPTH, cut=("encoder.layers", 2)),
+    _vision("convnext_tiny", batches=_PICTURES),
+    _vision("regnet_y_400mf", batches=_PICTURES),
+    _vision("swin_t", batches=_PICTURES),
+    _vision("vit_b_16", note=_DEPTH, cut=("encoder.layers", 2), batches=_PICTURES),
     _timm("mixer_s16_224", note=_DEPTH, cut=("blocks", 2)),
     _timm("gmlp_s16_224", note=_DEPTH, cut=("blocks", 2)),
     _timm("resmlp_12_224", note=_DEPTH, cut=("blocks", 2)),

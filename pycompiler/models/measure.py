@@ -58,7 +58,7 @@ def measure(
                 facts |= {"code": RAISED, "reason": reason}
             facts.setdefault("seconds", round(time.perf_counter() - began, 3))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KILO
-        yield Row(entry.name, mode, megabytes=peak, **facts)
+        yield Row(entry.name, batch, mode, megabytes=peak, **facts)
 
 
 class _Case:

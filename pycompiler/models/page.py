@@ -18,9 +18,9 @@ from .row import MODES, Row
 #: The command whose result is the page.
 COMMAND = "python -m pycompiler.models --mode both --markdown docs/models.md"
 
-_COLUMNS = ("model", "result", "host operators", "error", "steps", "cycles", "x bound", "compile s",
-            "run s")  # fmt: skip
-_RIGHT = _COLUMNS[3:]
+_COLUMNS = ("model", "batch", "result", "host operators", "error", "steps", "cycles", "x bound",
+            "compile s", "run s")  # fmt: skip
+_RIGHT = ("batch", *_COLUMNS[4:])
 
 #: Rows may come in another order: those of an earlier run that are kept come first.
 _ORDER = {name: place for place, name in enumerate(CATALOGUE)}
@@ -32,6 +32,7 @@ _MEANINGS = (
         "how the model differs from the published one, beside its random weights and pictures of "
         "64 by 64 pixels",
     ),
+    ("batch", "how many pictures or texts the model gets at once"),
     (
         "result",
         "`matched`, `differs`, or a code: that of a [diagnostic](errors.md), `raised` (the model's "
@@ -76,12 +77,12 @@ python -m pycompiler.models torchvision:resnet34@96 timm:vit_small_patch16_224
 python -m pycompiler.models my_package.my_module:my_function --mode mixed
 ```
 
-`--help` lists the options: the batch, limits of time and memory, several models at once, and rows
-as JSON.
+`--help` lists the options: another batch, limits of time and memory, several models at once, and
+rows as JSON.
 
 {summary}
 
-This run had batch {batch}, {versions}, {host}.
+This run had {versions}, {host}.
 
 ## Columns
 
@@ -99,24 +100,23 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         cells = _cells(row)
         name = f"{row.name} {row.mode}" if len(modes) > 1 else row.name
-        out.add_row(name, *cells[1:])
+        out.add_row(name, *cells)
     return out
 
 
 def reason_lines(rows: Sequence[Row]) -> list[str]:
     """Return a line for each model that did not compile or match."""
-    return [f"{row.name} {row.mode}: {_result(row)}: {row.reason}" for row in rows if row.reason]
+    return [f"{row.title}: {_result(row)}: {row.reason}" for row in rows if row.reason]
 
 
-def page(rows: Sequence[Row], versions: Mapping[str, str], batch: int) -> str:
+def page(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
     """Return the page of the rows, in the order of the catalogue; other models come last."""
-    rows = sorted(rows, key=lambda row: _ORDER.get(row.name, len(_ORDER)))
+    rows = sorted(rows, key=lambda row: (_ORDER.get(row.name, len(_ORDER)), row.name, row.batch))
     shown = ", ".join(f"{name} {version}" for name, version in versions.items())
     parts = [
         _HEAD.format(
             command=COMMAND,
             summary=_summary(rows),
-            batch=batch,
             versions=shown,
             host=host(),
             meanings="".join(
@@ -151,21 +151,26 @@ def host() -> str:
 
 
 def _summary(rows: Sequence[Row]) -> str:
+    """Return a sentence for each mode and batch, and a list of the models that are not there."""
     lines = []
     for mode in MODES:
-        found = [row for row in rows if row.mode == mode]
-        if found:
+        for batch in sorted({row.batch for row in rows if row.mode == mode}):
+            found = [row for row in rows if (row.mode, row.batch) == (mode, batch)]
             compiled = [row for row in found if not row.code]
             whole = sum(not row.host for row in compiled)
             matched = sum(row.matched for row in compiled)
             lines.append(
-                f"In `{mode}`, {len(compiled)} of {len(found)} models compile, {whole} of them "
-                f"wholly for the device, and {matched} match torch."
+                f"* In `{mode}` with batch {batch}, {len(compiled)} of {len(found)} models "
+                f"compile, {whole} of them wholly for the device, and {matched} match torch."
             )
             names = {row.name for row in found}
-            missing = [f"`{name}`" for name in CATALOGUE if name not in names]
+            missing = [
+                f"`{entry.name}`"
+                for entry in CATALOGUE.values()
+                if batch in entry.batches and entry.name not in names
+            ]
             if missing:
-                lines.append(f"\nNot run in `{mode}`: {', '.join(missing)}.\n")
+                lines.append(f"  Not run: {', '.join(missing)}.")
     return "\n".join(lines)
 
 
@@ -176,14 +181,14 @@ def _section(mode: str, rows: Sequence[Row]) -> str:
     lines = [f"## Models in `{mode}`", ""]
     for library in sorted({row.name.partition(":")[0] for row in found}, key=_rank):
         lines += [f"**{library}**", ""]
-        head = (_COLUMNS[0], "changed", *_COLUMNS[1:])
+        head = ("model", "changed", *_COLUMNS[1:])
         lines += [_line(head), _line(["---:" if c in _RIGHT else "---" for c in head])]
         for row in found:
             own, _, model = row.name.partition(":")
             if own == library:
                 known = CATALOGUE.get(row.name)
                 note = "" if known is None else known.note
-                lines.append(_line([model, note, *_cells(row)[1:]]))
+                lines.append(_line([model, note, *_cells(row)]))
         lines.append("")
     return "\n".join(lines)
 
@@ -197,10 +202,12 @@ def _failures(rows: Sequence[Row]) -> str:
     found = [row for row in rows if row.code or not row.matched]
     if not found:
         return "\n".join([*lines, "None.", ""])
-    lines += [_line(("model", "mode", "result", "reason")), _line(["---"] * 4)]
+    columns = ("model", "batch", "mode", "result", "reason")
+    lines += [_line(columns), _line(["---:" if c in _RIGHT else "---" for c in columns])]
     for row in found:
         reason = row.reason or f"the error is {row.error:.2g}"
-        lines.append(_line((row.name, row.mode, _result(row), reason.replace("|", "\\|"))))
+        reason = reason.replace("|", "\\|")
+        lines.append(_line((row.name, str(row.batch), row.mode, _result(row), reason)))
     return "\n".join([*lines, ""])
 
 
@@ -213,11 +220,12 @@ def _result(row: Row) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of a row behind its name."""
     if row.code:
-        return (row.name, row.code, *("-",) * 5, f"{row.seconds:.1f}", "-")
+        return (str(row.batch), row.code, *("-",) * 5, f"{row.seconds:.1f}", "-")
     kinds = ", ".join(f"{count} {kind}" for kind, count in _frequent(row.host)) or "0"
     return (
-        row.name,
+        str(row.batch),
         _result(row),
         kinds,
         f"{row.error:.1g}",

@@ -30,9 +30,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Settings:
-    """How models run: the batch, the device, how many at once, seconds and gigabytes of each."""
+    """How models run: the device, how many at once, seconds and gigabytes of each."""
 
-    batch: int = 1
     device: str = "emu2"
     jobs: int = 1
     seconds: float = 600.0
@@ -46,16 +45,20 @@ def memory_is_known() -> bool:
 
 #: The work of a process: a model, its modes, the batch, the device, and the folder of its files.
 Work = Callable[[Entry, Sequence[str], int, str, Path], None]
+#: What one process does: a model, its batch and its modes.
+Task = tuple[Entry, int, Sequence[str]]
 
 
 class _Process:
-    """The process of one model in one or more modes."""
+    """The process of one model with one batch in one or more modes."""
 
-    def __init__(self, entry: Entry, modes: Sequence[str], settings: Settings, work: Work):
-        self.entry, self._left, self._settings = entry, deque(modes), settings
+    def __init__(self, task: Task, settings: Settings, work: Work):
+        entry, batch, modes = task
+        self.entry, self.batch = entry, batch
+        self._left, self._settings = deque(modes), settings
         self._folder = tempfile.TemporaryDirectory(prefix="pycompiler-models-")
         self._path = Path(self._folder.name)
-        facts = entry, tuple(modes), settings.batch, settings.device, self._path
+        facts = entry, tuple(modes), batch, settings.device, self._path
         self._process = _CONTEXT.Process(target=work, args=facts, daemon=True)
         self._process.start()
         self._began = time.monotonic()
@@ -110,7 +113,7 @@ class _Process:
     def _failed(self, code: str, reason: str) -> Row:
         seconds = round(time.monotonic() - self._began, 3)
         mode = self._left.popleft()
-        return Row(self.entry.name, mode, code=code, reason=reason, seconds=seconds)
+        return Row(self.entry.name, self.batch, mode, code=code, reason=reason, seconds=seconds)
 
     def _memory(self) -> int:
         """Return the bytes of memory that the process has."""
@@ -122,7 +125,7 @@ class _Process:
 
 
 def run_all(
-    tasks: Sequence[tuple[Entry, Sequence[str]]],
+    tasks: Sequence[Task],
     settings: Settings,
     finished: Callable[[Row], None],
     work: Work = work,
@@ -131,21 +134,21 @@ def run_all(
 
     An interrupt ends all processes.
     """
-    libraries = {entry.library for entry, _ in tasks} & set(LIBRARIES[1:])
+    libraries = {entry.library for entry, _, _ in tasks} & set(LIBRARIES[1:])
     _CONTEXT.set_forkserver_preload([*_PRELOADED, *sorted(libraries)])
     waiting = deque(tasks)
     running: list[_Process] = []
     try:
         while waiting or running:
             while waiting and len(running) < settings.jobs:
-                running.append(_Process(*waiting.popleft(), settings, work))
+                running.append(_Process(waiting.popleft(), settings, work))
             for process in list(running):
                 rows, left = process.poll()
                 if left is not None:
                     running.remove(process)
                     process.close()
                     if left:
-                        waiting.appendleft((process.entry, left))
+                        waiting.appendleft((process.entry, process.batch, left))
                 for row in rows:
                     finished(row)
             time.sleep(_PAUSE)

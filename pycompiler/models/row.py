@@ -17,7 +17,7 @@ MODES = ("float", "mixed")
 
 @dataclass(frozen=True)
 class Row:
-    """The result of a model in one mode; the fields of a model that did not compile are zero.
+    """The result of a model with one batch in one mode; a model that did not compile has zeros.
 
     ``code`` is the code of a diagnostic, or RAISED (the model's own code raised an exception),
     TIME, MEMORY (a limit was reached) or DIED (the process ended by a signal), and ``reason`` its
@@ -27,6 +27,7 @@ class Row:
     """
 
     name: str
+    batch: int
     mode: str
     code: str = ""
     reason: str = ""
@@ -43,6 +44,16 @@ class Row:
     seconds: float = 0.0
     emulated: float = 0.0
     megabytes: int = 0
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """The model, its batch and its mode: a run has one row of each."""
+        return self.name, self.batch, self.mode
+
+    @property
+    def title(self) -> str:
+        """The same as text."""
+        return f"{self.name} batch {self.batch} {self.mode}"
 
     @property
     def times(self) -> float:
@@ -65,7 +76,7 @@ class Row:
         """Return the row of JSON values. ValueError if they are of no row."""
         if not isinstance(data, dict) or set(data) != {one.name for one in fields(cls)}:
             raise ValueError("it has other fields than a row")
-        for name, example in asdict(cls("", "")).items():
+        for name, example in asdict(cls("", 1, "")).items():
             wanted = (int, float) if isinstance(example, float) else type(example)
             if not isinstance(data[name], wanted):
                 raise ValueError(f"`{name}` is {data[name]!r}")

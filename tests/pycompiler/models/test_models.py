@@ -1,6 +1,7 @@
-"""Models of the catalogue: ten of them in `make test`, and in `make test-long` all of them.
+"""Models of the catalogue: the quick ones in `make test`, and in `make test-long` all of them.
 
-In `make test-long` the page of models must be true: it names what does not compile or match.
+In `make test-long` they run with all their batches, and the page of models must be true: it names
+what does not compile or match.
 """
 
 from __future__ import annotations
@@ -28,20 +29,28 @@ def skip_without(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", QUICK, ids=lambda entry: entry.name)
 def test_quick_model(entry: Entry, tmp_path: Path) -> None:
     skip_without(entry)
-    (row,) = measure(entry, ["float"], 1, "emu2", tmp_path / "out")
+    (row,) = measure(entry, ["float"], entry.batches[0], "emu2", tmp_path / "out")
     assert (row.code, row.reason, row.matched) == ("", "", True), row
     assert row.operators > len(row.host)
     assert row.cycles >= row.bound > 0 or row.host
 
 
 @pytest.mark.skipif(not os.environ.get("EMU2_LONG"), reason="only in `make test-long`")
-@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.name)
-def test_the_page_is_true(entry: Entry, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "batch"),
+    [
+        pytest.param(entry, batch, id=f"{entry.name}-{batch}")
+        for entry in CATALOGUE.values()
+        for batch in entry.batches
+    ],
+)
+def test_the_page_is_true(entry: Entry, batch: int, tmp_path: Path) -> None:
     skip_without(entry)
     failures = PAGE.read_text().split("## Models that did not compile or match")[1]
-    for row in measure(entry, MODES, 1, "emu2", tmp_path / "out"):
+    for row in measure(entry, MODES, batch, "emu2", tmp_path / "out"):
+        cells = f"| {entry.name} | {batch} | {row.mode} |"
         if row.code or not row.matched:
             result = row.code or "differs"
-            assert f"| {entry.name} | {row.mode} | {result} |" in failures, row
+            assert f"{cells} {result} |" in failures, row
         else:
-            assert f"| {entry.name} | {row.mode} |" not in failures
+            assert cells not in failures

@@ -18,12 +18,14 @@ from pycompiler.models.measure import largest_difference
 from pycompiler.models.page import COMMAND, page, reason_lines
 from pycompiler.models.row import MODES, Row, exit_code
 
-GOOD = Row("own:mlp", "float", error=2e-7, matched=True, steps=5, cycles=30, bound=12, operators=4)
+GOOD = Row(
+    "own:mlp", 1, "float", error=2e-7, matched=True, steps=5, cycles=30, bound=12, operators=4
+)
 HOST = replace(GOOD, name="timm:x", host={"Conv": 2, "Abs": 1}, host_reasons={"Conv": "why"})
-WRONG = replace(GOOD, name="own:lenet5", mode="mixed", error=0.5, matched=False)
-REFUSED = Row("transformers:X", "mixed", code="P0101", reason="a | b", seconds=1.5)
-BUG = Row("transformers:Y", "float", code="P0901", reason="internal error")
-LATE = Row("me.x:y", "float", code="time", reason="it took longer than 1 s")
+WRONG = replace(GOOD, name="own:lenet5", batch=3, mode="mixed", error=0.5, matched=False)
+REFUSED = Row("transformers:X", 1, "mixed", code="P0101", reason="a | b", seconds=1.5)
+BUG = Row("transformers:Y", 1, "float", code="P0901", reason="internal error")
+LATE = Row("me.x:y", 1, "float", code="time", reason="it took longer than 1 s")
 
 
 @pytest.mark.parametrize(
@@ -63,25 +65,47 @@ def test_kept_rows_do_not_run_again(
     file.write_text(json.dumps([GOOD.data()]))
     assert main(["own:mlp", "--json", str(file), "--keep", "--markdown", str(out)]) == 0
     assert "matched" in capsys.readouterr().out
-    assert "| mlp | 784-256-128-10 with softmax | matched | 0 | 2e-07 | 5 | 30 | 2.5 |" in (
+    assert "| mlp | 784-256-128-10 with softmax | 1 | matched | 0 | 2e-07 | 5 | 30 | 2.5 |" in (
         out.read_text()
     )
 
 
+def test_a_model_runs_with_the_batches_of_its_entry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless the command line names one."""
+    file = tmp_path / "rows.json"
+    lenet = replace(GOOD, name="own:lenet5")
+    file.write_text(json.dumps([replace(lenet, batch=batch).data() for batch in (1, 3, 7)]))
+    kept = ["own:lenet5", "--json", str(file), "--keep"]
+    for options, batches in ((["--batch", "7"], [7]), ([], [1, 3])):
+        assert main([*kept, *options]) == 0
+        shown = re.findall(r"own:lenet5\W+(\d+)\W+matched", capsys.readouterr().out)
+        assert [int(batch) for batch in shown] == batches
+
+
 def test_the_page_of_some_rows() -> None:
-    text = page([GOOD, HOST, WRONG, REFUSED, BUG, LATE], {"torch": "9.9", "timm": "1.2"}, 3)
+    text = page([GOOD, HOST, WRONG, REFUSED, BUG, LATE], {"torch": "9.9", "timm": "1.2"})
     assert COMMAND in text
-    assert "batch 3, torch 9.9, timm 1.2," in text
-    assert "In `float`, 2 of 4 models compile, 1 of them wholly for the device, and 2 match" in text
-    assert "In `mixed`, 1 of 2 models compile, 1 of them wholly for the device, and 0 match" in text
-    assert "| x |  | matched | 2 Conv, 1 Abs |" in text
-    assert "| own:lenet5 | mixed | differs | the error is 0.5 |" in text
-    assert "| transformers:X | mixed | P0101 | a \\| b |" in text
-    assert "Not run in `float`: `own:residual_mlp`, " in text
-    assert page([BUG, HOST, WRONG, GOOD], {}, 1) == page([GOOD, WRONG, HOST, BUG], {}, 1)
+    assert "This run had torch 9.9, timm 1.2," in text
+    compile_and_match = "models compile, 1 of them wholly for the device, and 2 match torch.\n"
+    assert f"\n* In `float` with batch 1, 2 of 4 {compile_and_match}" in text
+    assert "\n* In `mixed` with batch 1, 0 of 1 models compile, 0 of them" in text
+    assert "\n* In `mixed` with batch 3, 1 of 1 models compile, 1 of them" in text
+    assert "| x |  | 1 | matched | 2 Conv, 1 Abs |" in text
+    assert "| own:lenet5 | 3 | mixed | differs | the error is 0.5 |" in text
+    assert "| transformers:X | 1 | mixed | P0101 | a \\| b |" in text
+    not_run = re.findall("^  Not run: (`own:[^,]*`), (`own:[^,]*`), ", text, re.M)
+    assert not_run == [
+        ("`own:residual_mlp`", "`own:bigram`"),  # float
+        ("`own:mlp`", "`own:residual_mlp`"),  # mixed, batch 1
+        ("`own:resnet20`", "`own:unet`"),  # mixed, batch 3: only models that run with it
+    ]
+    rows = [GOOD, replace(GOOD, batch=3), WRONG, HOST, BUG]
+    assert page(rows[::-1], {}) == page(rows, {})
     sections = re.findall(r"\*\*(.*)\*\*", text)
     assert sections == ["own", "timm", "transformers", "me.x", "own", "transformers"]
-    assert reason_lines([GOOD, REFUSED]) == ["transformers:X mixed: P0101: a | b"]
+    assert reason_lines([GOOD, REFUSED]) == ["transformers:X batch 1 mixed: P0101: a | b"]
 
 
 ONE = torch.tensor([1.0, -4.0])
@@ -113,16 +137,20 @@ def test_differences(
 
 
 def test_the_committed_page_is_about_the_catalogue() -> None:
-    """It has a row for each model, or says that it was not run."""
+    """It has a row for each model and batch, or says that it was not run."""
     text = (Path(pycompiler.__file__).parents[1] / "docs" / "models.md").read_text()
     assert COMMAND in text
     for mode in MODES:
+        left: set[tuple[str, str]] = set()
+        for batch, line in re.findall(
+            rf"^\* In `{mode}` with batch (\d+), .*\n(?:  Not run: (.*))?", text, re.M
+        ):
+            left |= {(name, batch) for name in re.findall(r"`(.*?)`", line)}
         section = text.split(f"## Models in `{mode}`")[1].split("\n## ")[0]
-        left = text.split(f"Not run in `{mode}`: ")[1:]
-        missing = set(re.findall(r"`(.*?)`", left[0].split(".\n")[0])) if left else set()
         found = []
         for part in section.split("\n**")[1:]:
             library, _, rest = part.partition("**")
-            found += [f"{library}:{name}" for name in re.findall(r"^\| ([\w.]+) \|", rest, re.M)]
-        names = [name for name in found if not name.endswith(":model")]
-        assert names == [name for name in CATALOGUE if name not in missing]
+            rows = re.findall(r"^\| ([\w.]+) \| [^|]* \| (\d+) \|", rest, re.M)
+            found += [(f"{library}:{name}", batch) for name, batch in rows]
+        wanted = [(name, str(b)) for name, entry in CATALOGUE.items() for b in entry.batches]
+        assert found == [pair for pair in wanted if pair not in left]

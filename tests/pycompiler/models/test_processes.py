@@ -40,9 +40,9 @@ def test_every_end_is_a_row(
 ) -> None:
     seen: list[Row] = []
     settings = Settings(seconds=seconds, gigabytes=gigabytes)
-    run_all([(Entry("x", name), ["mixed"])], settings, seen.append, unfinished_work.work)
+    run_all([(Entry("x", name), 3, ["mixed"])], settings, seen.append, unfinished_work.work)
     (row,) = seen
-    assert (row.name, row.mode, row.code, row.matched) == (f"x:{name}", "mixed", code, False)
+    assert (row.key, row.code, row.matched) == ((f"x:{name}", 3, "mixed"), code, False)
     assert reason in row.reason
     assert row.exit_code == 1
 
@@ -52,7 +52,7 @@ def test_a_failure_is_not_the_end() -> None:
     seen: list[Row] = []
     entries = [Entry("x", name) for name in ("leaves", "second", "dies")]
     settings = Settings(seconds=10.0, jobs=2)
-    run_all([(entry, MODES) for entry in entries], settings, seen.append, unfinished_work.work)
+    run_all([(entry, 1, MODES) for entry in entries], settings, seen.append, unfinished_work.work)
     assert {(row.name, row.mode, row.code) for row in seen} == {
         *((f"x:{name}", mode, DIED) for name in ("leaves", "dies") for mode in MODES),
         ("x:second", "float", ""),
@@ -68,8 +68,8 @@ def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
     def interrupt(row: Row) -> None:
         raise KeyboardInterrupt
 
-    tasks = [(Entry("x", "family", settings={"file": str(pids)}), ["float"])]
-    tasks.append((Entry("x", "waits", settings={"file": str(pids)}), ["float"]))
+    tasks = [(Entry("x", "family", settings={"file": str(pids)}), 1, ["float"])]
+    tasks.append((Entry("x", "waits", settings={"file": str(pids)}), 1, ["float"]))
     with pytest.raises(KeyboardInterrupt):
         run_all(tasks, Settings(jobs=2), interrupt, unfinished_work.work)
     ends = time.monotonic() + 10
@@ -158,5 +158,5 @@ def test_a_model_in_a_process_of_its_own(
     assert 0 < single.error < 1e-5
     assert single.megabytes > 0
     printed = capsys.readouterr()
-    assert "own:nbody mixed: matched" in printed.err
+    assert "own:nbody batch 1 mixed: matched" in printed.err
     assert "matched" in printed.out

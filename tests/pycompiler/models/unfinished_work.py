@@ -27,7 +27,7 @@ def work(entry: Entry, modes: Sequence[str], batch: int, device: str, folder: Pa
         os._exit(7)
     if entry.model == "second":
         if modes[0] == "float":
-            row = Row(entry.name, "float", matched=True)
+            row = Row(entry.name, batch, "float", matched=True)
             row_file(folder, "float").write_text(json.dumps(row.data()))
         os._exit(0)
     if entry.model == "family":
