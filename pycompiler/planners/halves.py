@@ -196,17 +196,29 @@ def _constants(
     made: Mapping[str, MNNode],
     readers: Mapping[str, list[MNNode]],
 ) -> set[str]:
-    """Return the constants of one element that only operators on halves read."""
+    """Return the constants that only operators on halves read, and that they can read as halves.
+
+    Such a constant has one element, or one for each element of the word axis: a bias.
+    """
     return {
         name
         for name in graph.constants
-        if prod(graph.values[name].shape) == 1
-        and graph.values[name].dtype is MNDtype.FLOAT
+        if graph.values[name].dtype is MNDtype.FLOAT
         and all(
-            node.outputs[0] in found and node.op not in CONVOLUTIONS
+            node.outputs[0] in found
+            and node.op not in CONVOLUTIONS
+            and _fits_words(graph.values[name].shape, node.outputs[0], graph, found)
             for node in readers.get(name, ())
         )
     }
+
+
+def _fits_words(
+    shape: tuple[int, ...], result: str, graph: MNGraph, found: Mapping[str, int]
+) -> bool:
+    """Whether an operand has one element along all axes of the result but its word axis."""
+    behind = len(graph.values[result].shape) - found[result]
+    return all(size == 1 for number, size in enumerate(reversed(shape), 1) if number != behind)
 
 
 def _widened(

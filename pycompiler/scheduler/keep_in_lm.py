@@ -25,7 +25,8 @@ from ..machine import Target
 from ..pfvm.names import fresh
 from ..planners.overrides import Overrides, wanted_keeping, wanted_locations
 from .address_planner import plan_addresses
-from .lm_copies import lm_copy, move
+from .early_shrinks import shrink_early
+from .lm_copies import lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 #: Shares of LM that are tried in turn. A smaller share leaves room for gaps between addresses.
@@ -42,6 +43,7 @@ def schedule_in_lm(
     followed.
     """
     problem: NoRoomError | None = None
+    graph = graph if consecutive else shrink_early(graph)
     for part in _SHARES:
         try:
             scheduled = _Walk(graph, target, consecutive, part * share, overrides).run()
@@ -85,6 +87,8 @@ class _Walk:
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
         self.where: dict[str, _Copies] = {}
+        #: Values that moved to the other bank for room, and that no node has read since.
+        self.parked: set[str] = set()
         #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}
         self.nodes: list[MNNode] = []
@@ -125,6 +129,7 @@ class _Walk:
                     self.where[name] = _Copies(dram=True)
                 continue
             self._run_node(index, node)
+        self.nodes = without_unread(self.nodes)
         self._check_banks()
         self._check_kept()
         made = {name for node in self.nodes for name in (*node.inputs, *node.outputs)}
@@ -137,7 +142,7 @@ class _Walk:
                 values[name] = replace(value, location=Location.DRAM)
         return replace(
             self.graph,
-            values={**values, **self.values},
+            values={**values, **{name: v for name, v in self.values.items() if name in made}},
             nodes=tuple(self.nodes),
             stage=Stage.SCHEDULED,
         )
@@ -174,6 +179,7 @@ class _Walk:
         taken = None if placement.inplace is None else node.inputs[placement.inplace]
         self._make_room(index, node, banks, placement, taken)
         local = {name: self._bring(name, bank, node) for name, bank in banks.items()}
+        self.parked -= banks.keys()
         if taken is not None and self._next_use(taken, index) is not None:
             self._save(taken, banks[taken], node, index)
         results: dict[str, str] = {}
@@ -295,18 +301,9 @@ class _Walk:
         taken: str | None,
     ) -> None:
         """Drop copies until the copies and results that the node needs fit."""
+        needed = {bank: self._needed(bank, node, banks, placement, taken) for bank in _OTHER}
         for bank in _OTHER:
-            needed = sum(
-                self.graph.values[name].num_lw or 0
-                for name, wanted in banks.items()
-                if wanted is bank and bank not in self.where[name].banks
-            )
-            needed += sum(
-                self.graph.values[name].num_lw or 0
-                for name, wanted in zip(node.outputs, placement.outputs, strict=True)
-                if wanted is bank and not (taken is not None and name == node.outputs[0])
-            )
-            while self._used(bank) + needed > self.room[bank]:
+            while self._used(bank) + needed[bank] > self.room[bank]:
                 victims = [
                     name
                     for name in self.live
@@ -316,7 +313,27 @@ class _Walk:
                 ]
                 if not victims:
                     break
-                self._evict(self._furthest(victims, index), bank, node, index)
+                self._evict(self._furthest(victims, index), bank, node, index, needed[_OTHER[bank]])
+
+    def _needed(
+        self,
+        bank: Location,
+        node: MNNode,
+        banks: dict[str, Location],
+        placement: Placement,
+        taken: str | None,
+    ) -> int:
+        """Return the long words of a bank that the copies and results of a node will take."""
+        needed = sum(
+            self.graph.values[name].num_lw or 0
+            for name, wanted in banks.items()
+            if wanted is bank and bank not in self.where[name].banks
+        )
+        return needed + sum(
+            self.graph.values[name].num_lw or 0
+            for name, wanted in zip(node.outputs, placement.outputs, strict=True)
+            if wanted is bank and not (taken is not None and name == node.outputs[0])
+        )
 
     def _furthest(self, names: Sequence[str], index: int) -> str:
         """Return the value that is read last; between equals, one that needs no upload."""
@@ -327,10 +344,24 @@ class _Walk:
 
         return max(names, key=rank)
 
-    def _evict(self, name: str, bank: Location, node: MNNode, index: int) -> None:
-        copies = self.where[name]
+    def _evict(self, name: str, bank: Location, node: MNNode, index: int, reserved: int) -> None:
+        """Drop a copy; the last copy of a value that is still needed goes elsewhere first.
+
+        It goes to the other bank if that has room beside ``reserved`` long words, else to DRAM.
+        """
+        copies, other = self.where[name], _OTHER[bank]
         if self._next_use(name, index - 1) is not None and len(copies.banks) == 1:
-            self._upload(name, node)
+            words = self.graph.values[name].num_lw or 0
+            fits = self._used(other) + reserved + words <= self.room[other]
+            # Consecutive nodes keep nothing that a later node reads. What moved already, and was
+            # not read since, would move to and fro.
+            if fits and not self.consecutive and name not in self.parked:
+                made = self._new(name, other, node)
+                self.nodes.append(self._move(COPY, copies.banks[bank], made, node))
+                copies.banks[other] = made
+                self.parked.add(name)
+            else:
+                self._upload(name, node)
         del copies.banks[bank]
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import error
@@ -52,3 +53,14 @@ def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
         slice=node.slice,
         origin=None if node.slice is None else origin,
     )
+
+
+def without_unread(nodes: Sequence[MNNode]) -> list[MNNode]:
+    """Return the nodes without the copies between LM0 and LM1 that no later node reads."""
+    read: set[str] = set()
+    out: list[MNNode] = []
+    for node in reversed(nodes):
+        if node.op != COPY or node.outputs[0] in read:
+            read.update(node.inputs)
+            out.append(node)
+    return out[::-1]

@@ -9,6 +9,7 @@ import numpy as np
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
 from pycompiler.layers.switch.l1b_l2b_passes import _blocks, _origins, rows_of_l1b
+from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import (
     LayoutChange,
     Moves,
@@ -19,7 +20,8 @@ from pycompiler.layers.switch.pass_moves import (
     _matched,
     moves,
 )
-from pycompiler.layers.switch.pe_mab_passes import casts
+from pycompiler.layers.switch.pe_mab_passes import casts, units_by_turn
+from pycompiler.layers.switch.shared_turns import shared_cost, shared_turns
 from pycompiler.layers.switch.word_passes import ADDRESSED_BITS, _groups
 from pycompiler.machine import IntArray, Target
 
@@ -150,6 +152,7 @@ def mab_cost(found: Moves, target: Target) -> int:
     count = target.counts["mab"]
     _, masked, vectors = _turns(found, count, target.cycles)
     by_turns = int(2 * vectors.sum() + _MASK * masked.sum())
+    by_turns = min(by_turns, _shared(found, target))
     # A cast brings at most one vector of results. This bound often shows that turns are cheaper.
     results = np.unique(_number(found.source_at, found.result_at, found.source)).size * found.times
     read = np.unique(found.source_at).size * found.times
@@ -159,6 +162,16 @@ def mab_cost(found: Moves, target: Target) -> int:
     masks = {cast.units for cast in all_casts if cast.units is not None}
     by_casts = -(-read // target.cycles) + len(all_casts) * found.times + _MASK * len(masks)
     return min(by_turns, by_casts)
+
+
+def _shared(found: Moves, target: Target) -> int:
+    """Count the steps of ``shared_turns.shared_steps``: those of one time, done several times."""
+    count = target.counts["mab"]
+    shares = [
+        replace(one, rows=one.rows * found.times)
+        for one in shared_turns(units_by_turn(found, count), count)
+    ]
+    return shared_cost(shares, l1bm_room(target).vectors, target)
 
 
 def rows_together(target: Target) -> int:

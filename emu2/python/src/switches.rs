@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     row: i64,
     block: i64,
     l2bm_words: i64,
+    vectors: i64,
+    masks: i64,
 }
 
 /// Finds the cheapest passes of a layout switch. Returns rows of level, layout (None for the wanted layout) and steps, or
@@ -120,6 +122,8 @@ fn machine(facts: &Facts) -> PyResult<Machine> {
         row: facts.row,
         block: facts.block,
         l2bm_words: facts.l2bm_words,
+        vectors: facts.vectors,
+        masks: facts.masks,
     };
     machine.is_valid().then_some(machine).ok_or_else(|| PyValueError::new_err(NO_MEANING))
 }

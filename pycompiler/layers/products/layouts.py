@@ -139,7 +139,10 @@ def spread_units(
     # digits that are left from the outermost level inwards.
     apart = [axis for axis in reversed(range(len(roles.batch))) if axis not in whole]
     for axis in (axis for axis in apart if axis not in roles.windows):
+        before = len(out.batch[axis])
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
+        # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
+        out.batch[axis][before:] = out.batch[axis][: before - 1 if before else None : -1]
     for axis in (axis for axis in apart if axis in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)

@@ -15,8 +15,8 @@ from ...errors import PycompilerError, error
 from ...machine import Target
 from ..fragment import BlockOperand, Line, Move, Operand, PeOperand, Step, single_step
 from ..scratch import Words, vector
+from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves
-from .pe_mab_passes import l1bm_room
 
 Origin = tuple[int, int]  # unit and address
 

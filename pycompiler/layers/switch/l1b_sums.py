@@ -15,7 +15,7 @@ from ..fragment import (
     single_step,
 )
 from ..scratch import vector
-from .pe_mab_passes import l1bm_room
+from .l1bm_vectors import l1bm_room
 
 
 def sum_l1bs(

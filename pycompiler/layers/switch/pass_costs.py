@@ -16,6 +16,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Level
 from ...machine import Target
 from .l1b_l2b_passes import rows_of_l1b
+from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves
 from .word_passes import ADDRESSED_BITS
 
@@ -36,6 +37,8 @@ class Facts(NamedTuple):
     row: int
     block: int
     l2bm_words: int
+    vectors: int
+    masks: int
 
 
 @lru_cache(maxsize=64)
@@ -53,6 +56,9 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
         rows.row,
         rows.block,
         rows.l2bm_words,
+        l1bm_room(target).vectors,
+        # Entry 0 masks nothing.
+        target.masks["entries"] - 1,
     )
 
 

@@ -4,6 +4,9 @@ There are two kinds of moves. A *turn* sends the data of all units round by a nu
 some units write it. A *cast* sends the data of one unit to all MABs, and some of them write it. For
 each result address, one move comes first and writes everywhere without a mask: the moves after it
 overwrite the units where it is wrong.
+
+Between MABs, several turns may *share* what they read: it goes up to L1BM once and comes down once
+for each of them (:mod:`.shared_turns`).
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import error
 from ...machine import Target
 from ..fragment import BlockOperand, Forward, Operand, Special, Step, alu_step, single_step
 from ..scratch import Words, vector
+from .l1bm_vectors import l1bm_room, lift, shifts
 from .pass_moves import Moves
+from .shared_turns import shared_cost, shared_steps, shared_turns
 from .unit_masks import UnitMasks
 
 Pair = tuple[int, int]
@@ -51,8 +55,7 @@ class Cast:
 
 def turns(moves: Moves, count: int) -> list[Turn]:
     """Return the moves as turns of ``count`` units, those without a mask first."""
-    turned = (moves.result - moves.source) % count
-    rows = _units_by(moves, (turned, moves.source_at, moves.result_at), count)
+    rows = units_by_turn(moves, count)
     # For each result address, one move may write everywhere, before the others.
     first: dict[int, tuple[int, int]] = {}
     for index, ((turn, _, at), units) in enumerate(rows):
@@ -67,9 +70,13 @@ def turns(moves: Moves, count: int) -> list[Turn]:
     return [Turn(by, chosen, tuple(pairs)) for (by, chosen), pairs in ordered]
 
 
-def _units_by(
-    moves: Moves, keys: Sequence[np.ndarray], count: int
-) -> list[tuple[tuple[int, ...], int]]:
+def units_by_turn(moves: Moves, count: int) -> list[tuple[tuple[int, ...], int]]:
+    """Return turn, source and result address of all moves, and the units that write each."""
+    turned = (moves.result - moves.source) % count
+    return _units_by(moves, (turned, moves.source_at, moves.result_at))
+
+
+def _units_by(moves: Moves, keys: Sequence[np.ndarray]) -> list[tuple[tuple[int, ...], int]]:
     """Return the distinct combinations of ``keys``, and the units that write for each."""
     # One number per combination of keys sorts faster than rows of a table.
     code = np.zeros_like(keys[0])
@@ -84,7 +91,7 @@ def _units_by(
 
 def casts(moves: Moves, count: int, cycles: int) -> list[Cast]:
     """Return the moves as casts, those without a mask first."""
-    rows = _units_by(moves, (moves.source_at, moves.result_at, moves.source), count)
+    rows = _units_by(moves, (moves.source_at, moves.result_at, moves.source))
     first: dict[int, tuple[int, int]] = {}
     for index, ((_, at, _), units) in enumerate(rows):
         rank = (-units.bit_count(), index)
@@ -141,37 +148,17 @@ def pe_steps(found: Moves, source: Words, result: Words, target: Target) -> list
 # -- MABs ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class L1bmRoom:
-    """The room in L1BM for vectors of all PEs.
-
-    ``vectors`` is the number that fits beside a spare one. ``words`` is the number of long words of
-    a vector, ``row`` the number of one cycle of it.
-    """
-
-    vectors: int
-    words: int
-    row: int
-
-
-def l1bm_room(target: Target) -> L1bmRoom:
-    """Return the room of L1BM. P0606 if no vector fits beside the spare one."""
-    words = target.transfer("l1bmd", "from_pe").destination_words
-    vectors = target.words("l1bm") // words - 1
-    if vectors < 1:
-        reason = (
-            f"a layout switch needs {2 * words} long words of l1bm, it has {target.words('l1bm')}"
-        )
-        raise error("P0606", spec=target.name, reason=reason)
-    return L1bmRoom(vectors, words, words // target.cycles)
-
-
 def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> list[Step]:
     """Return the code of a pass over the MABs of an L1B: by turns or by casts."""
     count = target.counts["mab"]
     found_turns, found_casts = turns(found, count), casts(found, count, target.cycles)
+    shares = shared_turns(units_by_turn(found, count), count)
     masks = UnitMasks("mabid", target)
-    if _turn_cost(found_turns, target) <= _cast_cost(found_casts, target):
+    room = l1bm_room(target)
+    by_turns, by_casts = _turn_cost(found_turns, target), _cast_cost(found_casts, target)
+    if shared_cost(shares, room.vectors, target) < min(by_turns, by_casts):
+        return list(shared_steps(shares, masks, source, result, target))
+    if by_turns <= by_casts:
         return list(_turn_steps(found_turns, masks, source, result, target))
     return list(_cast_steps(found_casts, masks, source, result, target))
 
@@ -191,7 +178,7 @@ def _turn_steps(
     found: Sequence[Turn], masks: UnitMasks, source: Words, result: Words, target: Target
 ) -> Iterator[Step]:
     room = l1bm_room(target)
-    shift = _shifts(target)
+    shift = shifts(target)
     work = [(turn, part) for turn in found for part in chunks(turn.pairs, target.cycles)]
     for start in range(0, len(work), room.vectors):
         batch = work[start : start + room.vectors]
@@ -200,7 +187,7 @@ def _turn_steps(
             read = tuple(a for a, _ in part)
             if read not in slots:
                 slots[read] = len(slots) * room.words
-                yield _up(source, read, slots[read], room, target)
+                yield lift(source, read, slots[read], room, target)
         for turn, part in batch:
             steps: list[Step] = []
             mask = None if turn.units is None else masks.use(turn.units, steps)
@@ -234,7 +221,7 @@ def _cast_steps(
         for start in range(0, len(wanted), target.cycles):
             part = wanted[start : start + target.cycles]
             read = tuple(part + [part[-1]] * (target.cycles - len(part)))
-            yield _up(source, read, slots[part[0]], room, target)
+            yield lift(source, read, slots[part[0]], room, target)
         for cast in batch:
             steps: list[Step] = []
             mask = None if cast.units is None else masks.use(cast.units, steps)
@@ -245,20 +232,3 @@ def _cast_steps(
             yield single_step(
                 "l1bm", "l1bmm", (BlockOperand("l1bm", first, one),), vector(result, written, mask)
             )
-
-
-def _shifts(target: Target) -> dict[int, str]:
-    """Return the suffix of the mnemonic by the units that data goes upwards, from index maps."""
-    out: dict[int, str] = {}
-    pes = target.counts["pe"]
-    for shift in range(target.counts["mab"]):
-        found = target.transfer("l1bmd", "to_pe", shift=shift)
-        where = (found.destination["cycle"] == 0) & (found.destination["pe"] == 0)
-        mabs, slots = found.destination["mab"][where], found.source["addr"][where] // pes
-        out[int((mabs - slots)[0]) % target.counts["mab"]] = f"+{shift}" if shift else ""
-    return out
-
-
-def _up(source: Words, read: Sequence[int], at: int, room: L1bmRoom, target: Target) -> Step:
-    destination = BlockOperand("l1bm", at, room.words)
-    return single_step("l1bm", "l1bmd", (vector(source, tuple(read)),), destination)

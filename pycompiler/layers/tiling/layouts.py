@@ -207,12 +207,29 @@ def _fresh(node: MNNode, graph: MNGraph, target: Target) -> _Spread:
                     give(level, stride, size, axis)
 
     hand_out((Level.PE,), order)
-    hand_out((Level.L2B, Level.L1B), list(rest)[:1])
+    outer = list(rest)[:1]
+    hand_out((Level.L2B, Level.L1B), outer)
+    for axis in outer:
+        others[axis] = _outer_highest(others[axis])
     spread = _filled(spread, axes, target)
     hand_out(tuple(reversed(UNIT_LEVELS)), order)
     for axis in rest:
         others[axis] = closed(others[axis], whole[axis])
     return spread
+
+
+def _outer_highest(found: Sequence[Part]) -> list[Part]:
+    """Return the digits of an axis with those of L1Bs below those of L2Bs, as products have them.
+
+    An inner level can then leave its digits to Addr.
+    """
+    levels = (Level.L1B, Level.L2B)
+    inner = [part for part in found if part.level not in levels]
+    ordered = [part for level in levels for part in found if part.level is level]
+    out: list[Part] = []
+    for part in (*inner, *ordered):
+        out.append(part._replace(lo=prod(p.size for p in out)))
+    return out
 
 
 def _laid_out(

@@ -297,14 +297,14 @@ class _Search(Cuts):
             )
             if tiles:
                 return tiles
-        best: tuple[tuple[bool, int, int, int, int, int], Axis] | None = None
+        best: tuple[tuple[int, bool, int, int, int, int], Axis] | None = None
         for one, cut in cuts:
             words = sum(found.graph.values[name].num_lw or 0 for name, _ in cut.axes)
             place = min(number for _, number in cut.axes)
             shared = len(self.members[one]).bit_length() if few else 0
             # A cut of an axis that lies in Addr leaves no unit without work.
             local = min(ceil(factor), *(found.local(*axis) for axis in cut.axes))
-            rank = one not in self.axes.joined, words, -shared, local, -place, self.now(one)
+            rank = -shared, one not in self.axes.joined, words, local, -place, self.now(one)
             if best is None or rank > best[0]:
                 best = rank, one
         if best is None:

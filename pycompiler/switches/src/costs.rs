@@ -74,11 +74,45 @@ fn pes(found: &Moves, machine: &Machine) -> i64 {
     turns(found, count, machine.cycles).iter().map(steps).sum()
 }
 
+/// Counts the steps of turns that share what they read: it goes up once, and comes down once for each turn.
+///
+/// The ALU makes a copy for a turn by no unit, in the step in which the vector goes up.
+fn shared_turns(found: &Moves, machine: &Machine) -> i64 {
+    let count = machine.count(Level::Mab);
+    let mut units: BTreeMap<(i64, i64, i64), u64> = BTreeMap::new();
+    for m in &found.list {
+        *units.entry((m.source_at, (m.result - m.source).rem_euclid(count), m.result_at)).or_default() |= 1 << m.result;
+    }
+    let mut ways: HashMap<i64, Vec<(i64, u64)>> = HashMap::new();
+    for (&(source_at, by, _), &set) in &units {
+        ways.entry(source_at).or_default().push((by, set));
+    }
+    let mut alike: HashMap<Vec<(i64, u64)>, i64> = HashMap::new();
+    for mut turns in ways.into_values() {
+        turns.sort_unstable();
+        *alike.entry(turns).or_default() += 1;
+    }
+    let (mut steps, mut vectors, mut masks) = (0, 0, HashSet::new());
+    for (turns, sources) in &alike {
+        let some = up(sources * found.times, machine.cycles);
+        let stays = turns.iter().any(|&(by, _)| by == 0);
+        let moves = turns.iter().any(|&(by, _)| by != 0);
+        steps += some * (turns.len() as i64 + i64::from(moves && !stays));
+        vectors += some;
+        masks.extend(turns.iter().map(|&(_, set)| set).filter(|set| i64::from(set.count_ones()) < count));
+    }
+    // Masks that find no register are made again for every batch.
+    let masks = masks.len() as i64;
+    let again = if masks <= machine.masks { 1 } else { up(vectors, machine.vectors) };
+    steps + MASK * masks * again
+}
+
 fn mabs(found: &Moves, machine: &Machine) -> i64 {
     let by_turns: i64 = turns(found, machine.count(Level::Mab), machine.cycles)
         .iter()
         .map(|turn| 2 * turn.vectors + MASK * i64::from(turn.masked))
         .sum();
+    let by_turns = by_turns.min(shared_turns(found, machine));
     // A cast brings at most one vector of results. This bound often shows that turns are cheaper.
     let results = distinct(found, |m| (m.source_at, m.result_at, m.source)) * found.times;
     let read = up(distinct(found, |m| m.source_at) * found.times, machine.cycles);

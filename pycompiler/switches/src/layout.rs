@@ -50,6 +50,10 @@ pub struct Machine {
     pub block: i64,
     /// Long words that one instruction between L1BM and L2BM moves.
     pub l2bm_words: i64,
+    /// Vectors of all PEs for which L1BM has room.
+    pub vectors: i64,
+    /// Masks that a program can keep.
+    pub masks: i64,
 }
 
 impl Machine {
@@ -64,6 +68,8 @@ impl Machine {
             self.row,
             self.block,
             self.l2bm_words,
+            self.vectors,
+            self.masks,
         ];
         let masks = self.counts.iter().all(|&count| 0 < count && count <= 64);
         masks && sizes.iter().all(|&size| 0 < size && size < LARGEST) && self.counts[0] * self.bits <= 64

@@ -13,6 +13,8 @@ const MACHINE: Machine = Machine {
     row: 16,
     block: 1,
     l2bm_words: 64,
+    vectors: 31,
+    masks: 7,
 };
 
 /// Returns a layout of one axis from its digits: size, level and stride, major first.

@@ -187,3 +187,43 @@ def test_more_than_one_pass_can_do() -> None:
     with pytest.raises(NoPassError):
         moves(change, Level.MAB, target)
     moves(change, Level.PE, target)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shape", "each"),
+    [
+        # Two MABs collect the halves of their channels: each vector goes up, and the ALU copies it
+        # in the same step; it comes down for each of the two others, and the ALU copies it again.
+        (
+            "((8_MAB:2,98:8),(2_MAB:1,8:1,4_PE:1,2_W:1))",
+            "((8_MAB:2,98:16),(16:1,4_PE:1,2_W:1); B@[2_MAB:1])",
+            (784, 128),
+            4,
+        ),
+        # Four MABs do: one copy of each vector comes with the way up, and nine are sent on.
+        (
+            "((4_MAB:4,50:8),(4_MAB:1,8:1,4_PE:1,2_W:1))",
+            "((4_MAB:4,50:32),(32:1,4_PE:1,2_W:1); B@[4_MAB:1])",
+            (200, 256),
+            16,
+        ),
+    ],
+)
+def test_turns_share_what_they_read(
+    one: str, other: str, shape: tuple[int, ...], each: int
+) -> None:
+    """Test that a vector takes a step for each of its turns, and no second way up."""
+    target = load_target("mncore2")
+    source, result = parse_layout(one), parse_layout(other)
+    assert check(source, result, shape, MNDtype.FLOAT, target) == 1
+    (step,) = plan_switch(LayoutChange(source, result, shape, MNDtype.FLOAT), target)
+    vectors = source.num_lw(target.cycles) // target.cycles
+    assert step.steps <= each * vectors + 100
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (source, result), strict=True)
+    ]
+    code = pass_code(*values, step.level, target)
+    text = concatenate([("n", "pass", code)], {"v": 0, "w": 0}, target).text
+    # The list scheduler joins steps only in whole segments.
+    assert target.assemble(text, "switch.vsm").report()["steps"] <= (each + 1) * vectors + 100

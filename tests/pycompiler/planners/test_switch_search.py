@@ -18,8 +18,10 @@ from pycompiler.errors import PycompilerError
 from pycompiler.graph import Level, MNDtype, parse_layout
 from pycompiler.graph.digits import segments
 from pycompiler.layers.switch import pass_costs, pe_mab_passes
+from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import LayoutChange, NoPassError, moves
 from pycompiler.layers.switch.pass_search import pass_steps
+from pycompiler.layers.switch.shared_turns import shared_cost, shared_turns
 from pycompiler.machine import Target, load_target
 from pycompiler.planners.switch_plan import Pass, plan_switch
 
@@ -115,6 +117,11 @@ def test_steps_are_those_of_the_code_and_of_the_reference(seed: int, machine: st
                 == reference.mab_cost(whole, target)
                 == min(
                     pe_mab_passes._turn_cost(pe_mab_passes.turns(whole, count), target),
+                    shared_cost(
+                        shared_turns(pe_mab_passes.units_by_turn(whole, count), count),
+                        l1bm_room(target).vectors,
+                        target,
+                    ),
                     pe_mab_passes._cast_cost(
                         pe_mab_passes.casts(whole, count, target.cycles), target
                     ),
