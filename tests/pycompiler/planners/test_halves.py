@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from pycompiler.graph.dtypes import MNDtype
+from pycompiler.graph.text import parse_graph
 from pycompiler.layers.half_conversions import NARROW, WIDEN, narrowed, packed_layout, widened
 from pycompiler.machine import load_target
 from pycompiler.pfvm.session import HostSession
@@ -183,3 +184,23 @@ def test_layouts_of_conversions(seed: int) -> None:
     assert narrowed(wide, axis) == layout, f"seed {seed}"
     for other in set(range(len(shape))) - {axis}:
         assert widened(layout, other) is None
+
+
+def test_a_bias_is_halves_where_its_result_is() -> None:
+    """Test it for an Add of its own, which large weights get; the bits decide the sum's rounding."""
+    rng = np.random.default_rng(5)
+    constants = {
+        "w": (rng.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32),
+        "b": rng.standard_normal(64).astype(np.float32),
+        "u": (rng.standard_normal((64, 64, 1, 1)) / 8).astype(np.float32),
+    }
+    nodes = [("Conv", ["x", "w", "b"], "c"), ("Relu", ["c"], "r"), ("Conv", ["r", "u"], "y")]
+    model = model_of(nodes, {"x": (16, 64, 32, 32)}, ["y"], constants)
+    result, _ = compiled(model, "mncore2", float_dtype="mixed", scheduler="spill_opt")
+    graph = parse_graph(result.dumps["layout.dtype.txt"])
+    (add,) = (node for node in graph.nodes if node.op == "Add")
+    assert {graph.values[name].dtype for name in (*add.inputs, *add.outputs)} == {MNDtype.HALF}
+    inputs = {"x": rng.standard_normal((16, 64, 32, 32)).astype(np.float32)}
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    found = run(result, inputs, "mncore2")["y"]
+    assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()

@@ -1,0 +1,99 @@
+"""What `spill_opt` does with values that lose their place in LM, and with parts of values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compiling import compiled, model_of, random_inputs, run
+
+from pycompiler.graph.graph import MNGraph
+from pycompiler.graph.text import parse_graph
+from pycompiler.layers.dram_transfer import DOWNLOAD, UPLOAD
+from pycompiler.layers.local_copy import COPY
+
+Nodes = list[tuple[str, list[str], str]]
+
+
+def scheduled(
+    nodes: Nodes, shapes: dict[str, tuple[int, ...]], outputs: list[str], **more: object
+) -> MNGraph:
+    """Return the scheduled graph; the results must be those of a scheduler that keeps nothing."""
+    model = model_of(nodes, shapes, outputs, **more)
+    result, _ = compiled(model, "mini", scheduler="spill_opt", time_slice="off")
+    plain, _ = compiled(model, "mini", scheduler="always_from_dram", time_slice="off")
+    inputs = random_inputs(shapes, 3)
+    found, wanted = run(result, inputs), run(plain, inputs)
+    assert all(np.array_equal(found[name], wanted[name], equal_nan=True) for name in outputs)
+    return parse_graph(result.dumps["layout.spill_opt.txt"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "nodes", "outputs"),
+    [
+        # `y0` loses its place to `x2`; the other LM has room for it.
+        (
+            {"x": 200, "y": 200, "z": 60},
+            [
+                ("Exp", ["y"], "y0"),
+                ("Neg", ["z"], "z1"),
+                ("Add", ["x", "x"], "x2"),
+                ("Neg", ["y0"], "y3"),
+                ("Add", ["y", "y0"], "y4"),
+                ("Neg", ["z1"], "z5"),
+                ("Exp", ["x"], "x6"),
+                ("Mul", ["x2", "x2"], "x7"),
+                ("Neg", ["z5"], "z8"),
+                ("Mul", ["y4", "y3"], "y9"),
+            ],
+            ["x7", "y9", "z8"],
+        ),
+        (
+            {"x": 200, "y": 100, "z": 250},
+            [
+                ("Add", ["y", "y"], "y0"),
+                ("Add", ["y0", "y"], "y1"),
+                ("Mul", ["y0", "y"], "y2"),
+                ("Exp", ["y"], "y3"),
+                ("Neg", ["z"], "z4"),
+                ("Mul", ["x", "x"], "x5"),
+                ("Mul", ["z4", "z4"], "z6"),
+                ("Add", ["z4", "z4"], "z7"),
+                ("Add", ["z4", "z6"], "z8"),
+                ("Mul", ["y0", "y0"], "y9"),
+                ("Exp", ["x5"], "x10"),
+            ],
+            ["x10", "y9", "z8"],
+        ),
+    ],
+)
+def test_a_value_moves_to_the_other_lm(
+    sizes: dict[str, int], nodes: Nodes, outputs: list[str]
+) -> None:
+    """Test that nothing passes through DRAM but inputs and outputs."""
+    shapes = {name: (size, 8, 8) for name, size in sizes.items()}  # `size` long words of each PE
+    graph = scheduled(nodes, shapes, outputs)
+    assert sum(node.op == UPLOAD for node in graph.nodes) == len(outputs)
+    assert sum(node.op == DOWNLOAD for node in graph.nodes) == len(shapes)
+    read = {name for node in graph.nodes for name in node.inputs}
+    copies = [node for node in graph.nodes if node.op == COPY]
+    assert copies and all(node.outputs[0] in read for node in copies)
+
+
+def test_a_part_is_taken_at_once() -> None:
+    """Test that the slice of a residual runs directly behind the node that makes the residual."""
+    bounds = {"starts": [0], "ends": [50], "axes": [0], "steps": [1]}
+    constants = {name: np.array(value, np.int64) for name, value in bounds.items()}
+    nodes: Nodes = [
+        ("Exp", ["x"], "v"),
+        ("Neg", ["v"], "a"),
+        ("Mul", ["a", "v"], "b"),
+        ("Slice", ["b", *bounds], "c"),
+        ("Neg", ["c"], "d"),
+        ("Slice", ["v", *bounds], "part"),
+        ("Abs", ["part"], "e"),
+        ("Add", ["d", "e"], "y"),
+    ]
+    graph = scheduled(nodes, {"x": (200, 8, 8)}, ["y"], constants=constants)
+    order = [node.op for node in graph.nodes]
+    behind = order[order.index("Exp") + 1 :]
+    assert behind[: behind.index("Neg")].count("Slice") == 1
