@@ -187,7 +187,7 @@ def test_layouts_of_conversions(seed: int) -> None:
 
 
 def test_a_bias_is_halves_where_its_result_is() -> None:
-    """Test it for an Add of its own, which large weights get; the bits decide the sum's rounding."""
+    """Test it for an Add of its own, which large weights get."""
     rng = np.random.default_rng(5)
     constants = {
         "w": (rng.standard_normal((64, 64, 3, 3)) / 24).astype(np.float32),

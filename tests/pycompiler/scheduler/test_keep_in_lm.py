@@ -76,7 +76,8 @@ def test_a_value_moves_to_the_other_lm(
     assert sum(node.op == DOWNLOAD for node in graph.nodes) == len(shapes)
     read = {name for node in graph.nodes for name in node.inputs}
     copies = [node for node in graph.nodes if node.op == COPY]
-    assert copies and all(node.outputs[0] in read for node in copies)
+    assert copies
+    assert all(node.outputs[0] in read for node in copies)
 
 
 def test_a_part_is_taken_at_once() -> None:
