@@ -71,9 +71,10 @@ def test_kept_rows_do_not_run_again(
 
 
 def test_a_model_runs_with_the_batches_of_its_entry(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless the command line names one."""
+    monkeypatch.setenv("COLUMNS", "200")  # narrow tables break names
     file = tmp_path / "rows.json"
     lenet = replace(GOOD, name="own:lenet5")
     file.write_text(json.dumps([replace(lenet, batch=batch).data() for batch in (1, 3, 7)]))
