@@ -141,8 +141,10 @@ def spread_units(
     for axis in (axis for axis in apart if axis not in roles.windows):
         before = len(out.batch[axis])
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
-        # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
-        out.batch[axis][before:] = out.batch[axis][: before - 1 if before else None : -1]
+        taken = out.batch[axis][before:]
+        if len({digit.level for digit in taken}) > 1:
+            # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
+            out.batch[axis][before:] = taken[::-1]
     for axis in (axis for axis in apart if axis in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
