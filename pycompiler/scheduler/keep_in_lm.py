@@ -3,8 +3,8 @@
 Both go through the nodes in order and track which values have a copy in LM0 or LM1. An operand is
 downloaded only if it has no copy. ``reuse_consecutive`` keeps the copies that the next node reads.
 ``spill_opt`` keeps the copies that fit; if room is short, the value that is read furthest in the
-future loses its copy first. If a value that is still needed loses its last copy and is not in DRAM,
-it is uploaded first.
+future loses its copy first. If that was its last copy and it is still needed, ``spill_opt`` moves
+it to the other LM if there is room. Otherwise it is uploaded, unless DRAM has it.
 """
 
 from __future__ import annotations

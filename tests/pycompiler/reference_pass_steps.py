@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -20,8 +21,7 @@ from pycompiler.layers.switch.pass_moves import (
     _matched,
     moves,
 )
-from pycompiler.layers.switch.pe_mab_passes import casts, units_by_turn
-from pycompiler.layers.switch.shared_turns import shared_cost, shared_turns
+from pycompiler.layers.switch.pe_mab_passes import casts
 from pycompiler.layers.switch.word_passes import ADDRESSED_BITS, _groups
 from pycompiler.machine import IntArray, Target
 
@@ -165,13 +165,31 @@ def mab_cost(found: Moves, target: Target) -> int:
 
 
 def _shared(found: Moves, target: Target) -> int:
-    """Count the steps of ``shared_turns.shared_steps``: those of one time, done several times."""
+    """Count the steps of ``shared_turns.shared_steps``, one vector of sources at a time."""
     count = target.counts["mab"]
-    shares = [
-        replace(one, rows=one.rows * found.times)
-        for one in shared_turns(units_by_turn(found, count), count)
-    ]
-    return shared_cost(shares, l1bm_room(target).vectors, target)
+    rows = zip(found.result, found.result_at, found.source, found.source_at, strict=True)
+    writers: dict[int, dict[tuple[int, int], set[int]]] = {}
+    for result, result_at, source, source_at in rows:
+        ways = writers.setdefault(int(source_at), {})
+        ways.setdefault((int(result - source) % count, int(result_at)), set()).add(int(result))
+    # Sources whose turns and writing units are the same go up together.
+    kinds = Counter(
+        tuple(sorted((by, tuple(sorted(units))) for (by, _), units in ways.items()))
+        for ways in writers.values()
+    )
+    steps = vectors = 0
+    masks = set()
+    for turns, sources in kinds.items():
+        some = -(-sources * found.times // target.cycles)
+        vectors += some
+        # The way up takes a step of its own unless the ALU copies beside it; nothing goes up if
+        # the ALU copies all.
+        copies = sum(by == 0 for by, _ in turns)
+        steps += some * (len(turns) + (copies == 0))
+        masks |= {units for _, units in turns if len(units) < count}
+    batches = -(-vectors // l1bm_room(target).vectors)
+    kept = len(masks) < target.masks["entries"]
+    return steps + _MASK * len(masks) * (1 if kept else batches)
 
 
 def rows_together(target: Target) -> int:

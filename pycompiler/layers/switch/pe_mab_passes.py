@@ -23,7 +23,7 @@ from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
 from .pass_moves import Moves
 from .shared_turns import shared_cost, shared_steps, shared_turns
-from .unit_masks import UnitMasks
+from .unit_masks import MASK_STEPS, UnitMasks
 
 Pair = tuple[int, int]
 
@@ -165,13 +165,13 @@ def mab_steps(found: Moves, source: Words, result: Words, target: Target) -> lis
 
 def _turn_cost(found: Sequence[Turn], target: Target) -> int:
     vectors = sum(-(-len(turn.pairs) // target.cycles) for turn in found)
-    return 2 * vectors + sum(3 for turn in found if turn.units is not None)
+    return 2 * vectors + sum(MASK_STEPS for turn in found if turn.units is not None)
 
 
 def _cast_cost(found: Sequence[Cast], target: Target) -> int:
     vectors = -(-len({cast.at for cast in found}) // target.cycles)
     masks = {cast.units for cast in found if cast.units is not None}
-    return vectors + len(found) + 3 * len(masks)
+    return vectors + len(found) + MASK_STEPS * len(masks)
 
 
 def _turn_steps(

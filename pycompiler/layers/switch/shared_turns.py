@@ -15,7 +15,7 @@ from ...machine import Target
 from ..fragment import BlockOperand, Step, alu_step, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room, lift, shifts
-from .unit_masks import UnitMasks
+from .unit_masks import MASK_STEPS, UnitMasks
 
 #: A turn: by how many units, and the units that write, a bit for each; None means all.
 _Turn = tuple[int, int | None]
@@ -50,7 +50,7 @@ def shared_turns(rows: Sequence[tuple[tuple[int, ...], int]], count: int) -> lis
 
 
 def shared_cost(found: Sequence[Shares], vectors: int, target: Target) -> int:
-    """Count the steps if L1BM has room for ``vectors`` vectors; a mask takes three."""
+    """Count the steps if L1BM has room for ``vectors`` vectors."""
     steps = total = 0
     masks: set[int] = set()
     for shares in found:
@@ -60,7 +60,7 @@ def shared_cost(found: Sequence[Shares], vectors: int, target: Target) -> int:
         masks |= {units for _, units in shares.turns if units is not None}
     # Masks that find no register are made again for every batch.
     again = 1 if len(masks) < target.masks["entries"] else -(-total // vectors)
-    return steps + 3 * len(masks) * again
+    return steps + MASK_STEPS * len(masks) * again
 
 
 def _steps_of(turns: Sequence[_Turn]) -> int:

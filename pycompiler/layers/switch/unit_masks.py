@@ -16,6 +16,9 @@ from ..fragment import (
     mask_register,
 )
 
+#: Steps that make a mask.
+MASK_STEPS = 3
+
 
 class UnitMasks:
     """Makes masks of sets of units (bit u of a number stands for unit u), and keeps them.
