@@ -14,6 +14,7 @@ from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import (
     Spread,
+    Way,
     fits,
     kept_result_units,
     kept_units,
@@ -73,7 +74,7 @@ def _held(
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
     kept = kept_units(roles, node, hints, shapes)
-    return operand_layouts(node, graph, spread_units(roles, kind, target, kept), target)
+    return operand_layouts(node, graph, spread_units(roles, kind, target, kept, Way()), target)
 
 
 def candidate_layouts(
@@ -96,7 +97,8 @@ def _spreads(
     """Yield layouts that fit LM and in which every MAB holds the elements that it multiplies.
 
     A spread keeps the units of the first operand, or the units wanted for the result, or neither.
-    Some spreads give more units to the rows, others give the L1Bs to the contracted axis.
+    Some spreads give more units to the rows, others give the L1Bs to the contracted axis, and then
+    some L2Bs to the columns.
     """
     roles, kind = roles_of(node, graph), precision_of(node, target)
     names = {name for name in (*node.inputs, *node.outputs) if name}
@@ -105,20 +107,23 @@ def _spreads(
     done: list[Spread] = []
     # Sums over L1Bs are sums of singles.
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
-    ways: list[tuple[bool, bool, int | None]] = [
-        (False, False, None),
-        (False, True, None),
-        (True, False, None),
-        (True, True, None),
+    # Long rows leave little room for the matrix: then n and k must share out its blocks.
+    some = range(1, len(primes(target.level_range[Level.L2B.value])) + 1)
+    ways = [
+        Way(),
+        Way(rows_first=True),
+        Way(contracted=True),
+        Way(contracted=True, rows_first=True),
+        *(Way(contracted=True, l2bs=count) for count in some),
     ]
     if roles.windows:
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
-        ways += [(False, False, count) for count in (1, 2, 4) if count < blocks]
+        ways += [Way(columns=count) for count in (1, 2, 4) if count < blocks]
     for near in (*kept, None):
-        for contracted, rows_first, columns in ways:
-            spread = spread_units(roles, kind, target, near, contracted, rows_first, columns)
-            if spread in done or (contracted and (rounded or not spread.k)):
+        for way in ways:
+            spread = spread_units(roles, kind, target, near, way)
+            if spread in done or (way.contracted and (rounded or not spread.k)):
                 continue
             done.append(spread)
             found = operand_layouts(node, graph, spread, target)

@@ -28,6 +28,20 @@ class Spread:
     k: list[SubAxis] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Way:
+    """What a spread prefers; without a preference n takes all units that it can use."""
+
+    #: k takes the L1Bs
+    contracted: bool = False
+    #: n takes only MABs until m has enough digits
+    rows_first: bool = False
+    #: most units that n takes
+    columns: int | None = None
+    #: digits of L2Bs that n takes before the rows do, if it takes no L1Bs
+    l2bs: int = 0
+
+
 def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
     """Whether the vectors fit LM0 and the other operands fit LM1."""
     words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
@@ -92,15 +106,9 @@ def spread_units(
     kind: Precision,
     target: Target,
     kept: Spread | None,
-    contracted: bool = False,
-    rows_first: bool = False,
-    columns: int | None = None,
+    way: Way,
 ) -> Spread:
-    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m.
-
-    The digits of ``kept`` are given first. With ``contracted`` k takes the L1Bs. With
-    ``rows_first`` n takes only MABs until m has enough digits. ``columns`` limits the units of n.
-    """
+    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
     free: list[SubAxis] = [
         SubAxis(digit.size, level, digit.stride)
         for level in (Level.MAB, Level.L1B, Level.L2B)
@@ -117,7 +125,7 @@ def spread_units(
                 into.append(digit)
                 free.remove(digit)
 
-    if contracted:
+    if way.contracted:
         packed = kind.packed
         own = [digit for digit in free if digit.level is Level.L1B]
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
@@ -132,9 +140,12 @@ def spread_units(
     if kept is not None:
         take(out.m, roles.m, kept.m, target.cycles)
     blocks = -(-roles.n // kind.rows)
-    narrow = bool(out.k) or rows_first or columns is not None
-    least = -(-blocks // columns) if columns is not None else 1
+    narrow = bool(out.k) or way.rows_first or way.columns is not None
+    least = -(-blocks // way.columns) if way.columns is not None else 1
     take(out.n, blocks, [digit for digit in free if not narrow or digit.level is Level.MAB], least)
+    if way.l2bs:
+        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
+        take(out.n, blocks, outer[: way.l2bs], least)
     # Neighbours in an image exchange halos, which costs least between MABs. All others take the
     # digits that are left from the outermost level inwards.
     apart = [axis for axis in reversed(range(len(roles.batch))) if axis not in whole]
@@ -148,7 +159,7 @@ def spread_units(
     for axis in (axis for axis in apart if axis in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
-    if rows_first:
+    if way.rows_first:
         # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
         inner = [digit for digit in free if digit.level is not Level.L2B]
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]

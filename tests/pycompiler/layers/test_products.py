@@ -9,17 +9,21 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from compiling import compiled, run, tried
+from compiling import Shape, compiled, run, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_node import one_node, values
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.errors import PycompilerError
-from pycompiler.graph import Layout, Level, MNDtype, parse_layout
+from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.graph import Layout, Level, MNDtype, MNGraph, MNNode, parse_layout
 from pycompiler.graph.verify import violations
 from pycompiler.layers.operators import RULES
-from pycompiler.machine import load_target
+from pycompiler.layers.products.choose import candidate_layouts
+from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units
+from pycompiler.layers.products.roles import precision_of, roles_of
+from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.tolerance import SUM, SUMS
 
@@ -235,6 +239,37 @@ def test_large_shares_split_the_contracted_axis(
     assert layout is not None
     if mode != "mixed":  # half words need less room
         assert any(sub.level is Level.L1B for sub in layout.axes[1])
+
+
+def _single(one: Shape, other: Shape) -> tuple[MNGraph, MNNode, Target]:
+    """Return a graph with one product of singles without layouts."""
+    target = load_target("mncore2")
+    graph = import_onnx(one_node("MatMul", {"a": one, "b": other}, {}), target).graph
+    values = {n: replace(value, dtype=MNDtype.FLOAT) for n, value in graph.values.items()}
+    return graph.with_values(values), graph.nodes[0], target
+
+
+def test_long_rows_and_a_large_matrix_have_a_spread() -> None:
+    """Of Swin's last stage with three pictures: no axis can be cut into time slices."""
+    graph, node, target = _single((3, 49, 768), (768, 2304))
+    assert list(candidate_layouts(node, graph, target, {}))
+
+
+@pytest.mark.parametrize("l2bs", [1, 2, 3])
+def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
+    shapes = {"a": (3, 13, 256), "b": (256, 600)}
+    graph, node, target = _single(shapes["a"], shapes["b"])
+    way = Way(contracted=True, l2bs=l2bs)
+    spread = spread_units(roles_of(node, graph), precision_of(node, target), target, None, way)
+    assert [digit.level for digit in spread.n].count(Level.L2B) == l2bs
+    assert {digit.level for digit in spread.k} == {Level.L1B}
+    layouts = operand_layouts(node, graph, spread, target)
+    overrides = {name: {"layout": str(layout)} for name, layout in layouts.items()}
+    made = values(shapes, 7)
+    limit = 257 * SUMS["Float", SUM] * float(np.abs(made["a"]).max() * np.abs(made["b"]).max())
+    wanted = (made["a"].astype(np.float64) @ made["b"]).astype(np.float32)
+    model = one_node("MatMul", shapes, {})
+    check(model, made, wanted, limit, "mncore2", overrides=overrides)
 
 
 def test_pseudo_single_lies_between() -> None:
