@@ -103,6 +103,7 @@ def _passes(
         gemm_precision=options.gemm_precision,
         overrides=overrides,
         registered=imported.registered,
+        constants=imported.constants,
     )
     schedule = SCHEDULERS[options.scheduler]
     return (

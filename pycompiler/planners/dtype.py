@@ -8,7 +8,7 @@ their way into the MAU, which gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..graph.dtypes import MNDtype, device_dtype
@@ -19,6 +19,7 @@ from ..layers.tiling.axes import whole_words
 from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
+from ..pfvm.session import Array
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 
@@ -31,12 +32,14 @@ def plan_dtypes(
     gemm_precision: str = "auto",
     overrides: Overrides | None = None,
     registered: Collection[str] = (),
+    constants: Mapping[str, Array] | None = None,
 ) -> MNGraph:
     """Set the dtype of every value.
 
     ``float_dtype`` is ``float`` or ``mixed``. ``gemm_precision`` is the precision of products;
     ``auto`` takes the one that belongs to ``float_dtype``. ``registered`` values are shared by
-    several functions on the device, so they keep all their bits.
+    several functions on the device, so they keep all their bits. ``constants`` has the data of the
+    graph's constants.
     """
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
@@ -65,7 +68,7 @@ def plan_dtypes(
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
     found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
-    return store_halves(graph, target, {*(overrides or {}), *registered})
+    return store_halves(graph, target, {*(overrides or {}), *registered}, constants or {})
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

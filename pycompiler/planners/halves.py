@@ -7,12 +7,14 @@ the halves of a long word together work on such values. Other readers get the va
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..graph.half import half_format
 from ..layers.copy_operators import Copy
 from ..layers.crop import CROP
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
@@ -27,6 +29,7 @@ from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
+from ..pfvm.session import Array
 from ..pfvm.windows import GROUPED
 
 #: The products whose results may be stored as halves.
@@ -40,8 +43,13 @@ _MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
 _SMALL_SHARE = 64
 
 
-def store_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
-    """Give values between convolutions in half the dtype Half; ``exact`` values keep all bits."""
+def store_halves(
+    graph: MNGraph, target: Target, exact: Collection[str], data: Mapping[str, Array]
+) -> MNGraph:
+    """Give values between convolutions in half the dtype Half; ``exact`` values keep all bits.
+
+    ``data`` has the elements of constants. A constant without data stays single.
+    """
     kept = {*exact, *(name for _, name in graph.outputs)}
     readers: dict[str, list[MNNode]] = {}
     for node in graph.nodes:
@@ -54,7 +62,13 @@ def store_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGr
             if axis is not None:
                 found[node.outputs[0]] = axis
     made = {node.outputs[0]: node for node in graph.nodes}
-    constants = _constants(graph, found, made, readers)
+
+    @cache
+    def may_round(name: str) -> bool:
+        """Whether a constant stays usable as halves: no element becomes infinite or zero."""
+        return name not in kept and name in data and half_format(target).keeps(data[name])
+
+    constants = _constants(graph, found, readers, may_round)
     while True:
         wrong = [
             name
@@ -67,7 +81,7 @@ def store_halves(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGr
             break
         for name in wrong:
             del found[name]
-        constants = _constants(graph, found, made, readers)
+        constants = _constants(graph, found, readers, may_round)
     used = {n for name in found for n in made[name].inputs if n in constants}
     halves = {*found, *(n for n in used if made.get(n) is None)}
     values = {n: replace(graph.values[n], dtype=MNDtype.HALF) for n in halves}
@@ -193,12 +207,13 @@ def _fed(node: MNNode, found: Mapping[str, int], constants: Collection[str]) -> 
 def _constants(
     graph: MNGraph,
     found: Mapping[str, int],
-    made: Mapping[str, MNNode],
     readers: Mapping[str, list[MNNode]],
+    may_round: Callable[[str], bool],
 ) -> set[str]:
     """Return the constants that only operators on halves read, and that they can read as halves.
 
-    Such a constant has one element, or one for each element of the word axis: a bias.
+    Such a constant has one element, or one for each element of the word axis: a bias. The data of
+    other constants, which may be large, is not read: ``may_round`` comes last.
     """
     return {
         name
@@ -210,6 +225,7 @@ def _constants(
             and _fits_words(graph.values[name].shape, node.outputs[0], graph, found)
             for node in readers.get(name, ())
         )
+        and may_round(name)
     }
 
 

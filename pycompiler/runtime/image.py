@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from ..errors import error
 from ..graph.dtypes import MNDtype
+from ..graph.half import half_format
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
 from ..layers.dram_transfer_plan import TransferPlan, plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
-from .half import half_format
 
 _BLOCK = 1 << 22  # entries per block: bounds the scratch memory of a large value
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.graph import MNDtype
+from pycompiler.graph.half import half_format
 from pycompiler.graph.layout import Level
 from pycompiler.layers.products import choose, streamed
 from pycompiler.layers.products.route import route, shares
 from pycompiler.machine import load_target
 from pycompiler.pipeline import Compiled
-from pycompiler.runtime.half import half_format
 from pycompiler.tolerance import SUM, SUMS
 
 
@@ -187,6 +187,19 @@ def test_halves_on_the_host(bits: int) -> None:
     found = halves.from_half(halves.to_half(value))
     assert found[0] == np.float32(rounded(float(value[0])))
     assert np.signbit(found[0]) == np.signbit(value[0])
+    same = [
+        (found == bound).tolist() == (value == bound).tolist() for bound in (0, np.inf, -np.inf)
+    ]
+    assert halves.keeps(value) == all(same)
+
+
+def test_what_halves_can_hold() -> None:
+    """A half cannot be NaN, and an array keeps only if every element does."""
+    halves = half_format(load_target("mini"))
+    assert not halves.keeps(np.array([1, np.nan]))
+    assert not halves.keeps(np.array([[1, 1e-12]]))
+    assert halves.keeps(np.array([0, -0.0, 1e-9, 4e9, -np.inf]))
+    assert halves.keeps(np.zeros(0))
 
 
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])

@@ -204,3 +204,81 @@ def test_a_bias_is_halves_where_its_result_is() -> None:
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
     found = run(result, inputs, "mncore2")["y"]
     assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()
+
+
+#: Operators between two convolutions with their constants, the scale of the first convolution's
+#: weights, and whether the values between the convolutions are halves.
+CONSTANTS = {
+    "flushed": ([("Mul", "tiny"), ("Mul", "huge")], 1.0, False),
+    "too large": ([("Mul", "huge")], 1e-6, False),
+    "one channel flushed": ([("Mul", "one tiny"), ("Mul", "one huge")], 1.0, False),
+    "epsilon": ([("Mul", "zero"), ("Add", "tiny"), ("Mul", "huge")], 1.0, False),
+    "largest single": ([("Min", "largest"), ("Max", "lowest")], 1.0, False),
+    "no number": ([("Min", "nan")], 1.0, False),
+    "infinite": ([("Min", "infinite")], 1.0, True),
+    "zero": ([("Max", "zero")], 1.0, True),
+    "in range": ([("Mul", "small"), ("Add", "bias")], 1.0, True),
+}
+
+
+@pytest.mark.parametrize("kind", CONSTANTS)
+def test_constants_that_halves_cannot_hold_stay_singles(kind: str) -> None:
+    """A constant that becomes infinite or zero as a half would spoil all that reads it."""
+    steps, scale, halves = CONSTANTS[kind]
+    rng = np.random.default_rng(7)
+    channels = (1, 32, 1, 1)
+    numbers = {
+        "tiny": 1e-12,
+        "huge": 1e12,
+        "small": 1e-6,
+        "zero": 0.0,
+        "largest": np.finfo(np.float32).max,
+        "lowest": np.finfo(np.float32).min,
+        "nan": np.nan,
+        "infinite": np.inf,
+    }
+    data = {name: np.array(number, np.float32) for name, number in numbers.items()}
+    data["bias"] = rng.standard_normal(channels).astype(np.float32)
+    data["one tiny"], data["one huge"] = (np.ones(channels, np.float32) for _ in range(2))
+    data["one tiny"][0, 5], data["one huge"][0, 5] = data["tiny"], data["huge"]
+    constants = {name: data[name] for _, name in steps}
+    constants["w"] = (rng.standard_normal((32, 16, 1, 1)) * scale / 4).astype(np.float32)
+    constants["u"] = (rng.standard_normal((16, 32, 1, 1)) / 6).astype(np.float32)
+    nodes = [("Conv", ["x", "w"], "v0")]
+    nodes += [(op, [f"v{n}", name], f"v{n + 1}") for n, (op, name) in enumerate(steps)]
+    nodes.append(("Conv", [f"v{len(steps)}", "u"], "y"))
+    model = model_of(nodes, {"x": (1, 16, 32, 32)}, ["y"], constants)
+    result, _ = compiled(model, float_dtype="mixed")
+    graph = parse_graph(result.dumps["layout.dtype.txt"])
+    read = {name for node in graph.nodes for name in node.inputs} & set(graph.constants)
+    assert {graph.values[name].dtype for name in read if name not in "wu"} == {
+        MNDtype.HALF if halves else MNDtype.FLOAT
+    }
+    if kind == "no number":
+        return
+    inputs = {"x": rng.standard_normal((1, 16, 32, 32)).astype(np.float32)}
+    wanted = HostSession(model.SerializeToString(), "model").run(inputs)["y"]
+    found = run(result, inputs)["y"]
+    assert np.abs(found - wanted).max() <= NETWORKS["mixed"] * np.abs(wanted).max()
+
+
+def test_a_constant_that_is_an_output_or_has_an_override_stays_single() -> None:
+    """Such values keep their bits, whatever else reads them."""
+    rng = np.random.default_rng(9)
+    constants = {
+        "w": (rng.standard_normal((32, 16, 1, 1)) / 4).astype(np.float32),
+        "b": np.array(1 / 3, np.float32),
+        "u": (rng.standard_normal((16, 32, 1, 1)) / 6).astype(np.float32),
+    }
+    nodes = [("Conv", ["x", "w"], "c"), ("Add", ["c", "b"], "d"), ("Conv", ["d", "u"], "y")]
+    for outputs, overrides in ((["y", "b"], {}), (["y"], {"b": {"location": "DRAM"}})):
+        model = model_of(nodes, {"x": (1, 16, 32, 32)}, ["y"], constants)
+        if "b" in outputs:
+            model.graph.output.append(
+                helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, [])
+            )
+        result, _ = compiled(model, float_dtype="mixed", overrides=overrides)
+        assert result.graph.values["b"].dtype is MNDtype.FLOAT
+        inputs = {"x": rng.standard_normal((1, 16, 32, 32)).astype(np.float32)}
+        found = run(result, inputs)
+        assert "b" not in outputs or found["b"] == constants["b"]

@@ -58,6 +58,13 @@ class HalfFormat:
         words: NDArray[np.uint16] = (half | bits >> _SINGLE_SIGN << self._sign).astype(np.uint16)
         return words
 
+    def keeps(self, array: NDArray[np.generic]) -> bool:
+        """Whether :meth:`to_half` turns no element into infinity or zero that is not so already."""
+        singles = np.ascontiguousarray(array, np.float32)
+        found = self.from_half(self.to_half(singles))
+        lost = (found == 0) & (singles != 0) | np.isinf(found) & ~np.isinf(singles)
+        return not lost.any()
+
     def from_half(self, words: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the singles that equal the half words."""
         bits = words.astype(np.int64)
