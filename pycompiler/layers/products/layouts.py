@@ -93,6 +93,11 @@ def _units_of_rows(
     return out
 
 
+def _rows(roles: Roles) -> list[int]:
+    """Return the batch axes along which the matrix is the same, except those of a convolution."""
+    return [axis for axis, own in enumerate(roles.b[0]) if own is None and not roles.windows]
+
+
 def _even(part: Part) -> int:
     """Return the size of a part, rounded up to a power of two if the axis cuts it short."""
     size = 1
@@ -138,7 +143,9 @@ def spread_units(
         if axis not in whole:
             take(out.batch[axis], size, kept.batch[axis], 1)
     if kept is not None:
-        take(out.m, roles.m, kept.m, target.cycles)
+        # Rows of all axes along which the matrix is the same meet it together.
+        others = prod(rest(roles.batch[axis], out.batch[axis]) for axis in _rows(roles))
+        take(out.m, roles.m, kept.m, -(-target.cycles // others))
     blocks = -(-roles.n // kind.rows)
     narrow = bool(out.k) or way.rows_first or way.columns is not None
     least = -(-blocks // way.columns) if way.columns is not None else 1
@@ -147,8 +154,8 @@ def spread_units(
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
         take(out.n, blocks, outer[: way.l2bs], least)
     # Neighbours in an image exchange halos, which costs least between MABs. All others take the
-    # digits that are left from the outermost level inwards.
-    apart = [axis for axis in reversed(range(len(roles.batch))) if axis not in whole]
+    # digits that are left from the outermost level inwards, outer axes first: views join axes so.
+    apart = [axis for axis in range(len(roles.batch)) if axis not in whole]
     for axis in (axis for axis in apart if axis not in roles.windows):
         before = len(out.batch[axis])
         take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
@@ -156,7 +163,7 @@ def spread_units(
         if len({digit.level for digit in taken}) > 1:
             # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
             out.batch[axis][before:] = taken[::-1]
-    for axis in (axis for axis in apart if axis in roles.windows):
+    for axis in (axis for axis in reversed(apart) if axis in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
     if way.rows_first:

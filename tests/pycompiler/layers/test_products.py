@@ -21,7 +21,7 @@ from pycompiler.graph import Layout, Level, MNDtype, MNGraph, MNNode, parse_layo
 from pycompiler.graph.verify import violations
 from pycompiler.layers.operators import RULES
 from pycompiler.layers.products.choose import candidate_layouts
-from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units
+from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units, unit_digits
 from pycompiler.layers.products.roles import precision_of, roles_of
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
@@ -270,6 +270,23 @@ def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
     wanted = (made["a"].astype(np.float64) @ made["b"]).astype(np.float32)
     model = one_node("MatMul", shapes, {})
     check(model, made, wanted, limit, "mncore2", overrides=overrides)
+
+
+def test_rows_of_two_axes_keep_their_units() -> None:
+    """Rows may lie on any units if all axes of rows together leave four to a step."""
+    graph, node, target = _single((64, 16, 256), (256, 768))
+    hint = parse_layout("((2_L1B:1, 2_L1B:2, 16:64), (8_L2B:1, 2_L1B:4), (32:2, 4_PE:1, 2_W:1))")
+    wanted = [unit_digits(hint, axis) for axis in (0, 1)]
+    found = [one["a"] for one in candidate_layouts(node, graph, target, {"a": hint})]
+    assert wanted in [[unit_digits(layout, axis) for axis in (0, 1)] for layout in found]
+
+
+def test_outer_axes_take_outer_units() -> None:
+    """So heads lie beside their picture, and a view that joins both needs no move across L2Bs."""
+    graph, node, target = _single((16, 4, 64, 64), (16, 4, 64, 64))
+    found = next(candidate_layouts(node, graph, target, {}))["a"]
+    assert {sub.level for sub in found.axes[0]} == {Level.L2B, Level.L1B}
+    assert {sub.level for sub in found.axes[1]} == {Level.L1B}
 
 
 def test_pseudo_single_lies_between() -> None:
