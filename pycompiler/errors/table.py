@@ -66,6 +66,12 @@ TABLE: dict[str, Kind] = {
         "run pip install 'emu2[{extra}]'",
         {"package": "scikit-learn", "extra": "demo"},
     ),
+    "P0009": Kind(
+        FileError,
+        "`{path}` has no rows of an earlier run: {reason}",
+        "name another file, or leave out --keep, which writes the file anew",
+        {"path": "rows.json", "reason": "it is no list"},
+    ),
     # P01: from Python to ONNX
     "P0101": Kind(
         ExportError,

@@ -9,39 +9,50 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from ..console import interrupted, report_problem, table_console
 from ..errors import PycompilerError, error
 from ..files import read_input, write_file
 from ..runtime.device import find_device
 from .catalogue import CATALOGUE
-from .names import USAGE, choose
+from .names import LIBRARIES, USAGE, check_module, choose
 from .page import library_versions, page, reason_lines, table
-from .processes import Settings, memory_is_known, run_all
+from .processes import Settings, Task, memory_is_known, run_all
 from .row import MODES, Row, exit_code
 
 _BOTH = "both"
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose diagnostics look like all others: argparse would print its usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        raise error("P0007", problem=message, usage=USAGE)
+
+
 def _count(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"`{text}` is no whole number from 1 on")
     return value
 
 
 def _amount(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"`{text}` is no number above 0")
     return value
 
 
-_count.__name__, _amount.__name__ = "count", "amount"  # argparse names them in its diagnostics
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m pycompiler.models",
         description="Compile models of torchvision, timm and transformers with random weights, run "
         "them on the emulator and compare them with torch. Nothing is downloaded.",
@@ -97,14 +108,48 @@ def _check(given: argparse.Namespace) -> None:
         raise error("P0007", problem="--keep needs --json FILE", usage=USAGE)
 
 
+def _check_models(tasks: Sequence[Task]) -> None:
+    """Refuse names of models that do not exist before the first model runs. P0007, P0008.
+
+    What the catalogue has needs no look: libraries take seconds to load.
+    """
+    others = {entry.name: entry for entry, _, _ in tasks if entry.name not in CATALOGUE}
+    for entry in others.values():
+        check_module(entry)
+    if any(entry.library in LIBRARIES for entry in others.values()):
+        from .libraries import check_name  # it loads torch
+
+        for entry in others.values():
+            check_name(entry)
+
+
 def _kept(path: Path) -> list[Row]:
-    """Return the rows of a file that an earlier run wrote; none if there is no file. P0001."""
-    if not path.exists():
-        return []
+    """Return the rows of a file that an earlier run wrote; none if there is no file.
+
+    P0001 if it cannot be read, P0009 if it holds anything but rows: it may be a file of the user's
+    that the new rows would overwrite.
+    """
     try:
-        return [Row.read(data) for data in json.loads(read_input(path))]
-    except (ValueError, TypeError) as problem:
-        raise error("P0001", path=path, reason=f"it holds no rows ({problem})") from problem
+        text = read_input(path)
+    except PycompilerError as problem:
+        if isinstance(problem.__cause__, FileNotFoundError):
+            return []
+        raise
+    try:
+        found = json.loads(text)
+    except RecursionError as problem:
+        raise error("P0009", path=path, reason="it is nested too deeply") from problem
+    except ValueError as problem:
+        raise error("P0009", path=path, reason=f"it is no JSON ({problem})") from problem
+    if not isinstance(found, list):
+        raise error("P0009", path=path, reason="it is no list")
+    rows = []
+    for number, data in enumerate(found, 1):
+        try:
+            rows.append(Row.read(data))
+        except ValueError as problem:
+            raise error("P0009", path=path, reason=f"entry {number} {problem}") from problem
+    return rows
 
 
 def _write(path: Path, rows: Sequence[Row]) -> None:
@@ -130,10 +175,12 @@ def run(given: argparse.Namespace) -> int:
         for entry, batch in wanted
         if (missing := [mode for mode in modes if (entry.name, batch, mode) not in rows])
     ]
+    _check_models(left)
 
     def finished(row: Row) -> None:
         rows[row.key] = row
         result = row.code or ("matched" if row.matched else "differs")
+        result += f": {row.reason}" if row.reason else ""
         print(f"{row.title}: {result}", file=sys.stderr)
         if given.json is not None:
             _write(given.json, list(rows.values()))
@@ -156,10 +203,9 @@ def _terminate(*_: object) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
-    given = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        return run(given)
+        return run(_parser().parse_args(arguments))
     except PycompilerError as problem:
         return report_problem(problem)
     except KeyboardInterrupt:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from . import networks
 from .catalogue import Entry
-from .names import LIBRARIES, USAGE
+from .names import LIBRARIES, USAGE, like
 
 Tensors = dict[str, torch.Tensor]
 
@@ -92,9 +93,28 @@ def _library(name: str) -> ModuleType:
         raise error("P0008", package=name, extra=EXTRA) from problem
 
 
-def _missing(entry: Entry, reason: str) -> Exception:
-    problem = f"there is no model `{entry.name}`: {reason}"
+def _missing(entry: Entry, reason: str, known: Iterable[str] = ()) -> Exception:
+    """Return the diagnostic of a model that does not exist; ``known`` are those that do."""
+    near = like(entry.name, (f"{entry.library}:{name}" for name in known))
+    problem = f"there is no model `{entry.name}`: {reason}{near}"
     return error("P0007", problem=problem, usage=USAGE)
+
+
+def check_name(entry: Entry) -> None:
+    """Look for a model of a library without building it. P0007 or P0008 if it is not there.
+
+    Other exceptions of a library are left to the process of the model, whose row tells them.
+    """
+    look = _LOOKS.get(entry.library)
+    if look is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                look(entry)
+            except PycompilerError:
+                raise
+            except Exception:
+                return
 
 
 def _picture(entry: Entry, batch: int) -> tuple[torch.Tensor, ...]:
@@ -109,10 +129,17 @@ def _own(entry: Entry, batch: int) -> Built:
     return made
 
 
-def _torchvision(entry: Entry, batch: int) -> Built:
+def _torchvision_models(entry: Entry) -> Any:
+    """Return the module of torchvision that has the entry's model."""
     models = _library("torchvision").models
-    if entry.model not in models.list_models():
-        raise _missing(entry, "torchvision.models.list_models() has no such name")
+    known = models.list_models()
+    if entry.model not in known:
+        raise _missing(entry, "torchvision.models.list_models() has no such name", known)
+    return models
+
+
+def _torchvision(entry: Entry, batch: int) -> Built:
+    models = _torchvision_models(entry)
     settings = dict(entry.settings)
     if "vision_transformer" in models.get_model_builder(entry.model).__module__:
         settings.setdefault("image_size", entry.size)
@@ -120,10 +147,16 @@ def _torchvision(entry: Entry, batch: int) -> Built:
     return model, _picture(entry, batch)
 
 
-def _timm(entry: Entry, batch: int) -> Built:
+def _timm_library(entry: Entry) -> Any:
+    """Return timm, which has the entry's model."""
     timm = _library("timm")
     if not timm.is_model(entry.model):
-        raise _missing(entry, "timm.list_models() has no such name")
+        raise _missing(entry, "timm.list_models() has no such name", timm.list_models())
+    return timm
+
+
+def _timm(entry: Entry, batch: int) -> Built:
+    timm = _timm_library(entry)
     settings = dict(entry.settings)
     facts = timm.get_pretrained_cfg(entry.model)
     if facts is not None and facts.fixed_input_size:
@@ -132,13 +165,21 @@ def _timm(entry: Entry, batch: int) -> Built:
     return model, _picture(entry, batch)
 
 
-def _transformers(entry: Entry, batch: int) -> Built:
-    kind: Any = _library("transformers")
+def _transformers_class(entry: Entry) -> Any:
+    """Return the model class of an entry."""
+    library: Any = _library("transformers")
+    kind = library
     for part in entry.model.split("."):
         kind = getattr(kind, part, None)
-    made = getattr(kind, "config_class", None)
-    if made is None:
-        raise _missing(entry, "transformers has no such model class")
+    if getattr(kind, "config_class", None) is None:
+        known = (name for name in dir(library) if name.endswith("Model") or "For" in name)
+        raise _missing(entry, "transformers has no such model class", known)
+    return kind
+
+
+def _transformers(entry: Entry, batch: int) -> Built:
+    kind = _transformers_class(entry)
+    made = kind.config_class
     plain = made()
     known = {n: v for n, v in SMALL.items() if isinstance(getattr(plain, n, ()), int | None)}
     if hasattr(plain, "image_size"):
@@ -184,6 +225,10 @@ def _user(entry: Entry, batch: int) -> Built:
 
 _BUILDERS: Mapping[str, Callable[[Entry, int], Built]] = dict(
     zip(LIBRARIES, (_own, _torchvision, _timm, _transformers), strict=True)
+)
+#: What looks for a model in a library.
+_LOOKS: Mapping[str, Callable[[Entry], Any]] = dict(
+    zip(LIBRARIES[1:], (_torchvision_models, _timm_library, _transformers_class), strict=True)
 )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..errors import BUG_EXIT, TABLE, USER_EXIT
+from ..errors import TABLE, USER_EXIT
 
 #: Codes beside those of diagnostics.
 RAISED, TIME, MEMORY, DIED = "raised", "time", "memory", "died"
@@ -62,7 +63,7 @@ class Row:
 
     @property
     def exit_code(self) -> int:
-        """0 if the model compiled and matched, 3 for an error of ours, else 1."""
+        """0 if the model compiled and matched, else that of its diagnostic, or 1 without one."""
         if self.code in TABLE:
             return TABLE[self.code].raises.exit_code
         return 0 if self.matched else USER_EXIT
@@ -73,17 +74,33 @@ class Row:
 
     @classmethod
     def read(cls, data: Any) -> Row:
-        """Return the row of JSON values. ValueError if they are of no row."""
-        if not isinstance(data, dict) or set(data) != {one.name for one in fields(cls)}:
-            raise ValueError("it has other fields than a row")
+        """Return the row of JSON values. ValueError if they are of no row, with what is wrong."""
+        if not isinstance(data, dict):
+            raise ValueError("is no row")
+        names = [one.name for one in fields(cls)]
+        for name in names:
+            if name not in data:
+                raise ValueError(f"has no field `{name}`, as rows of another version may")
+        for name in data:
+            if name not in names:
+                raise ValueError(f"has the field `{name}`, which rows have not")
+        kinds: Mapping[str, type] = {"host": int, "host_reasons": str}
         for name, example in asdict(cls("", 1, "")).items():
-            wanted = (int, float) if isinstance(example, float) else type(example)
-            if not isinstance(data[name], wanted):
-                raise ValueError(f"`{name}` is {data[name]!r}")
+            value = data[name]
+            parts = value.values() if isinstance(value, dict) else ()
+            right = _is(value, type(example)) and all(_is(part, kinds[name]) for part in parts)
+            if not right:
+                raise ValueError(f"has {reprlib.repr(value)} as `{name}`")
         return cls(**data)
 
 
+def _is(value: object, kind: type) -> bool:
+    """Whether a JSON value is of a kind; a whole number may stand for a float."""
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
 def exit_code(rows: list[Row]) -> int:
-    """Return the exit code of a run: that of an error of ours first."""
-    codes = {row.exit_code for row in rows}
-    return BUG_EXIT if BUG_EXIT in codes else USER_EXIT if codes - {0} else 0
+    """Return the exit code of a run: the largest, so that of an error of ours first."""
+    return max((row.exit_code for row in rows), default=0)

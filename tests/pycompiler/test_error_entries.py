@@ -19,8 +19,11 @@ from pycompiler import cli
 from pycompiler.errors import TABLE, PycompilerError, document
 from pycompiler.errors.explain import PRELUDE, entries
 from pycompiler.mlsdk import __main__ as scripts
+from pycompiler.models import __main__ as models
 
 ENTRIES = entries()
+#: Our commands that examples call as modules.
+MODULES = {"pycompiler.mlsdk": scripts.main, "pycompiler.models": models.main}
 RUNNABLE = [entry for entry in ENTRIES.values() if entry.example]
 
 
@@ -84,10 +87,10 @@ def in_a_shell(example: str) -> str:
         first, *rest = line.split()
         if first == "pycompiler":
             said += command(*rest)
-        elif line.startswith("python -m pycompiler.mlsdk"):
+        elif rest[:2] in (["-m", module] for module in MODULES):
             caught = io.StringIO()
             with redirect_stderr(caught):
-                run_main(lambda: sys.exit(scripts.main()), ["mlsdk", *rest[2:]])
+                run_main(MODULES[rest[1]], rest[1:])
             said += caught.getvalue()
         else:
             subprocess.run(["bash", "-c", line], check=True, env=os.environ)

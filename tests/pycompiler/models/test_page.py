@@ -25,13 +25,15 @@ HOST = replace(GOOD, name="timm:x", host={"Conv": 2, "Abs": 1}, host_reasons={"C
 WRONG = replace(GOOD, name="own:lenet5", batch=3, mode="mixed", error=0.5, matched=False)
 REFUSED = Row("transformers:X", 1, "mixed", code="P0101", reason="a | b", seconds=1.5)
 BUG = Row("transformers:Y", 1, "float", code="P0901", reason="internal error")
+ABSENT = Row("me.x:z", 1, "float", code="P0007", reason="`me.x` has no function `z`")
 LATE = Row("me.x:y", 1, "float", code="time", reason="it took longer than 1 s")
 
 
 @pytest.mark.parametrize(
     ("rows", "code"),
-    [([], 0), ([GOOD, HOST], 0), ([GOOD, WRONG], 1), ([REFUSED], 1), ([LATE, BUG, GOOD], 3)],
-)
+    [([], 0), ([GOOD, HOST], 0), ([GOOD, WRONG], 1), ([REFUSED], 1), ([LATE, BUG, GOOD], 3),
+     ([LATE, ABSENT, GOOD], 2)],
+)  # fmt: skip
 def test_exit_codes(rows: list[Row], code: int) -> None:
     assert exit_code(rows) == code
 
@@ -43,17 +45,61 @@ def test_rows_survive_json() -> None:
     assert Row.read(json.loads(json.dumps(infinite.data()))) == infinite
 
 
-@pytest.mark.parametrize(
-    "changed", [{"steps": "5"}, {"name": 3}, {"error": None}, {"host": 3}, {"new": 1}]
+def changed(**fields: Any) -> str:
+    """Return a file with a good row and one in which these fields differ; None leaves one out."""
+    data = {name: value for name, value in {**GOOD.data(), **fields}.items() if value is not None}
+    return json.dumps([GOOD.data(), data])
+
+
+#: Files that are no rows of an earlier run, and what the diagnostic says of them.
+NO_ROWS = (
+    (changed(batch=None), "entry 2 has no field `batch`, as rows of another version may"),
+    (changed(new=1), "entry 2 has the field `new`, which rows have not"),
+    (changed(steps="5"), "entry 2 has '5' as `steps`"),
+    (changed(steps=5.5), "entry 2 has 5.5 as `steps`"),
+    (changed(batch=True), "entry 2 has True as `batch`"),
+    (changed(matched=1), "entry 2 has 1 as `matched`"),
+    (changed(name=3), "entry 2 has 3 as `name`"),
+    (changed(error="0"), "entry 2 has '0' as `error`"),
+    (changed(host=3), "entry 2 has 3 as `host`"),
+    (changed(host={"Conv": "2"}), "entry 2 has {'Conv': '2'} as `host`"),
+    (changed(host_reasons={"Conv": []}), "entry 2 has {'Conv': []} as `host_reasons`"),
+    ("[1, 2]", "entry 1 is no row"),
+    ("[[]]", "entry 1 is no row"),
+    ("[null]", "entry 1 is no row"),
+    ("[{}]", "entry 1 has no field `name`"),
+    ("{}", "it is no list"),
+    ('""', "it is no list"),
+    ("5", "it is no list"),
+    ("null", "it is no list"),
+    ("", "it is no JSON (Expecting value"),
+    ("nonsense", "it is no JSON (Expecting value"),
+    ("[" * 100_000, "it is nested too deeply"),
+    ("\xff", "it is no JSON ("),
 )
-def test_other_data_is_refused(
-    changed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(("text", "reason"), NO_ROWS, ids=[reason for _, reason in NO_ROWS])
+def test_files_without_rows_are_refused(
+    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        Row.read({**GOOD.data(), **changed})
+    """They are not overwritten: they may be files of something else."""
     file = tmp_path / "rows.json"
-    file.write_text(json.dumps([{**GOOD.data(), **changed}]))
+    file.write_bytes(text.encode("latin-1"))
     assert main(["own:mlp", "--json", str(file), "--keep"]) == 1
+    line, *rest = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error[P0009]: `{file}` has no rows of an earlier run: {reason}")
+    assert rest[0].startswith("  help: name another file, or leave out --keep")
+    assert len(rest) == 2
+    assert file.read_bytes() == text.encode("latin-1")
+
+
+@pytest.mark.parametrize("name", [".", "a" * 300, "file/rows.json"])
+def test_files_that_cannot_be_read(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["own:mlp", "--json", str(tmp_path / name), "--keep"]) == 1
     assert capsys.readouterr().err.startswith("error[P0001]")
 
 
