@@ -33,7 +33,8 @@ from .fragment import (
 )
 from .padding import fill_padding, no_bits
 from .scratch import Scratch, vector
-from .switch.l1b_l2b_passes import l1b_steps, l2b_lines
+from .switch.l1b_passes import l1b_steps
+from .switch.l2b_passes import l2b_lines
 from .switch.pass_costs import move_steps
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps

@@ -9,7 +9,7 @@ import numpy as np
 
 from pycompiler.graph.digits import all_ranges, copied_digits, segments
 from pycompiler.graph.layout import UNIT_LEVELS, Level
-from pycompiler.layers.switch.l1b_l2b_passes import _blocks, _origins, rows_of_l1b
+from pycompiler.layers.switch.l1b_passes import _blocks, origins_of, rows_of_l1b
 from pycompiler.layers.switch.l1bm_vectors import l1bm_room
 from pycompiler.layers.switch.pass_moves import (
     LayoutChange,
@@ -198,7 +198,7 @@ def rows_together(target: Target) -> int:
 
 
 def l1b_cost(found: Moves, target: Target) -> int:
-    """Estimate the steps of ``l1b_l2b_passes.l1b_steps``."""
+    """Estimate the steps of ``l1b_passes.l1b_steps``."""
     room = rows_of_l1b(target)
     wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
     if room.block == 1:
@@ -206,7 +206,7 @@ def l1b_cost(found: Moves, target: Target) -> int:
         down = np.unique(_number(found.result_at, found.source, found.source_at)).size
         rows = np.unique(found.result_at).size
     else:
-        blocks = _blocks(_origins(found, target.counts["l1b"]), room.block)
+        blocks = _blocks(origins_of(found, target.counts["l1b"]), room.block)
         origins = [{o for o in block.origins if o is not None} for block in blocks]
         up, down = len(set().union(*origins)), sum(map(len, origins))
         rows = len(blocks) * room.block
@@ -215,13 +215,14 @@ def l1b_cost(found: Moves, target: Target) -> int:
 
 
 def l2b_cost(found: Moves, target: Target) -> int:
-    """Estimate the steps of ``l1b_l2b_passes.l2b_lines``, with the waits for MVs."""
+    """Estimate the steps of ``l2b_passes.l2b_lines``, with the waits for MVs."""
     row = rows_of_l1b(target).row * target.counts["l1b"]
     moved = np.unique(_number(found.result_at, found.result)).size * found.times
     rows = np.unique(found.result_at).size * found.times
     # An MV of any size takes long to begin: about as many steps as the MV unit has long words.
+    # Into the PDM of another group words go at half the rate of those within a group.
     per_step = target.mv_unit * target.cycles
-    return 2 * (target.mv_unit + moved * row // per_step) + rows
+    return 2 * target.mv_unit + 3 * moved * row // per_step + rows
 
 
 def _number(*keys: IntArray) -> IntArray:

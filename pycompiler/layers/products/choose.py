@@ -73,7 +73,7 @@ def _held(
     """Return layouts in which every MAB holds the elements it multiplies; keep units of hints."""
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
-    kept = kept_units(roles, node, hints, shapes)
+    kept = next(kept_units(roles, node, hints, shapes))
     return operand_layouts(node, graph, spread_units(roles, kind, target, kept, Way()), target)
 
 
@@ -103,7 +103,11 @@ def _spreads(
     roles, kind = roles_of(node, graph), precision_of(node, target)
     names = {name for name in (*node.inputs, *node.outputs) if name}
     shapes = {name: graph.values[name].shape for name in names}
-    kept = [f(roles, node, hints, shapes) for f in (kept_units, kept_result_units)]
+    kept = [
+        spread
+        for units in (kept_units, kept_result_units)
+        for spread in units(roles, node, hints, shapes)
+    ]
     done: list[Spread] = []
     # Sums over L1Bs are sums of singles.
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -19,7 +19,11 @@ from .roles import Precision, Roles, bias_of, precision_of, roles_of
 
 @dataclass
 class Spread:
-    """Unit digits of batch axes, n and m, minor first."""
+    """Unit digits of batch axes, n and m, minor first.
+
+    Without Addr digits, those that no unit has are a run below the units. Batch axes and m may have
+    Addr digits of stride 0, which stand between and above the units.
+    """
 
     batch: list[list[SubAxis]]
     n: list[SubAxis]
@@ -51,16 +55,16 @@ def fits(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:
 
 def kept_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
-) -> Spread:
-    """Return the unit digits that the batch axes and m already have in the first operand."""
-    return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes)
+) -> Iterator[Spread]:
+    """Yield the digits that the batch axes and m already have in the first operand."""
+    return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles)
 
 
 def kept_result_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
-) -> Spread:
-    """Return the unit digits that the batch axes and m have in the layout wanted for the result."""
-    return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes)
+) -> Iterator[Spread]:
+    """Yield the digits that the batch axes and m have in the layout wanted for the result."""
+    return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes, roles)
 
 
 def _units_of_rows(
@@ -69,28 +73,39 @@ def _units_of_rows(
     m: int | None,
     hints: Mapping[str, Layout],
     shapes: Mapping[str, tuple[int, ...]],
-) -> Spread:
-    out = Spread([[] for _ in batch], [], [])
+    roles: Roles,
+) -> Iterator[Spread]:
+    """Yield the units as uppermost digits, and, if they are not, at the places that they have."""
     if name not in hints:
-        return out
+        yield Spread([[] for _ in batch], [], [])
+        return
     found = parts(hints[name], shapes[name])
 
-    def units(axis: int | None) -> list[SubAxis]:
-        if axis is None:
-            return []
-        # Only the uppermost digits may be on units: the digits below them are one run in Addr.
-        kept: list[SubAxis] = []
-        for part in found[axis]:
-            if part.level in (Level.L2B, Level.L1B, Level.MAB):
-                kept += [
-                    SubAxis(digit.size, part.level, part.stride * digit.stride)
-                    for digit in primes(_even(part))
-                ]
-        return kept
+    def digits(axis: int | None, levels: Sequence[Level]) -> list[SubAxis]:
+        return [
+            SubAxis(digit.size, part.level, part.stride * digit.stride)
+            if part.level in levels
+            else SubAxis(digit.size, Level.ADDR, 0)
+            for part in (found[axis] if axis is not None else ())
+            for digit in primes(_even(part))
+        ]
 
-    out.batch = [units(axis) for axis in batch]
-    out.m = [digit for digit in units(m) if digit.level is not Level.MAB]
-    return out
+    def spread(units: Callable[[list[SubAxis]], list[SubAxis]]) -> Spread:
+        own = [units(digits(axis, (Level.L2B, Level.L1B, Level.MAB))) for axis in batch]
+        return Spread(own, [], units(digits(m, (Level.L2B, Level.L1B))))
+
+    plain = spread(lambda digits: [digit for digit in digits if digit.level is not Level.ADDR])
+    yield plain
+    # Windows leave their axes in Addr, and their neighbours exchange halos.
+    placed = plain if roles.windows else spread(_placed)
+    if placed != plain:
+        yield placed
+
+
+def _placed(digits: list[SubAxis]) -> list[SubAxis]:
+    """Leave out the Addr digits if they lie below all units."""
+    units = [digit for digit in digits if digit.level is not Level.ADDR]
+    return units if digits[len(digits) - len(units) :] == units else digits
 
 
 def _rows(roles: Roles) -> list[int]:
@@ -122,13 +137,21 @@ def spread_units(
     out = Spread([[] for _ in roles.batch], [], [])
 
     def rest(size: int, digits: list[SubAxis]) -> int:
-        return -(-size // prod(d.size for d in digits))
+        return -(-size // prod(d.size for d in digits if d.level is not Level.ADDR))
 
     def take(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        for digit in wanted:
+            if digit in free and rest(size, into) > least and _add(into, digit):
+                free.remove(digit)
+
+    def keep(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        between = any(digit.level is Level.ADDR for digit in wanted)
         for digit in wanted:
             if digit in free and rest(size, into) > least:
                 into.append(digit)
                 free.remove(digit)
+            elif between:
+                into.append(SubAxis(digit.size, Level.ADDR, 0))
 
     if way.contracted:
         packed = kind.packed
@@ -141,11 +164,11 @@ def spread_units(
     for axis, size in enumerate(roles.batch if kept is not None else ()):
         assert kept is not None
         if axis not in whole:
-            take(out.batch[axis], size, kept.batch[axis], 1)
+            keep(out.batch[axis], size, kept.batch[axis], 1)
     if kept is not None:
         # Rows of all axes along which the matrix is the same meet it together.
         others = prod(rest(roles.batch[axis], out.batch[axis]) for axis in _rows(roles))
-        take(out.m, roles.m, kept.m, -(-target.cycles // others))
+        keep(out.m, roles.m, kept.m, -(-target.cycles // others))
     blocks = -(-roles.n // kind.rows)
     narrow = bool(out.k) or way.rows_first or way.columns is not None
     least = -(-blocks // way.columns) if way.columns is not None else 1
@@ -172,6 +195,18 @@ def spread_units(
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
         take(out.n, blocks, inner + outer, 1)
     return out
+
+
+def _add(into: list[SubAxis], digit: SubAxis) -> bool:
+    """Add a unit digit above all others, or in place of the uppermost Addr digit of its size."""
+    places = [place for place, own in enumerate(into) if own.level is Level.ADDR]
+    if not places:
+        into.append(digit)
+        return True
+    same = [place for place in places if into[place].size == digit.size]
+    if same:
+        into[same[-1]] = digit
+    return bool(same)
 
 
 def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAxis]:
@@ -203,8 +238,9 @@ def operand_layouts(
         return [*inner, SubAxis(blocks, Level.ADDR, 0), *spread.k]
 
     def outer(size: int, digits: Sequence[SubAxis], step: int) -> list[SubAxis]:
-        spread_over = prod(d.size for d in digits)
-        return [SubAxis(-(-size // (step * spread_over)), Level.ADDR, 0), *digits]
+        left = SubAxis(-(-size // (step * prod(d.size for d in digits))), Level.ADDR, 0)
+        between = any(digit.level is Level.ADDR for digit in digits)
+        return [*digits, left] if between else [left, *digits]
 
     def columns(name: str) -> list[SubAxis]:
         return [
@@ -324,22 +360,30 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     def units(name: str, axis: int | None) -> list[SubAxis]:
         return unit_digits(layout_of(graph.values[name]), axis)
 
+    def rows(axis: int | None) -> list[SubAxis]:
+        digits = unit_digits(layout_of(graph.values[out]), axis, Level.ADDR)
+        return units(out, axis) if roles.windows else _placed(digits)
+
     out = node.outputs[0]
-    spread.batch = [units(out, axis) for axis in roles.c[0]]
-    spread.m, spread.n = units(out, roles.c[1]), units(out, roles.c[2])
+    spread.batch = [rows(axis) for axis in roles.c[0]]
+    spread.m, spread.n = rows(roles.c[1]), units(out, roles.c[2])
     spread.k = units(node.inputs[0], roles.a[2])
     if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
         return None
     return operand_layouts(node, graph, spread, target)
 
 
-def unit_digits(layout: Layout, axis: int | None) -> list[SubAxis]:
-    """Return the digits that an axis has on MABs, L1Bs and L2Bs, minor first."""
+def unit_digits(layout: Layout, axis: int | None, *others: Level) -> list[SubAxis]:
+    """Return the digits that an axis has on MABs, L1Bs and L2Bs, minor first.
+
+    Digits on the levels ``others`` come too, without their strides.
+    """
     if axis is None:
         return []
+    units = (Level.MAB, Level.L1B, Level.L2B)
     return [
-        SubAxis(digit.size, sub.level, sub.stride * digit.stride)
+        SubAxis(digit.size, sub.level, sub.stride * digit.stride if sub.level in units else 0)
         for sub in reversed(layout.axes[axis])
-        if sub.level in (Level.MAB, Level.L1B, Level.L2B)
+        if sub.level in (*units, *others)
         for digit in primes(sub.size)
     ]

@@ -7,7 +7,7 @@ from ...graph.layout import Level
 from ...machine import Target
 from ..base import layout_of
 from ..fragment import Fragment, Line
-from . import l1b_l2b_passes, pe_mab_passes, word_passes
+from . import l1b_passes, l2b_passes, pe_mab_passes, word_passes
 from .pass_moves import LayoutChange, moves
 
 
@@ -23,7 +23,7 @@ def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) ->
     elif level is Level.MAB:
         lines += pe_mab_passes.mab_steps(found, source, result, target)
     elif level is Level.L1B:
-        lines += l1b_l2b_passes.l1b_steps(found, source, result, target)
+        lines += l1b_passes.l1b_steps(found, source, result, target)
     else:
-        lines += l1b_l2b_passes.l2b_lines(found, source, result, target)
+        lines += l2b_passes.l2b_lines(found, source, result, target)
     return Fragment(tuple(lines))

@@ -12,7 +12,8 @@ from ...graph.layout import Level
 from ...machine import IntArray, Target
 from ..fragment import Line, Literal, PeOperand, Step, alu_step
 from ..scratch import vector
-from ..switch.l1b_l2b_passes import l1b_steps, l2b_lines
+from ..switch.l1b_passes import l1b_steps
+from ..switch.l2b_passes import l2b_lines
 from ..switch.pass_costs import move_steps
 from ..switch.pe_mab_passes import mab_steps
 from ..switch.unit_masks import choose_units

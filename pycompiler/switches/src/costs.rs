@@ -1,7 +1,7 @@
 //! The steps of passes, counted without making their code.
 //!
-//! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_l2b_passes.py` and
-//! `word_passes.py`.
+//! The counts follow the code of the passes in `pycompiler/layers/switch`: `pe_mab_passes.py`, `l1b_passes.py`,
+//! `l2b_passes.py` and `word_passes.py`.
 
 use crate::layout::{up, Change, Level, Machine};
 use crate::moves::{moves, Move, Moves};
@@ -213,7 +213,13 @@ fn l2bs(found: &Moves, machine: &Machine) -> i64 {
     let moved = distinct(found, |m| (m.result_at, m.result)) * found.times;
     let rows = distinct(found, |m| m.result_at) * found.times;
     // An MV of any size takes long to begin: about as many steps as the MV unit has long words.
-    2 * (machine.mv_unit + moved * row / (machine.mv_unit * machine.cycles)) + rows
+    2 * machine.mv_unit + crossing(moved * row, machine) + rows
+}
+
+/// Steps in which `words` long words go to the PDMs of all groups and from there to L2BMs.
+pub(crate) fn crossing(words: i64, machine: &Machine) -> i64 {
+    // PDMs take words of another group at half the rate at which their own L2BMs get them.
+    3 * words / (machine.mv_unit * machine.cycles)
 }
 
 fn words(found: &Moves, machine: &Machine) -> i64 {

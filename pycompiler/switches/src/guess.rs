@@ -1,5 +1,6 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
+use crate::costs::crossing;
 use crate::digits::{copied_digits, is_subset, segments};
 use crate::layout::{up, Change, Level, Machine};
 
@@ -40,7 +41,7 @@ fn least(level: Level, fewer: i64, more: i64, machine: &Machine) -> i64 {
     match level {
         Level::L2b => {
             let moved = fewer * machine.row * machine.count(Level::L1b) * machine.count(Level::L2b);
-            steps + 2 * (machine.mv_unit + moved / (machine.mv_unit * machine.cycles))
+            steps + 2 * machine.mv_unit + crossing(moved, machine)
         }
         Level::L1b => steps + 2 * fewer * machine.count(Level::L1b),
         _ => steps + 2 * up(more, machine.cycles),

@@ -1,7 +1,8 @@
-"""Passes between L1Bs (through L2BM) and between L2Bs (through PDM).
+"""Passes between L1Bs, through L2BM.
 
 These passes move *rows*: a row is one long word of every PE of an L1B, or of an L2B. Rows go up in
-vectors, cross over, and come down to their new addresses, which are the same in all units.
+vectors, cross over, and come down to their new addresses, which are the same in all units. The
+passes of :mod:`.l2b_passes` take the same ways up and down.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 
 from ...errors import PycompilerError, error
 from ...machine import Target
-from ..fragment import BlockOperand, Line, Move, Operand, PeOperand, Step, single_step
+from ..fragment import BlockOperand, Operand, PeOperand, Step, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room
 from .pass_moves import Moves
@@ -22,7 +23,7 @@ Origin = tuple[int, int]  # unit and address
 
 
 @dataclass(frozen=True)
-class _Room:
+class Room:
     """The room for rows in L1BM, and how many rows go together.
 
     ``row`` is the size of a row in long words. ``block`` is the number of rows that one L2BM
@@ -38,7 +39,7 @@ class _Room:
 
 
 @cache
-def rows_of_l1b(target: Target) -> _Room:
+def rows_of_l1b(target: Target) -> Room:
     """Return the room for rows of an L1B.
 
     P0606 if L1BM is too small, or if an L2BM instruction moves more rows than a vector has.
@@ -52,10 +53,10 @@ def rows_of_l1b(target: Target) -> _Room:
             f"{target.cycles} of a vector"
         )
         raise error("P0606", spec=target.name, reason=reason)
-    return _Room(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
+    return Room(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
 
 
-def _origins(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
+def origins_of(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
     """Return for each result address the origin of each unit's row."""
     out: dict[int, list[Origin | None]] = defaultdict(lambda: [None] * count)
     rows = (found.result_at, found.result, found.source, found.source_at)
@@ -105,7 +106,7 @@ def l1b_steps(
 ) -> list[Step]:
     """Return the code of a pass over the L1Bs of an L2B; only the PEs of ``mask`` write."""
     count, room = target.counts["l1b"], rows_of_l1b(target)
-    blocks = _blocks(_origins(found, count), room.block)
+    blocks = _blocks(origins_of(found, count), room.block)
     out: list[Step] = []
     start = 0
     while start < len(blocks):
@@ -117,7 +118,7 @@ def l1b_steps(
     return out
 
 
-def _batch(blocks: Sequence[_Block], start: int, room: _Room, target: Target) -> list[_Block]:
+def _batch(blocks: Sequence[_Block], start: int, room: Room, target: Target) -> list[_Block]:
     """Return the blocks from ``start`` on whose rows fit L1BM, going up and coming down, and L2BM.
 
     P0606 if the rows of one block do not fit L2BM.
@@ -132,13 +133,14 @@ def _batch(blocks: Sequence[_Block], start: int, room: _Room, target: Target) ->
         if out and (len(reads) > most or len(out) == most or len(more) * size > capacity):
             break
         if len(more) * size > capacity:
-            raise _too_small(target, "L1Bs", len(more) * size, capacity)
+            raise too_small(target, "L1Bs", len(more) * size, capacity)
         lifted = more
         out.append(block)
     return out
 
 
-def _too_small(target: Target, units: str, words: int, capacity: int) -> PycompilerError:
+def too_small(target: Target, units: str, words: int, capacity: int) -> PycompilerError:
+    """Return P0606: rows of ``words`` long words exceed the room of L2BM."""
     reason = (
         f"a switch between {units} of one step needs {words} long words of l2bm, "
         f"there is room for {capacity}"
@@ -148,7 +150,7 @@ def _too_small(target: Target, units: str, words: int, capacity: int) -> Pycompi
 
 def _l1b_batch(
     batch: Sequence[_Block],
-    room: _Room,
+    room: Room,
     source: Words,
     result: Words,
     target: Target,
@@ -161,7 +163,7 @@ def _l1b_batch(
     words = room.row * room.vector
     for start in range(0, len(reads), together):
         part = _filled(reads[start : start + together], together)
-        yield _up(source, part, slots[reads[start]], words)
+        yield way_up(source, part, slots[reads[start]], words)
     lifted: dict[tuple[int, tuple[int, ...]], int] = {}
     step = target.transfer("l2bm", "up", l1b_number=0)
     width = step.source_words
@@ -171,7 +173,7 @@ def _l1b_batch(
                 unit, rows = origin
                 lifted[origin] = len(lifted) * size
                 for piece in range(0, size, width):
-                    yield _l2_step(
+                    yield l2_step(
                         f"l2bm@{unit}",
                         BlockOperand("l1bm", slots[rows] + piece, width),
                         BlockOperand("l2bm", lifted[origin] + piece, width),
@@ -185,14 +187,14 @@ def _l1b_batch(
         for origin, units in goes.items():
             for subset in subsets(units, target.counts["l1b"]):
                 for piece in range(0, size, width):
-                    yield _l2_step(
+                    yield l2_step(
                         f"l2bmb{subset}",
                         BlockOperand("l2bm", lifted[origin] + piece, width),
                         BlockOperand("l1bm", below + index * size + piece, width),
                     )
     for start in range(0, len(batch), together):
         part = _filled([b.results for b in batch[start : start + together]], together)
-        yield _down(result, part, below + start * size, words, mask)
+        yield way_down(result, part, below + start * size, words, mask)
 
 
 def _filled(rows: Sequence[tuple[int, ...]], count: int) -> tuple[int, ...]:
@@ -214,164 +216,15 @@ def subsets(units: Sequence[int], count: int) -> list[str]:
     return [f"@{unit}" for unit in units]
 
 
-# -- L2Bs ------------------------------------------------------------------------------------
-
-
-def l2b_lines(
-    found: Moves, source: Words, result: Words, target: Target, mask: PeOperand | None = None
-) -> list[Line]:
-    """Return the code of a pass over the L2Bs of the chip; only the PEs of ``mask`` write.
-
-    P0606 if a vector of rows does not fit half of L2BM: rows come from one half to the other.
-    """
-    count = target.level_range["L2B"]
-    origins = _origins(found, count)
-    room = rows_of_l1b(target)
-    row = room.row * target.counts["l1b"]
-    half = target.words("l2bm") // 2
-    if row * room.vector > half:
-        raise _too_small(target, "L2Bs", row * room.vector, half)
-    most = min(room.half * room.vector, half // row) // room.vector
-    out: list[Line] = []
-    results = sorted(origins, key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
-    size = most * room.vector
-    start = 0
-    while start < len(results):
-        read: dict[int, None] = {}
-        batch: list[int] = []
-        for at in results[start:]:
-            more = read | dict.fromkeys(o[1] for o in origins[at] if o is not None)
-            if batch and (len(more) > size or len(batch) == size):
-                break
-            read = more
-            batch.append(at)
-        start += len(batch)
-        batch += [batch[-1]] * (-len(batch) % room.vector)
-        out += _l2b_batch(batch, list(read), origins, row, source, result, target, mask)
-    return out
-
-
-def _l2b_batch(
-    batch: Sequence[int],
-    read: Sequence[int],
-    origins: dict[int, tuple[Origin | None, ...]],
-    row: int,
-    source: Words,
-    result: Words,
-    target: Target,
-    mask: PeOperand | None,
-) -> Iterator[Line]:
-    room = rows_of_l1b(target)
-    up = {at: index * row for index, at in enumerate(read)}
-    _check_rows(row, target)
-    below = target.words("l2bm") // 2 // row * row
-    yield from _rows_up(source, read, room, target)
-    runs = list(_runs(batch, up, origins, row, below))
-    per_group = target.l2bs_per_group
-    pdm = 0
-    crossing: list[tuple[int, int, int, int, int]] = []
-    for unit, origin, start, goal, words in runs:
-        if pdm + words > target.words("pdm"):
-            yield from _come_down(crossing, target)
-            crossing, pdm = [], 0
-        group, l2b = divmod(origin, per_group)
-        home = unit // per_group
-        yield Move(
-            "mvp",
-            words,
-            BlockOperand("l2bm", start, words, l2b=l2b, group=group),
-            BlockOperand("pdm", pdm, words, group=home),
-        )
-        crossing.append((unit, home, pdm, goal, words))
-        pdm += words
-    yield from _come_down(crossing, target)
-    yield from _rows_down(result, batch, below, room, target, mask)
-
-
-def _check_rows(row: int, target: Target) -> None:
-    """Raise P0606 if a row of an L2B is no multiple of the MV unit: no MV can then move it."""
-    if row % target.mv_unit:
-        reason = (
-            f"a row of an L2B, {row} long words, is no multiple of the unit of MVs, "
-            f"{target.mv_unit}, so that values cannot move between L2Bs"
-        )
-        raise error("P0606", spec=target.name, reason=reason)
-
-
-def _come_down(
-    crossing: Sequence[tuple[int, int, int, int, int]], target: Target
-) -> Iterator[Line]:
-    for unit, home, pdm, goal, words in crossing:
-        group, l2b = divmod(unit, target.l2bs_per_group)
-        yield Move(
-            "mvp",
-            words,
-            BlockOperand("pdm", pdm, words, group=home),
-            BlockOperand("l2bm", goal, words, l2b=l2b, group=group),
-        )
-
-
-def _runs(
-    batch: Sequence[int],
-    up: dict[int, int],
-    origins: dict[int, tuple[Origin | None, ...]],
-    row: int,
-    below: int,
-) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield runs of L2BM: unit, origin unit, start in the origin, start in the unit, long words."""
-    units = len(next(iter(origins.values())))
-    for unit in range(units):
-        run: list[int] | None = None
-        for index, at in enumerate(batch):
-            origin = origins[at][unit]
-            if origin is None:
-                continue
-            start, goal = up[origin[1]], below + index * row
-            if run and run[0] == origin[0] and run[1] + run[3] == start and run[2] + run[3] == goal:
-                run[3] += row
-                continue
-            if run:
-                yield unit, run[0], run[1], run[2], run[3]
-            run = [origin[0], start, goal, row]
-        if run:
-            yield unit, run[0], run[1], run[2], run[3]
-
-
-def _rows_up(value: Words, rows: Sequence[int], room: _Room, target: Target) -> Iterator[Line]:
-    """Bring rows of all L1Bs to the begin of L2BM."""
-    words = room.row * room.vector
-    for start, part in _vectors(rows, room):
-        yield _up(value, part, start * room.row, words)
-    for lower, upper in _pieces(len(rows), 0, 0, room, target):
-        yield _l2_step("l2bmd", lower, upper)
-
-
-def _rows_down(
-    value: Words,
-    rows: Sequence[int],
-    l2: int,
-    room: _Room,
-    target: Target,
-    mask: PeOperand | None,
-) -> Iterator[Line]:
-    """Bring rows of all L1Bs back from ``l2`` of L2BM."""
-    words = room.row * room.vector
-    l1 = room.half * words
-    for lower, upper in _pieces(len(rows), l1, l2, room, target):
-        yield _l2_step("l2bmd", upper, lower)
-    for start, part in _vectors(rows, room):
-        yield _down(value, part, l1 + start * room.row, words, mask)
-
-
-def _vectors(rows: Sequence[int], room: _Room) -> Iterator[tuple[int, list[int]]]:
+def vectors_of(rows: Sequence[int], room: Room) -> Iterator[tuple[int, list[int]]]:
     """Yield the rows a vector at a time, each with the number of its first row."""
     for start in range(0, len(rows), room.vector):
         part = [*rows[start : start + room.vector]]
         yield start, part + [part[-1]] * (room.vector - len(part))
 
 
-def _pieces(
-    rows: int, l1: int, l2: int, room: _Room, target: Target
+def pieces(
+    rows: int, l1: int, l2: int, room: Room, target: Target
 ) -> Iterator[tuple[BlockOperand, BlockOperand]]:
     """Yield the long words of L1BM and of L2BM that one L2BM instruction moves."""
     found = target.transfer("l2bmd", "up")
@@ -381,15 +234,20 @@ def _pieces(
         yield lower, BlockOperand("l2bm", high, found.destination_words)
 
 
-def _up(value: Words, rows: Sequence[int], at: int, words: int) -> Step:
+def way_up(value: Words, rows: Sequence[int], at: int, words: int) -> Step:
+    """Return the step that brings a vector of rows to L1BM."""
     above = BlockOperand("l1bm", at, words)
     return single_step("l1bm", "l1bmd", (vector(value, tuple(rows)),), above)
 
 
-def _down(value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None) -> Step:
+def way_down(
+    value: Words, rows: Sequence[int], at: int, words: int, mask: PeOperand | None
+) -> Step:
+    """Return the step that brings a vector of rows from L1BM to its addresses."""
     local = vector(value, tuple(rows), mask)
     return single_step("l1bm", "l1bmd", (BlockOperand("l1bm", at, words),), local)
 
 
-def _l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:
+def l2_step(mnemonic: str, source: Operand, destination: Operand) -> Step:
+    """Return a step that moves words between L1BM and L2BM."""
     return single_step("l2bm", mnemonic, (source,), destination)
