@@ -20,6 +20,7 @@ from typing import Any
 
 import targets_convolutions
 import targets_gemm
+import targets_layers
 import targets_streaming
 import torch
 from address_search import instances, solve
@@ -130,6 +131,7 @@ def all_rows(folder: Path | None) -> Iterator[Row]:
     for part in (
         targets_gemm.rows,
         targets_convolutions.rows,
+        targets_layers.rows,
         targets_streaming.rows,
         spilled,
         compile_time,

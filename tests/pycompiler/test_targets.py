@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -52,6 +53,16 @@ def test_rows_say_what_is_met(targets: ModuleType, monkeypatch: pytest.MonkeyPat
     assert all(row["name"].split(",")[0] in text for row in rows)
 
 
+def test_a_layer_has_a_row(targets: ModuleType) -> None:
+    layers = targets.targets_layers
+    small = layers.encoder(16, 2, 2, 6, 1e6)
+    row = layers.measured(small, "mixed", "mini")
+    assert row["ratio"] == row["value"] / row["bound"] >= 1
+    assert row["met"]
+    assert not layers.measured(replace(small, most=0.5), "mixed", "mini")["met"]
+    assert layers.measured(replace(small, most=0.5), "float", "mini")["met"]  # has no target
+
+
 def test_what_cannot_be_compiled_is_not_met(
     targets: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +72,7 @@ def test_what_cannot_be_compiled_is_not_met(
     for module, name in (
         (targets.targets_gemm, "rows"),
         (targets.targets_convolutions, "rows"),
+        (targets.targets_layers, "rows"),
         (targets.targets_streaming, "rows"),
         (targets, "report_of"),
         (targets, "compile_time"),
@@ -68,7 +80,7 @@ def test_what_cannot_be_compiled_is_not_met(
         monkeypatch.setattr(module, name, refuse)
     rows = list(targets.all_rows(None))
     refused = [row for row in rows if "P0302" in row["name"]]
-    assert len(refused) == len(rows) - 1 == 5  # all but the address search, which does not compile
+    assert len(refused) == len(rows) - 1 == 6  # all but the address search, which does not compile
     assert all(row["value"] is None and row["met"] is False for row in refused)
 
 

@@ -1,0 +1,116 @@
+"""Compares layers of transformers with their bound: rows for `make bench`.
+
+Values are cycles of the cycle model, with `scheduler: spill_opt`; nothing runs on the emulator. The
+bound is that of :mod:`pycompiler.models.bound`. The share of switches counts the steps of layout
+switches among all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from pycompiler.errors import PycompilerError
+from pycompiler.frontend.export import export
+from pycompiler.layers.switch.layer import SWITCH
+from pycompiler.machine import load_target
+from pycompiler.models.bound import bound_of
+from pycompiler.options import parse_options
+from pycompiler.pfvm.optimise import optimise
+from pycompiler.pipeline import compile_onnx
+from pycompiler.report.report import Report
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A module, the shape of its input, and the most bounds that its cycles may be in `mixed`."""
+
+    name: str
+    make: Callable[[], nn.Module]
+    shape: tuple[int, ...]
+    most: float
+
+
+def encoder(width: int, heads: int, batch: int, tokens: int, most: float) -> Case:
+    """Return an encoder layer whose inner width is four times the width."""
+
+    def make() -> nn.Module:
+        return nn.TransformerEncoderLayer(
+            width, heads, 4 * width, batch_first=True, norm_first=True
+        )
+
+    name = f"encoder layer {width}/{heads}/{4 * width}, {batch}x{tokens} tokens"
+    return Case(name, make, (batch, tokens, width), most)
+
+
+def perceptron() -> nn.Module:
+    """Return an MLP 256-512-256 with a norm."""
+    return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256), nn.LayerNorm(256))
+
+
+CASES = (
+    encoder(256, 4, 16, 64, 8.0),
+    encoder(768, 12, 4, 256, 6.0),
+    encoder(768, 12, 2, 197, 12.0),
+    encoder(512, 8, 4, 128, 8.0),
+    encoder(384, 6, 8, 49, 15.0),
+    encoder(192, 3, 2, 65, 25.0),
+    Case("MLP 256-512-256 with LayerNorm, 64 rows", perceptron, (64, 256), 5.0),
+)
+
+
+def rows(machine: str = "mncore2") -> Iterator[Row]:
+    """Yield a row for every case and mode; only those in `mixed` have a target."""
+    for case in CASES:
+        for mode in ("mixed", "float"):
+            yield measured(case, mode, machine)
+
+
+def measured(case: Case, mode: str, machine: str) -> Row:
+    """Compile a case; a diagnostic makes a row without a value."""
+    torch.manual_seed(0)
+    module = case.make().eval()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            # Libraries begin with biases of zero, which would make another program.
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    model = export(lambda d: {"y": module(d["x"])}, {"x": torch.randn(case.shape)})
+    target = load_target(machine)
+    options = {"float_dtype": mode, "strict": True, "scheduler": "spill_opt"}
+    report = Report(machine, options)
+    most = case.most if mode == "mixed" else None
+    try:
+        compile_onnx(optimise(model), target, parse_options(options), report)
+    except PycompilerError as problem:
+        said = str(problem).splitlines()[0]
+        return {"name": f"{case.name}, {mode}: {said}", "value": None, "target": "", "met": False}
+    data = report.data
+    switches = sum(node["steps"] for node in data["nodes"] if node["op"] == SWITCH)
+    bound = bound_of(model, target, mode).cycles
+    ratio = data["cycles"] / bound
+    return {
+        "name": f"{case.name}, {mode}",
+        "value": data["cycles"],
+        "unit": f"cycles, {100 * switches // data['steps']} % of steps are switches",
+        "bound": bound,
+        "ratio": ratio,
+        "target": "" if most is None else f"at most {most:g}",
+        "met": most is None or ratio <= most,
+    }
+
+
+if __name__ == "__main__":
+    for row in rows():
+        found = (
+            ""
+            if row["value"] is None
+            else f"{row['value']} {row['unit']}, {row['ratio']:.1f} bounds"
+        )
+        print(f"{row['name']}: {found} {row['target']}", flush=True)
