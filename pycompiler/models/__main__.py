@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from ..console import interrupted, report_problem, table_console
-from ..errors import PycompilerError, error
+from ..console import interrupted, report_lost_output, report_problem, table_console
+from ..errors import PycompilerError, error, internal
 from ..files import read_input, write_file
 from ..runtime.device import find_device
 from .catalogue import CATALOGUE
@@ -205,7 +205,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; the exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        return run(_parser().parse_args(arguments))
+        code = run(_parser().parse_args(arguments))
+        sys.stdout.flush()
+        return code
+    except OSError as problem:
+        if problem.filename is not None:
+            return report_problem(internal(problem))
+        return report_lost_output(problem)
     except PycompilerError as problem:
         return report_problem(problem)
     except KeyboardInterrupt:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -183,6 +185,17 @@ def test_refused_options(
 ) -> None:
     assert main(arguments) != 0
     assert capsys.readouterr().err.startswith(f"error[{code}]")
+
+
+def test_a_reader_may_stop_early() -> None:
+    command_line = [sys.executable, "-m", "pycompiler.models", "--list"]
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        # The pipe is closed before the command writes, as a reader that has ended would close it.
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
