@@ -60,10 +60,21 @@ def equal_units(layout: Layout, level: Level, target: Target) -> tuple[int, ...]
 
     Units that the digits do not reach count as copies.
     """
-    digits = [sub for sub in layout.on(level) if sub.size > 1]
+    digits = sorted((sub.stride, sub.size) for sub in layout.on(level) if sub.size > 1)
+    copies = [
+        copy.stride for copy in layout.broadcast if copy.level is level and copy.size is not None
+    ]
+    # A digit ends where the next one begins, which may be a digit of copies: of three MABs of four,
+    # the fourth is not reached.
+    ends = [
+        min((s for s in (*copies, *dict(digits)) if s > stride), default=0) for stride, _ in digits
+    ]
     sets: dict[tuple[int, ...], int] = {}
     for unit in range(target.level_range[level.value]):
-        key = tuple(unit // sub.stride % sub.size for sub in digits)
+        key = tuple(
+            (unit % end if end else unit) // stride % size
+            for (stride, size), end in zip(digits, ends, strict=True)
+        )
         sets[key] = sets.get(key, 0) | 1 << unit
     return tuple(sets.values())
 

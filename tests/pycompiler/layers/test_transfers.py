@@ -159,6 +159,9 @@ def test_any_layout_arrives_and_returns(machine: str) -> None:
         ("((20:1, 2_MAB:2, 4_PE:1, 2_W:1); B@[2_MAB:1,4_MAB:4,L1B,L2B])", (300,)),
         ("((36:1, 8_MAB:2, 4_PE:1, 2_W:1); B@[2_MAB:1,L1B,L2B])", (2000,)),
         ("((5:1, 2_L1B:4, 2_MAB:1, 4_PE:1, 2_W:1); B@[8_MAB:2,4_L1B:1,L2B])", (150,)),
+        # The fourth MAB of each four has no element.
+        ("((3_MAB:1, 4_PE:1, 2_W:1), (9:1); B@[4_MAB:4,L1B,L2B])", (24, 9)),
+        ("((5:1, 3_L1B:1, 4_PE:1, 2_W:1), (2:5); B@[MAB,2_L1B:4,L2B])", (120, 2)),
     ],
 )
 def test_known_layouts(text: str, shape: tuple[int, ...]) -> None:
