@@ -62,10 +62,16 @@ class Conversion(UntiedAxes, OtherLm):
     def candidates(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> Iterator[dict[str, Layout]]:
-        """Yield the layouts for each hint."""
+        """Yield the layouts for each hint, also with its addresses in the order that fits."""
+        halves, singles = self._pair(node)
         for name in [n for n in (*node.inputs, *node.outputs) if n in hints] or [""]:
             given = {name: hints[name]} if name else {}
             yield self.layouts(node, graph, target, given)
+            if name == singles:
+                ordered = pairs_first(hints[name], _axis(node))
+                packed = None if ordered is None else narrowed(ordered, _axis(node))
+                if ordered is not None and packed is not None and ordered != hints[name]:
+                    yield {halves: packed, singles: ordered}
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes that lie in no long word."""
@@ -176,6 +182,35 @@ def narrowed(layout: Layout, axis: int) -> Layout | None:
         axes.append(tuple(out))
     axes[axis] = (*axes[axis], SubAxis(MNDtype.HALF.words_per_long, Level.W))
     return replace(layout, axes=tuple(axes))
+
+
+def pairs_first(layout: Layout, axis: int) -> Layout | None:
+    """Return ``layout`` with its addresses dense, so that two long words along ``axis`` are pairs.
+
+    The units stay. None if the elements of ``axis`` do not lie in long words, or if its next digit
+    is on units.
+    """
+    times = _ratio()
+    subs = layout.axes[axis]
+    if len(subs) < 2 or subs[-1] != SubAxis(MNDtype.FLOAT.words_per_long, Level.W):
+        return None
+    low = subs[-2]
+    if low.level is not Level.ADDR or low.size % times:
+        return None
+    # Digits of one size and stride do not differ, so each is found by its place.
+    places = [
+        (sub.stride, number, place)
+        for number, own in enumerate(layout.axes)
+        for place, sub in enumerate(own)
+        if sub.level is Level.ADDR and (number, place) != (axis, len(subs) - 2)
+    ]
+    axes = [list(own) for own in layout.axes]
+    axes[axis][-2] = low._replace(stride=1)
+    stride = low.size
+    for _, number, place in sorted(places):
+        axes[number][place] = axes[number][place]._replace(stride=stride)
+        stride *= axes[number][place].size
+    return replace(layout, axes=tuple(tuple(own) for own in axes))
 
 
 LAYERS = (Conversion(WIDEN), Conversion(NARROW))

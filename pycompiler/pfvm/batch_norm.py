@@ -48,7 +48,7 @@ def _folded(product: ir.Node, node: ir.Node) -> tuple[Array, Array] | None:
     """
     bias = product.inputs[2] if len(product.inputs) > 2 else None
     given = [product.inputs[1], *node.inputs[1:5], *([bias] if bias is not None else [])]
-    found = [array for array in map(_constant, given) if array is not None]
+    found = [array for array in map(constant_of, given) if array is not None]
     singles = all(array.dtype == np.float32 for array in found)
     # A bias in front of which Gemm has a factor would need the inverse factor.
     if len(found) < len(given) or not singles or product.attributes.get_float("beta", 1.0) != 1.0:
@@ -77,7 +77,8 @@ def _scaled(product: ir.Node, weights: Array, factor: Array) -> Array:
     return (apart * factor.reshape(group, 1, -1, *ones)).reshape(weights.shape)
 
 
-def _constant(value: ir.Value | None) -> Array | None:
+def constant_of(value: ir.Value | None) -> Array | None:
+    """Return the data of a constant; None if the value is none."""
     tensor = None if value is None else value.const_value
     # A graph input with a default may get another value.
     if value is None or tensor is None or value.is_graph_input():

@@ -28,6 +28,7 @@ from .opsets import OLDEST, opset_of
 from .prepare import prepare
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
+from .split_products import split_products
 
 # Larger results of constant nodes are not folded, so that the model does not grow.
 _MOST_FOLDED = 1 << 20
@@ -48,6 +49,8 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
                 decompose(made)
                 fold_batch_norms(made)
             _drop_identities(made)
+            if opset_of(prepared) >= OLDEST:
+                split_products(made)
             Sequential(
                 DeduplicateInitializersPass(),
                 CommonSubexpressionEliminationPass(),

@@ -21,6 +21,7 @@ from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
 from .halves import store_halves
+from .rounded_factors import round_factors
 from .overrides import PRECISION_OF, Overrides
 
 
@@ -68,7 +69,9 @@ def plan_dtypes(
     graph = graph.with_values(values, nodes=nodes, stage=Stage.DTYPE)
     found = _rounded_by_host(graph, target, {*(overrides or {}), *registered})
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
-    return store_halves(graph, target, {*(overrides or {}), *registered}, constants or {})
+    exact = {*(overrides or {}), *registered}
+    graph = store_halves(graph, target, exact, constants or {})
+    return round_factors(graph, target, exact)
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

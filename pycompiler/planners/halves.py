@@ -177,11 +177,8 @@ def _viewed(
         order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
         assert isinstance(order, tuple)
         return order.index(axis)
-    above = prod(source[:axis])
-    for number, size in enumerate(result):
-        if size == source[axis] > 1 and prod(result[:number]) == above:
-            return number
-    return None
+    from .rounded_factors import same_words_axis
+    return same_words_axis(source, axis, result)
 
 
 def _reads(

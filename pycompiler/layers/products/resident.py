@@ -26,7 +26,7 @@ from ..fragment import (
     Step,
     alu_step,
 )
-from ..switch.l1b_sums import sum_l1bs
+from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
@@ -165,7 +165,17 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
     per_tile *= -(-len(work.vectors) // _most_vectors(kind, target))
     vectors = -(-len(work.vectors) // target.cycles)
-    return len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
+    steps = len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
+    if not _sums_l1bs(node, graph):
+        return steps
+    rows = len(work.batches) * len(work.tiles) * len(work.vectors) * kind.result
+    return steps + sum_steps(rows, target, added=bias_of(node) is not None)
+
+
+def _sums_l1bs(node: MNNode, graph: MNGraph) -> bool:
+    """Whether L1Bs share the contracted axis."""
+    layout = layout_of(graph.values[node.inputs[0]])
+    return _l1bs(layout.axes[roles_of(node, graph).a[2]]) > 1
 
 
 def _most_vectors(kind: Precision, target: Target) -> int:
@@ -179,7 +189,7 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     one, other, out = (graph.values[n] for n in (*node.inputs[:2], node.outputs[0]))
     name = bias_of(node)
     bias = None if name is None else graph.values[name]
-    apart = _l1bs(layout_of(one).axes[roles_of(node, graph).a[2]]) > 1
+    apart = _sums_l1bs(node, graph)
     fused = None if apart else bias
     masks = UnitMasks("subpeid", target)
     most = _most_vectors(kind, target)

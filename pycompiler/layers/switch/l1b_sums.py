@@ -71,6 +71,13 @@ def sum_l1bs(
                 )
 
 
+def sum_steps(rows: int, target: Target, *, added: bool) -> int:
+    """Count the steps of :func:`sum_l1bs` for ``rows`` long words of each PE."""
+    room, size = l1bm_room(target), target.transfer("l2bmrffadd", "up").source_words
+    vectors, pieces = -(-rows // target.cycles), -(-room.words // size)
+    return vectors * (2 * pieces + (4 if added else 2))
+
+
 def _register(index: int, target: Target) -> PeOperand:
     first = index * target.cycles
     return PeOperand("grf0", tuple(range(first, first + target.cycles)))

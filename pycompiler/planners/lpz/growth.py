@@ -16,7 +16,7 @@ from .pools import POOL, Candidate, Pools, Variable
 
 #: How many answers to one layout a variable keeps, how many layouts it passes on, and how many
 #: candidates it may have in the end.
-ANSWERS, PASSED_ON, MOST = 2, 4, 3 * POOL
+ANSWERS, PASSED_ON, MOST = 2, 4, 8 * POOL
 
 
 def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
@@ -24,6 +24,14 @@ def grow(pools: Pools, chosen: Sequence[int], costs: Costs) -> bool:
     carried: list[list[Candidate]] = [
         [variable.pool[choice]] for variable, choice in zip(pools.variables, chosen, strict=True)
     ]
+    return carry(pools, carried, costs)
+
+
+def carry(pools: Pools, carried: Sequence[list[Candidate]], costs: Costs) -> bool:
+    """Carry candidates through the graph, with the data and against it; whether any were new.
+
+    ``carried`` has the candidates to carry for each variable; new ones are appended.
+    """
     before = sum(len(variable.pool) for variable in pools.variables)
     for node in pools.switches:
         _pass_on(pools, carried, costs, node.inputs[0], node.outputs[0])

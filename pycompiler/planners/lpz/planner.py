@@ -20,6 +20,7 @@ from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
 from .elimination import Costs as Table
 from .elimination import Elimination
+from .families import add_families
 from .growth import grow
 from .known import Known
 from .pools import Pools
@@ -27,11 +28,11 @@ from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
-PATIENCE, WORTH = 40, 1 / 64
+PATIENCE, WORTH = 40, 1 / 256
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
-DEARER = 2.5
+DEARER = 10
 #: How well a cost is known: it is a guess, a lower bound, or the true cost.
 _GUESS, _DEAR, _TRUE = range(3)
 
@@ -115,7 +116,21 @@ class LayoutPlannerZ:
         best = [0] * len(variables)
         self._look(best, first=True)
         self.before = self._estimate(best)
-        best = self._search(best)
+        best = self._grown(self._search(best))
+        for _ in add_families(self.pools, self.costs):
+            self._take_in()
+            before, best = best, self._search(best)
+            if before != best:
+                best = self._grown(best)
+        self.after = self._estimate(best)
+        return {
+            name: layout
+            for variable, choice in zip(variables, best, strict=True)
+            for name, layout in variable.pool[choice].items()
+        }
+
+    def _grown(self, best: list[int]) -> list[int]:
+        """Return a choice at least as cheap as ``best``, found among candidates near it."""
         for _ in range(GROWTHS):
             now = total(*self._tables(), best)
             if not grow(self.pools, best, self.costs):
@@ -124,12 +139,7 @@ class LayoutPlannerZ:
             best = self._search(best)
             if now - total(*self._tables(), best) <= now * WORTH:
                 break
-        self.after = self._estimate(best)
-        return {
-            name: layout
-            for variable, choice in zip(variables, best, strict=True)
-            for name, layout in variable.pool[choice].items()
-        }
+        return best
 
     def _search(self, best: list[int]) -> list[int]:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""

@@ -30,8 +30,12 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     if open.is_empty() {
         return if moved { 2 * machine.cycles } else { 0 };
     }
+    let steps = open.iter().map(least).sum::<i64>();
+    if open.len() == 1 {
+        return steps;
+    }
     // Passes in the middle move more data. In most networks that costs half as much again.
-    3 * open.iter().map(least).sum::<i64>() / 2
+    3 * steps / 2
 }
 
 /// Estimates the steps of a pass over `level`. `fewer` and `more` are the long words per PE of the smaller and of the
@@ -44,6 +48,6 @@ fn least(level: Level, fewer: i64, more: i64, machine: &Machine) -> i64 {
             steps + 2 * machine.mv_unit + crossing(moved, machine)
         }
         Level::L1b => steps + 2 * fewer * machine.count(Level::L1b),
-        _ => steps + 2 * up(more, machine.cycles),
+        _ => steps + up(fewer, machine.cycles) + up(more, machine.cycles),
     }
 }

@@ -30,11 +30,13 @@ from pycompiler.planners.side import plan_sides
 from pycompiler.scheduler.address_planner import Block, pack, plan_addresses
 
 
-def laid_out(nodes: list[Node], inputs: dict[str, Shape], target: Target) -> MNGraph:
+def laid_out(
+    nodes: list[Node], inputs: dict[str, Shape], target: Target, planner: str = "lpz"
+) -> MNGraph:
     outputs = [name for _, _, name in nodes]
     graph = import_onnx(model_of(nodes, inputs, outputs), target).graph
     graph = plan_dtypes(plan_sides(graph, strict=True), target, float_dtype="float")
-    return plan_layouts(plan_locations(graph), target).resolved(target)
+    return plan_layouts(plan_locations(graph), target, planner=planner).resolved(target)
 
 
 def broadcast(one: Shape, other: Shape) -> Shape | None:
@@ -91,7 +93,8 @@ def test_layouts_agree_in_every_operator(
 def test_a_class_that_meets_others_in_turn(target: Target) -> None:
     # Rows get the digits that 63 columns cannot use. 40 columns could, but have the same rows.
     nodes = [("Mul", ["x", "y"], "a"), ("Add", ["x", "z"], "b")]
-    graph = laid_out(nodes, {"x": (64, 1), "y": (1, 63), "z": (1, 40)}, target)
+    inputs = {"x": (64, 1), "y": (1, 63), "z": (1, 40)}
+    graph = laid_out(nodes, inputs, target, "first_arrival")
     rows, columns = graph.values["b"].layout.axes
     assert SubAxis(2, Level.W) in rows
     assert not any(sub.level is Level.W for sub in columns)
@@ -136,9 +139,9 @@ def test_small_tensors_stay_together() -> None:
 
 
 def test_a_repeated_operand_is_copied_where_the_other_spreads() -> None:
-    graph = laid_out(
-        [("Add", ["x", "b"], "y")], {"x": (64, 1024), "b": (1024,)}, load_target("mncore2")
-    )
+    inputs = {"x": (64, 1024), "b": (1024,)}
+    target = load_target("mncore2")
+    graph = laid_out([("Add", ["x", "b"], "y")], inputs, target, "first_arrival")
     bias = graph.values["b"].layout
     assert bias.on(Level.L2B) == ()
     assert Level.L2B in {entry.level for entry in bias.broadcast}

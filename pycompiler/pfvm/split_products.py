@@ -1,0 +1,268 @@
+"""One product whose columns different readers take apart becomes one product for each reader.
+
+Attention computes queries, keys and values as one product, and slices it. As three products, each
+has the layout that suits its reader, and no slice moves words. The products have the same columns
+and terms, so results have the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from .batch_norm import constant_of
+from .session import Array
+
+_DOMAINS = ("", "ai.onnx")
+_PRODUCTS = ("MatMul", "Gemm")
+_VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the columns of the product are in a value: index ``i`` of ``axis`` is columns
+    ``i * inner`` to ``(i + 1) * inner``.
+    """
+
+    axis: int
+    inner: int
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A range of an axis that a value is; ``dropped`` if the value lacks the axis."""
+
+    value: ir.Value
+    start: int
+    end: int
+    dropped: bool
+
+
+def split_products(model: ir.Model) -> None:
+    """Split the products of the main graph by constant matrices, in place.
+
+    The parts of the last value must not overlap, so nothing is computed twice. New nodes take over
+    the source lines.
+    """
+    for product in list(model.graph):
+        if product.op_type not in _PRODUCTS or product.domain not in _DOMAINS:
+            continue
+        matrix = constant_of(product.inputs[1])
+        if matrix is None or matrix.ndim != 2 or product.attributes.get_int("transA", 0):
+            continue
+        found = _chain(product)
+        if found is not None:
+            _rewrite(model.graph, product, *found)
+
+
+def _chain(product: ir.Node) -> tuple[list[ir.Node], _Place, list[_Part]] | None:
+    """Return the nodes between a product and its parts, the place of the columns, and the parts."""
+    value = product.outputs[0]
+    shape = _shape(value)
+    if shape is None:
+        return None
+    place, chain = _Place(len(shape) - 1, 1), list[ir.Node]()
+    while True:
+        users = [user.node for user in value.uses()]
+        if value.is_graph_output() or not users or any(u.domain not in _DOMAINS for u in users):
+            return None
+        parts = _parts(value, users, place)
+        if parts is not None:
+            return chain, place, parts
+        if len(users) != 1:
+            return None
+        moved = _through(users[0], value, place)
+        if moved is None:
+            return None
+        chain.append(users[0])
+        value, place = users[0].outputs[0], moved
+
+
+def _through(node: ir.Node, value: ir.Value, place: _Place) -> _Place | None:
+    """Return where the columns are behind a node; None if they cannot be taken apart there."""
+    shape, result = _shape(value), _shape(node.outputs[0])
+    if shape is None or result is None:
+        return None
+    if node.op_type == "Transpose":
+        order = list(node.attributes.get_ints("perm", tuple(reversed(range(len(shape))))))
+        return _Place(order.index(place.axis), place.inner)
+    if node.op_type == "Add":
+        other = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
+        data = constant_of(other)
+        plain = place == _Place(len(shape) - 1, 1) and result == shape
+        return place if plain and data is not None and data.shape == shape[-1:] else None
+    if node.op_type not in _VIEWS:
+        return None
+    above, size = prod(shape[: place.axis]), shape[place.axis]
+    for axis, now in enumerate(result):
+        if prod(result[:axis]) != above or now == 1 < size:
+            continue
+        if now == size:
+            return _Place(axis, place.inner)
+        # The axis is cut in two or more: its outermost part is taken apart.
+        whole = size % now == 0 and any(
+            prod(result[axis:end]) == size for end in range(axis, len(result) + 1)
+        )
+        return _Place(axis, place.inner * (size // now)) if whole else None
+    return None
+
+
+def _parts(value: ir.Value, users: Sequence[ir.Node], place: _Place) -> list[_Part] | None:
+    """Return the parts that the readers of a value take; None if they do not take parts of it."""
+    shape = _shape(value)
+    assert shape is not None
+    size, out = shape[place.axis], list[_Part]()
+    for user in users:
+        found = _parts_of(user, value, place.axis, shape)
+        if found is None:
+            return None
+        out += found
+    ranges = sorted((part.start, part.end) for part in out)
+    apart = all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    whole = any(start == 0 and end == size for start, end in ranges)
+    return out if len(out) > 1 and apart and not whole else None
+
+
+def _parts_of(
+    user: ir.Node, value: ir.Value, axis: int, shape: tuple[int, ...]
+) -> list[_Part] | None:
+    if user.inputs[0] is not value or value in user.inputs[1:]:
+        return None
+    size = shape[axis]
+    if user.op_type == "Gather":
+        index = constant_of(user.inputs[1])
+        if index is None or index.size != 1 or index.ndim > 1:
+            return None
+        if user.attributes.get_int("axis", 0) % len(shape) != axis:
+            return None
+        at = int(index.reshape(())) % size
+        return [_Part(user.outputs[0], at, at + 1, index.ndim == 0)]
+    if user.op_type == "Split":
+        if user.attributes.get_int("axis", 0) % len(shape) != axis:
+            return None
+        sizes = [_shape(out) for out in user.outputs]
+        ends = np.cumsum([one[axis] for one in sizes if one is not None]).tolist()
+        if len(ends) != len(sizes) or ends[-1] != size:
+            return None
+        return [
+            _Part(out, start, end, False)
+            for out, start, end in zip(user.outputs, [0, *ends], ends, strict=False)
+            if out.uses() or out.is_graph_output()
+        ]
+    if user.op_type != "Slice":
+        return None
+    arrays = [constant_of(one) for one in user.inputs[1:]]
+    found = [array for array in arrays if array is not None and array.size == 1]
+    if len(found) < len(arrays) or len(found) < 3:
+        return None
+    start, end, along, *steps = (int(array.reshape(())) for array in found)
+    if along % len(shape) != axis or any(step != 1 for step in steps):
+        return None
+    start, end, _ = slice(start, end).indices(size)
+    return [_Part(user.outputs[0], start, end, False)] if start < end else None
+
+
+def _rewrite(
+    graph: ir.Graph,
+    product: ir.Node,
+    chain: Sequence[ir.Node],
+    place: _Place,
+    parts: Sequence[_Part],
+) -> None:
+    readers = list(dict.fromkeys(part.value.producer() for part in parts))
+    for number, part in enumerate(parts):
+        old = part.value.producer()
+        assert old is not None
+        made = _copy(graph, product, chain, place, part, number)
+        graph.insert_before(old, made)
+        final = made[-1].outputs[0]
+        name, final.type = part.value.name, part.value.type
+        part.value.name = f"{name}.whole"
+        final.name = name
+        part.value.replace_all_uses_with(final, replace_graph_outputs=True)
+    for node in (*readers, *reversed(chain), product):
+        assert node is not None
+        graph.remove(node, safe=True)
+
+
+def _copy(
+    graph: ir.Graph,
+    product: ir.Node,
+    chain: Sequence[ir.Node],
+    place: _Place,
+    part: _Part,
+    number: int,
+) -> list[ir.Node]:
+    """Return the nodes that compute one part."""
+    columns = slice(part.start * place.inner, part.end * place.inner)
+
+    def parameter(value: ir.Value | None, axis: int) -> ir.Value:
+        data = constant_of(value)
+        assert value is not None
+        assert data is not None
+        return _constant(graph, data[(slice(None),) * axis + (columns,)], f"{value.name}.{number}")
+
+    out: list[ir.Node] = []
+
+    def append(node: ir.Node, inputs: Sequence[ir.Value | None], shape: Sequence[int]) -> ir.Value:
+        # Squeeze without axes would also drop the axis of the columns: all views become Reshapes.
+        view = node.op_type in _VIEWS
+        made = ir.node("Reshape" if view else node.op_type, inputs, name=f"{node.name}.{number}")
+        if not view:
+            made.attributes.update({fact.name: fact for fact in node.attributes.values()})
+        made.metadata_props.update(node.metadata_props)
+        old, result = node.outputs[0], made.outputs[0]
+        result.name, result.shape, result.type = f"{old.name}.{number}", ir.Shape(shape), old.type
+        out.append(made)
+        return result
+
+    transposed = product.op_type == "Gemm" and product.attributes.get_int("transB", 0)
+    matrix = parameter(product.inputs[1], 0 if transposed else 1)
+    bias = [parameter(one, one.shape.rank() - 1) for one in product.inputs[2:] if one is not None]
+    width = columns.stop - columns.start
+    shape = _shape(product.outputs[0])
+    assert shape is not None
+    value = append(product, [product.inputs[0], matrix, *bias], [*shape[:-1], width])
+    before, place_now = product.outputs[0], _Place(len(shape) - 1, 1)
+    for node in chain:
+        shape = _shape(node.outputs[0])
+        moved = _through(node, before, place_now)
+        assert shape is not None
+        assert moved is not None
+        sizes = [*shape]
+        sizes[moved.axis] = width // moved.inner
+        inputs: list[ir.Value | None] = [value]
+        if node.op_type == "Add":
+            inputs = [value if one is before else parameter(one, 0) for one in node.inputs]
+        elif node.op_type in _VIEWS:
+            goal = np.asarray(sizes, dtype=np.int64)
+            inputs.append(_constant(graph, goal, f"{node.outputs[0].name}.{number}.shape"))
+        value = append(node, inputs, sizes)
+        before, place_now = node.outputs[0], moved
+    shape = _shape(part.value)
+    assert shape is not None
+    goal = _constant(graph, np.asarray(shape, dtype=np.int64), f"{part.value.name}.{number}.shape")
+    last = ir.node("Reshape", [value, goal], name=f"{part.value.name}.part")
+    last.outputs[0].shape = ir.Shape(shape)
+    if chain:
+        last.metadata_props.update(chain[-1].metadata_props)
+    out.append(last)
+    return out
+
+
+def _constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
+    value = ir.Value(name=name, const_value=ir.tensor(array, name=name))
+    value.shape, value.type = ir.Shape(array.shape), ir.TensorType(value.const_value.dtype)
+    graph.register_initializer(value)
+    return value
+
+
+def _shape(value: ir.Value | None) -> tuple[int, ...] | None:
+    if value is None or value.shape is None:
+        return None
+    sizes = tuple(n for n in value.shape if isinstance(n, int) and n > 0)
+    return sizes if len(sizes) == len(value.shape) else None

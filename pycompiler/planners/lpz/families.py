@@ -1,0 +1,95 @@
+"""Families: layouts of a whole network in which one order of axes takes the units.
+
+The search finds the best choice among the candidates, and growth finds candidates near a choice.
+Neither leaves a plan in which all neighbours agree, such as tokens on L2Bs, for another one, such
+as pictures on L2Bs: every single change costs a switch. So each family gives the largest region a
+layout of one kind, which goes through the whole graph as chosen layouts do when pools grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from ...graph.digits import Part, all_ranges, primes
+from ...graph.graph import MNValue
+from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
+from ...layers.default_layout import built
+from ...machine import Target
+from .costs import Costs
+from .growth import MOST, carry
+from .pools import Candidate, Pools
+
+#: The levels whose units the last axis takes before the other axes do.
+_LAST: tuple[tuple[Level, ...], ...] = ((), (Level.MAB,), (Level.MAB, Level.L1B))
+_OUTER = (Level.L2B, Level.L1B, Level.MAB)
+
+
+def add_families(pools: Pools, costs: Costs) -> Iterator[None]:
+    """Add the candidates of one family after the other; yield after each that has new ones."""
+    values, variables = pools.graph.values, pools.variables
+
+    def size(name: str) -> int:
+        return prod(values[name].shape)
+
+    regions = [v for v, one in enumerate(variables) if one.region is not None and not one.fixed]
+    number = max(regions, key=lambda v: sum(map(size, variables[v].values)), default=None)
+    if number is None:
+        return
+    variable = variables[number]
+    value = values[max(variable.values, key=size)]
+    for inner in _LAST:
+        for reverse in (False, True):
+            layout = family_layout(value, inner, pools.target, reverse=reverse)
+            seed = layout and pools.region_candidate(variable, (value, layout, None))
+            if seed and variable.add(seed, MOST):
+                carried: list[list[Candidate]] = [[] for _ in variables]
+                carried[number].append(seed)
+                carry(pools, carried, costs)
+                yield
+
+
+def family_layout(
+    value: MNValue, inner: Sequence[Level], target: Target, *, reverse: bool = False
+) -> Layout | None:
+    """Return a layout in which outer axes take outer units, from L2Bs inward.
+
+    The last axis has words, PEs and the units of the levels ``inner``. With ``reverse``, the other
+    axes take units in the opposite order. A digit goes to the first axis that it divides, or that
+    stays long beside it. None if there are no other axes, or if the layout is not legal.
+    """
+    shape, last = value.shape, len(value.shape) - 1
+    order = [axis for axis in range(last) if shape[axis] > 1]
+    if not order:
+        return None
+    if reverse:
+        order.reverse()
+    ranges = all_ranges(target.level_range, value.dtype)
+    rest = list(shape)
+    below: list[tuple[Level, int, int]] = []
+    above: dict[int, list[tuple[Level, int, int]]] = {axis: [] for axis in range(len(shape))}
+    for level in (Level.W, Level.PE):
+        for digit in primes(ranges[level]):
+            if rest[last] > 1 or level is Level.W:
+                below.append((level, digit.stride, digit.size))
+                rest[last] = -(-rest[last] // digit.size)
+    for level in _OUTER:
+        takers = [last] if level in inner else order
+        for digit in reversed(primes(ranges[level])):
+            for axis in takers:
+                long = rest[axis] > target.cycles * digit.size
+                if rest[axis] > 1 and (rest[axis] % digit.size == 0 or long):
+                    above[axis].insert(0, (level, digit.stride, digit.size))
+                    rest[axis] = -(-rest[axis] // digit.size)
+                    break
+    stride, placed = 1, dict[int, list[Part]]()
+    for axis in reversed(range(len(shape))):
+        own, lo = below if axis == last else [], 1
+        addresses = [(Level.ADDR, stride, rest[axis])] if rest[axis] > 1 else []
+        stride *= rest[axis]
+        placed[axis] = []
+        for level, at, size in (*own, *addresses, *above[axis]):
+            placed[axis].append(Part(lo, size, level, at))
+            lo *= size
+    like = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
+    return built(shape, placed, like, value.dtype, target)

@@ -1,0 +1,189 @@
+"""Factors of products in half are rounded where they are made, not where they are multiplied.
+
+A product in half rounds its factors on their way into the MAU. Rounded earlier, by MNCoreNarrow,
+they have the same bits, and layout switches, copies and DRAM carry half as many words. Only
+operators that neither compute nor mix elements stand between the rounding and the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import MNGraph, MNNode, MNValue, Side
+from ..layers.half_conversions import AXIS, NARROW
+from ..layers.matmul import PRODUCTS
+from ..layers.products.roles import roles_of, takes_halves
+from ..layers.view import VIEWS
+from ..machine import Target
+
+#: Operators that rounding may pass: what they do to halves is what they do to singles.
+_EXACT = ("Relu",)
+_COPIES = ("Slice",)
+
+
+@dataclass
+class _Found:
+    """What is rounded.
+
+    ``whole`` has the word axis of each value that only readers of halves read. ``beside`` has for
+    other values the word axis and the readers of a rounded copy.
+    """
+
+    whole: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+
+
+def round_factors(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
+    """Insert MNCoreNarrow behind what makes factors of products in half.
+
+    ``exact`` values keep all bits.
+    """
+    kept = {*exact, *(name for _, name in graph.outputs)}
+    found = _search(graph, target, kept)
+    return _inserted(graph, found)
+
+
+def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
+    readers: dict[str, list[MNNode]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(node)
+    found = _Found()
+    made = [name for node in graph.nodes for name in node.outputs]
+    for name in reversed([*graph.inputs, *made]):
+        if graph.values[name].dtype is not MNDtype.FLOAT:
+            continue
+        wanting: dict[int, set[str]] = {}
+        for node in readers.get(name, ()):
+            for axis in _wanted(node, name, graph, found, target):
+                wanting.setdefault(axis, set()).add(node.name)
+        if not wanting:
+            continue
+        only = next(iter(wanting.values()))
+        all_want = len(wanting) == 1 and len(only) == len(readers[name])
+        if all_want and name not in kept and name not in graph.inputs:
+            found.whole[name] = next(iter(wanting))
+        else:
+            # Each Slice rounds its part: the parts are fewer words than the whole.
+            slices = {node.name for node in readers[name] if node.op in _COPIES}
+            rest = {axis: own - slices for axis, own in wanting.items()}
+            found.beside[name] = {axis: own for axis, own in rest.items() if own}
+    return found
+
+
+def _wanted(
+    node: MNNode, name: str, graph: MNGraph, found: _Found, target: Target
+) -> Iterator[int]:
+    """Yield the axis along which a reader wants the halves of a value, if it wants halves."""
+    if node.side is not Side.DEVICE:
+        return
+    if node.op in PRODUCTS:
+        if name in node.inputs[2:] or not takes_halves(node, graph, target):
+            return
+        roles = roles_of(node, graph)
+        yield roles.a[2] if node.inputs[0] == name else roles.b[1]
+        return
+    axis = found.whole.get(node.outputs[0])
+    if axis is None or node.inputs[0] != name:
+        return
+    source = _before(node, axis, graph)
+    if source is not None:
+        yield source
+
+
+def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
+    """Return the word axis that an operator's input must have; None if none gives ``axis``."""
+    if len(node.outputs) != 1:
+        return None
+    source, result = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
+    if node.op in _EXACT:
+        return axis
+    if node.op == "Transpose":
+        order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
+        assert isinstance(order, tuple)
+        return int(order[axis])
+    words = MNDtype.HALF.words_per_long
+    if node.op in VIEWS:
+        return same_words_axis(result, axis, source)
+    if node.op in _COPIES and source[axis] == result[axis]:
+        return axis
+    if node.op in _COPIES and source[axis] % words == 0 == result[axis] % words:
+        return None
+    return None
+
+
+def same_words_axis(
+    shape: tuple[int, ...], axis: int, other: tuple[int, ...]
+) -> int | None:
+    """Return the axis of ``other`` whose neighbours are those of ``axis`` in ``shape``.
+
+    None if there is none, or if long words would end within it.
+    """
+    words = MNDtype.HALF.words_per_long
+    below = 1
+    for size in shape[axis + 1 :]:
+        below *= size
+    weight = 1
+    for number in reversed(range(len(other))):
+        if weight == below and other[number] > 1:
+            whole = other[number] == shape[axis]
+            return number if whole or other[number] % words == 0 == shape[axis] % words else None
+        weight *= other[number]
+    return None
+
+
+def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
+    nodes: list[MNNode] = []
+    values: dict[str, MNValue] = {}
+
+    def narrow(source: str, result: str, axis: int, near: MNNode) -> MNNode:
+        made = MNNode(f"{result}.{NARROW}", NARROW, (source,), (result,), ((AXIS, axis),))
+        return replace(made, source=near.source, segment=near.segment)
+
+    def beside(name: str, axis: int, near: MNNode) -> MNNode:
+        copy = f"{name}.halves{axis}"
+        values[copy] = replace(graph.values[name], name=copy, dtype=MNDtype.HALF)
+        return narrow(name, copy, axis, near)
+
+    copied = {
+        (reader, name): f"{name}.halves{axis}"
+        for name, axes in found.beside.items()
+        for axis, readers in axes.items()
+        for reader in readers
+    }
+    # An input is rounded where it is first read so.
+    waiting = {name: dict(found.beside.get(name, {})) for name in graph.inputs}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            for axis, readers in list(waiting.get(name, {}).items()):
+                if node.name in readers:
+                    nodes.append(beside(name, axis, node))
+                    del waiting[name][axis]
+        node = replace(node, inputs=tuple(copied.get((node.name, n), n) for n in node.inputs))
+        renamed = {}
+        for out in node.outputs:
+            if out not in found.whole:
+                continue
+            values[out] = replace(graph.values[out], dtype=MNDtype.HALF)
+            if not _passes(node, out, graph, found):
+                renamed[out] = f"{out}.singles"
+                values[f"{out}.singles"] = replace(graph.values[out], name=f"{out}.singles")
+        nodes.append(replace(node, outputs=tuple(renamed.get(n, n) for n in node.outputs)))
+        nodes += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
+        for out in node.outputs:
+            nodes += [beside(out, axis, node) for axis in found.beside.get(out, {})]
+    return graph.with_values(values, nodes=tuple(nodes))
+
+
+def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
+    """Whether an operator's input comes as halves where its result is wanted so."""
+    if node.op in PRODUCTS or node.op == NARROW:
+        return False
+    axis, name = _before(node, found.whole[out], graph), node.inputs[0]
+    if axis is None:
+        return False
+    if name in graph.values:
+        return found.whole.get(name) == axis
+    return True
