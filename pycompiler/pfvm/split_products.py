@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -24,8 +25,9 @@ _VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the columns of the product are in a value: index ``i`` of ``axis`` is columns
-    ``i * inner`` to ``(i + 1) * inner``.
+    """Where the columns of the product are in a value.
+
+    Index ``i`` of ``axis`` stands for columns ``i * inner`` to ``(i + 1) * inner``.
     """
 
     axis: int
@@ -52,7 +54,11 @@ def split_products(model: ir.Model) -> None:
         if product.op_type not in _PRODUCTS or product.domain not in _DOMAINS:
             continue
         matrix = constant_of(product.inputs[1])
-        if matrix is None or matrix.ndim != 2 or product.attributes.get_int("transA", 0):
+        if matrix is None or matrix.ndim != 2 or _flag(product, "transA"):
+            continue
+        columns = matrix.shape[0 if _flag(product, "transB") else 1]
+        added = [constant_of(one) for one in product.inputs[2:] if one is not None]
+        if any(one is None or one.shape[-1:] != (columns,) for one in added):
             continue
         found = _chain(product)
         if found is not None:
@@ -122,7 +128,7 @@ def _parts(value: ir.Value, users: Sequence[ir.Node], place: _Place) -> list[_Pa
             return None
         out += found
     ranges = sorted((part.start, part.end) for part in out)
-    apart = all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:], strict=False))
+    apart = all(a[1] <= b[0] for a, b in pairwise(ranges))
     whole = any(start == 0 and end == size for start, end in ranges)
     return out if len(out) > 1 and apart and not whole else None
 
@@ -220,9 +226,9 @@ def _copy(
         out.append(made)
         return result
 
-    transposed = product.op_type == "Gemm" and product.attributes.get_int("transB", 0)
-    matrix = parameter(product.inputs[1], 0 if transposed else 1)
-    bias = [parameter(one, one.shape.rank() - 1) for one in product.inputs[2:] if one is not None]
+    matrix = parameter(product.inputs[1], 0 if _flag(product, "transB") else 1)
+    added = [one for one in product.inputs[2:] if one is not None]
+    bias = [parameter(one, len(_shape(one) or (0,)) - 1) for one in added]
     width = columns.stop - columns.start
     shape = _shape(product.outputs[0])
     assert shape is not None
@@ -239,13 +245,12 @@ def _copy(
         if node.op_type == "Add":
             inputs = [value if one is before else parameter(one, 0) for one in node.inputs]
         elif node.op_type in _VIEWS:
-            goal = np.asarray(sizes, dtype=np.int64)
-            inputs.append(_constant(graph, goal, f"{node.outputs[0].name}.{number}.shape"))
+            inputs.append(_sizes(graph, sizes, f"{node.outputs[0].name}.{number}.shape"))
         value = append(node, inputs, sizes)
         before, place_now = node.outputs[0], moved
     shape = _shape(part.value)
     assert shape is not None
-    goal = _constant(graph, np.asarray(shape, dtype=np.int64), f"{part.value.name}.{number}.shape")
+    goal = _sizes(graph, shape, f"{part.value.name}.{number}.shape")
     last = ir.node("Reshape", [value, goal], name=f"{part.value.name}.part")
     last.outputs[0].shape = ir.Shape(shape)
     if chain:
@@ -254,11 +259,20 @@ def _copy(
     return out
 
 
+def _sizes(graph: ir.Graph, sizes: Sequence[int], name: str) -> ir.Value:
+    return _constant(graph, np.asarray(sizes, dtype=np.int64), name)
+
+
 def _constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
-    value = ir.Value(name=name, const_value=ir.tensor(array, name=name))
-    value.shape, value.type = ir.Shape(array.shape), ir.TensorType(value.const_value.dtype)
+    tensor = ir.tensor(array, name=name)
+    value = ir.Value(name=name, const_value=tensor)
+    value.shape, value.type = ir.Shape(array.shape), ir.TensorType(tensor.dtype)
     graph.register_initializer(value)
     return value
+
+
+def _flag(product: ir.Node, name: str) -> bool:
+    return product.op_type == "Gemm" and bool(product.attributes.get_int(name, False))
 
 
 def _shape(value: ir.Value | None) -> tuple[int, ...] | None:

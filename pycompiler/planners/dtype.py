@@ -21,8 +21,8 @@ from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
 from .halves import store_halves
-from .rounded_factors import round_factors
 from .overrides import PRECISION_OF, Overrides
+from .rounded_factors import round_factors
 
 
 def plan_dtypes(

@@ -177,8 +177,20 @@ def _viewed(
         order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
         assert isinstance(order, tuple)
         return order.index(axis)
-    from .rounded_factors import same_words_axis
     return same_words_axis(source, axis, result)
+
+
+def same_words_axis(shape: tuple[int, ...], axis: int, other: tuple[int, ...]) -> int | None:
+    """Return the axis of ``other`` along which neighbours of ``axis`` in ``shape`` stay neighbours.
+
+    None if there is none, or if it would cut a long word of halves.
+    """
+    words, weight = MNDtype.HALF.words_per_long, prod(shape[axis + 1 :])
+    for number, size in enumerate(other):
+        if size > 1 and prod(other[number + 1 :]) == weight:
+            whole = size % words == 0 and shape[axis] % words == 0
+            return number if whole or size == shape[axis] else None
+    return None
 
 
 def _reads(

@@ -7,8 +7,9 @@ operators that neither compute nor mix elements stand between the rounding and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
@@ -17,10 +18,13 @@ from ..layers.matmul import PRODUCTS
 from ..layers.products.roles import roles_of, takes_halves
 from ..layers.view import VIEWS
 from ..machine import Target
+from .halves import same_words_axis
 
 #: Operators that rounding may pass: what they do to halves is what they do to singles.
 _EXACT = ("Relu",)
 _COPIES = ("Slice",)
+#: Products whose factors are rounded here; convolutions have a rule of their own.
+_PRODUCTS = ("MatMul", "Gemm")
 
 
 @dataclass
@@ -50,10 +54,13 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             readers.setdefault(name, []).append(node)
+    # Smaller values do not even fill a long word of each PE.
+    least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
     found = _Found()
     made = [name for node in graph.nodes for name in node.outputs]
     for name in reversed([*graph.inputs, *made]):
-        if graph.values[name].dtype is not MNDtype.FLOAT:
+        value = graph.values[name]
+        if value.dtype is not MNDtype.FLOAT or prod(value.shape) < least:
             continue
         wanting: dict[int, set[str]] = {}
         for node in readers.get(name, ()):
@@ -79,7 +86,7 @@ def _wanted(
     """Yield the axis along which a reader wants the halves of a value, if it wants halves."""
     if node.side is not Side.DEVICE:
         return
-    if node.op in PRODUCTS:
+    if node.op in _PRODUCTS:
         if name in node.inputs[2:] or not takes_halves(node, graph, target):
             return
         roles = roles_of(node, graph)
@@ -104,34 +111,9 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
         order = dict(node.attributes).get("perm", tuple(reversed(range(len(source)))))
         assert isinstance(order, tuple)
         return int(order[axis])
-    words = MNDtype.HALF.words_per_long
     if node.op in VIEWS:
         return same_words_axis(result, axis, source)
-    if node.op in _COPIES and source[axis] == result[axis]:
-        return axis
-    if node.op in _COPIES and source[axis] % words == 0 == result[axis] % words:
-        return None
-    return None
-
-
-def same_words_axis(
-    shape: tuple[int, ...], axis: int, other: tuple[int, ...]
-) -> int | None:
-    """Return the axis of ``other`` whose neighbours are those of ``axis`` in ``shape``.
-
-    None if there is none, or if long words would end within it.
-    """
-    words = MNDtype.HALF.words_per_long
-    below = 1
-    for size in shape[axis + 1 :]:
-        below *= size
-    weight = 1
-    for number in reversed(range(len(other))):
-        if weight == below and other[number] > 1:
-            whole = other[number] == shape[axis]
-            return number if whole or other[number] % words == 0 == shape[axis] % words else None
-        weight *= other[number]
-    return None
+    return axis if node.op in _COPIES and source[axis] == result[axis] else None
 
 
 def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
@@ -161,7 +143,6 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
                 if node.name in readers:
                     nodes.append(beside(name, axis, node))
                     del waiting[name][axis]
-        node = replace(node, inputs=tuple(copied.get((node.name, n), n) for n in node.inputs))
         renamed = {}
         for out in node.outputs:
             if out not in found.whole:
@@ -170,7 +151,9 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
             if not _passes(node, out, graph, found):
                 renamed[out] = f"{out}.singles"
                 values[f"{out}.singles"] = replace(graph.values[out], name=f"{out}.singles")
-        nodes.append(replace(node, outputs=tuple(renamed.get(n, n) for n in node.outputs)))
+        inputs = tuple(copied.get((node.name, n), n) for n in node.inputs)
+        outputs = tuple(renamed.get(n, n) for n in node.outputs)
+        nodes.append(replace(node, inputs=inputs, outputs=outputs))
         nodes += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
         for out in node.outputs:
             nodes += [beside(out, axis, node) for axis in found.beside.get(out, {})]
@@ -179,11 +162,8 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
 
 def _passes(node: MNNode, out: str, graph: MNGraph, found: _Found) -> bool:
     """Whether an operator's input comes as halves where its result is wanted so."""
-    if node.op in PRODUCTS or node.op == NARROW:
+    if node.op in PRODUCTS:
         return False
     axis, name = _before(node, found.whole[out], graph), node.inputs[0]
-    if axis is None:
-        return False
-    if name in graph.values:
-        return found.whole.get(name) == axis
-    return True
+    copied = found.beside.get(name, {}).get(-1 if axis is None else axis, ())
+    return axis is not None and (found.whole.get(name) == axis or node.name in copied)
