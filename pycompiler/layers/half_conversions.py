@@ -74,10 +74,10 @@ class Conversion(UntiedAxes, OtherLm):
                     yield {halves: packed, singles: ordered}
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield the axes that lie in no long word."""
+        """Yield all axes: each slice has long words of its own."""
         source, result = node.inputs[0], node.outputs[0]
         for axis, size in enumerate(graph.values[source].shape):
-            if size > 1 and axis != _axis(node):
+            if size > 1:
                 yield Cut(((source, axis), (result, axis)))
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:

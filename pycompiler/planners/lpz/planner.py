@@ -33,6 +33,9 @@ PATIENCE, WORTH = 40, 1 / 256
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
 DEARER = 10
+#: The cost of a switch about which nothing is known, where only known costs count. It is worse than
+#: any number of switches that are not possible.
+UNKNOWN = NEVER << 12
 #: How well a cost is known: it is a guess, a lower bound, or the true cost.
 _GUESS, _DEAR, _TRUE = range(3)
 
@@ -58,10 +61,12 @@ class _Edge:
     def table(self, *, known: bool) -> Table:
         """Return the costs; the axis of the variable with the smaller number comes first.
 
-        With ``known``, switches whose true cost is not known count as not possible.
+        With ``known``, switches whose true cost is not known count as worse than not possible.
         """
         if known not in self._tables:
-            costs = np.where(self.looks == _TRUE, self.costs, NEVER) if known else self.costs.copy()
+            costs = self.costs.copy()
+            if known:
+                costs[self.looks != _TRUE] = UNKNOWN
             self._tables[known] = costs if self.source <= self.result else costs.T
         return self._tables[known]
 
@@ -75,6 +80,11 @@ class _Edge:
         rows, columns = before.costs.shape
         self.costs[:rows, :columns] = before.costs
         self.looks[:rows, :columns] = before.looks
+
+
+def _worth(now: int) -> float:
+    """Return the least saving that is worth a look; penalties are no steps."""
+    return now % TOO_LARGE * WORTH
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,7 @@ class LayoutPlannerZ:
                 break
             self._take_in()
             best = self._search(best)
-            if now - total(*self._tables(), best) <= now * WORTH:
+            if now - total(*self._tables(), best) <= _worth(now):
                 break
         return best
 
@@ -151,7 +161,7 @@ class LayoutPlannerZ:
             tables = self._tables()
             found = cheapest(*tables, best, guessing)
             now = total(*tables, best)
-            if now - total(*tables, found) <= now * WORTH:
+            if now - total(*tables, found) <= _worth(now):
                 break
             self._look(found)
             # Switches that were looked at for different choices may combine to a better one.

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from ...errors import NoSwitchError, error
+from ...graph.dtypes import MNDtype
 from ...graph.graph import Location, MNGraph, MNValue, TensorType
 from ...layers.base import layout_of
 from ...layers.operators import LAYERS
+from ...layers.products.roles import precision
 from ...machine import Target
 from ..overrides import Overrides, wanted_slices
 from .cut_classes import Axes, Axis
@@ -152,7 +154,16 @@ class Cuts:
     def _legal(self, one: Axis, size: int) -> bool:
         """Whether slices of ``size`` add little padding, and none where padding is illegal."""
         whole = self.axes.size(one)
-        return self._even(one, size) and -whole % size * _WASTE <= whole
+        fills = size % self._unit(one) == 0
+        return fills and self._even(one, size) and -whole % size * _WASTE <= whole
+
+    def _unit(self, one: Axis) -> int:
+        """Return what slices of a class must be multiples of: halves that a product adds up."""
+        if one not in self.axes.joined:
+            return 1
+        values = (self.plain.values[name] for name, _ in self.members[one])
+        halves = any(value.dtype is MNDtype.HALF for value in values)
+        return precision("half", self.target).packed if halves else 1
 
     def _even(self, one: Axis, size: int) -> bool:
         """Whether the last slice of a class may have the length that slices of ``size`` leave.
