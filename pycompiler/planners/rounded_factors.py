@@ -56,7 +56,7 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
             readers.setdefault(name, []).append(node)
     # Smaller values do not even fill a long word of each PE.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
-    found = _Found()
+    found, outside = _Found(), _outside(graph)
     made = [name for node in graph.nodes for name in node.outputs]
     for name in reversed([*graph.inputs, *made]):
         value = graph.values[name]
@@ -70,7 +70,7 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
             continue
         only = next(iter(wanting.values()))
         all_want = len(wanting) == 1 and len(only) == len(readers[name])
-        if all_want and name not in kept and name not in graph.inputs:
+        if all_want and name not in kept and name not in outside:
             found.whole[name] = next(iter(wanting))
         else:
             # Each Slice rounds its part: the parts are fewer words than the whole.
@@ -78,6 +78,12 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
             rest = {axis: own - slices for axis, own in wanting.items()}
             found.beside[name] = {axis: own for axis, own in rest.items() if own}
     return found
+
+
+def _outside(graph: MNGraph) -> set[str]:
+    """Return the values that come from outside of the device."""
+    made = (name for node in graph.nodes if node.side is Side.HOST for name in node.outputs)
+    return {*graph.inputs, *made}
 
 
 def _wanted(
@@ -135,8 +141,9 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
         for axis, readers in axes.items()
         for reader in readers
     }
-    # An input is rounded where it is first read so.
-    waiting = {name: dict(found.beside.get(name, {})) for name in graph.inputs}
+    # What the host gives is rounded where it is first read so.
+    outside = _outside(graph)
+    waiting = {name: dict(found.beside.get(name, {})) for name in outside}
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             for axis, readers in list(waiting.get(name, {}).items()):
@@ -156,7 +163,8 @@ def _inserted(graph: MNGraph, found: _Found) -> MNGraph:
         nodes.append(replace(node, inputs=inputs, outputs=outputs))
         nodes += [narrow(single, out, found.whole[out], node) for out, single in renamed.items()]
         for out in node.outputs:
-            nodes += [beside(out, axis, node) for axis in found.beside.get(out, {})]
+            if out not in outside:
+                nodes += [beside(out, axis, node) for axis in found.beside.get(out, {})]
     return graph.with_values(values, nodes=tuple(nodes))
 
 

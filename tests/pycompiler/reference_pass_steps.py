@@ -52,14 +52,18 @@ def _around(target: Target) -> int:
     return 2 * target.cycles
 
 
-def least_steps(level: Level, target: Target) -> int:
-    """Return a lower bound of :func:`pass_steps` for passes over ``level``."""
-    one = np.zeros(1, dtype=np.int64)
-    least = Moves(one, one, one, one)
+def least_steps(level: Level, target: Target, *, copies: bool) -> int:
+    """Return a lower bound of :func:`pass_steps` for passes over ``level``.
+
+    With ``copies``, units of the level may hold copies, so that nothing need go to another unit.
+    """
+    zero = np.zeros(1, dtype=np.int64)
+    least = Moves(zero + 1, zero, zero, zero)
+    assert least.result != least.source
     costs_of = {Level.L1B: l1b_cost, Level.L2B: l2b_cost}
     # On the other levels a single move may cost next to nothing: count one step.
-    found = costs_of[level](least, target) if level in costs_of else 1
-    return found + _around(target)
+    far = level in costs_of and not copies
+    return (costs_of[level](least, target) if far else 1) + _around(target)
 
 
 def pattern(change: LayoutChange, level: Level, target: Target) -> Moves:
@@ -199,6 +203,8 @@ def rows_together(target: Target) -> int:
 
 def l1b_cost(found: Moves, target: Target) -> int:
     """Estimate the steps of ``l1b_passes.l1b_steps``."""
+    if (found.source == found.result).all():
+        return copies_cost(found, target.counts["l1b"], target)
     room = rows_of_l1b(target)
     wide = max(1, room.row // target.transfer("l2bm", "up", l1b_number=0).source_words)
     if room.block == 1:
@@ -216,6 +222,8 @@ def l1b_cost(found: Moves, target: Target) -> int:
 
 def l2b_cost(found: Moves, target: Target) -> int:
     """Estimate the steps of ``l2b_passes.l2b_lines``, with the waits for MVs."""
+    if (found.source == found.result).all():
+        return copies_cost(found, target.level_range["L2B"], target)
     row = rows_of_l1b(target).row * target.counts["l1b"]
     moved = np.unique(_number(found.result_at, found.result)).size * found.times
     rows = np.unique(found.result_at).size * found.times
@@ -223,6 +231,12 @@ def l2b_cost(found: Moves, target: Target) -> int:
     # Into the PDM of another group words go at half the rate of those within a group.
     per_step = target.mv_unit * target.cycles
     return 2 * target.mv_unit + 3 * moved * row // per_step + rows
+
+
+def copies_cost(found: Moves, count: int, target: Target) -> int:
+    """Count the steps of ``local_copies.copy_steps``; a mask takes three."""
+    _, masked, vectors = _turns(found, count, target.cycles)
+    return int(vectors.sum() + _MASK * masked.sum())
 
 
 def _number(*keys: IntArray) -> IntArray:

@@ -58,7 +58,11 @@ class _Search:
         self.limits = layout_ranges(target)
         self.segments = segments(source, result, shape)
         self.goal = {lv: copied_digits(result, lv, self.ranges) for lv in LEVELS}
-        self.least = {lv: least_steps(lv, target) for lv in LEVELS}
+        self.least = {
+            (lv, copies): least_steps(lv, target, copies=copies)
+            for lv in LEVELS
+            for copies in (False, True)
+        }
 
     def run(self) -> tuple[Pass, ...]:
         shape, dtype = self.change.shape, self.change.dtype
@@ -127,7 +131,7 @@ class _Search:
             wanted = _placed(segment.result)
             if now != wanted:
                 open_levels |= {p.level for p in {*now} ^ {*wanted}}
-        return sum(self.least[lv] for lv in open_levels if lv is not Level.ADDR)
+        return sum(self.least[lv, bool(copies[lv])] for lv in open_levels if lv is not Level.ADDR)
 
     def _next(self, state: _State) -> Iterator[tuple[Level, _State]]:
         """Yield the level of each possible next pass, and the state after it.

@@ -8,6 +8,7 @@ from ...machine import Target
 from ..base import layout_of
 from ..fragment import Fragment, Line
 from . import l1b_passes, l2b_passes, pe_mab_passes, word_passes
+from .local_copies import copy_steps, stays
 from .pass_moves import LayoutChange, moves
 
 
@@ -22,6 +23,8 @@ def pass_code(source: MNValue, result: MNValue, level: Level, target: Target) ->
         lines += pe_mab_passes.pe_steps(found, source, result, target)
     elif level is Level.MAB:
         lines += pe_mab_passes.mab_steps(found, source, result, target)
+    elif level in (Level.L1B, Level.L2B) and stays(found):
+        lines += copy_steps(found, source, result, level, target)
     elif level is Level.L1B:
         lines += l1b_passes.l1b_steps(found, source, result, target)
     else:

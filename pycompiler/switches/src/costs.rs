@@ -8,7 +8,7 @@ use crate::moves::{moves, Move, Moves};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Steps that set a mask.
-const MASK: i64 = 3;
+pub(crate) const MASK: i64 = 3;
 
 pub(crate) fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Option<i64> {
     // If several rows go together, the number of rows matters, and a part of the moves does not tell it.
@@ -17,11 +17,13 @@ pub(crate) fn pass_steps(change: &Change, level: Level, machine: &Machine) -> Op
     Some(move_steps(&found, level, machine) + around(machine))
 }
 
-/// A lower bound of the steps of a pass over `level`.
-pub(crate) fn least_steps(level: Level, machine: &Machine) -> i64 {
-    let least = Moves { list: vec![Move::default()], times: 1 };
+/// A lower bound of the steps of a pass over `level`. `copies`: whether units of the level may hold copies.
+pub(crate) fn least_steps(level: Level, copies: bool, machine: &Machine) -> i64 {
+    // A long word that goes to another unit. Between units that hold copies nothing need go.
+    let least = Moves { list: vec![Move { result: 1, ..Move::default() }], times: 1 };
     // On the other levels a single move may cost next to nothing: count one step.
-    let steps = if matches!(level, Level::L1b | Level::L2b) { move_steps(&least, level, machine) } else { 1 };
+    let far = matches!(level, Level::L1b | Level::L2b) && !copies;
+    let steps = if far { move_steps(&least, level, machine) } else { 1 };
     steps + around(machine)
 }
 
@@ -159,7 +161,20 @@ fn casts(found: &Moves, cycles: i64) -> (i64, i64) {
     (count, masks.len() as i64)
 }
 
+/// Whether no long word leaves its unit. Units that hold copies then keep their parts, which only the ALU moves.
+fn stays(found: &Moves) -> bool {
+    found.list.iter().all(|m| m.source == m.result)
+}
+
+/// Counts the copies that the ALU makes inside units, under masks of the units.
+fn copies(found: &Moves, count: i64, machine: &Machine) -> i64 {
+    turns(found, count, machine.cycles).iter().map(|turn| turn.vectors + MASK * i64::from(turn.masked)).sum()
+}
+
 fn l1bs(found: &Moves, machine: &Machine) -> i64 {
+    if stays(found) {
+        return copies(found, machine.count(Level::L1b), machine);
+    }
     let wide = (machine.row / machine.l2bm_words).max(1);
     let (up_rows, down, rows) = if machine.block == 1 {
         (
@@ -209,6 +224,9 @@ fn blocks(found: &Moves, machine: &Machine) -> (i64, i64, i64) {
 }
 
 fn l2bs(found: &Moves, machine: &Machine) -> i64 {
+    if stays(found) {
+        return copies(found, machine.count(Level::L2b), machine);
+    }
     let row = machine.row * machine.count(Level::L1b);
     let moved = distinct(found, |m| (m.result_at, m.result)) * found.times;
     let rows = distinct(found, |m| m.result_at) * found.times;

@@ -1,7 +1,7 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
-use crate::costs::crossing;
-use crate::digits::{copied_digits, is_subset, segments};
+use crate::costs::{crossing, MASK};
+use crate::digits::{copied_digits, is_subset, primes, segments, PrimeDigit};
 use crate::layout::{up, Change, Level, Machine};
 
 pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
@@ -10,6 +10,9 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
         return 0;
     }
     let mut open = [false; 7];
+    // The digits that a level gets, and whether it loses digits.
+    let mut gained: [Vec<PrimeDigit>; 7] = Default::default();
+    let mut lost = [false; 7];
     let mut moved = false;
     for segment in segments(source, result, &change.shape) {
         if segment.source == segment.result {
@@ -18,14 +21,32 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
         moved = true;
         let ours = segment.source.iter().filter(|p| !segment.result.contains(p));
         let theirs = segment.result.iter().filter(|p| !segment.source.contains(p));
-        ours.chain(theirs).for_each(|p| open[p.level as usize] = true);
+        for part in ours {
+            open[part.level as usize] = true;
+            lost[part.level as usize] = true;
+        }
+        for part in theirs {
+            open[part.level as usize] = true;
+            let digits = primes(part.size);
+            gained[part.level as usize]
+                .extend(digits.iter().map(|d| PrimeDigit { stride: part.stride * d.stride, size: d.size }));
+        }
     }
+    // Units that hold copies keep their parts: nothing leaves its unit.
+    let mut stays = [0; 7];
     for level in Level::SETTLED {
         let (have, want) = (copied_digits(source, level, machine), copied_digits(result, level, machine));
-        open[level as usize] |= !is_subset(&want, &have);
+        let number = level as usize;
+        open[number] |= !is_subset(&want, &have);
+        if matches!(level, Level::L1b | Level::L2b) && !lost[number] && is_subset(&want, &have) && is_subset(&gained[number], &have) {
+            stays[number] = gained[number].iter().map(|digit| digit.size).product();
+        }
     }
     let (one, other) = (source.address_words(), result.address_words());
-    let least = |&level: &Level| least(level, one.min(other), one.max(other), machine);
+    let least = |&level: &Level| match stays[level as usize] {
+        0 => least(level, one.min(other), one.max(other), machine),
+        sets => 2 * machine.cycles + sets * (MASK + up(one.min(other), machine.cycles)),
+    };
     let open: Vec<Level> = Level::SETTLED.into_iter().filter(|&level| open[level as usize]).collect();
     if open.is_empty() {
         return if moved { 2 * machine.cycles } else { 0 };

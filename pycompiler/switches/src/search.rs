@@ -68,7 +68,8 @@ struct Search<'a> {
     /// The parts of each segment in the wanted layout, with stride 0 in Addr.
     wanted: Vec<Vec<Part>>,
     goal: [Vec<PrimeDigit>; 5],
-    least: [i64; 5],
+    /// The least steps of a pass over each level, without copies there and with copies.
+    least: [[i64; 2]; 5],
     /// Whether digits may make detours.
     wide: bool,
 }
@@ -84,7 +85,7 @@ impl<'a> Search<'a> {
             wanted: segments.iter().map(|s| placed(&s.result)).collect(),
             segments,
             goal: Level::SETTLED.map(|level| copied_digits(&change.result, level, machine)),
-            least: Level::SETTLED.map(|level| least_steps(level, machine)),
+            least: Level::SETTLED.map(|level| [false, true].map(|copies| least_steps(level, copies, machine))),
         }
     }
 
@@ -208,7 +209,8 @@ impl<'a> Search<'a> {
                 alone.for_each(|p| open[p.level as usize] = true);
             }
         }
-        Level::SETTLED.iter().filter(|&&level| open[level as usize]).map(|&level| self.least[level as usize]).sum()
+        let least = |level: usize| self.least[level][usize::from(!state.copies[level].is_empty())];
+        Level::SETTLED.iter().map(|&level| level as usize).filter(|&level| open[level]).map(least).sum()
     }
 
     /// Returns how much later a search with detours looks at a state: the fewer segments and parts are as wanted, the later.

@@ -97,6 +97,35 @@ def test_any_layout_to_any_other(machine: str, examples: int) -> None:
     assert beyond <= tried(examples) // 10
 
 
+@pytest.mark.parametrize(
+    ("copies", "other", "level"),
+    [
+        ("L1B", "((8_L1B:1,2:8),(4:2,4_PE:1,2:1,2_W:1))", "L1B"),
+        ("L1B", "((2_L1B:2,8:8),(4:2,4_PE:1,2:1,2_W:1); B@[2_L1B:1,2_L1B:4])", "L1B"),
+        ("L2B", "((2:8,8_L2B:1),(4:2,4_PE:1,2:1,2_W:1))", "L2B"),
+        ("4_L2B:2", "((4:8,4_L2B:2),(4:2,4_PE:1,2:1,2_W:1))", "L2B"),
+    ],
+)
+def test_units_with_copies_keep_their_part(copies: str, other: str, level: str) -> None:
+    """No long word leaves its unit, so the ALU copies; nothing goes through L1BM."""
+    one = f"((16:8),(4:2,4_PE:1,2:1,2_W:1); B@[{copies}])"
+    target, shape = load_target("mncore2"), (16, 64)
+    layouts = parse_layout(one), parse_layout(other)
+    assert check(*layouts, shape, MNDtype.FLOAT, target) == 1
+    change = LayoutChange(*layouts, shape, MNDtype.FLOAT)
+    (step,) = plan_switch(change, target)
+    assert step.level is Level(level)
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout, layout.num_lw(4))
+        for name, bank, layout in zip("ab", BANKS, layouts, strict=True)
+    ]
+    code = concatenate(
+        [("n", "pass", pass_code(*values, step.level, target))], {"a": 0, "b": 0}, target
+    )
+    assert "l1bm" not in code.text
+    assert "l2bm" not in code.text
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=tried(40))
 def test_layouts_that_fill_lm(seed: int) -> None:
