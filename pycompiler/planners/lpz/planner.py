@@ -28,11 +28,11 @@ from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
-PATIENCE, WORTH = 40, 1 / 256
+PATIENCE, WORTH = 40, 1 / 64
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
-DEARER = 10
+DEARER = 2.5
 #: The cost of a switch about which nothing is known, where only known costs count. It is worse than
 #: any number of switches that are not possible.
 UNKNOWN = NEVER << 12
