@@ -38,7 +38,11 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
         let (have, want) = (copied_digits(source, level, machine), copied_digits(result, level, machine));
         let number = level as usize;
         open[number] |= !is_subset(&want, &have);
-        if matches!(level, Level::L1b | Level::L2b) && !lost[number] && is_subset(&want, &have) && is_subset(&gained[number], &have) {
+        if matches!(level, Level::L1b | Level::L2b)
+            && !lost[number]
+            && is_subset(&want, &have)
+            && is_subset(&gained[number], &have)
+        {
             stays[number] = gained[number].iter().map(|digit| digit.size).product();
         }
     }
