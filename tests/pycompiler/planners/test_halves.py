@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -13,11 +14,24 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
+from pycompiler.graph import Location, MNGraph, MNNode, MNValue, parse_layout
 from pycompiler.graph.dtypes import MNDtype
+from pycompiler.graph.graph import TensorType
+from pycompiler.graph.layout import Layout, Level, SubAxis
 from pycompiler.graph.text import parse_graph
-from pycompiler.layers.half_conversions import NARROW, WIDEN, narrowed, packed_layout, widened
-from pycompiler.machine import load_target
+from pycompiler.layers.half_conversions import (
+    AXIS,
+    NARROW,
+    WIDEN,
+    narrowed,
+    packed_layout,
+    pairs_first,
+    widened,
+)
+from pycompiler.layers.operators import LAYERS
+from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
+from pycompiler.planners.axis_classes import machine_digits
 from pycompiler.planners.halves import word_axes
 from pycompiler.tolerance import NETWORKS
 
@@ -184,6 +198,87 @@ def test_layouts_of_conversions(seed: int) -> None:
     assert narrowed(wide, axis) == layout, f"seed {seed}"
     for other in set(range(len(shape))) - {axis}:
         assert widened(layout, other) is None
+
+
+def _singles(rng: random.Random, axis: int, low: Sequence[SubAxis], target: Target) -> Layout:
+    """Draw a layout of three axes; ``axis`` ends with ``low``, addresses are in any order."""
+    units = [SubAxis(d.size, d.level, d.stride) for d in machine_digits(target, 2)]
+    units = [unit for unit in units if unit.level is not Level.W and unit not in low]
+    axes: list[list[SubAxis]] = [[] for _ in range(3)]
+    for unit in rng.sample(units, 4):
+        axes[rng.randrange(3)].append(unit)
+    for digits in axes:
+        digits.insert(rng.randint(0, len(digits)), SubAxis(rng.choice([1, 2, 3, 4])))
+    axes[axis] += low
+    places = [(n, at) for n, own in enumerate(axes) for at in range(len(own))]
+    stride = 1
+    for number, at in rng.sample(places, len(places)):
+        size, level, _ = axes[number][at]
+        if level is Level.ADDR:
+            axes[number][at] = SubAxis(size, level, stride)
+            stride *= size * rng.choice([1, 1, 1, 3])
+    return Layout(tuple(map(tuple, axes)))
+
+
+#: The last digits of an axis, and whether two long words along it can be neighbours.
+LOW = [
+    *(([SubAxis(size), SubAxis(2, Level.W)], size % 2 == 0) for size in (2, 3, 4, 6)),
+    ([SubAxis(4), SubAxis(2, Level.MAB), SubAxis(2, Level.W)], False),
+    ([SubAxis(4), SubAxis(2, Level.MAB)], False),
+    ([SubAxis(4)], False),
+]
+
+
+@pytest.mark.parametrize(("low", "pairs"), LOW)
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=tried(30), deadline=None)
+def test_addresses_in_the_order_of_pairs(low: Sequence[SubAxis], pairs: bool, seed: int) -> None:
+    """The units stay, the addresses become dense, and the result can be narrowed."""
+    rng = random.Random(seed)
+    axis = rng.randrange(3)
+    layout = _singles(rng, axis, low, load_target(rng.choice(["mini", "mncore2"])))
+    found = pairs_first(layout, axis)
+    assert (found is not None) == pairs
+    if found is None:
+        return
+    assert narrowed(found, axis) is not None
+    assert found.padded_shape == layout.padded_shape
+    indices = np.indices(layout.padded_shape).reshape(3, -1)
+    before, after = (one.coordinates(*indices) for one in (layout, found))
+    for level in {*before, *after} - {Level.ADDR}:
+        assert np.array_equal(before[level], after[level])
+    old, new = (one[Level.ADDR].tolist() for one in (before, after))
+    words = layout.address_words
+    assert len(set(old)) == len(set(zip(old, new, strict=True))) == words
+    assert set(new) == set(range(words))
+
+
+#: The source's layout, the result's layout, and whether the result can be made of the source.
+PLAIN, HALVED = "(8_MAB:1), (4_PE:1, 4:1, 2_W:1)", "(8_MAB:1), (4_PE:1, 2:1, 4_W:1)"
+COPIED = "; B@[2_MAB:8]"
+CONVERSIONS = [
+    (NARROW, PLAIN, HALVED, True),
+    (NARROW, PLAIN + COPIED, HALVED, True),
+    (NARROW, PLAIN, HALVED + COPIED, False),
+    (WIDEN, HALVED, PLAIN, True),
+    (WIDEN, HALVED + COPIED, PLAIN, True),
+    (WIDEN, HALVED, PLAIN + COPIED, False),
+    (NARROW, "(8_MAB:1), (4_PE:1, 2:1, 2:2, 2_W:1)", HALVED, False),
+    (WIDEN, HALVED, "(8_MAB:1), (4_PE:1, 2:1, 2:2, 2_W:1)", False),
+]
+
+
+@pytest.mark.parametrize(("op", "source", "result", "legal"), CONVERSIONS)
+def test_copies_of_a_source_and_of_a_result(op: str, source: str, result: str, legal: bool) -> None:
+    """The source may have copies that the result lacks, not the other way round."""
+    target, kind = load_target("mncore2"), TensorType("float", (8, 32))
+    values = {}
+    for name, layout, location in (("s", source, Location.LM0), ("r", result, Location.LM1)):
+        made = MNDtype.HALF if (op == WIDEN) == (name == "s") else MNDtype.FLOAT
+        values[name] = MNValue(name, kind, made, location, parse_layout(f"({layout})"))
+    node = MNNode("n", op, ("s",), ("r",), ((AXIS, 1),))
+    graph = MNGraph("g", "mncore2", nodes=(node,), values=values)
+    assert (not list(LAYERS[op].refusals(node, graph, target))) == legal
 
 
 def test_a_bias_is_halves_where_its_result_is() -> None:

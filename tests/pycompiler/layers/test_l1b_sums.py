@@ -1,0 +1,111 @@
+"""Sums over the L1Bs of an L2B: their steps, and the long words that they replace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from compiling import Shape
+from one_node import one_node
+
+from pycompiler.frontend.import_onnx import import_onnx
+from pycompiler.graph import Location, MNDtype, MNGraph, MNNode, MNValue, parse_layout
+from pycompiler.graph.graph import TensorType
+from pycompiler.layers.base import layout_of
+from pycompiler.layers.fragment import PeOperand, Step
+from pycompiler.layers.operators import LAYERS
+from pycompiler.layers.products import resident
+from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units
+from pycompiler.layers.products.roles import precision_of, roles_of
+from pycompiler.layers.switch.l1b_sums import sum_l1bs, sum_steps
+from pycompiler.machine import WORDS_PER_LONG, Target
+from pycompiler.planners.dtype import plan_dtypes
+
+ROWS = (1, 3, 4, 5, 28, 29, 60, 61, 124, 125, 200)
+
+
+def _value(name: str, location: Location, rows: int) -> MNValue:
+    layout = parse_layout(f"(({rows}:1))")
+    return MNValue(name, TensorType("float", (rows,)), MNDtype.FLOAT, location, layout, rows)
+
+
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("rows", ROWS)
+def test_the_number_of_steps(rows: int, added: bool, target: Target) -> None:
+    """Rows need not lie side by side, and several may have one row added to them."""
+    value = _value("v", Location.LM0, 3 * rows)
+    more = _value("a", Location.LM1, rows) if added else None
+    words = {3 * row: row // 2 for row in range(rows)}
+    lines = list(sum_l1bs(value, more, words, target))
+    assert sum_steps(rows, target, added=added) == len(lines)
+
+
+def _product(
+    op: str, shapes: dict[str, Shape], columns: int, precision: str, target: Target
+) -> tuple[MNGraph, MNNode]:
+    """Return a product whose terms lie on all L1Bs, with the layouts of its operands."""
+    terms = shapes["a"][-1]
+    fixed = {"b": (terms, columns), "c": (columns,)} if op == "Gemm" else {}
+    model = one_node(op, shapes, {n: np.zeros(shape, np.float32) for n, shape in fixed.items()})
+    graph = import_onnx(model, target).graph
+    graph = plan_dtypes(graph, target, float_dtype="float", gemm_precision=precision)
+    node = next(node for node in graph.nodes if node.op == op)
+    kind, way = precision_of(node, target), Way(contracted=True)
+    spread = spread_units(roles_of(node, graph), kind, target, None, way)
+    values = {
+        name: replace(
+            graph.values[name],
+            layout=layout,
+            num_lw=layout.num_lw(target.cycles),
+            location=Location.LM0 if name == node.inputs[0] else Location.LM1,
+        )
+        for name, layout in operand_layouts(node, graph, spread, target).items()
+    }
+    return graph.with_values(values), node
+
+
+PRODUCTS: list[tuple[str, dict[str, Shape], int]] = [
+    ("MatMul", {"a": (13, 512), "b": (512, 40)}, 0),
+    ("MatMul", {"a": (3, 5, 512), "b": (3, 512, 17)}, 0),
+    ("MatMul", {"a": (16, 512), "b": (512,)}, 0),
+    ("MatMul", {"a": (512,), "b": (512, 11)}, 0),
+    ("MatMul", {"a": (512,), "b": (512,)}, 0),
+    ("Gemm", {"a": (37, 512)}, 20),
+]
+
+
+@pytest.mark.parametrize("precision", ["single", "pseudo_single", "half"])
+@pytest.mark.parametrize(("op", "shapes", "columns"), PRODUCTS)
+def test_a_product_counts_its_sums(
+    op: str,
+    shapes: dict[str, Shape],
+    columns: int,
+    precision: str,
+    target: Target,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its cost has the steps of the sums, which replace only words of the result."""
+    graph, node = _product(op, shapes, columns, precision, target)
+    layer, counts = LAYERS[op], []
+    for sums in (True, False):
+        if not sums:
+            monkeypatch.setattr(resident, "sum_l1bs", lambda *_: iter(()))
+            monkeypatch.setattr(resident, "sum_steps", lambda *_, **__: 0)
+        lines = layer.emit(node, graph, target).lines
+        counts.append((layer.cost(node, graph, target), len(lines)))
+        for line in lines:
+            for operand in _operands(line):
+                end = layout_of(graph.values[operand.value or ""]).num_lw(target.cycles)
+                last = max(operand.offsets) + (operand.words - 1) // WORDS_PER_LONG
+                assert last < end, operand.value
+    (cost, emitted), (other, fewer) = counts
+    assert cost - other == emitted - fewer > 0
+
+
+def _operands(line: object) -> list[PeOperand]:
+    """Return the long words of values that a line reads or writes."""
+    if not isinstance(line, Step):
+        return []
+    ends = [end for one in line.instructions for end in (*one.sources, *one.destinations)]
+    return [end for end in ends if isinstance(end, PeOperand) and end.value]

@@ -1,0 +1,169 @@
+"""Families of layouts: one order of axes takes the units, from the outermost ones inward."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import compiled, tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from net import Net
+from random_layouts import elements
+
+from pycompiler.graph import Layout, Level, MNDtype, MNValue
+from pycompiler.graph.graph import TensorType
+from pycompiler.graph.verify import layout_ranges
+from pycompiler.machine import load_target
+from pycompiler.planners.lpz import planner
+from pycompiler.planners.lpz.families import family_layout
+
+UNITS = (Level.L2B, Level.L1B, Level.MAB)
+#: The levels that the last axis takes.
+INNER: tuple[tuple[Level, ...], ...] = ((), (Level.MAB,), (Level.MAB, Level.L1B))
+SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 20, 33, 40, 64, 100)
+#: Large tensors take long, because tests look at each element.
+MOST = 50_000
+
+
+def _value(shape: tuple[int, ...], dtype: MNDtype) -> MNValue:
+    return MNValue("v", TensorType("float", shape), dtype)
+
+
+def _axes_of(layout: Layout, level: Level) -> set[int]:
+    """Return the axes that have digits on a level."""
+    return {n for n, own in enumerate(layout.axes) if any(sub.level is level for sub in own)}
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["mini", "mncore2"]))
+@settings(max_examples=tried(80), deadline=None)
+def test_every_element_has_a_place(seed: int, machine: str) -> None:
+    """A layout is legal, and each copy has all elements; rows and columns have their own units."""
+    rng, target = random.Random(seed), load_target(machine)
+    shape = tuple(rng.choice(SIZES) for _ in range(rng.randint(1, 4)))
+    while prod(shape) > MOST:
+        shape = shape[1:]
+    dtype = rng.choice([MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG])
+    inner, reverse = rng.choice(INNER), rng.random() < 0.5
+    layout = family_layout(_value(shape, dtype), inner, target, reverse=reverse)
+    assert (layout is not None) == any(size > 1 for size in shape[:-1])
+    if layout is None:
+        return
+    layout.check(shape, dtype, layout_ranges(target), target.words("dram"))
+    ranges = {**layout_ranges(target), Level.W: dtype.words_per_long}
+    copies = prod(entry.size for entry in layout.copies(ranges))
+    held = elements(layout, shape, dtype, target)
+    assert set(np.bincount(held[held >= 0], minlength=prod(shape)).tolist()) == {copies}
+    last = len(shape) - 1
+    assert prod(sub.size for sub in layout.axes[last] if sub.level is Level.W) == ranges[Level.W]
+    assert _axes_of(layout, Level.PE) <= {last}
+    for level in UNITS:
+        taken = _axes_of(layout, level)
+        assert taken <= {last} if level in inner else last not in taken
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(INNER))
+@settings(max_examples=tried(60), deadline=None)
+def test_the_outermost_axis_takes_the_l2bs(seed: int, inner: tuple[Level, ...]) -> None:
+    """So it is if the axis is long or a multiple of their number; the other order begins below."""
+    rng, target = random.Random(seed), load_target("mncore2")
+    count = target.level_range["L2B"]
+    rows = [rng.choice([count, 3 * count, *range(4 * count + 1, 6 * count)]) for _ in range(3)]
+    shape = (*rows[: rng.randint(1, 3)], rng.choice(SIZES))
+    for reverse, axis in ((False, 0), (True, len(shape) - 2)):
+        layout = family_layout(_value(shape, MNDtype.FLOAT), inner, target, reverse=reverse)
+        assert layout is not None
+        assert _axes_of(layout, Level.L2B) == {axis}
+        assert prod(sub.size for sub in layout.on(Level.L2B)) == count
+        # They are the highest digits, the outermost unit first.
+        levels = [sub.level for sub in layout.axes[axis] if sub.level in UNITS]
+        assert levels == sorted(levels, key=UNITS.index)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(INNER))
+@settings(max_examples=tried(60), deadline=None)
+def test_reverse_exchanges_the_order(seed: int, inner: tuple[Level, ...]) -> None:
+    """Axes that stand in the opposite order have the units of the plain order."""
+    rng, target = random.Random(seed), load_target("mncore2")
+    shape = tuple(rng.choice(SIZES) for _ in range(rng.randint(3, 5)))
+    turned = (*reversed(shape[:-1]), shape[-1])
+    one = family_layout(_value(shape, MNDtype.FLOAT), inner, target, reverse=True)
+    other = family_layout(_value(turned, MNDtype.FLOAT), inner, target)
+    assert (one is None) == (other is None)
+    if one is None or other is None:
+        return
+    units = [
+        [tuple(sub for sub in own if sub.level is not Level.ADDR) for own in layout.axes]
+        for layout in (one, other)
+    ]
+    assert units[0] == [*reversed(units[1][:-1]), units[1][-1]]
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+def _linear(net: Net, source: str, terms: int, columns: int) -> str:
+    p = net.put("MatMul", source, net.weights(terms, columns))
+    return net.put("Add", p, net.weights(columns))
+
+
+def _chain(net: Net, wide: int) -> Sequence[str]:
+    p = net.put("Add", _linear(net, net.put("Relu", "x"), wide, wide), "x")
+    return [net.put("Tanh", _linear(net, p, wide, 32))]
+
+
+def _norm(net: Net, wide: int) -> Sequence[str]:
+    p = net.put("LayerNormalization", "x", net.weights(wide), net.weights(wide), axis=-1)
+    p = net.put("MatMul", p, net.weights(wide, wide))
+    return [net.put("Softmax", net.put("Add", p, "x"), axis=-1)]
+
+
+def _attention(net: Net, wide: int) -> Sequence[str]:
+    """Write attention of two heads, without the product behind it."""
+    batch, tokens, _ = net.inputs["x"]
+    p = net.view(_linear(net, "x", wide, 3 * wide), batch, tokens, 3, 2, wide // 2)
+    p = net.put("Transpose", p, perm=[2, 0, 3, 1, 4])
+    q, k, v = (net.one(p, index, 0) for index in range(3))
+    p = net.put("MatMul", q, net.put("Transpose", k, perm=[0, 1, 3, 2]))
+    return [net.put("MatMul", net.put("Softmax", p, axis=-1), v)]
+
+
+GRAPHS: dict[str, tuple[Any, tuple[int, ...], str, str]] = {
+    "chain": (_chain, (12, 48, 64), "mncore2", "float"),
+    "small norm": (_norm, (3, 9, 20), "mini", "float"),
+    "norm": (_norm, (12, 50, 96), "mncore2", "mixed"),
+    "small attention": (_attention, (3, 7, 24), "mini", "mixed"),
+    "attention": (_attention, (9, 20, 32), "mncore2", "float"),
+}
+
+
+def _estimates(kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Return the estimated steps without families and with them."""
+    write, shape, machine, mode = GRAPHS[kind]
+    net = Net(random.Random(1), *shape)
+    model = net.model(write(net, shape[-1]))
+    families, steps = planner.add_families, []
+
+    def none(*_: object) -> Iterator[None]:
+        return iter(())
+
+    for used in (none, families):
+        monkeypatch.setattr(planner, "add_families", used)
+        _, report = compiled(model, machine, float_dtype=mode)
+        passed = next(row for row in report["passes"] if row["pass"] == "layout")
+        estimate = passed["estimated_steps"]["lpz"]
+        assert not estimate["does_not_fit"]
+        steps.append(estimate["steps"])
+    return steps[0], steps[1]
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_families_never_cost_steps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without, used = _estimates(kind, monkeypatch)
+    assert used <= without
+    if kind == "norm":
+        assert used < without, "no family finds what growth does not find"
