@@ -91,7 +91,11 @@ class Conversion(UntiedAxes, OtherLm):
         wide = widened(layout_of(halves), _axis(node))
         if wide is None:
             yield f"`{halves.name}` in layout {halves.layout}"
-        elif not agrees(wide, layout_of(singles), singles.shape, singles.dtype, target):
+            return
+        # The source may have copies that the result lacks: each unit converts what it holds.
+        ends = (wide, layout_of(singles))
+        has, needs = ends if source is halves else reversed(ends)
+        if not agrees(has, needs, singles.shape, singles.dtype, target):
             yield f"`{singles.name}` in layout {singles.layout}"
 
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from math import prod
 
 import numpy as np
@@ -74,7 +74,10 @@ def _chain(product: ir.Node) -> tuple[list[ir.Node], _Place, list[_Part]] | None
     place, chain = _Place(len(shape) - 1, 1), list[ir.Node]()
     while True:
         users = [user.node for user in value.uses()]
-        if value.is_graph_output() or not users or any(u.domain not in _DOMAINS for u in users):
+        if value.is_graph_output() or not users:
+            return None
+        # Readers in the body of a control operator keep the value whole.
+        if any(one.domain not in _DOMAINS or one.graph is not product.graph for one in users):
             return None
         parts = _parts(value, users, place)
         if parts is not None:
@@ -222,7 +225,8 @@ def _copy(
             made.attributes.update({fact.name: fact for fact in node.attributes.values()})
         made.metadata_props.update(node.metadata_props)
         old, result = node.outputs[0], made.outputs[0]
-        result.name, result.shape, result.type = f"{old.name}.{number}", ir.Shape(shape), old.type
+        result.name = _free(graph, f"{old.name}.{number}")
+        result.shape, result.type = ir.Shape(shape), old.type
         out.append(made)
         return result
 
@@ -253,8 +257,9 @@ def _copy(
     goal = _sizes(graph, shape, f"{part.value.name}.{number}.shape")
     last = ir.node("Reshape", [value, goal], name=f"{part.value.name}.part")
     last.outputs[0].shape = ir.Shape(shape)
-    if chain:
-        last.metadata_props.update(chain[-1].metadata_props)
+    reader = part.value.producer()
+    assert reader is not None
+    last.metadata_props.update(reader.metadata_props)
     out.append(last)
     return out
 
@@ -264,11 +269,23 @@ def _sizes(graph: ir.Graph, sizes: Sequence[int], name: str) -> ir.Value:
 
 
 def _constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
+    # Products can share a parameter and take different parts of it.
+    name = _free(graph, name)
     tensor = ir.tensor(array, name=name)
     value = ir.Value(name=name, const_value=tensor)
     value.shape, value.type = ir.Shape(array.shape), ir.TensorType(tensor.dtype)
     graph.register_initializer(value)
     return value
+
+
+def _free(graph: ir.Graph, name: str) -> str:
+    """Return the name, or one like it that no value has."""
+    values = (*graph.inputs, *graph.initializers.values())
+    made = (out for node in graph.all_nodes() for out in node.outputs)
+    taken = {one.name for one in (*values, *made)}
+    if name not in taken:
+        return name
+    return next(one for n in count(2) if (one := f"{name}.{n}") not in taken)
 
 
 def _flag(product: ir.Node, name: str) -> bool:

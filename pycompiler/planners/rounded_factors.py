@@ -57,7 +57,7 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
     # Smaller values do not even fill a long word of each PE.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
     found, outside = _Found(), _outside(graph)
-    made = [name for node in graph.nodes for name in node.outputs]
+    made = [name for node in graph.nodes for name in node.outputs if name]
     for name in reversed([*graph.inputs, *made]):
         value = graph.values[name]
         if value.dtype is not MNDtype.FLOAT or prod(value.shape) < least:

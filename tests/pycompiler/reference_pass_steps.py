@@ -62,7 +62,7 @@ def least_steps(level: Level, target: Target, *, copies: bool) -> int:
     assert least.result != least.source
     costs_of = {Level.L1B: l1b_cost, Level.L2B: l2b_cost}
     # On the other levels a single move may cost next to nothing: count one step.
-    far = level in costs_of and not copies
+    far = level in costs_of and not copies and target.level_range[level.value] > 1
     return (costs_of[level](least, target) if far else 1) + _around(target)
 
 

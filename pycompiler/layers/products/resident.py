@@ -168,7 +168,7 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     steps = len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
     if not _sums_l1bs(node, graph):
         return steps
-    rows = len(work.batches) * len(work.tiles) * len(work.vectors) * kind.result
+    rows = len(work.batches) * len(work.tiles) * len(work.vectors) * work.width // WORDS_PER_LONG
     return steps + sum_steps(rows, target, added=bias_of(node) is not None)
 
 
@@ -206,7 +206,7 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
             for _, _, at_c, at_bias in work.batches
             for _, c in work.vectors
             for tile in work.tiles
-            for part in range(kind.result)
+            for part in range(work.width // WORDS_PER_LONG)
         }
         yield from sum_l1bs(out, bias, rows, target)
 

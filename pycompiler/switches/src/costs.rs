@@ -22,7 +22,7 @@ pub(crate) fn least_steps(level: Level, copies: bool, machine: &Machine) -> i64 
     // A long word that goes to another unit. Between units that hold copies nothing need go.
     let least = Moves { list: vec![Move { result: 1, ..Move::default() }], times: 1 };
     // On the other levels a single move may cost next to nothing: count one step.
-    let far = matches!(level, Level::L1b | Level::L2b) && !copies;
+    let far = matches!(level, Level::L1b | Level::L2b) && !copies && machine.count(level) > 1;
     let steps = if far { move_steps(&least, level, machine) } else { 1 };
     steps + around(machine)
 }

@@ -297,7 +297,7 @@ READERS: dict[str, Callable[[Net, str], list[str]]] = {
     "one reader": lambda net, p: [net.cut(p, 2, 5, 1)],
     "two axes": lambda net, p: [*_two_axes(net, p), net.cut(p, 4, 9, 1)],
     "bounds are computed": lambda net, p: [
-        net.put("Slice", p, _bound(net), *(net.ints(number) for number in (9, 1, 1))),
+        net.put("Slice", p, _bound(net), *(net.ints(number) for number in (7, -1, 1))),
         net.cut(p, 0, 3, 1),
     ],
     "readers in bodies": lambda net, p: [_branches(net, p)],

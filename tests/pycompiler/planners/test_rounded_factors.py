@@ -222,7 +222,7 @@ ROUNDED: dict[str, tuple[Graph, list[tuple[str, int]]]] = {
         [("v0.singles", 2)],
     ),
     "two axes": (
-        lambda net: [product(net, "v0", 32, 9), net.put("MatMul", net.weights(9, 48), "v0")],
+        lambda net: [product(net, "v0", 32, 9), net.put("MatMul", net.weights(16, 9, 48), "v0")],
         [("v0", 1), ("v0", 2)],
     ),
     "an input": (
@@ -313,7 +313,7 @@ def test_what_is_rounded(kind: str) -> None:
 def test_every_reader_gets_what_it_reads() -> None:
     """Products read halves along their own axis, other operators read singles."""
     net = _first(random.Random(6))
-    outputs = [product(net, "v0", 32, 9), net.put("MatMul", net.weights(9, 48), "v0")]
+    outputs = [product(net, "v0", 32, 9), net.put("MatMul", net.weights(16, 9, 48), "v0")]
     outputs += [net.put("Tanh", "v0"), product(net, net.put("Relu", "v0"), 32, 7)]
     graph = planned(net, outputs)
     read = {node.outputs[0]: node.inputs for node in graph.nodes}
