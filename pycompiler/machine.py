@@ -160,6 +160,10 @@ class Target:
         """Return the letter of ``memory`` in assembly operands."""
         return str(self._memories[memory]["letter"])
 
+    def letter_by_table(self, memory: str) -> str:
+        """Return the letter of operands of ``memory`` whose blocks a table of addresses names."""
+        return str(self._memories[memory]["by_table"])
+
     def above_pes(self, memory: str) -> bool:
         """Whether ``memory`` belongs to a unit above the MABs."""
         return self._memories[memory]["level"] not in ("mab", "pe")
@@ -180,6 +184,12 @@ class Target:
     def mv_block(self) -> int:
         """Long words that an MV hands to one memory at a time."""
         return self._ports["mv_block"]
+
+    @property
+    def dar_entries(self) -> int:
+        """Entries of the DRAM address registers that one L2B may use at a time."""
+        load = self.transfer("l2bmdars", "to_buffer", src_l2b=0).source_words * WORDS_PER_LONG
+        return min(load, self.words("dar") // self.l2bs_per_group)
 
     @property
     def l2bm_row(self) -> int:

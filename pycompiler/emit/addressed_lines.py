@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Move, Step
+from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Literal, Move, Step
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .list_scheduler import schedule
 from .text import Addresses, instruction_text
 
 #: Memories that MVs access.
-_SHARED = frozenset({"dram", "pdm", "l2bm"})
+_SHARED = frozenset({"dram", "pdm", "l2bm", "dar"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,7 +58,9 @@ class Shelf:
         if not names:
             return self._ready(fragment)
         _, in_dram = self._in_dram.get(id(lines)) or self._moved(lines)
-        key = id(lines), tuple(self._addresses.get(n) for o, n in names.items() if o not in in_dram)
+        # The address of a value in DRAM stands only in MVs, or in literals.
+        free = in_dram - {one.value for line in lines for one in literals(line)}
+        key = id(lines), tuple(self._addresses.get(n) for o, n in names.items() if o not in free)
         kept = self._made.get(key)
         if kept is None:
             kept = self._made[key] = self._ready(fragment)
@@ -74,10 +76,10 @@ class Shelf:
         return lines, found
 
     def _own(self, ready: Ready, names: Mapping[str, str]) -> Ready:
-        """Return a shared line with the names of one node's values; only MVs change."""
+        """Return a shared line with the names of one node's values; only MVs and literals change."""
         line = ready.line
         if not isinstance(line, Move):
-            return ready
+            return replace(ready, line=_named(line, names)) if literals(line) else ready
         source, destination = (
             o if o.value is None else replace(o, value=names.get(o.value, o.value))
             for o in _blocks(line)
@@ -116,6 +118,29 @@ class Shelf:
                 written = "; ".join(map(text, line.instructions))
             out.append(Ready(line, touched, written, shared))
         return Lines(out, busy)
+
+
+def literals(line: Line) -> list[Literal]:
+    """Return the literals of a line that name a value's address."""
+    if isinstance(line, Move):
+        return []
+    found = (one for i in line.instructions for one in i.sources if isinstance(one, Literal))
+    return [one for one in found if one.value is not None]
+
+
+def _named(step: Step, names: Mapping[str, str]) -> Step:
+    """Return a line whose literals have the names of one node's values."""
+
+    def own(instruction: Instruction) -> Instruction:
+        sources = tuple(
+            replace(one, value=names.get(one.value or "", one.value))
+            if isinstance(one, Literal)
+            else one
+            for one in instruction.sources
+        )
+        return replace(instruction, sources=sources)
+
+    return Step(tuple(own(instruction) for instruction in step.instructions))
 
 
 def _blocks(move: Move) -> tuple[BlockOperand, BlockOperand]:

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 
 from ..layers.fragment import Fragment, Move
 from ..machine import Target
-from .addressed_lines import Ready, Shelf
+from .addressed_lines import Ready, Shelf, literals
 from .hazards import Accesses, Tracker
-from .text import Addresses, dram_operand, move_text
+from .text import Addresses, dram_operand, literal_text, move_text
 
 
 @dataclass(frozen=True)
 class Relocation:
-    """Line ``line`` (from 0) names the DRAM address ``value`` + ``offset``."""
+    """Line ``line`` (from 0) names the DRAM address ``value`` + ``offset``.
+
+    A PE line has it as a literal, in blocks of an MV.
+    """
 
     line: int
     value: str
@@ -89,6 +92,8 @@ class _Writer:
         for tag in tags[-1:]:
             text += f"; wait {self.target.tag(tag)}"
             self.tracker.waited(tag)
+        for literal in literals(line):
+            self.relocations.append(Relocation(len(self.lines), literal.value or "", 0))
         self.lines.append(text)
 
     def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
@@ -102,7 +107,7 @@ class _Writer:
         self.tracker.nops(distance)
         self.tracker.issue_move(tag, touched)
         dram = dram_operand(move)
-        if dram is not None and dram.value is not None:
+        if dram is not None and dram.value is not None and dram.entries is None:
             self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
         self.lines.append(move_text(move, tag, self.addresses, self.target))
 
@@ -233,14 +238,23 @@ def relocate(
     by_start = sorted(moved, key=lambda part: part.start)
     starts = [part.start for part in by_start]
 
-    def place(found: re.Match[str]) -> str:
-        at = int(found.group(1))
+    literal = re.compile(re.escape(literal_text(0)).replace("0" * 8, r"([0-9A-F]{8})"))
+    block = target.mv_block
+
+    def place(at: int) -> int:
         number = bisect_right(starts, at) - 1
         if number >= 0 and at < by_start[number].stop:
-            return f"{dram}{by_start[number].at + at - starts[number]}"
-        return f"{dram}{at + delta}"
+            return by_start[number].at + at - starts[number]
+        return at + delta
+
+    def operand(found: re.Match[str]) -> str:
+        return f"{dram}{place(int(found.group(1)))}"
+
+    def bits(found: re.Match[str]) -> str:
+        return literal_text(place(int(found.group(1), 16) * block) // block)
 
     lines = text.split("\n")
     for relocation in relocations:
-        lines[relocation.line] = address.sub(place, lines[relocation.line])
+        line, moves = address.subn(operand, lines[relocation.line])
+        lines[relocation.line] = line if moves else literal.sub(bits, line)
     return "\n".join(lines)

@@ -88,6 +88,11 @@ def accesses(line: Line, addresses: Addresses) -> Accesses:
             low = base(operand.value, addresses) + operand.offset
             high = low + operand.words
             unit = operand.group, operand.l2b
+            if operand.entries is not None:
+                entry, count = operand.entries
+                reads.append(Access("dar", _ALL, entry, entry + count, slot))
+                # Only the entries know which blocks these are.
+                low, high = 0, _NO_END
             into.append(Access(operand.memory, unit, low, high, slot, (), source))
 
     if isinstance(line, Move):

@@ -44,10 +44,16 @@ def _address(words: tuple[int, ...], width: int, stride: str | int) -> str:
     return "[" + ",".join(map(str, words)) + "]"
 
 
+def literal_text(bits: int) -> str:
+    """Return the text of the 32 bits of an ``imm``."""
+    return f'ui"0x{bits:08X}"'
+
+
 def operand_text(operand: Operand, addresses: Addresses, target: Target) -> str:
     """Return the text of one operand."""
     if isinstance(operand, Literal):
-        return f'ui"0x{operand.bits:08X}"'
+        at = base(operand.value, addresses) // operand.unit
+        return literal_text(operand.bits + at)
     if isinstance(operand, BlockOperand):
         return _block(operand, base(operand.value, addresses) + operand.offset, target)
     if isinstance(operand, Special):
@@ -95,6 +101,8 @@ def _mask(register: PeOperand | None, target: Target, words: int = WORDS_PER_LON
 
 def _block(operand: BlockOperand, start: int, target: Target) -> str:
     at = ""
+    if operand.entries is not None:
+        return f"${target.letter_by_table(operand.memory)}{operand.entries[0]}"
     if operand.l2b is not None:
         at = f"@{'' if operand.group is None else operand.group}.{operand.l2b}"
     elif operand.group is not None:
@@ -106,7 +114,11 @@ def _block(operand: BlockOperand, start: int, target: Target) -> str:
 def instruction_text(instruction: Instruction, addresses: Addresses, target: Target) -> str:
     """Return the text of one instruction of a PE line."""
     operands: tuple[Operand, ...] = (*instruction.sources, *instruction.destinations)
-    shown = (operand_text(operand, addresses, target) for operand in operands)
+    shown = (
+        operand_text(operand, addresses, target)
+        for operand in operands
+        if not (isinstance(operand, BlockOperand) and operand.implied)
+    )
     mnemonic = instruction.mnemonic + _mask(instruction.flush, target)
     return " ".join((mnemonic, *shown))
 

@@ -23,6 +23,7 @@ from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
+from .lookup_nodes import lookups
 from .tile_pattern import tiles
 
 #: The graph's own operator for a Gather whose indices are known.
@@ -76,10 +77,13 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     opset = opset_of(model)
     cut, joined = tiles(protos, types, data, [name for _, name in outputs])
     protos = {name: proto for name, proto in protos.items() if name not in joined}
+    looked_up = lookups(protos, types, data, target)
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(
         cut[name]
         if name in cut
+        else looked_up[name]
+        if name in looked_up
         else _pick(name, proto, data)
         if name in picks
         else MNNode(

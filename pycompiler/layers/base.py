@@ -32,7 +32,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Placement:
-    """The LM banks of the distinct inputs, in order, and of the outputs.
+    """The LM banks of the distinct inputs, in order, and of the outputs; DRAM if an input stays there.
 
     ``inplace`` is the index of the input whose long words output 0 may take over. ``mirrors``
     says that LM0 and LM1 may be exchanged.
@@ -50,8 +50,8 @@ def mirrored(placement: Placement) -> Placement:
         return placement
     other = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
     return Placement(
-        tuple(other[bank] for bank in placement.inputs),
-        tuple(other[bank] for bank in placement.outputs),
+        tuple(other.get(bank, bank) for bank in placement.inputs),
+        tuple(other.get(bank, bank) for bank in placement.outputs),
         placement.inplace,
     )
 
@@ -87,6 +87,8 @@ class Layer(ABC):
     anchored: bool = False
     #: whether a value that an anchored layer reads twice gets two layouts
     apart: bool = False
+    #: places of the inputs that the layer reads in DRAM
+    in_dram: frozenset[int] = frozenset()
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; ``dtypes`` are those of its values."""

@@ -8,7 +8,7 @@ written down anywhere. It follows from the index maps of the download, word by w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm
 from typing import Literal
@@ -181,6 +181,25 @@ class TransferPlan:
         word back to the place that it came from.
         """
         return _lm_words(self)
+
+    def lm_words_of_l1b(self) -> IntArray:
+        """Return the first address in DRAM of every long word of an L1B's LM, if all hold the same.
+
+        Shape: MABs, PEs, ``num_lw``. Chunks of one size bring their words in one order.
+        """
+        counts = self.target.counts
+        out = np.empty((counts["mab"], counts["pe"], self.num_lw), dtype=np.int64)
+        orders: dict[int, IntArray] = {}
+        for chunk in self.chunks:
+            words = chunk.lm_steps * self.target.cycles
+            if words not in orders:
+                alone = replace(chunk, lm=0, dram=(0,))
+                size = chunk.l2_words
+                orders[words] = replace(
+                    self, num_lw=words, chunks=(alone,), dram_words=size
+                ).lm_words()[0, 0, 0]
+            out[..., chunk.lm : chunk.lm + words] = orders[words] + chunk.dram[0]
+        return out
 
 
 def _mv(form: str, source: int, destination: int, name: str, l2b: int, words: int) -> Transfer:

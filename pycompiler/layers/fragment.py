@@ -64,9 +64,11 @@ class Forward:
 
 @dataclass(frozen=True)
 class Literal:
-    """The 32 bits of an ``imm``."""
+    """The 32 bits of an ``imm``: ``bits``, plus the address of ``value`` in blocks of ``unit``."""
 
     bits: int
+    value: str | None = None
+    unit: int = 1
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ class BlockOperand:
     """``words`` long words of a memory above the PEs from ``offset`` of ``value`` on.
 
     ``l2b`` selects one L2B of every group, ``group`` one group (MV only); None means all. ``wide``:
-    the instruction moves two long words per PE and cycle.
+    the instruction moves two long words per PE and cycle. ``entries`` are the first entry and the
+    number of entries of the address registers (DAR) that an MV follows to any blocks of ``value``.
+    An ``implied`` operand does not stand in the text.
     """
 
     memory: str
@@ -84,6 +88,8 @@ class BlockOperand:
     l2b: int | None = None
     group: int | None = None
     wide: bool = False
+    entries: tuple[int, int] | None = None
+    implied: bool = False
 
 
 Operand = PeOperand | Special | MatrixOperand | Forward | BlockOperand | Literal

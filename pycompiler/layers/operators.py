@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..graph.graph import MNGraph, Stage
+from ..graph.graph import MNGraph, MNNode, Stage
 from ..graph.verify import Rule
 from ..machine import Target
 from . import (
@@ -24,6 +24,7 @@ from . import (
     windows,
 )
 from .base import Layer
+from .lookup import layer as lookup
 from .switch import layer as switch
 from .tiling import layer as tiling
 
@@ -37,6 +38,7 @@ _FAMILIES = (
     crop,
     depthwise,
     gather,
+    lookup,
     picks,
     local_copy,
     dram_transfer,
@@ -47,6 +49,12 @@ _FAMILIES = (
     windows,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
+
+
+def stays_in_dram(name: str, node: MNNode) -> bool:
+    """Whether a device node reads a value in DRAM, so that the value is not downloaded for it."""
+    places = LAYERS[node.op].in_dram
+    return any(own == name and place in places for place, own in enumerate(node.inputs))
 
 
 def _accepted(graph: MNGraph, target: Target) -> Iterator[str]:

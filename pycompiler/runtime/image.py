@@ -6,7 +6,7 @@ Images are cached per layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -18,10 +18,12 @@ from ..graph.half import half_format
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
-from ..layers.dram_transfer_plan import TransferPlan, plan_transfer
+from ..layers.dram_transfer_plan import plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
 
+#: The units of an L1B.
+_IN_L1B = (Level.MAB, Level.PE)
 _BLOCK = 1 << 22  # entries per block: bounds the scratch memory of a large value
 
 
@@ -35,10 +37,16 @@ class DramImage:
         self._word = np.dtype(f">u{dtype.bits // 8}")
         self._half = half_format(target) if dtype is MNDtype.HALF else None
         self.slices = layout.slices
-        lm, word = _places(layout, shape, self.plan)
+        # If all L1Bs hold the same, all groups do: then one L1B and one group tell everything.
+        above = (*layout.on(Level.L2B), *layout.on(Level.L1B))
+        self._alike = self.slices == 1 and all(sub.size == 1 for sub in above)
+        self._levels = _IN_L1B if self._alike else UNIT_LEVELS
+        self._groups = target.groups
+        lm, word = _places(layout, shape, self._strides())
         lm_words = self._lm_words()
         self._take = lm_words[lm] * self.words_per_long + word
-        self._fill = np.full(target.groups * self.dram_words * self.words_per_long, -1, np.int64)
+        groups = 1 if self._alike else self._groups
+        self._fill = np.full(groups * self.dram_words * self.words_per_long, -1, np.int64)
         elements = np.arange(self._take.size, dtype=np.int64)
         for first, places in self._copied(layout, lm, word, lm_words, target):
             self._fill[places] = elements[first : first + places.shape[1]]
@@ -54,6 +62,8 @@ class DramImage:
 
     def _lm_words(self) -> IntArray:
         """Return the DRAM long word that each long word of LM comes from, slice after slice."""
+        if self._alike:
+            return self.plan.lm_words_of_l1b().reshape(-1)
         group, word = np.divmod(self.plan.lm_words().reshape(-1), self.plan.dram_words)
         first = group * self.dram_words + word
         slices = np.arange(self.slices, dtype=np.int64) * self.plan.dram_words
@@ -64,10 +74,11 @@ class DramImage:
         self, layout: Layout, lm: IntArray, word: IntArray, lm_words: IntArray, target: Target
     ) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks ``(first element, places[copy, element])`` that cover all copies."""
-        strides = _lm_strides(self.plan)
+        strides = self._strides()
         ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
         at, shift = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        copies = list(layout.copies({**ranges, Level.ADDR: 1}))
+        here = (*self._levels, Level.W)
+        copies = [one for one in layout.copies({**ranges, Level.ADDR: 1}) if one.level in here]
         packed = any(sub.size > 1 for sub in layout.on(Level.W))
         if not packed and not any(copy.level is Level.W for copy in copies):
             # A dtype that is not packed fills each word of the long word with the same element.
@@ -85,6 +96,15 @@ class DramImage:
             part = slice(first, first + size)
             found = lm_words[at[:, None] + lm[part]] * self.words_per_long
             yield first, found + shift[:, None] + word[part]
+
+    def _strides(self) -> dict[Level, int]:
+        """Return, per level, the words between two coordinates in the array of LM words."""
+        strides, stride = {Level.ADDR: 1}, self.plan.num_lw
+        for level in reversed(self._levels):
+            strides[level] = stride
+            stride *= self.plan.target.level_range[level.value]
+        strides[Level.TIME] = stride
+        return strides
 
     def same_order(self, other: DramImage) -> bool:
         """Whether words packed by one image can be unpacked by the other."""
@@ -108,7 +128,8 @@ class DramImage:
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
         padded = np.append(bits, bits.dtype.type(0))  # index -1 selects this zero
         words = padded[self._fill].astype(self._word)
-        return words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
+        longs = words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
+        return np.broadcast_to(longs, (self._groups, self.dram_words))
 
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
         """Return the tensor whose long words, as :meth:`pack` makes them, are ``words``.
@@ -127,21 +148,10 @@ class DramImage:
         return native.reshape(self.shape)
 
 
-def _lm_strides(plan: TransferPlan) -> dict[Level, int]:
-    """Return, per level, the words between two coordinates in the plan's array of LM words."""
-    strides, stride = {Level.ADDR: 1}, plan.num_lw
-    for level in reversed(UNIT_LEVELS):
-        strides[level] = stride
-        stride *= plan.target.level_range[level.value]
-    strides[Level.TIME] = stride
-    return strides
-
-
 def _places(
-    layout: Layout, shape: tuple[int, ...], plan: TransferPlan
+    layout: Layout, shape: tuple[int, ...], strides: Mapping[Level, int]
 ) -> tuple[IntArray, IntArray]:
-    """Return each element's index in the plan's array of LM words, and its word there."""
-    strides = _lm_strides(plan)
+    """Return each element's index in the array of LM words, and its word there."""
     lm = np.zeros(shape, dtype=np.int64)
     word = np.zeros(shape, dtype=np.int64)
     for axis, size in enumerate(shape):

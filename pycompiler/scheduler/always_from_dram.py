@@ -83,6 +83,9 @@ def _surround(
         placement = mirrored(placement)
     local: dict[str, MNValue] = {}
     for name, bank in zip(distinct(node.inputs), placement.inputs, strict=True):
+        if bank is Location.DRAM:
+            local[name] = graph.values[name]
+            continue
         local[name] = copies.copy(graph.values[name], bank, number, node)
         yield move(DOWNLOAD, graph.values[name], local[name], node)
     results: dict[str, MNValue] = {}

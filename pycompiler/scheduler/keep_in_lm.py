@@ -227,6 +227,8 @@ class _Walk:
     def _bring(self, name: str, bank: Location, node: MNNode) -> str:
         """Return the copy of ``name`` in ``bank``; if there is none, make it."""
         copies = self.where[name]
+        if bank is Location.DRAM:
+            return name
         if bank in copies.banks:
             return copies.banks[bank]
         made = self._new(name, bank, node)

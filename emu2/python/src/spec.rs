@@ -173,7 +173,8 @@ impl PySpec {
         Ok(Some(dict))
     }
 
-    /// Maps each memory to its facts: words (long words of one instance), level, unit, letter, widths, dump, doc.
+    /// Maps each memory to its facts: words (long words of one instance), level, unit, letter, by_table (the letter
+    /// of operands whose blocks a table names), widths, dump, doc.
     #[getter]
     fn memories<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
@@ -190,8 +191,12 @@ impl PySpec {
                 Unit::Matrix => "matrix",
             };
             dict.set_item("unit", unit)?;
-            let operand = self.inner.operands.iter().find(|o| o.memory == m.name);
-            dict.set_item("letter", operand.map(|o| format!("{}{}", o.letter, o.suffix)))?;
+            let written = |o: &emu2::spec::Operand| format!("{}{}", o.letter, o.suffix);
+            let mut operands = self.inner.operands.iter().filter(|o| o.memory == m.name);
+            let by_table = operands.clone().find(|o| o.table.is_some());
+            let operand = operands.next();
+            dict.set_item("letter", operand.map(written))?;
+            dict.set_item("by_table", by_table.map(written))?;
             dict.set_item("widths", operand.map(|o| o.widths.clone()))?;
             dict.set_item("dump", &m.dump)?;
             dict.set_item("doc", &m.doc)?;

@@ -11,7 +11,7 @@ from onnx import helper
 
 from ...graph.graph import TensorType
 from ..session import Array
-from .writer import FLOATS, Writer, axis_of
+from .writer import FLOATS, MOVED, Writer, axis_of
 
 
 def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
@@ -99,13 +99,16 @@ def _gathered(
 ) -> bool:
     """Append the elements that ``index``, of ``type``, picks from ``axis`` of the table.
 
-    A long table is compared with the index place by place; False if its element type forbids that.
+    Rows of a long table of parameters stay a Gather. Any other long table is compared with the
+    index place by place; False if its element type forbids that.
     """
     value, whole = table or (write.node.input[0], write.type(0))
     shape, inner, result = whole.shape, len(type.shape), write.node.output[0]
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
         counted = _from_the_front(write, index, type.elem, shape[axis])
         write.op("Gather", value, counted, result=result, axis=axis)
+        return True
+    if table is None and axis == 0 and _looked_up(write, index, type, whole):
         return True
     if whole.elem not in FLOATS:
         return False
@@ -117,6 +120,27 @@ def _gathered(
     wide_index = unsqueezed(write, index, places)
     found = _picked(write, wide, wide_index, axis + inner, rank, shape[axis])
     write.op("Identity", found, result=result)
+    return True
+
+
+def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -> bool:
+    """Append a Gather of the rows of a matrix that is given; False if there is no such matrix."""
+    name, result = write.node.input[0], write.node.output[0]
+    width = prod(table.shape[1:])
+    if 0 in (*table.shape, *type.shape) or width > write.longest_row or table.elem not in MOVED:
+        return False
+    if name in write.data and len(table.shape) != 2:
+        name = write.constant(write.data[name].reshape(table.shape[0], width), "rows")
+    elif name not in write.data and (name not in write.given or len(table.shape) != 2):
+        return False
+    counted = _from_the_front(write, index, type.elem, table.shape[0])
+    if type.shape and len(table.shape) == 2:
+        write.op("Gather", name, counted, result=result, axis=0)
+        return True
+    if not type.shape:
+        counted = write.op("Reshape", counted, write.ints([1]))
+    rows = write.op("Gather", name, counted, axis=0)
+    write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]), result=result)
     return True
 
 

@@ -48,6 +48,11 @@ class Writer:
         # Half of LM leaves room for the other axes of the table.
         return self.target.words("lm0") // 2 if self.target is not None else 0
 
+    @property
+    def longest_row(self) -> int:
+        """The most elements of a row that may be picked from a table in DRAM."""
+        return self.target.dar_entries * self.target.mv_block if self.target is not None else 0
+
     def type(self, index: int) -> TensorType:
         """Return the type of an input."""
         return self.types[self.node.input[index]]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...graph.graph import MNGraph, MNNode, Side
 from ...graph.layout import Layout
+from ...layers.operators import stays_in_dram
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
@@ -226,7 +227,9 @@ class LayoutPlannerZ:
         given = any(name == out for _, out in graph.outputs)
         readers = self._readers.get(name, ())
         on_host = any(node.side is Side.HOST for node in readers)
-        on_device = sum(node.side is Side.DEVICE for node in readers)
+        on_device = sum(
+            node.side is Side.DEVICE and not stays_in_dram(name, node) for node in readers
+        )
         return (on_device if outside else 0) + (given or on_host)
 
     def _edge(self, node: MNNode) -> _Edge:

@@ -10,7 +10,7 @@ from math import prod
 from ...graph.graph import Location, MNGraph, MNNode, MNValue, Side, TensorType
 from ...graph.layout import Layout, Level, SubAxis
 from ...layers.base import distinct, layout_of
-from ...layers.operators import LAYERS
+from ...layers.operators import LAYERS, stays_in_dram
 from ...machine import Target
 from ..lpz.costs import Costs
 from .cut_classes import Axes, Axis
@@ -135,9 +135,12 @@ def estimated_steps(found: TimeSlices, target: Target) -> int:
     for node in graph.device_nodes():
         times = prod(found.count(one) for one, _ in found.axes.of_node(node) if one in found.sizes)
         steps += times * costs.node(node, layouts)
+    stay = {
+        name for n in graph.device_nodes() for name in n.inputs if name and stays_in_dram(name, n)
+    }
     for name, layout in layouts.items():
         value = graph.values[name]
-        if value.location is Location.DRAM:
+        if value.location is Location.DRAM and name not in stay:
             times = prod(found.count(one) for _, one in found.cut_axes(name))
             steps += times * costs.transfer(value, layout)
     return steps

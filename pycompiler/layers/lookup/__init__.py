@@ -1,0 +1,1 @@
+"""MNCoreLookup: rows of a table in DRAM, picked by address."""

@@ -1,0 +1,225 @@
+"""The code of a lookup: entries of the address registers, MVs that follow them, and the way down.
+
+Every PE of the first MAB computes two of the entries that lead to a row: the blocks of a row lie one
+behind the other. The first L1B of each L2B sends them to L2BM, from where they go to the address registers
+of the group. Each L2B has its own part of these registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNNode, MNValue
+from ...machine import WORDS_PER_LONG, Target
+from ..base import layout_of
+from ..dram_transfer_plan import dram_words
+from ..dram_transfer_ways import legal_set, members
+from ..fragment import (
+    BlockOperand,
+    Forward,
+    Instruction,
+    Line,
+    Literal,
+    Move,
+    PeOperand,
+    Special,
+    Step,
+    alu_step,
+    single_step,
+)
+from ..scratch import Scratch, vector
+from .rows import (
+    Batch,
+    Load,
+    RowShape,
+    batches,
+    entries_per_word,
+    entry_words,
+    l1b_sets,
+    row_shape,
+    unit_words,
+)
+
+_T = TypeVar("_T")
+_NOWHERE, _BEFORE = Special("nowrite"), Forward("alu")
+_CONSTANTS, _WORK = Scratch("grf1"), Scratch("grf0")
+#: Words of the first register file: the number of the last row, the shift that fills a long word, the
+#: lowest bit of the shifts of a product; behind them the offsets of the entries of a row.
+_LAST, _FILL, _SHIFTS = 0, 1, 2
+
+
+def lookup_steps(node: MNNode, graph: MNGraph, target: Target) -> int:
+    """Count the steps of the code, before any wait."""
+    table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+    row = row_shape(table.shape[1], table.dtype, target)
+    found = batches(layout_of(out), layout_of(index), index.shape, row, target)
+    steps = len(list(_constants(table, index, row, target)))
+    sets = len(l1b_sets(layout_of(out), target))
+    piece = target.transfer("l2bmb", "down").source_words
+    per_step = target.cycles * target.l2bs_per_group
+    for batch in found:
+        for load in batch.loads:
+            steps += len(list(_entries(load, index, row, target)))
+            steps += -(-len(load.asked) * row.blocks // target.cycles) * target.l2bs_per_group
+        words = len(batch.goals) * row.words
+        steps += sets * -(-words // piece) + -(-len(batch.goals) * row.addresses // target.cycles)
+        # An MV moves a block a cycle.
+        steps += sets * words // (target.mv_block * target.cycles)
+    return steps + per_step
+
+
+def lookup_lines(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
+    """Yield the code."""
+    table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+    row = row_shape(table.shape[1], table.dtype, target)
+    sets = l1b_sets(layout_of(out), target)
+    whole = dram_words(layout_of(table), target)
+    yield from _constants(table, index, row, target)
+    for batch in batches(layout_of(out), layout_of(index), index.shape, row, target):
+        first = entry_words(target)
+        for load in batch.loads:
+            yield from _entries(load, index, row, target)
+            yield from _registers(load, row, target)
+            words = len(load.asked) * row.words
+            for l2b in range(target.l2bs_per_group):
+                entries = l2b * target.dar_entries, len(load.asked) * row.blocks
+                source = BlockOperand("dram", 0, whole, table.name, entries=entries)
+                yield Move("mvp", words, source, BlockOperand("l2bm", first, words, l2b=l2b))
+            first += words
+        yield from _down(batch, sets, row, out, target)
+
+
+def _bits(number: int) -> list[int]:
+    return [bit for bit in range(number.bit_length()) if number >> bit & 1]
+
+
+def _offsets(row: RowShape) -> int:
+    """Return the first constant that holds the offsets of a row's entries."""
+    return _SHIFTS + len(_bits(row.blocks))
+
+
+def _constants(table: MNValue, index: MNValue, row: RowShape, target: Target) -> Iterator[Step]:
+    """Yield the steps that fill the registers with what is the same for all rows."""
+
+    def constant(at: int) -> PeOperand:
+        return vector(_CONSTANTS, (at,) * target.cycles)
+
+    def fill(at: int, literal: Literal) -> Step:
+        return alu_step("imm", (literal,), constant(at))
+
+    yield fill(_LAST, Literal(table.shape[0] - 1))
+    if index.dtype is MNDtype.LONG:
+        yield fill(_FILL, Literal(MNDtype.LONG.bits // WORDS_PER_LONG))
+    for number, bit in enumerate(_bits(row.blocks)):
+        yield fill(_SHIFTS + number, Literal(bit))
+    # The first offset: where the table begins, and the place of this PE's two entries.
+    first = constant(_offsets(row))
+    scratch = vector(_WORK, (0,) * target.cycles)
+    yield fill(_offsets(row), Literal((WORDS_PER_LONG - 1).bit_length()))
+    yield alu_step("ipassa", (Special("subpeid"),), _NOWHERE)
+    yield alu_step("ilsl", (_BEFORE, first), scratch)
+    yield alu_step("imm", (Literal(0, table.name, target.mv_block),), _NOWHERE)
+    yield alu_step("iadd", (_BEFORE, scratch), first)
+    # The second word of a long word is the next entry.
+    second = PeOperand("grf1", first.offsets, words=1, word=WORDS_PER_LONG - 1)
+    yield alu_step("iinc", (second,), second)
+    step = entries_per_word(target)
+    for number in range(1, row.blocks // step):
+        yield alu_step("imm", (Literal(number * step),), _NOWHERE)
+        yield alu_step("iadd", (_BEFORE, first), constant(_offsets(row) + number))
+
+
+def _entries(load: Load, index: MNValue, row: RowShape, target: Target) -> Iterator[Step]:
+    """Yield the steps that compute the entries of a load, and bring them to L2BM."""
+    cycles = target.cycles
+    last, fill = (vector(_CONSTANTS, (at,) * cycles) for at in (_LAST, _FILL))
+    rows = -(-len(load.asked) // cycles) * cycles
+    asked = _whole(load.asked, cycles)
+    for start in range(0, rows, cycles):
+        goal = vector(_WORK, tuple(range(start, start + cycles)))
+        source = vector(index, tuple(asked[start : start + cycles]))
+        yield alu_step("uimin", (source, last), goal)
+        if index.dtype is MNDtype.LONG:
+            # Both words of a long word hold the index.
+            yield alu_step("llsl", (goal, fill), _NOWHERE)
+            yield alu_step("lor", (_BEFORE, goal), goal)
+        yield from _times(goal, row, rows, target)
+    pairs = [
+        (place, number)
+        for place in range(len(load.asked))
+        for number in range(row.blocks // entries_per_word(target))
+    ]
+    pairs = _whole(pairs, cycles)
+    width = target.transfer("l1bmm", "from_pe", mab_number=0).destination_words
+    for number, start in enumerate(range(0, len(pairs), cycles)):
+        now = pairs[start : start + cycles]
+        at = rows + cycles * (1 + number % 2)
+        made = vector(_WORK, tuple(range(at, at + cycles)))
+        offsets = vector(_CONSTANTS, tuple(_offsets(row) + own for _, own in now))
+        yield alu_step("iadd", (vector(_WORK, tuple(own for own, _ in now)), offsets), made)
+        up = BlockOperand("l1bm", number * width, width)
+        yield single_step("l1bm", "l1bmm@0", (made,), up)
+    size = target.transfer("l2bm", "up", l1b_number=0).source_words
+    for at in range(0, len(pairs) // cycles * width, size):
+        source, goal_words = BlockOperand("l1bm", at, size), BlockOperand("l2bm", at, size)
+        yield single_step("l2bm", "l2bm@0", (source,), goal_words)
+
+
+def _times(number: PeOperand, row: RowShape, rows: int, target: Target) -> Iterator[Step]:
+    """Yield the steps that multiply a register by the blocks of a row."""
+    total = vector(_WORK, tuple(range(rows, rows + target.cycles)))
+    bits = _bits(row.blocks)
+    for place in range(len(bits)):
+        shift = vector(_CONSTANTS, (_SHIFTS + place,) * target.cycles)
+        only = len(bits) == 1
+        yield alu_step("ilsl", (number, shift), number if only else _NOWHERE if place else total)
+        if place:
+            last = place == len(bits) - 1
+            yield alu_step("iadd", (_BEFORE, total), number if last else total)
+
+
+def _registers(load: Load, row: RowShape, target: Target) -> Iterator[Step]:
+    """Yield the steps that fill the address registers of every group."""
+    count, cycles = len(load.asked) * row.blocks, target.cycles
+    for l2b in range(target.l2bs_per_group):
+        first = l2b * target.dar_entries
+        words = BlockOperand("l2bm", 0, entry_words(target), l2b=l2b)
+        buffer = BlockOperand("dar_buffer", 0, entry_words(target), implied=True)
+        entry = BlockOperand("dar", first, 1)
+        yield Step((Instruction("l2bm", "l2bmdars", (words,), (entry, buffer)),))
+        for at in range(first, first + count, cycles):
+            entries = BlockOperand("dar", at, cycles, implied=True)
+            # It empties the buffer: no later filling may share its line.
+            moved = Instruction("l2bmdarw", "l2bmdarw", (buffer,), (entries, buffer))
+            yield Step((moved,))
+
+
+def _down(
+    batch: Batch, sets: Sequence[int], row: RowShape, out: MNValue, target: Target
+) -> Iterator[Step]:
+    """Yield the steps that bring the rows of a batch from L2BM to the PEs."""
+    words, cycles = len(batch.goals) * row.words, target.cycles
+    size, start = target.transfer("l2bmb", "down").source_words, entry_words(target)
+    for number, l1bs in enumerate(sets):
+        chosen = members(l1bs)
+        suffix = "" if len(chosen) == target.counts["l1b"] else "@" + ",".join(map(str, chosen))
+        assert legal_set(l1bs, target)
+        for at in range(0, words, size):
+            above = BlockOperand("l2bm", start + number * words + at, size)
+            yield single_step("l2bm", f"l2bmb{suffix}", (above,), BlockOperand("l1bm", at, size))
+    goals = [goal + at for goal in batch.goals for at in range(row.addresses)]
+    each = unit_words(target)
+    for first in range(0, len(goals), cycles):
+        # The last step overlaps the one before it, so that it brings nothing else.
+        begin = max(0, min(first, len(goals) - cycles))
+        now = goals[begin : begin + cycles]
+        now += range(now[-1] + 1, now[-1] + 1 + cycles - len(now))
+        source = BlockOperand("l1bm", begin * each, cycles * each)
+        yield single_step("l1bm", "l1bmd", (source,), vector(out, tuple(now)))
+
+
+def _whole(found: Sequence[_T], count: int) -> list[_T]:
+    """Return the items, the last one repeated until ``count`` divides their number."""
+    return [*found, *[found[-1]] * (-len(found) % count)]

@@ -1,0 +1,106 @@
+"""MNCoreLookup: rows of a table that stays in DRAM, picked by address.
+
+The machine reads DRAM by way of its address registers (DAR): an MV takes each block from where the
+next entry points. The table never comes to LM, only the rows that are picked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...graph.digits import agrees
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Location, MNGraph, MNNode
+from ...graph.layout import Layout
+from ...machine import Target
+from ...tolerance import MOVE
+from ..base import Cut, Placement, UntiedAxes, layout_of
+from ..data_movement import MOVED
+from ..fragment import Fragment
+from .code import lookup_lines, lookup_steps
+from .rows import batches, index_layout, longest_row, result_layout, row_shape, table_layout
+
+LOOKUP = "MNCoreLookup"
+_INDICES = frozenset({MNDtype.INT, MNDtype.LONG})
+
+
+class Lookup(UntiedAxes):
+    """``result[i..] = table[index[i..]]``, with the table in DRAM."""
+
+    op = LOOKUP
+    dtypes = MOVED
+    error = MOVE
+    note = "an index past the end picks the last row"
+    anchored = True
+    apart = True
+    in_dram = frozenset({0})
+
+    def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
+        """Return why the node cannot run on the device; None if it can."""
+        if dtypes[1] not in _INDICES:
+            return f"{self.op} by indices of {dtypes[1].value}"
+        return super().unsupported(node, graph, (dtypes[0], dtypes[2]))
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Spread the rows over L2Bs and L1Bs, as in the result's hint if there is one."""
+        for hint in (hints.get(node.outputs[0]), None):
+            found = self._around(node, graph, target, hint)
+            if found is not None:
+                return found
+        raise AssertionError(f"`{node.name}` has no layout")
+
+    def _around(
+        self, node: MNNode, graph: MNGraph, target: Target, wanted: Layout | None
+    ) -> dict[str, Layout] | None:
+        table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+        made = result_layout(wanted, out.shape, out.dtype, target)
+        if made is None:
+            return None
+        return {
+            table.name: table_layout(table.shape, table.dtype, target),
+            index.name: index_layout(made, out.shape, index.dtype, target),
+            out.name: made,
+        }
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the axes of the index."""
+        for axis, size in enumerate(graph.values[node.inputs[1]].shape):
+            if size > 1:
+                yield Cut(((node.inputs[1], axis), (node.outputs[0], axis)))
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Leave the table in DRAM."""
+        return Placement((Location.DRAM, Location.LM1), (Location.LM0,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield wrong memories, rows that are too long, layouts other than those of its code."""
+        table, index, out = (graph.values[n] for n in (*node.inputs, node.outputs[0]))
+        if table.location is not Location.DRAM:
+            yield "a table outside of DRAM"
+        if table.shape[1] > longest_row(table.dtype, target):
+            yield f"rows of {table.shape[1]} elements"
+            return
+        made = self._around(node, graph, target, layout_of(out))
+        if made is None:
+            yield f"`{out.name}` in layout {out.layout}"
+            return
+        for value in (table, index, out):
+            wanted = made[value.name]
+            if not agrees(layout_of(value), wanted, value.shape, value.dtype, target):
+                yield f"`{value.name}` in layout {value.layout}"
+        row = row_shape(table.shape[1], table.dtype, target)
+        if not batches(layout_of(out), layout_of(index), index.shape, row, target):
+            yield "memories too small for a row"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count the steps, and those in which MVs bring the rows."""
+        return lookup_steps(node, graph, target)
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code."""
+        return Fragment(tuple(lookup_lines(node, graph, target)))
+
+
+LAYERS = (Lookup(),)
