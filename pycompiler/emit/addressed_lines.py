@@ -76,7 +76,7 @@ class Shelf:
         return lines, found
 
     def _own(self, ready: Ready, names: Mapping[str, str]) -> Ready:
-        """Return a shared line with the names of one node's values; only MVs and literals change."""
+        """Return a shared line with the names of one node's values, for MVs and literals."""
         line = ready.line
         if not isinstance(line, Move):
             return replace(ready, line=_named(line, names)) if literals(line) else ready

@@ -32,10 +32,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Placement:
-    """The LM banks of the distinct inputs, in order, and of the outputs; DRAM if an input stays there.
+    """The LM banks of the distinct inputs, in order, and of the outputs.
 
-    ``inplace`` is the index of the input whose long words output 0 may take over. ``mirrors``
-    says that LM0 and LM1 may be exchanged.
+    An input of which the layer reads parts in DRAM has that location. ``inplace`` is the index of
+    the input whose long words output 0 may take over. ``mirrors`` says that LM0 and LM1 may be
+    exchanged.
     """
 
     inputs: tuple[Location, ...]

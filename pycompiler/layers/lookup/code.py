@@ -1,8 +1,8 @@
 """The code of a lookup: entries of the address registers, MVs that follow them, and the way down.
 
-Every PE of the first MAB computes two of the entries that lead to a row: the blocks of a row lie one
-behind the other. The first L1B of each L2B sends them to L2BM, from where they go to the address registers
-of the group. Each L2B has its own part of these registers.
+Every PE of the first MAB computes two of the entries that lead to a row: the blocks of a row lie
+one behind the other. The first L1B of each L2B sends them to L2BM, from where they go to the
+address registers of the group. Each L2B has its own part of these registers.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from .rows import (
 _T = TypeVar("_T")
 _NOWHERE, _BEFORE = Special("nowrite"), Forward("alu")
 _CONSTANTS, _WORK = Scratch("grf1"), Scratch("grf0")
-#: Words of the first register file: the number of the last row, the shift that fills a long word, the
-#: lowest bit of the shifts of a product; behind them the offsets of the entries of a row.
+#: Words of a register file: the number of the last row, the shift that fills a long word, the shifts
+#: of a product; behind them the offsets of the entries of a row.
 _LAST, _FILL, _SHIFTS = 0, 1, 2
 
 
@@ -163,8 +163,8 @@ def _entries(load: Load, index: MNValue, row: RowShape, target: Target) -> Itera
         yield single_step("l1bm", "l1bmm@0", (made,), up)
     size = target.transfer("l2bm", "up", l1b_number=0).source_words
     for at in range(0, len(pairs) // cycles * width, size):
-        source, goal_words = BlockOperand("l1bm", at, size), BlockOperand("l2bm", at, size)
-        yield single_step("l2bm", "l2bm@0", (source,), goal_words)
+        sent = BlockOperand("l1bm", at, size)
+        yield single_step("l2bm", "l2bm@0", (sent,), BlockOperand("l2bm", at, size))
 
 
 def _times(number: PeOperand, row: RowShape, rows: int, target: Target) -> Iterator[Step]:

@@ -1,8 +1,8 @@
 """How a lookup spreads its operands, and the loads in which it brings the rows.
 
-A row of the table lies in DRAM as one run of long words, padded to whole addresses of LM. Along a row, the
-elements fill the words of a long word, the PEs, the MABs, and then the addresses. The table has the same
-rows in every group. The axes of the index lie on L2Bs, L1Bs and addresses.
+A row of the table lies in DRAM as one run of long words, padded to whole addresses of LM. Along a
+row, the elements fill the words of a long word, the PEs, the MABs, and then the addresses. The
+table has the same rows in every group. The axes of the index lie on L2Bs, L1Bs and addresses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import lcm
 
 import numpy as np
 
-from ...graph.digits import Part, all_ranges
+from ...graph.digits import Part, all_ranges, primes
 from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, IntArray, Target
@@ -59,7 +59,7 @@ class Batch:
 def row_shape(width: int, dtype: MNDtype, target: Target) -> RowShape:
     """Return the size of a row of ``width`` elements."""
     each = unit_words(target)
-    # The PEs of a MAB compute the entries of a row together, so an address has whole vectors of them.
+    # The PEs of a MAB compute entries of a row together, so its addresses have whole vectors.
     unit = lcm(each, target.mv_unit, entries_per_word(target) * target.mv_block) // each
     addresses = -(-width // (each * dtype.words_per_long))
     addresses = -(-addresses // unit) * unit
@@ -102,8 +102,8 @@ def result_layout(
     if wanted is None:
         found = _spread(index, target)
     else:
-        kept = ([p for p in _parts(axis) if p.level in _SPREAD] for axis in wanted.axes)
-        found = {n: closed(own, size) for n, (own, size) in enumerate(zip(kept, index))}
+        kept = [[p for p in _parts(axis) if p.level in _SPREAD] for axis in wanted.axes]
+        found = {axis: closed(kept[axis], size) for axis, size in enumerate(index)}
     placed = {
         axis: [
             p._replace(stride=p.stride * row.addresses) if p.level is Level.ADDR else p for p in own
@@ -155,19 +155,21 @@ def _along(width: int, dtype: MNDtype, target: Target) -> list[Part]:
 
 
 def _spread(index: Sequence[int], target: Target) -> dict[int, list[Part]]:
-    """Return parts of the axes of the index: outer digits on L2Bs, then on L1Bs, then in Addr."""
+    """Return parts of the axes of the index: outer digits on L2Bs, then on L1Bs, then in Addr.
+
+    Each digit goes to the axis that it pads least.
+    """
     rest, found = list(index), {axis: list[Part]() for axis in range(len(index))}
     for level in (Level.L2B, Level.L1B):
-        units = target.level_range[level.value]
-        for axis, size in enumerate(rest):
-            used = min(units, 1 << (size - 1).bit_length())
-            if used > 1:
-                units //= used
-                found[axis].append(Part(0, used, level, units))
-                rest[axis] = -(-size // used)
+        for stride, size in reversed(primes(target.level_range[level.value])):
+            long = [axis for axis, left in enumerate(rest) if left > 1]
+            if long:
+                axis = min(long, key=lambda one, by=size: -rest[one] % by / rest[one])  # type: ignore[misc]
+                found[axis].append(Part(0, size, level, stride))
+                rest[axis] = -(-rest[axis] // size)
     out = {}
-    for axis, size in enumerate(rest):
-        out[axis], lo = [Part(1, size, Level.ADDR, 0)] if size > 1 else [], size
+    for axis, left in enumerate(rest):
+        out[axis], lo = [Part(1, left, Level.ADDR, 0)] if left > 1 else [], left
         for part in reversed(found[axis]):
             out[axis].append(part._replace(lo=lo))
             lo *= part.size
