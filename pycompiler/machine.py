@@ -188,8 +188,18 @@ class Target:
     @property
     def dar_entries(self) -> int:
         """Entries of the DRAM address registers that one L2B may use at a time."""
-        load = self.transfer("l2bmdars", "to_buffer", src_l2b=0).source_words * WORDS_PER_LONG
-        return min(load, self.words("dar") // self.l2bs_per_group)
+        return min(self.dar_load * WORDS_PER_LONG, self.words("dar") // self.l2bs_per_group)
+
+    @property
+    def dar_load(self) -> int:
+        """Long words of L2BM from which the DRAM address registers are filled at a time."""
+        return self.transfer("l2bmdars", "to_buffer", src_l2b=0).source_words
+
+    @property
+    def dar_row(self) -> int:
+        """Most long words of a row that the DRAM address registers name and L1BM holds."""
+        entries = self.dar_entries * self.mv_block
+        return min(entries, self.words("l1bm"), self.words("l2bm") - self.dar_load)
 
     @property
     def l2bm_row(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from ..graph.dtypes import device_dtype
 from ..graph.graph import MNNode, TensorType
 from ..machine import Target
 from ..pfvm.names import fresh
@@ -19,14 +20,15 @@ LOOKUP = "MNCoreLookup"
 
 def lookups(
     protos: Mapping[str, onnx.NodeProto],
-    types: Mapping[str, TensorType],
+    types: dict[str, TensorType],
     data: dict[str, Array],
     target: Target,
 ) -> dict[str, MNNode]:
     """Return the lookups that take the place of nodes, by name.
 
     A lookup reads its table as rows, so a constant that other nodes read as well is there twice;
-    the second one goes to ``data``. An input that other nodes read as well is not looked up.
+    the second one goes to ``data`` and ``types``. An input that other nodes read as well is not
+    looked up.
     """
     found = {name: proto for name, proto in protos.items() if _is_lookup(proto, types, target)}
     uses = Counter(name for proto in protos.values() for name in dict.fromkeys(proto.input))
@@ -38,7 +40,7 @@ def lookups(
         if table in data:
             if uses[table] > own[table] and table not in rows:
                 rows[table] = fresh(f"{table}.rows", {*types, *data})
-                data[rows[table]] = data[table]
+                data[rows[table]], types[rows[table]] = data[table], types[table]
             proto.input[0] = rows.get(table, table)
         elif uses[table] > own[table] or any(table in one.output for one in protos.values()):
             continue
@@ -56,4 +58,5 @@ def _is_lookup(proto: onnx.NodeProto, types: Mapping[str, TensorType], target: T
     axis = next((a.i for a in proto.attribute if a.name == "axis"), 0)
     if table is None or index is None or axis or len(table.shape) != 2 or not index.shape:
         return False
-    return table.shape[0] > target.words("lm0") // 2
+    longest = target.dar_row * device_dtype(table.elem).words_per_long
+    return table.shape[0] > target.words("lm0") // 2 and table.shape[1] <= longest

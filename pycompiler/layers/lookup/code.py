@@ -45,8 +45,8 @@ from .rows import (
 _T = TypeVar("_T")
 _NOWHERE, _BEFORE = Special("nowrite"), Forward("alu")
 _CONSTANTS, _WORK = Scratch("grf1"), Scratch("grf0")
-#: Words of a register file: the number of the last row, the shift that fills a long word, the shifts
-#: of a product; behind them the offsets of the entries of a row.
+#: Words of a register file: the number of the last row, the shift that fills a long word, the
+#: shifts of a product; behind them the offsets of the entries of a row.
 _LAST, _FILL, _SHIFTS = 0, 1, 2
 
 
@@ -64,7 +64,7 @@ def lookup_steps(node: MNNode, graph: MNGraph, target: Target) -> int:
             steps += len(list(_entries(load, index, row, target)))
             steps += -(-len(load.asked) * row.blocks // target.cycles) * target.l2bs_per_group
         words = len(batch.goals) * row.words
-        steps += sets * -(-words // piece) + -(-len(batch.goals) * row.addresses // target.cycles)
+        steps += sets * -(-words // piece) + len(list(_vectors(batch, row, target)))
         # An MV moves a block a cycle.
         steps += sets * words // (target.mv_block * target.cycles)
     return steps + per_step
@@ -200,7 +200,7 @@ def _down(
     batch: Batch, sets: Sequence[int], row: RowShape, out: MNValue, target: Target
 ) -> Iterator[Step]:
     """Yield the steps that bring the rows of a batch from L2BM to the PEs."""
-    words, cycles = len(batch.goals) * row.words, target.cycles
+    words, each = len(batch.goals) * row.words, unit_words(target)
     size, start = target.transfer("l2bmb", "down").source_words, entry_words(target)
     for number, l1bs in enumerate(sets):
         chosen = members(l1bs)
@@ -209,15 +209,26 @@ def _down(
         for at in range(0, words, size):
             above = BlockOperand("l2bm", start + number * words + at, size)
             yield single_step("l2bm", f"l2bmb{suffix}", (above,), BlockOperand("l1bm", at, size))
+    for begin, goals in _vectors(batch, row, target):
+        source = BlockOperand("l1bm", begin * each, target.cycles * each)
+        yield single_step("l1bm", "l1bmd", (source,), vector(out, goals))
+
+
+def _vectors(batch: Batch, row: RowShape, target: Target) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the vectors that go to the PEs: the first address among the rows, and the goals.
+
+    Vectors without elements stay behind: the result has no room for those of its last row.
+    """
+    cycles = target.cycles
     goals = [goal + at for goal in batch.goals for at in range(row.addresses)]
-    each = unit_words(target)
     for first in range(0, len(goals), cycles):
-        # The last step overlaps the one before it, so that it brings nothing else.
+        if all(at % row.addresses >= row.used for at in range(first, first + cycles)):
+            continue
+        # The last vector overlaps the one before it, so that it brings nothing else.
         begin = max(0, min(first, len(goals) - cycles))
         now = goals[begin : begin + cycles]
         now += range(now[-1] + 1, now[-1] + 1 + cycles - len(now))
-        source = BlockOperand("l1bm", begin * each, cycles * each)
-        yield single_step("l1bm", "l1bmd", (source,), vector(out, tuple(now)))
+        yield begin, tuple(now)
 
 
 def _whole(found: Sequence[_T], count: int) -> list[_T]:

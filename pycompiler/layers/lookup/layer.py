@@ -37,6 +37,8 @@ class Lookup(UntiedAxes):
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""
+        if node.inputs[0] == node.inputs[1]:
+            return f"{self.op} from the index itself"
         if dtypes[1] not in _INDICES:
             return f"{self.op} by indices of {dtypes[1].value}"
         return super().unsupported(node, graph, (dtypes[0], dtypes[2]))

@@ -28,8 +28,12 @@ _SPREAD = (Level.L2B, Level.L1B, Level.ADDR)
 
 @dataclass(frozen=True)
 class RowShape:
-    """The size of a row: ``addresses`` of LM, ``blocks`` of DRAM that an entry names each."""
+    """The size of a row: ``addresses`` of LM, ``blocks`` of DRAM that an entry names each.
 
+    Only the first ``used`` addresses have elements.
+    """
+
+    used: int
     addresses: int
     blocks: int
     words: int
@@ -61,9 +65,9 @@ def row_shape(width: int, dtype: MNDtype, target: Target) -> RowShape:
     each = unit_words(target)
     # The PEs of a MAB compute entries of a row together, so its addresses have whole vectors.
     unit = lcm(each, target.mv_unit, entries_per_word(target) * target.mv_block) // each
-    addresses = -(-width // (each * dtype.words_per_long))
-    addresses = -(-addresses // unit) * unit
-    return RowShape(addresses, addresses * each // target.mv_block, addresses * each)
+    used = -(-width // (each * dtype.words_per_long))
+    addresses = -(-used // unit) * unit
+    return RowShape(used, addresses, addresses * each // target.mv_block, addresses * each)
 
 
 def unit_words(target: Target) -> int:
@@ -78,7 +82,7 @@ def entries_per_word(target: Target) -> int:
 
 def longest_row(dtype: MNDtype, target: Target) -> int:
     """Return the most elements of a row."""
-    return target.dar_entries * target.mv_block * dtype.words_per_long
+    return target.dar_row * dtype.words_per_long
 
 
 def table_layout(shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
@@ -100,7 +104,8 @@ def result_layout(
     *index, width = shape
     row = row_shape(width, dtype, target)
     if wanted is None:
-        found = _spread(index, target)
+        # L2BM holds a row for every L1B that has other rows.
+        found = _spread(index, row_words(target) // row.words, target)
     else:
         kept = [[p for p in _parts(axis) if p.level in _SPREAD] for axis in wanted.axes]
         found = {axis: closed(kept[axis], size) for axis, size in enumerate(index)}
@@ -114,7 +119,7 @@ def result_layout(
     made = built(shape, placed, _EVERYWHERE, dtype, target)
     if made is None or not all(legal_set(one, target) for one in _sets(made, target)):
         return None
-    return made
+    return made if len(l1b_sets(made, target)) * row.words <= row_words(target) else None
 
 
 def index_layout(result: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> Layout:
@@ -154,16 +159,17 @@ def _along(width: int, dtype: MNDtype, target: Target) -> list[Part]:
     return out
 
 
-def _spread(index: Sequence[int], target: Target) -> dict[int, list[Part]]:
+def _spread(index: Sequence[int], most: int, target: Target) -> dict[int, list[Part]]:
     """Return parts of the axes of the index: outer digits on L2Bs, then on L1Bs, then in Addr.
 
-    Each digit goes to the axis that it pads least.
+    Each digit goes to the axis that it pads least. At most ``most`` L1Bs have rows of their own.
     """
     rest, found = list(index), {axis: list[Part]() for axis in range(len(index))}
     for level in (Level.L2B, Level.L1B):
         for stride, size in reversed(primes(target.level_range[level.value])):
             long = [axis for axis, left in enumerate(rest) if left > 1]
-            if long:
+            if long and (level is Level.L2B or size <= most):
+                most //= size if level is Level.L1B else 1
                 axis = min(long, key=lambda one, by=size: -rest[one] % by / rest[one])  # type: ignore[misc]
                 found[axis].append(Part(0, size, level, stride))
                 rest[axis] = -(-rest[axis] // size)
@@ -227,7 +233,7 @@ def row_words(target: Target) -> int:
 
 def entry_words(target: Target) -> int:
     """Return the long words of L2BM that the address registers are filled from."""
-    return int(target.transfer("l2bmdars", "to_buffer", src_l2b=0).source_words)
+    return target.dar_load
 
 
 def _asked(result: Layout, index: Layout, shape: tuple[int, ...]) -> dict[tuple[int, int], int]:

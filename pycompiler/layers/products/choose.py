@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import prod
 
 from ...graph.digits import agrees, primes
 from ...graph.dtypes import MNDtype
@@ -12,17 +13,13 @@ from ...graph.layout import Layout, Level, SubAxis
 from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
-from .layouts import (
-    Spread,
-    Way,
-    fits,
-    kept_result_units,
-    kept_units,
-    operand_layouts,
-    spread_units,
-)
+from .layouts import fits, operand_layouts
 from .roles import precision_of, roles_of
 from .route import shares
+from .spreads import Spread, Way, kept_result_units, kept_units, spread_units
+
+#: A matrix is large if it takes this part of LM1; it may take that part beside other operands.
+_LARGE, _PART = 4, 0.75
 
 
 def choose_layouts(
@@ -120,6 +117,8 @@ def _spreads(
         Way(contracted=True, rows_first=True),
         *(Way(contracted=True, l2bs=count) for count in some),
     ]
+    if not roles.windows and roles.n > kind.rows:
+        ways += [Way(l1bs=count) for count in _divided(node, graph, target)]
     if roles.windows:
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
@@ -133,6 +132,23 @@ def _spreads(
             found = operand_layouts(node, graph, spread, target)
             if fits(node, found, target):
                 yield found
+
+
+def _divided(node: MNNode, graph: MNGraph, target: Target) -> Iterator[int]:
+    """Yield how many digits of L1Bs may share out the columns of a large matrix.
+
+    All of them bring each column once to an L2B; fewer make the matrix just small enough for LM1.
+    """
+    value = graph.values[node.inputs[1]]
+    units = target.counts["mab"] * target.counts["pe"]
+    words = prod(value.shape[-2:]) // (units * value.dtype.words_per_long)
+    if _LARGE * words < target.words("lm1"):
+        return
+    digits = len(primes(target.level_range[Level.L1B.value]))
+    for count in range(1, digits):
+        if words >> count - 1 > _PART * target.words("lm1") >= words >> count:
+            yield count
+    yield digits
 
 
 def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:

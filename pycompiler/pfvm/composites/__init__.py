@@ -34,7 +34,7 @@ from . import (
     shuffles,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, Writer
+from .writer import FLOATS, MOVED, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Composite:
 
 
 _INDICES = frozenset({"int32", "int64"})
-_LONG = "from more long words than half of LM floats only"
+_LONG = "from more long words than half of LM floats only, or rows of parameters"
 
 _LONG_STEPS = "a step that divides an axis of more than half of LM"
 _FITS = "along axes up to half of LM"
@@ -99,7 +99,7 @@ COMPOSITES: dict[str, Composite] = {
     "Gemm": Composite(
         gemm.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
     ),
-    "Gather": Composite(picking.gather, MOVE, MOVED, note=_LONG),
+    "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
     "GatherND": Composite(picking.gather_nd, MOVE, MOVED, note="`batch_dims` 0"),
     "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),

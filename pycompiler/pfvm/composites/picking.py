@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ...graph.dtypes import device_dtype
 from ...graph.graph import TensorType
 from ..session import Array
-from .writer import FLOATS, MOVED, Writer, axis_of
+from .writer import FLOATS, TABLES, Writer, axis_of
 
 
 def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: int) -> str:
@@ -127,11 +128,13 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
     """Append a Gather of the rows of a matrix that is given; False if there is no such matrix."""
     name, result = write.node.input[0], write.node.output[0]
     width = prod(table.shape[1:])
-    if 0 in (*table.shape, *type.shape) or width > write.longest_row or table.elem not in MOVED:
+    if 0 in (*table.shape, *type.shape) or table.elem not in TABLES:
+        return False
+    if width > write.longest_row * device_dtype(table.elem).words_per_long:
         return False
     if name in write.data and len(table.shape) != 2:
         name = write.constant(write.data[name].reshape(table.shape[0], width), "rows")
-    elif name not in write.data and (name not in write.given or len(table.shape) != 2):
+    elif name not in write.data and not (len(table.shape) == 2 and _picked_only(write, name)):
         return False
     counted = _from_the_front(write, index, type.elem, table.shape[0])
     if type.shape and len(table.shape) == 2:
@@ -142,6 +145,21 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
     rows = write.op("Gather", name, counted, axis=0)
     write.op("Reshape", rows, write.ints([*type.shape, *table.shape[1:]]), result=result)
     return True
+
+
+def _picked_only(write: Writer, table: str) -> bool:
+    """Whether ``table`` is an input of which all nodes pick rows, so that it can stay in DRAM."""
+
+    def picks(node: onnx.NodeProto) -> bool:
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+        if node.op_type != "Gather" or axis % 2 or table in node.input[1:]:
+            return False
+        # A single known place is a Slice.
+        index = node.input[1]
+        return index in write.given or index in write.makers or prod(write.types[index].shape) != 1
+
+    readers = (node for node in write.makers.values() if table in node.input)
+    return table in write.given and all(picks(node) for node in readers)
 
 
 def _from_the_front(write: Writer, index: str, elem: str, size: int) -> str:

@@ -20,6 +20,8 @@ from ..session import Array
 FLOATS = frozenset({"float"})
 #: The element types of rules that only move elements.
 MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
+#: Element types of tables: short floats are singles on the device.
+TABLES = MOVED | {"float16", "bfloat16"}
 
 _VIEWS = ("Reshape", "Flatten")
 
@@ -50,8 +52,8 @@ class Writer:
 
     @property
     def longest_row(self) -> int:
-        """The most elements of a row that may be picked from a table in DRAM."""
-        return self.target.dar_entries * self.target.mv_block if self.target is not None else 0
+        """The most long words of a row that may be picked from a table in DRAM."""
+        return self.target.dar_row if self.target is not None else 0
 
     def type(self, index: int) -> TensorType:
         """Return the type of an input."""

@@ -22,6 +22,8 @@ from .pools import Candidate, Pools
 
 #: The levels whose units the last axis takes before the other axes do.
 _LAST: tuple[tuple[Level, ...], ...] = ((), (Level.MAB,), (Level.MAB, Level.L1B))
+#: How many regions give families.
+LARGEST = 2
 _OUTER = (Level.L2B, Level.L1B, Level.MAB)
 
 
@@ -33,20 +35,19 @@ def add_families(pools: Pools, costs: Costs) -> Iterator[None]:
         return prod(values[name].shape)
 
     regions = [v for v, one in enumerate(variables) if one.region is not None and not one.fixed]
-    number = max(regions, key=lambda v: sum(map(size, variables[v].values)), default=None)
-    if number is None:
-        return
-    variable = variables[number]
-    value = values[max(variable.values, key=size)]
-    for inner in _LAST:
-        for reverse in (False, True):
-            layout = family_layout(value, inner, pools.target, reverse=reverse)
-            seed = layout and pools.region_candidate(variable, (value, layout, None))
-            if seed and variable.add(seed, MOST):
-                carried: list[list[Candidate]] = [[] for _ in variables]
-                carried[number].append(seed)
-                carry(pools, carried, costs)
-                yield
+    ranked = sorted(regions, key=lambda v: -sum(map(size, variables[v].values)))
+    for number in [v for v in ranked if variables[v].values][:LARGEST]:
+        variable = variables[number]
+        value = values[max(variable.values, key=size)]
+        for inner in _LAST:
+            for reverse in (False, True):
+                layout = family_layout(value, inner, pools.target, reverse=reverse)
+                seed = layout and pools.region_candidate(variable, (value, layout, None))
+                if seed and variable.add(seed, MOST):
+                    carried: list[list[Candidate]] = [[] for _ in variables]
+                    carried[number].append(seed)
+                    carry(pools, carried, costs)
+                    yield
 
 
 def family_layout(

@@ -30,6 +30,8 @@ from .search import cheapest, total
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
 PATIENCE, WORTH = 40, 1 / 64
+#: How many candidates of one variable are looked at beside a choice.
+TRIES = 6
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
@@ -168,7 +170,55 @@ class LayoutPlannerZ:
             # Switches that were looked at for different choices may combine to a better one.
             best = cheapest(*self._tables(known=True), best, knowing)
             idle = 0 if total(*self._tables(), best) < now else idle + 1
+        while self._moved(best):
+            best = cheapest(*self._tables(known=True), best, knowing)
         return best
+
+    def _moved(self, best: list[int]) -> bool:
+        """Change the choices of single variables, in place, where that saves steps; whether any.
+
+        This needs true costs of few switches only, so it finds what the search passes over.
+        """
+        least, moved = _worth(total(*self._tables(), best)) / max(1, len(best)), False
+        for number, edges in enumerate(self._edges_of()):
+            seen: list[int] = []
+            while edges and len(seen) < TRIES:
+                before = best[number]
+                costs = self._costs(number, edges, best)
+                now = costs[before]
+                costs[seen] = UNKNOWN
+                found = int(costs.argmin())
+                if found == before or now - costs[found] <= least:
+                    break
+                seen.append(found)
+                best[number] = found
+                for edge in edges:
+                    self._learn(edge, best)
+                if self._costs(number, edges, best)[found] < now:
+                    moved = True
+                else:
+                    best[number] = before
+        return moved
+
+    def _costs(self, number: int, edges: Sequence[_Edge], best: Sequence[int]) -> Table:
+        """Return the costs of a variable's candidates beside the choices of the others."""
+        costs = self.alone[number].copy()
+        for edge in edges:
+            if edge.source == edge.result:
+                costs += edge.costs.diagonal()
+            elif edge.source == number:
+                costs += edge.costs[:, best[edge.result]]
+            else:
+                costs += edge.costs[best[edge.source]]
+        return costs
+
+    def _edges_of(self) -> list[list[_Edge]]:
+        """Return the switches of every variable."""
+        out: list[list[_Edge]] = [[] for _ in self.alone]
+        for edge in self.edges:
+            for number in {edge.source, edge.result}:
+                out[number].append(edge)
+        return out
 
     def _take_in(self) -> None:
         """Extend the tables by the candidates that are new; keep the costs that are known."""
@@ -263,22 +313,26 @@ class LayoutPlannerZ:
         search runs to the end.
         """
         for edge in self.edges:
-            at = chosen[edge.source], chosen[edge.result]
-            if edge.looks[at] == _TRUE:
-                continue
-            source, result = (
-                self.pools.variables[v].pool[choice][name]
-                for v, choice, name in (
-                    (edge.source, at[0], edge.node.inputs[0]),
-                    (edge.result, at[1], edge.node.outputs[0]),
-                )
+            self._learn(edge, chosen, first=first)
+
+    def _learn(self, edge: _Edge, chosen: Sequence[int], *, first: bool = False) -> None:
+        """Replace the guessed cost of one switch."""
+        at = chosen[edge.source], chosen[edge.result]
+        if edge.looks[at] == _TRUE:
+            return
+        source, result = (
+            self.pools.variables[v].pool[choice][name]
+            for v, choice, name in (
+                (edge.source, at[0], edge.node.inputs[0]),
+                (edge.result, at[1], edge.node.outputs[0]),
             )
-            value = self.graph.values[edge.node.outputs[0]]
-            most = None
-            if not first and edge.looks[at] == _GUESS:
-                most = int(DEARER * edge.costs[at]) + 8 * self.target.cycles
-            found = self.costs.switch(source, result, value, most)
-            if most is not None and found == NEVER:
-                edge.put(at, most, _DEAR)
-            else:
-                edge.put(at, found, _TRUE)
+        )
+        value = self.graph.values[edge.node.outputs[0]]
+        most = None
+        if not first and edge.looks[at] == _GUESS:
+            most = int(DEARER * edge.costs[at]) + 8 * self.target.cycles
+        found = self.costs.switch(source, result, value, most)
+        if most is not None and found == NEVER:
+            edge.put(at, most, _DEAR)
+        else:
+            edge.put(at, found, _TRUE)

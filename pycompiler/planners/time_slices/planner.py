@@ -26,6 +26,7 @@ from ...machine import Target
 from ..overrides import Overrides, whole_overrides
 from .cut_classes import Axes, Axis
 from .cuts import ANCHORED, Cuts
+from .matrices import narrow_matrices
 from .product_tiles import best_tiles
 from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_large, units
 
@@ -81,6 +82,8 @@ def plan_time_slices(
     else:
         close = work.close() if mode != "off" else None
         found = close or work.run(finer=mode != "off")
+    if mode == "auto" and not given:
+        found = work.lean(found)
     found = work.stream(found) if mode == "auto" else found
     return work.settled(found) if found.sizes else found
 
@@ -169,6 +172,28 @@ class _Search(Cuts):
                     self.sizes[one] = size
             # If the layouts cannot be switched, the cut counts as one that did not help.
             found = self.attempt() or before[1]
+        return found
+
+    def lean(self, found: TimeSlices) -> TimeSlices:
+        """Cut matrices so that every L1B has room for the columns of a slice, if it is faster.
+
+        Rows then need not leave their L1B, not even for a wide product.
+        """
+        before = dict(self.sizes)
+        tried = [before]
+        for inner in (True, False):
+            self.sizes = narrow_matrices(self, inner=inner)
+            if not self.sizes or self.sizes in tried:
+                continue
+            tried.append(dict(self.sizes))
+            try:
+                made = self.laid_out(last=True)
+            except NoSwitchError:
+                continue
+            steps = [estimated_steps(one, self.target) for one in (found, made)]
+            if not any(excess(made, self.target, self.share)) and steps[1] < steps[0]:
+                found, before = made, dict(self.sizes)
+        self.sizes = before
         return found
 
     def stream(self, found: TimeSlices) -> TimeSlices:

@@ -14,11 +14,17 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     let mut gained: [Vec<PrimeDigit>; 7] = Default::default();
     let mut lost = [false; 7];
     let mut moved = false;
+    let mut from = [0u8; 7];
     for segment in segments(source, result, &change.shape) {
         if segment.source == segment.result {
             continue;
         }
         moved = true;
+        for (one, other) in segment.source.iter().flat_map(|a| segment.result.iter().map(move |b| (a, b))) {
+            if one.level != other.level && one.level != Level::Addr && other.level != Level::Addr {
+                from[other.level as usize] |= 1 << one.level as u8;
+            }
+        }
         let ours = segment.source.iter().filter(|p| !segment.result.contains(p));
         let theirs = segment.result.iter().filter(|p| !segment.source.contains(p));
         for part in ours {
@@ -55,11 +61,26 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     if open.is_empty() {
         return if moved { 2 * machine.cycles } else { 0 };
     }
+    // Whether a level gives digits to another level that gives digits to it, by way of others if need be.
+    for _ in 0..7 {
+        for level in 0..7 {
+            for other in 0..7 {
+                if from[level] >> other & 1 == 1 {
+                    from[level] |= from[other];
+                }
+            }
+        }
+    }
+    let crosses = (0..7).any(|level| from[level] >> level & 1 == 1);
     let steps = open.iter().map(least).sum::<i64>();
     if open.len() == 1 {
         return steps;
     }
-    // Passes in the middle move more data. In most networks that costs half as much again.
+    // Passes in the middle move more data. In most networks that costs half as much again. Digits that go round a
+    // ring of levels need a second pass over one of them, and more data in between.
+    if crosses {
+        return 5 * steps / 2;
+    }
     3 * steps / 2
 }
 

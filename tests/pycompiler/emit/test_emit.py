@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
-from compiling import compiled, model_of
+from compiling import compiled, model_of, run
+from typed_model import typed_model
 
+from pycompiler.app.model import DeviceSegment
 from pycompiler.emit.concat import Code, Moved, concatenate, relocate
 from pycompiler.emit.fragment_cache import Fragments
 from pycompiler.errors import PycompilerError
@@ -16,6 +19,7 @@ from pycompiler.layers.fragment import (
     Fragment,
     Instruction,
     Line,
+    Literal,
     Move,
     PeOperand,
     Special,
@@ -140,6 +144,73 @@ def test_relocation_puts_ranges_elsewhere() -> None:
     assert re.findall(r"\$d(\d+)", text) == ["4160", "1024", "1088", "4352", "64"]
     still = relocate(made.text, made.relocations, 0, load_target("mini"), moved)
     assert re.findall(r"\$d(\d+)", still) == ["64", "1024", "1088", "256", "64"]
+
+
+def imm(bits: int, value: str | None = None) -> Step:
+    """Write ``bits`` to a register, plus the address of ``value`` in blocks of 16 long words."""
+    return Step((Instruction("alu", "imm", (Literal(bits, value, 16),), (vector("grf0"),)),))
+
+
+def test_relocation_moves_literals_that_are_addresses() -> None:
+    """Only the literal that names a value moves, by blocks, with what is added to it."""
+    made = code(imm(7), imm(3, "v"), down(64), imm(64), imm(0, "w"), v=192, w=4096)
+    assert literals(made.text) == [7, 12 + 3, 64, 256]
+    found = sorted((place.value, place.offset) for place in made.relocations)
+    assert found == [("v", 0), ("v", 64), ("w", 0)]
+    target = load_target("mini")
+    moved = relocate(made.text, made.relocations, 640, target)
+    assert literals(moved) == [7, 52 + 3, 64, 296]
+    assert re.findall(r"\$d(\d+)", moved) == ["896"]
+    target.assemble(moved, "moved.vsm")
+    assert relocate(made.text, made.relocations, 0, target) == made.text
+    assert relocate(moved, made.relocations, -640, target) == made.text
+
+
+def test_relocation_puts_the_ranges_of_literals_elsewhere() -> None:
+    made = code(imm(0, "v"), imm(1, "w"), down(0), v=192, w=4096)
+    elsewhere = [Moved(4096, 8192, 1024)]
+    text = relocate(made.text, made.relocations, 64, load_target("mini"), elsewhere)
+    assert literals(text) == [16, 64 + 1]
+    assert re.findall(r"\$d(\d+)", text) == ["256"]
+    still = relocate(made.text, made.relocations, 0, load_target("mini"), elsewhere)
+    assert literals(still) == [12, 64 + 1]
+
+
+def literals(text: str) -> list[int]:
+    return [int(found, 16) for found in re.findall(r'imm ui"0x([0-9A-F]{8})"', text)]
+
+
+def test_an_mv_by_entries_is_not_relocated() -> None:
+    """Its operand names an entry of the address registers. They may name any block of DRAM."""
+    source = BlockOperand("dram", 0, 4096, "v", entries=(8, 4))
+    by_entries = Move("mvp", 64, source, BlockOperand("l2bm", 64, 64, l2b=0))
+    up = Move("mvp", 64, BlockOperand("l2bm", 128, 64, l2b=0), BlockOperand("dram", 0, 64, "w"))
+    made = code(up, by_entries, v=192, w=100 * 64)
+    assert [place.value for place in made.relocations] == ["w"]
+    assert relocate(made.text, made.relocations, 640, load_target("mini")).count("$d7040") == 1
+    # The first MV writes to DRAM, so the second one waits, although it names another value.
+    assert made.text.index("wait i01") < made.text.index("mvp/n64i02")
+
+
+def test_nodes_that_share_lines_name_their_own_values() -> None:
+    """Code made once for two lookups has the address of each one's table."""
+    rng = np.random.default_rng(3)
+    tables = {name: rng.standard_normal((600, 24)).astype(np.float32) for name in "vw"}
+    index = np.array([599, 0, 3, 17, -1])
+    nodes = [("Gather", [name, "i"], f"y{name}") for name in tables]
+    wanted = {f"y{name}": table[index] for name, table in tables.items()}
+    model = typed_model(nodes, {"i": index}, wanted, tables)
+    result, _ = compiled(model, "mini", scheduler="always_from_dram")
+    found = run(result, {"i": index}, "mini")
+    assert all(np.array_equal(found[name], array) for name, array in wanted.items())
+    places = {
+        place.value
+        for segment in result.app.segments
+        if isinstance(segment, DeviceSegment)
+        for place in segment.relocations
+        if "imm" in segment.code.split("\n")[place.line]
+    }
+    assert places == {"v", "w"}
 
 
 def test_code_the_assembler_refuses_is_our_bug(target: Target) -> None:

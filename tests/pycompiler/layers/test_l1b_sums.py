@@ -16,8 +16,9 @@ from pycompiler.layers.base import layout_of
 from pycompiler.layers.fragment import PeOperand, Step
 from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
-from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units
+from pycompiler.layers.products.layouts import operand_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
+from pycompiler.layers.products.spreads import Way, spread_units
 from pycompiler.layers.switch.l1b_sums import sum_l1bs, sum_steps
 from pycompiler.machine import WORDS_PER_LONG, Target
 from pycompiler.planners.dtype import plan_dtypes

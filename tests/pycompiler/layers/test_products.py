@@ -21,8 +21,9 @@ from pycompiler.graph import Layout, Level, MNDtype, MNGraph, MNNode, parse_layo
 from pycompiler.graph.verify import violations
 from pycompiler.layers.operators import RULES
 from pycompiler.layers.products.choose import candidate_layouts
-from pycompiler.layers.products.layouts import Way, operand_layouts, spread_units, unit_digits
+from pycompiler.layers.products.layouts import operand_layouts, unit_digits
 from pycompiler.layers.products.roles import precision_of, roles_of
+from pycompiler.layers.products.spreads import Way, spread_units
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.dtype import plan_dtypes

@@ -1,0 +1,207 @@
+"""How batch, rows and columns of a product share the units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from ...graph.digits import Part, parts, primes
+from ...graph.graph import MNNode
+from ...graph.layout import Layout, Level, SubAxis
+from ...machine import Target
+from .roles import Precision, Roles
+
+
+@dataclass
+class Spread:
+    """Unit digits of batch axes, n and m, minor first.
+
+    Without Addr digits, those that no unit has are a run below the units. Batch axes and m may have
+    Addr digits of stride 0, which stand between and above the units.
+    """
+
+    batch: list[list[SubAxis]]
+    n: list[SubAxis]
+    m: list[SubAxis]
+    #: digits of the contracted axis: all L1Bs or none
+    k: list[SubAxis] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a spread prefers; without a preference n takes all units that it can use."""
+
+    #: k takes the L1Bs
+    contracted: bool = False
+    #: n takes only MABs until m has enough digits
+    rows_first: bool = False
+    #: most units that n takes
+    columns: int | None = None
+    #: digits of L2Bs that n takes before the rows do, if it takes no L1Bs
+    l2bs: int = 0
+    #: digits of L1Bs that n takes, and only the MABs that it needs beside them
+    l1bs: int = 0
+
+
+def kept_units(
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
+) -> Iterator[Spread]:
+    """Yield the digits that the batch axes and m already have in the first operand."""
+    return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles)
+
+
+def kept_result_units(
+    roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
+) -> Iterator[Spread]:
+    """Yield the digits that the batch axes and m have in the layout wanted for the result."""
+    return _units_of_rows(node.outputs[0], roles.c[0], roles.c[1], hints, shapes, roles)
+
+
+def _units_of_rows(
+    name: str,
+    batch: Sequence[int | None],
+    m: int | None,
+    hints: Mapping[str, Layout],
+    shapes: Mapping[str, tuple[int, ...]],
+    roles: Roles,
+) -> Iterator[Spread]:
+    """Yield the units as uppermost digits, and, if they are not, at the places that they have."""
+    if name not in hints:
+        yield Spread([[] for _ in batch], [], [])
+        return
+    found = parts(hints[name], shapes[name])
+
+    def digits(axis: int | None, levels: Sequence[Level]) -> list[SubAxis]:
+        return [
+            SubAxis(digit.size, part.level, part.stride * digit.stride)
+            if part.level in levels
+            else SubAxis(digit.size, Level.ADDR, 0)
+            for part in (found[axis] if axis is not None else ())
+            for digit in primes(_even(part))
+        ]
+
+    def spread(units: Callable[[list[SubAxis]], list[SubAxis]]) -> Spread:
+        own = [units(digits(axis, (Level.L2B, Level.L1B, Level.MAB))) for axis in batch]
+        return Spread(own, [], units(digits(m, (Level.L2B, Level.L1B))))
+
+    plain = spread(lambda digits: [digit for digit in digits if digit.level is not Level.ADDR])
+    yield plain
+    # Windows leave their axes in Addr, and their neighbours exchange halos.
+    there = plain if roles.windows else spread(placed)
+    if there != plain:
+        yield there
+
+
+def placed(digits: list[SubAxis]) -> list[SubAxis]:
+    """Leave out the Addr digits if they lie below all units."""
+    units = [digit for digit in digits if digit.level is not Level.ADDR]
+    return units if digits[len(digits) - len(units) :] == units else digits
+
+
+def _rows(roles: Roles) -> list[int]:
+    """Return the batch axes along which the matrix is the same, except those of a convolution."""
+    return [axis for axis, own in enumerate(roles.b[0]) if own is None and not roles.windows]
+
+
+def _even(part: Part) -> int:
+    """Return the size of a part, rounded up to a power of two if the axis cuts it short."""
+    size = 1
+    while size < part.size:
+        size *= 2
+    return size
+
+
+def spread_units(
+    roles: Roles,
+    kind: Precision,
+    target: Target,
+    kept: Spread | None,
+    way: Way,
+) -> Spread:
+    """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
+    free: list[SubAxis] = [
+        SubAxis(digit.size, level, digit.stride)
+        for level in (Level.MAB, Level.L1B, Level.L2B)
+        for digit in primes(target.level_range[level.value])
+    ]
+    out = Spread([[] for _ in roles.batch], [], [])
+
+    def rest(size: int, digits: list[SubAxis]) -> int:
+        return -(-size // prod(d.size for d in digits if d.level is not Level.ADDR))
+
+    def take(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        for digit in wanted:
+            if digit in free and rest(size, into) > least and _add(into, digit):
+                free.remove(digit)
+
+    def keep(into: list[SubAxis], size: int, wanted: Sequence[SubAxis], least: int) -> None:
+        between = any(digit.level is Level.ADDR for digit in wanted)
+        for digit in wanted:
+            if digit in free and rest(size, into) > least:
+                into.append(digit)
+                free.remove(digit)
+            elif between:
+                into.append(SubAxis(digit.size, Level.ADDR, 0))
+
+    if way.contracted:
+        packed = kind.packed
+        own = [digit for digit in free if digit.level is Level.L1B]
+        if roles.k % (packed * prod(digit.size for digit in own)) == 0:
+            out.k = own
+            free = [digit for digit in free if digit not in own]
+    blocks = -(-roles.n // kind.rows)
+    if way.l1bs:
+        outer = [digit for digit in free if digit.level is Level.L1B][: way.l1bs]
+        over = prod(digit.size for digit in outer)
+        take(out.n, -(-blocks // over), [d for d in free if d.level is Level.MAB], 1)
+        take(out.n, blocks, outer, 1)
+    # A tap is an offset of the address, so windows leave their axes in Addr.
+    whole = {axis for axis, window in roles.windows.items() if not window.trivial}
+    for axis, size in enumerate(roles.batch if kept is not None else ()):
+        assert kept is not None
+        if axis not in whole:
+            keep(out.batch[axis], size, kept.batch[axis], 1)
+    if kept is not None:
+        # Rows of all axes along which the matrix is the same meet it together.
+        others = prod(rest(roles.batch[axis], out.batch[axis]) for axis in _rows(roles))
+        keep(out.m, roles.m, kept.m, -(-target.cycles // others))
+    narrow = bool(out.k) or way.rows_first or way.columns is not None
+    least = -(-blocks // way.columns) if way.columns is not None else 1
+    if not way.l1bs:
+        own = [digit for digit in free if not narrow or digit.level is Level.MAB]
+        take(out.n, blocks, own, least)
+    if way.l2bs:
+        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
+        take(out.n, blocks, outer[: way.l2bs], least)
+    # Neighbours in an image exchange halos, which costs least between MABs. All others take the
+    # digits that are left from the outermost level inwards, outer axes first: views join axes so.
+    apart = [axis for axis in range(len(roles.batch)) if axis not in whole]
+    for axis in (axis for axis in apart if axis not in roles.windows):
+        before = len(out.batch[axis])
+        take(out.batch[axis], roles.batch[axis], list(reversed(free)), 1)
+        taken = out.batch[axis][before:]
+        if len({digit.level for digit in taken}) > 1:
+            # Outer levels hold higher digits: an inner level can then leave its digits to Addr.
+            out.batch[axis][before:] = taken[::-1]
+    for axis in (axis for axis in reversed(apart) if axis in roles.windows):
+        take(out.batch[axis], roles.batch[axis], list(free), 1)
+    take(out.m, roles.m, list(reversed(free)), target.cycles)
+    if way.rows_first:
+        # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
+        inner = [digit for digit in free if digit.level is not Level.L2B]
+        outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
+        take(out.n, blocks, inner + outer, 1)
+    return out
+
+
+def _add(into: list[SubAxis], digit: SubAxis) -> bool:
+    """Add a unit digit above all others, or in place of the uppermost Addr digit of its size."""
+    places = [place for place, own in enumerate(into) if own.level is Level.ADDR]
+    if not places:
+        into.append(digit)
+        return True
+    same = [place for place in places if into[place].size == digit.size]
+    if same:
+        into[same[-1]] = digit
+    return bool(same)

@@ -1,0 +1,60 @@
+"""Cuts that make the matrices of products narrow enough for one L1B.
+
+If every L1B has room for all columns of a matrix, rows of data stay where they are from product to
+product. The matrix of a wide layer has no room; slices of its columns, or of its terms, have.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...layers.products.roles import roles_of
+from ...machine import Target
+from .cut_classes import Axis
+from .cuts import Cuts
+
+#: The part of LM1 that a matrix may take: results and biases have the rest.
+_PART = 0.75
+_PRODUCTS = ("MatMul", "Gemm")
+
+
+def narrow_matrices(cuts: Cuts, *, inner: bool) -> dict[Axis, int]:
+    """Return sizes of slices, by class, so that the shares of constant matrices fit LM1.
+
+    With ``inner``, classes that reach inputs or outputs of the graph stay whole.
+    """
+    graph, target = cuts.plain, cuts.target
+    before, cuts.sizes = cuts.sizes, {}
+    try:
+        for joined in (False, True):
+            for node in graph.device_nodes():
+                if node.op not in _PRODUCTS or node.inputs[1] not in graph.constants:
+                    continue
+                roles, name = roles_of(node, graph), node.inputs[1]
+                axis = roles.b[1] if joined else roles.b[2]
+                if axis is None or (inner and _reaches_out(cuts, (name, axis))):
+                    continue
+                factor = _share(cuts, name, target) / (_PART * target.words("lm1"))
+                one = cuts.axes.of((name, axis))
+                size = cuts.finer(one, factor) if factor > 1 else None
+                if size is not None:
+                    cuts.sizes[one] = size
+        return dict(cuts.sizes)
+    finally:
+        cuts.sizes = before
+
+
+def _reaches_out(cuts: Cuts, axis: Axis) -> bool:
+    """Whether the class of an axis has inputs or outputs of the graph: then its values are many."""
+    graph = cuts.plain
+    ends = {*graph.inputs, *(name for _, name in graph.outputs)}
+    return any(name in ends for name, _ in cuts.members.get(cuts.axes.of(axis), ()))
+
+
+def _share(cuts: Cuts, name: str, target: Target) -> int:
+    """Return the long words of a PE if the MABs of an L1B share a slice of a matrix."""
+    value = cuts.plain.values[name]
+    sizes = dict(enumerate(value.shape))
+    sizes |= {number: cuts.now(one) for number, one in cuts.axes.of_value(name)}
+    units = target.counts["mab"] * target.counts["pe"]
+    return -(-prod(sizes.values()) // (units * value.dtype.words_per_long))

@@ -1,0 +1,132 @@
+"""Images of values of which all L1Bs hold copies: one L1B tells what the general code finds."""
+
+from __future__ import annotations
+
+import random
+from math import prod
+
+import numpy as np
+import pytest
+from compiling import tried
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pycompiler.errors import PycompilerError
+from pycompiler.graph import Broadcast, Layout, Level, MNDtype, SubAxis, parse_layout
+from pycompiler.layers.dram_transfer_plan import plan_transfer
+from pycompiler.layers.lookup.rows import table_layout
+from pycompiler.machine import Target, load_target
+from pycompiler.planners.axis_classes import machine_digits
+from pycompiler.runtime.image import DramImage
+
+DTYPES = {MNDtype.FLOAT: np.uint32, MNDtype.LONG: np.int64, MNDtype.HALF: np.uint16}
+
+
+class General(DramImage):
+    """An image that never looks at one L1B alone."""
+
+    @property
+    def _alike(self) -> bool:  # type: ignore[override]
+        return False
+
+    @_alike.setter
+    def _alike(self, found: bool) -> None:
+        self.was_alike = found
+
+
+def same_images(layout: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target) -> bool:
+    """Both images agree on every word; return whether one of them was made of one L1B.
+
+    The general code leaves a group empty if none of its L2Bs has a copy. The other code does not.
+    """
+    general, image = General(layout, shape, dtype, target), DramImage(layout, shape, dtype, target)
+    kind = np.dtype(DTYPES[dtype])
+    array = (np.arange(prod(shape), dtype=np.int64) * 40503 + 1).astype(kind).reshape(shape)
+    words = image.pack(array)
+    assert words.shape == (target.groups, image.dram_words)
+    assert image.dram_words == general.dram_words
+    held = (general._fill.reshape(target.groups, -1) >= 0).any(1)
+    assert held[0]
+    assert np.array_equal(words[held], general.pack(array)[held])
+    if not general.was_alike:
+        assert np.array_equal(words, general.pack(array))
+    for packed in (words, general.pack(array)):
+        assert np.array_equal(image.unpack(packed, kind), array)
+        assert np.array_equal(general.unpack(packed, kind), array)
+    return general.was_alike
+
+
+def some_layout(
+    rng: random.Random, dtype: MNDtype, target: Target, levels: set[Level]
+) -> tuple[Layout, tuple[int, ...]]:
+    """Axes on ``levels`` and in Addr, copies on some other units, and a shape with padding."""
+    axes: list[list[SubAxis]] = [[] for _ in range(rng.randint(1, 3))]
+    copies: list[Broadcast] = []
+    for digit in machine_digits(target, dtype.words_per_long):
+        if digit.level in levels and rng.random() < 0.6:
+            axis = rng.choice(axes)
+            axis.insert(rng.randint(0, len(axis)), SubAxis(digit.size, digit.level, digit.stride))
+        elif digit.level is Level.W or rng.random() < 0.7:
+            copies.append(Broadcast(digit.level, digit.size, digit.stride))
+    stride = 1
+    for axis in rng.sample(axes, len(axes)):
+        size = rng.choice([1, 2, 3, 5, 8, 13])
+        axis.insert(rng.randint(0, len(axis)), SubAxis(size, Level.ADDR, stride))
+        stride *= size
+    layout = Layout(tuple(map(tuple, axes)), tuple(copies))
+    return layout, tuple(rng.randint(1, size) for size in layout.padded_shape)
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 40), ("mncore2", 8)])
+def test_drawn_layouts(machine: str, examples: int, above: bool) -> None:
+    target = load_target(machine)
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(examples))
+    def case(seed: int) -> None:
+        rng = random.Random(seed)
+        levels = {Level.MAB, Level.PE, Level.W} | ({Level.L1B, Level.L2B} if above else set())
+        dtype = rng.choice(list(DTYPES))
+        layout, shape = some_layout(rng, dtype, target, levels)
+        alike = same_images(layout, shape, dtype, target)
+        used = {part.level for axis in layout.axes for part in axis}
+        assert alike == (not used & {Level.L1B, Level.L2B})
+
+    case()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 24), (1, 131), (129, 1), (61, 700)])
+def test_tables(target: Target, shape: tuple[int, int], dtype: MNDtype) -> None:
+    assert same_images(table_layout(shape, dtype, target), shape, dtype, target)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        # Chunks of several sizes, by l1bmd and by l1bmm.
+        ("((500:1), (4_MAB:1, 4_PE:1, 2_W:1); B@[L1B])", (499, 30)),
+        ("((501:1), (4_PE:1, 2_W:1); B@[MAB,L1B])", (501, 7)),
+        ("((77:1, 2_MAB:2), (4_PE:1, 2_W:1); B@[2_MAB:1,L1B])", (150, 8)),
+        ("((3:1); B@[W,PE,MAB,L1B])", (2,)),
+        ("((3:1); B@[W])", (3,)),
+    ],
+)
+def test_several_chunks(text: str, shape: tuple[int, ...]) -> None:
+    target, layout = load_target("mini"), parse_layout(text)
+    assert same_images(layout, shape, MNDtype.FLOAT, target)
+
+
+def test_there_are_chunks_of_several_sizes() -> None:
+    layout = parse_layout("((500:1), (4_MAB:1, 4_PE:1, 2_W:1); B@[L1B])")
+    plan = plan_transfer(layout, load_target("mini"))
+    assert len({chunk.lm_steps for chunk in plan.chunks}) == 2
+
+
+def test_two_elements_in_one_place_are_refused() -> None:
+    layout = Layout(((SubAxis(2, Level.PE, 1), SubAxis(2, Level.PE, 1)),))
+    for image in (DramImage, General):
+        with pytest.raises(PycompilerError) as caught:
+            image(layout, (4,), MNDtype.FLOAT, load_target("mini"))
+        assert caught.value.code == "P0402"
