@@ -67,11 +67,25 @@ pub(crate) fn attended<T: Send>(
     sink: Option<&Py<PyAny>>,
     work: impl FnOnce(&Interrupt, &mut Dump<'_>) -> T + Send,
 ) -> PyResult<(T, Vec<String>)> {
+    let mut result = None;
+    let kept = &mut result;
+    let lines = attend_to(place, sink, Box::new(move |stop, dump| *kept = Some(work(stop, dump))))?;
+    match result {
+        Some(result) => Ok((result, lines)),
+        None => Err(PySystemError::new_err("a thread of emu2 ended without a result")),
+    }
+}
+
+/// Work that keeps its result itself. It has one type, so that the threads around it are compiled once.
+type Work<'a> = Box<dyn FnOnce(&Interrupt, &mut Dump<'_>) + Send + 'a>;
+
+/// Returns the lines that `work` dumped if there is no sink; as [`attended`].
+fn attend_to(place: Where, sink: Option<&Py<PyAny>>, work: Work<'_>) -> PyResult<Vec<String>> {
     let interrupt = Interrupt::default();
     if place == Where::Here {
         let mut dump = Dump::here(sink);
-        let result = work(&interrupt, &mut dump);
-        return Ok((result, dump.finish()?));
+        work(&interrupt, &mut dump);
+        return dump.finish();
     }
     let (pieces, to_write) = sync_channel(1);
     let (answer, go_on) = sync_channel(1);
@@ -80,11 +94,11 @@ pub(crate) fn attended<T: Send>(
     // Dropping the line together with the dump tells the other thread that the work is done.
     let away = move || {
         let mut dump = Dump::there(line, sink.is_some());
-        let result = work(stop, &mut dump);
-        (result, dump.finish())
+        work(stop, &mut dump);
+        dump.finish()
     };
     let wait = move || attend(sink, &to_write, &answer, stop);
-    let (done, failure) = match place {
+    let (lines, failure) = match place {
         Where::Pool => threads::beside(away, wait),
         _ => std::thread::scope(|scope| {
             let worker = scope.spawn(away);
@@ -92,10 +106,10 @@ pub(crate) fn attended<T: Send>(
             (worker.join().ok(), failure)
         }),
     };
-    match (done, failure) {
+    match (lines, failure) {
         (_, Some(error)) => Err(error),
-        (Some((result, lines)), None) => Ok((result, lines?)),
-        (None, None) => Err(PySystemError::new_err("a thread of emu2 ended without a result")),
+        (Some(lines), None) => lines,
+        (None, None) => Ok(Vec::new()),
     }
 }
 

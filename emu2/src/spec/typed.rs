@@ -6,17 +6,19 @@ use serde::de::DeserializeOwned;
 
 fn typed<T: DeserializeOwned>(entry: Entry, place: &str) -> Result<T, Error> {
     let origin = entry.origin;
-    T::deserialize(toml::Value::Table(entry.table)).map_err(|e| {
-        let text = e.message().to_string();
-        let code = match text.split_whitespace().take(2).collect::<Vec<_>>()[..] {
-            ["unknown", "field"] => Code::SpecUnknownKey,
-            ["missing", "field"] => Code::SpecMissingKey,
-            ["unknown", "variant"] => Code::SpecUnknownName,
-            ["invalid", "type:"] => Code::SpecWrongType,
-            _ => Code::SpecBadValue,
-        };
-        Error::new(code, format!("{origin}: {place}: {text}"))
-    })
+    T::deserialize(toml::Value::Table(entry.table)).map_err(|e| problem(e.message(), &origin, place))
+}
+
+/// The error of a table that has the wrong form. `text` is the parser's message.
+fn problem(text: &str, origin: &str, place: &str) -> Error {
+    let code = match text.split_whitespace().take(2).collect::<Vec<_>>()[..] {
+        ["unknown", "field"] => Code::SpecUnknownKey,
+        ["missing", "field"] => Code::SpecMissingKey,
+        ["unknown", "variant"] => Code::SpecUnknownName,
+        ["invalid", "type:"] => Code::SpecWrongType,
+        _ => Code::SpecBadValue,
+    };
+    Error::new(code, format!("{origin}: {place}: {text}"))
 }
 
 pub(super) fn single<T: DeserializeOwned>(document: &mut Document, key: &str) -> Result<T, Error> {
