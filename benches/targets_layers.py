@@ -54,6 +54,19 @@ def perceptron() -> nn.Module:
     return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256), nn.LayerNorm(256))
 
 
+def with_biases(module: nn.Module) -> nn.Module:
+    """Return the module for inference, with biases that are not zero.
+
+    Libraries begin with biases of zero, which would make another program.
+    """
+    module.eval()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
+    return module
+
+
 CASES = (
     encoder(256, 4, 16, 64, 8.0),
     encoder(768, 12, 4, 256, 6.0),
@@ -75,12 +88,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
 def measured(case: Case, mode: str, machine: str) -> Row:
     """Compile a case; a diagnostic makes a row without a value."""
     torch.manual_seed(0)
-    module = case.make().eval()
-    with torch.no_grad():
-        for parameter in module.parameters():
-            # Libraries begin with biases of zero, which would make another program.
-            if parameter.dim() == 1:
-                parameter += 0.1 * torch.randn_like(parameter)
+    module = with_biases(case.make())
     model = export(lambda d: {"y": module(d["x"])}, {"x": torch.randn(case.shape)})
     target = load_target(machine)
     options = {"float_dtype": mode, "strict": True, "scheduler": "spill_opt"}
