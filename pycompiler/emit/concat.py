@@ -156,7 +156,8 @@ def concatenate(
         if isinstance(line.line, Move):
             dram = dram_operand(line.line)
             if dram is not None and dram.value is not None:
-                words = line.line.words * target.groups
+                # What an MV reads by addresses stands anywhere in its operand.
+                words = (line.line.words if dram.entries else dram.words) * target.groups
                 if dram is line.line.source:
                     row.read += words
                 else:

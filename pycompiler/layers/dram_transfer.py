@@ -95,11 +95,11 @@ def _move(plan: TransferPlan, transfer: Transfer, value: str) -> Move:
     l2b = dict(transfer.parameters)
     words = transfer.words
     if transfer.form.startswith("dram"):
-        source = BlockOperand("dram", transfer.source, words, value)
+        source = BlockOperand("dram", transfer.source, transfer.dram_words, value)
         target = BlockOperand("l2bm", transfer.destination, words, l2b=l2b.get("dst_l2b"))
     else:
-        source = BlockOperand("l2bm", transfer.source, words, l2b=l2b["src_l2b"])
-        target = BlockOperand("dram", transfer.destination, words, value)
+        source = BlockOperand("l2bm", transfer.source, words, l2b=l2b.get("src_l2b"))
+        target = BlockOperand("dram", transfer.destination, transfer.dram_words, value)
     return Move(transfer.mnemonic, words, source, target)
 
 

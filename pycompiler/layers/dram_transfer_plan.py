@@ -2,23 +2,28 @@
 
 The layout decides the instructions: :mod:`.dram_transfer_ways` chooses them, and the copies that
 DRAM need not hold. The plan lists the transfers with their addresses. The order in DRAM is not
-written down anywhere. It follows from the index maps of the download, word by word.
+written down anywhere; :mod:`.dram_transfer_order` follows it, word by word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from math import lcm
 from typing import Literal
 
-import numpy as np
-
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
-from ..machine import LONGS_PER_WIDE, IntArray, Target, TransferMap
-from .dram_transfer_ways import Way, legal_set, members, ways_to_l1bs, ways_to_pes
+from ..machine import LONGS_PER_WIDE, Target, TransferMap
+from .dram_transfer_ways import (
+    Way,
+    legal_set,
+    members,
+    same_in_all_groups,
+    ways_to_l1bs,
+    ways_to_pes,
+)
 
 Stage = Literal["mv", "l2bm", "l1bm"]
 
@@ -29,8 +34,9 @@ class Transfer:
 
     ``source`` and ``destination`` are the first long words in the memories of the stage: DRAM
     and L2BM, L2BM and L1BM, L1BM and the LM share, in the direction of ``mnemonic`` and ``form``.
-    ``suffix`` follows the mnemonic in the text (``@0``). ``words`` is the size of an MV. ``wide``
-    transfers move two long words per PE and cycle. ``mabs`` are the MABs that take the words, bit u
+    ``suffix`` follows the mnemonic in the text (``@0``). ``words`` is the size of an MV, in long
+    words of L2BM; each DRAM gives or takes ``dram_words``. ``wide`` transfers move two long words
+    per PE and cycle. ``mabs`` are the MABs that take the words, bit u
     for MAB u; None is all.
     """
 
@@ -44,6 +50,7 @@ class Transfer:
     words: int = 0
     wide: bool = False
     mabs: int | None = None
+    dram_words: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,10 @@ class Chunk:
 class TransferPlan:
     """The transfers of one layout on one machine.
 
-    ``dram_words`` is the number of long words of DRAM per group. L2BM is divided into ``buffers``
-    buffers. The arguments ``l2`` of methods are the long word of L2BM where the buffer of a chunk
-    starts.
+    ``dram_words`` is the number of long words of DRAM per group. ``across``: the groups hold
+    copies, so each DRAM has a part of the words, and MVs across the groups bring them to all. L2BM
+    is divided into ``buffers`` buffers. The arguments ``l2`` of methods are the long word of L2BM
+    where the buffer of a chunk starts.
     """
 
     target: Target
@@ -79,6 +87,7 @@ class TransferPlan:
     chunks: tuple[Chunk, ...]
     dram_words: int
     buffers: int
+    across: bool
 
     def buffer(self, down: bool, turn: int) -> int:
         """Return where buffer ``turn`` (any number) of L2BM starts for downloads or uploads.
@@ -92,19 +101,25 @@ class TransferPlan:
         return ((0 if down else half) + turn % half) * _buffer_words(self.target, self.buffers)
 
     @property
-    def shared_l2b(self) -> bool:
-        """Whether the L2Bs of a group hold the same data."""
-        return len(self.chunks[0].dram) == 1
+    def mv_words(self) -> int:
+        """The long words that the MVs of a download bring past the port of one group's DRAM.
+
+        An MV across the groups takes as long as one that brings all words from the own DRAM.
+        """
+        parts = 1 if self.across else len(self.chunks[0].dram)
+        return sum(parts * chunk.l2_words for chunk in self.chunks)
 
     def moves_down(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
-        """Yield the moves from DRAM to L2BM: one if the L2Bs of a group hold the same data."""
-        if self.shared_l2b and self.target.l2bs_per_group > 1:
-            start = chunk.dram[0]
-            yield Transfer("mv", "mvb2", "dram_to_l2bm", start, l2, words=chunk.l2_words)
-            return
-        for l2b in range(self.target.l2bs_per_group):
-            start = chunk.dram[l2b % len(chunk.dram)]
-            yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, chunk.l2_words)
+        """Yield the moves from DRAM to L2BM: one if L2Bs hold the same data."""
+        per_group, words, start = self.target.l2bs_per_group, chunk.l2_words, chunk.dram[0]
+        if self.across:
+            size = _part_of_dram(words, self.target)
+            yield Transfer("mv", "mvb4", "dram_to_l2bm", start, l2, words=words, dram_words=size)
+        elif len(chunk.dram) == 1 and per_group > 1:
+            yield Transfer("mv", "mvb2", "dram_to_l2bm", start, l2, words=words, dram_words=words)
+        else:
+            for l2b, start in enumerate(chunk.dram):
+                yield _mv("dram_to_l2bm_parallel", start, l2, "dst_l2b", l2b, words)
 
     @property
     def transfer_steps(self) -> int:
@@ -171,39 +186,25 @@ class TransferPlan:
 
     def moves_up(self, chunk: Chunk, l2: int) -> Iterator[Transfer]:
         """Yield the moves from L2BM to DRAM."""
+        if self.across:
+            # The groups hold the same words, and `or` of the bits of equal words gives that word.
+            words, start = chunk.l2_words, chunk.dram[0]
+            size = _part_of_dram(words, self.target)
+            yield Transfer("mv", "mvr4lbor", "l2bm_to_dram", l2, start, words=words, dram_words=size)
+            return
         for l2b, start in enumerate(chunk.dram):
             yield _mv("l2bm_to_dram_parallel", l2, start, "src_l2b", l2b, chunk.l2_words)
 
-    def lm_words(self) -> IntArray:
-        """Return where every long word of LM comes from: ``group * dram_words + address``.
 
-        Shape: units from group to PE, then ``num_lw``. P0402 if the upload does not bring a long
-        word back to the place that it came from.
-        """
-        return _lm_words(self)
-
-    def lm_words_of_l1b(self) -> IntArray:
-        """Return the first address in DRAM of every long word of an L1B's LM, if all hold the same.
-
-        Shape: MABs, PEs, ``num_lw``. Chunks of one size bring their words in one order.
-        """
-        counts = self.target.counts
-        out = np.empty((counts["mab"], counts["pe"], self.num_lw), dtype=np.int64)
-        orders: dict[int, IntArray] = {}
-        for chunk in self.chunks:
-            words = chunk.lm_steps * self.target.cycles
-            if words not in orders:
-                alone = replace(chunk, lm=0, dram=(0,))
-                size = chunk.l2_words
-                orders[words] = replace(
-                    self, num_lw=words, chunks=(alone,), dram_words=size
-                ).lm_words()[0, 0, 0]
-            out[..., chunk.lm : chunk.lm + words] = orders[words] + chunk.dram[0]
-        return out
+def _part_of_dram(words: int, target: Target) -> int:
+    """Return the long words of each DRAM in ``words`` of every L2BM, for MVs across the groups."""
+    return words * target.l2bs_per_group // target.groups
 
 
 def _mv(form: str, source: int, destination: int, name: str, l2b: int, words: int) -> Transfer:
-    return Transfer("mv", "mvp", form, source, destination, ((name, l2b),), f"@.{l2b}", words)
+    return Transfer(
+        "mv", "mvp", form, source, destination, ((name, l2b),), f"@.{l2b}", words, dram_words=words
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -214,15 +215,12 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     """
     layout = layout.slice
     num_lw = layout.num_lw(target.cycles)
-    per_group = target.l2bs_per_group
-    apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
-    parts = per_group if apart else 1
     plans: list[TransferPlan] = []
     problem: PycompilerError | None = None
     for to_pe in ways_to_pes(layout, target):
         for to_l1 in ways_to_l1bs(layout, target):
             try:
-                plans.append(_plan(layout, num_lw, to_pe, to_l1, parts, target))
+                plans.append(_plan(layout, num_lw, to_pe, to_l1, target))
             except PycompilerError as found:
                 problem = problem or found
     if not plans:
@@ -231,26 +229,29 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     return min(plans, key=_slowest)
 
 
-def _plan(
-    layout: Layout, num_lw: int, to_pe: Way, to_l1: Way, parts: int, target: Target
-) -> TransferPlan:
+def _plan(layout: Layout, num_lw: int, to_pe: Way, to_l1: Way, target: Target) -> TransferPlan:
+    per_group = target.l2bs_per_group
+    apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
+    across = apart and same_in_all_groups(layout, target)
     buffers = _buffers(target, to_pe, to_l1)
     most = _steps_per_chunk(target, to_pe, to_l1, buffers)
+    parts = per_group if apart and not across else 1
     chunks: list[Chunk] = []
     dram, steps = 0, num_lw // target.cycles
     for first in range(0, steps, most):
         count = min(most, steps - first)
         l1_words, l2_words = _words_of_steps(count, target, to_pe, to_l1)
-        starts = tuple(dram + part * l2_words for part in range(parts))
+        size = _part_of_dram(l2_words, target) if across else l2_words
+        starts = tuple(dram + part * size for part in range(parts))
         chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
-        dram += parts * l2_words
-    return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram, buffers)
+        dram += parts * size
+    return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram, buffers, across)
 
 
 def _slowest(plan: TransferPlan) -> tuple[int, int]:
     """Return the steps of the busiest stage, then the steps of all stages: MV, L2BM and L1BM."""
     target = plan.target
-    mv = plan.dram_words // (target.mv_block * target.cycles)
+    mv = plan.mv_words // (target.mv_block * target.cycles)
     l2bm = sum(len(list(plan._pieces(chunk, 0))) for chunk in plan.chunks)
     l1bm = sum(len(list(plan._parts(chunk))) for chunk in plan.chunks)
     return max(mv, l2bm, l1bm), mv + l2bm + l1bm
@@ -316,85 +317,3 @@ def _steps_per_chunk(target: Target, to_pe: Way, to_l1: Way, buffers: int) -> in
     step = to_pe.turns * pe_map.source_words
     whole = lcm(l1_map.destination_words, step)
     return max(1, words // whole * whole // step)
-
-
-def _lm_words(plan: TransferPlan) -> IntArray:
-    """Follow word numbers through the download, and back through the upload."""
-    target = plan.target
-    groups = target.groups
-    dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
-    memories = _Memories(target, dram, plan.num_lw)
-    for chunk in plan.chunks:
-        for transfer in (*plan.moves_down(chunk, 0), *plan.steps_down(chunk, 0)):
-            memories.run(transfer)
-    lm = memories.lm.copy()
-    back = _Memories(target, np.full_like(dram, -1), plan.num_lw)
-    back.lm = lm
-    for chunk in plan.chunks:
-        for transfer in (*plan.steps_up(chunk, 0), *plan.moves_up(chunk, 0)):
-            back.run(transfer)
-    used = np.zeros(dram.size, dtype=bool)
-    used[lm[lm >= 0]] = True
-    wrong = np.flatnonzero(used & (back.dram.reshape(-1) != dram.reshape(-1)))
-    if wrong.size or (lm < 0).any():
-        group, word = divmod(int(wrong[0]) if wrong.size else -1, plan.dram_words)
-        raise error("P0402", layout=str(plan.layout), reason=f"word {word} of group {group}")
-    return lm
-
-
-class _Memories:
-    """Memories that hold word numbers in place of data; transfers run on all units at once."""
-
-    def __init__(self, target: Target, dram: IntArray, num_lw: int):
-        group, l2b, l1b, mab, pe = target.pe_shape
-        self.target = target
-        self.dram = dram
-        self.l2bm = np.full((group, l2b, target.words("l2bm")), -1, dtype=np.int64)
-        self.l1bm = np.full((group, l2b, l1b, target.words("l1bm")), -1, dtype=np.int64)
-        self.lm = np.full((group, l2b, l1b, mab, pe, num_lw), -1, dtype=np.int64)
-
-    def run(self, transfer: Transfer) -> None:
-        parameters = dict(transfer.parameters)
-        if transfer.stage == "mv":
-            self._move(transfer, parameters)
-            return
-        found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
-        source, destination = found.source, found.destination
-        if transfer.form == "down":
-            words = self.l2bm[:, :, transfer.source + source["addr"]]
-            at = transfer.destination + destination["addr"]
-            self.l1bm[:, :, destination["l1b"], at] = words
-        elif transfer.form == "up":
-            words = self.l1bm[:, :, source["l1b"], transfer.source + source["addr"]]
-            self.l2bm[:, :, transfer.destination + destination["addr"]] = words
-        elif transfer.form.startswith("to_pe"):
-            words = self.l1bm[:, :, :, transfer.source + source["addr"]]
-            at = transfer.destination + _local(destination, transfer.wide)
-            taken = np.ones(destination["mab"].shape, bool)
-            if transfer.mabs is not None:
-                taken = (transfer.mabs >> destination["mab"] & 1).astype(bool)
-            unit = destination["mab"][taken], destination["pe"][taken]
-            self.lm[:, :, :, *unit, at[taken]] = words[..., taken]
-        else:
-            at = transfer.source + _local(source, transfer.wide)
-            words = self.lm[:, :, :, source["mab"], source["pe"], at]
-            self.l1bm[:, :, :, transfer.destination + destination["addr"]] = words
-
-    def _move(self, transfer: Transfer, parameters: dict[str, int]) -> None:
-        found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
-        source, destination = found.source, found.destination
-        blocks = np.arange(transfer.words // self.target.mv_unit, dtype=np.int64)[:, None]
-        strides = found.strides or (0, 0)
-        start = transfer.source + source["addr"] + blocks * strides[0]
-        at = transfer.destination + destination["addr"] + blocks * strides[1]
-        if transfer.form.startswith("dram"):
-            words = self.dram[source["group"], start]
-            self.l2bm[destination["group"], destination["l2b"], at] = words
-        else:
-            words = self.l2bm[source["group"], source["l2b"], start]
-            self.dram[destination["group"], at] = words
-
-
-def _local(side: Mapping[str, IntArray], wide: bool) -> IntArray:
-    """Return the long word of LM, counted from the first, of every moved word."""
-    return side["cycle"] * LONGS_PER_WIDE + side["half"] if wide else side["cycle"]

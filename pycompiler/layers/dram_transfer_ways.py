@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from ..graph.layout import Layout, Level
 from ..machine import Target
@@ -94,3 +95,14 @@ def legal_set(l1bs: int, target: Target) -> tuple[tuple[str, int], ...]:
     parameters = {"l1bs_first": chosen[0], "l1bs_free": free}
     reached = target.transfer("l2bmb", "down", **parameters).destination["l1b"]
     return tuple(parameters.items()) if set(chosen) == set(reached.tolist()) else ()
+
+
+def same_in_all_groups(layout: Layout, target: Target) -> bool:
+    """Whether the layout says that all groups hold copies, each L2B of a group its own words."""
+    per_group = target.l2bs_per_group
+    digits = [sub for sub in layout.on(Level.L2B) if sub.size > 1]
+    if not digits or any(sub.stride * sub.size > per_group for sub in digits):
+        return False
+    copies = [copy for copy in layout.broadcast if copy.level is Level.L2B and copy.size]
+    groups = prod(copy.size or 1 for copy in copies if copy.stride >= per_group)
+    return target.groups > 1 and groups == target.groups

@@ -18,6 +18,7 @@ from ..graph.half import half_format
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
+from ..layers.dram_transfer_order import lm_words, lm_words_of_l1b
 from ..layers.dram_transfer_plan import plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
@@ -43,14 +44,14 @@ class DramImage:
         self._levels = _IN_L1B if self._alike else UNIT_LEVELS
         self._groups = target.groups
         lm, word = _places(layout, shape, self._strides())
-        lm_words = self._lm_words()
-        self._take = lm_words[lm] * self.words_per_long + word
+        sources = self._sources()
+        self._take = sources[lm] * self.words_per_long + word
         groups = 1 if self._alike else self._groups
         self._fill = np.full(groups * self.dram_words * self.words_per_long, -1, np.int64)
         elements = np.arange(self._take.size, dtype=np.int64)
-        for first, places in self._copied(layout, lm, word, lm_words, target):
+        for first, places in self._copied(layout, lm, word, sources, target):
             self._fill[places] = elements[first : first + places.shape[1]]
-        for first, places in self._copied(layout, lm, word, lm_words, target):
+        for first, places in self._copied(layout, lm, word, sources, target):
             if (self._fill[places] != elements[first : first + places.shape[1]]).any():
                 reason = "two elements fall on one word of DRAM"
                 raise error("P0402", layout=str(layout), reason=reason)
@@ -60,18 +61,18 @@ class DramImage:
         """Long words per group, for all time slices together."""
         return self.slices * self.plan.dram_words
 
-    def _lm_words(self) -> IntArray:
+    def _sources(self) -> IntArray:
         """Return the DRAM long word that each long word of LM comes from, slice after slice."""
         if self._alike:
-            return self.plan.lm_words_of_l1b().reshape(-1)
-        group, word = np.divmod(self.plan.lm_words().reshape(-1), self.plan.dram_words)
+            return lm_words_of_l1b(self.plan).reshape(-1)
+        group, word = np.divmod(lm_words(self.plan).reshape(-1), self.plan.dram_words)
         first = group * self.dram_words + word
         slices = np.arange(self.slices, dtype=np.int64) * self.plan.dram_words
         found: IntArray = (slices[:, None] + first).reshape(-1)
         return found
 
     def _copied(
-        self, layout: Layout, lm: IntArray, word: IntArray, lm_words: IntArray, target: Target
+        self, layout: Layout, lm: IntArray, word: IntArray, sources: IntArray, target: Target
     ) -> Iterator[tuple[int, IntArray]]:
         """Yield blocks ``(first element, places[copy, element])`` that cover all copies."""
         strides = self._strides()
@@ -94,7 +95,7 @@ class DramImage:
         size = max(1, _BLOCK // at.size)
         for first in range(0, lm.size, size):
             part = slice(first, first + size)
-            found = lm_words[at[:, None] + lm[part]] * self.words_per_long
+            found = sources[at[:, None] + lm[part]] * self.words_per_long
             yield first, found + shift[:, None] + word[part]
 
     def _strides(self) -> dict[Level, int]:

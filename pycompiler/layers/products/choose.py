@@ -202,5 +202,5 @@ def _bring(
         total += target.cycles * steps
         if name not in hints:
             # guess: a DRAM gives as many long words a cycle as an MV's block has
-            total += max(0, plan.dram_words // target.mv_block - target.cycles * steps)
+            total += max(0, plan.mv_words // target.mv_block - target.cycles * steps)
     return total

@@ -90,7 +90,7 @@ class Costs:
             graph = MNGraph(self.graph.name, self.graph.target, values=laid)
             steps = LAYERS[DOWNLOAD].cost(node, graph, self.target)
             # As for switches: an MV moves one unit per cycle, and starts after about `unit` steps.
-            words = plan_transfer(layout, self.target).dram_words * self.target.groups
+            words = plan_transfer(layout, self.target).mv_words * self.target.groups
             unit = self.target.mv_unit
             self.known.transfers[key] = steps + unit + words // (unit * self.target.cycles)
         return self.known.transfers[key]

@@ -152,6 +152,12 @@ def test_any_layout_arrives_and_returns(machine: str) -> None:
         ("((8_L2B:1, 4:2, 8_L1B:1), (2:1, 4_PE:1, 2_W:1); B@[MAB])", (256, 16)),
         ("((4_L2B:2, 64:2), (2:1, 4_PE:1, 2_W:1); B@[MAB,L1B,2_L2B:1])", (256, 16)),
         ("((16:1), (8_MAB:2, 8_L1B:1, 2_MAB:1, 4_PE:1, 2_W:1); B@[L2B])", (16, 1024)),
+        # The groups hold copies, the L2Bs of a group do not: in one chunk, and in several.
+        ("((2_L2B:1, 8_L1B:1), (5:1, 4_PE:1, 2_W:1); B@[MAB,4_L2B:2])", (15, 37)),
+        ("((700:1, 2_L2B:1, 8_L1B:1), (16_MAB:1, 4_PE:1, 2_W:1); B@[4_L2B:2])", (11000, 128)),
+        # As before, but nothing says that the groups hold copies.
+        ("((2_L2B:1, 8_L1B:1), (5:1, 4_PE:1, 2_W:1); B@[MAB])", (15, 37)),
+        ("((2_L2B:1, 8_L1B:1), (5:1, 4_PE:1, 2_W:1); B@[MAB,2_L2B:2])", (15, 37)),
         ("((8_L2B:1, 8:2), (16_MAB:1, 2:1, 4_PE:1); B@[L1B,W])", (64, 128)),
         ("((512:1, 8_L2B:1), (8_L1B:1, 16_MAB:1, 4_PE:1, 2_W:1))", (4096, 1024)),
         ("((100:1); B@[W,PE,MAB,L1B,L2B])", (100,)),
@@ -187,6 +193,28 @@ def test_known_layouts(text: str, shape: tuple[int, ...]) -> None:
 def test_dram_holds_no_copies_of_equal_units(text: str, to_pe: str, to_l1: str, words: int) -> None:
     plan = plan_transfer(parse_layout(text), load_target("mncore2"))
     assert (plan.to_pe.mnemonic, plan.to_l1.mnemonic, plan.dram_words) == (to_pe, to_l1, words)
+
+
+@pytest.mark.parametrize(
+    ("text", "moves", "dram_words", "mv_words"),
+    [
+        # 64 MABs of 64 long words on each L2B: 4,096 long words.
+        ("((64:1, 8_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B])", ("mvp", "mvp"), 8192, 8192),
+        ("((64:1, 4_L2B:2, 4_PE:1, 16_MAB:1); B@[W,L1B,2_L2B:1])", ("mvb2", "mvp"), 4096, 4096),
+        # Each DRAM has a quarter of what the two L2Bs of a group hold.
+        ("((64:1, 2_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B,4_L2B:2])", ("mvb4", "mvr4lbor"), 2048, 4096),
+        # Copies that the layout does not promise.
+        ("((64:1, 2_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B])", ("mvp", "mvp"), 8192, 8192),
+    ],
+)
+def test_each_dram_has_a_part_of_what_all_groups_hold(
+    text: str, moves: tuple[str, str], dram_words: int, mv_words: int
+) -> None:
+    plan = plan_transfer(parse_layout(text), load_target("mncore2"))
+    (chunk,) = plan.chunks
+    down, up = plan.moves_down(chunk, 0), plan.moves_up(chunk, 0)
+    assert (next(down).mnemonic, next(up).mnemonic) == moves
+    assert (plan.dram_words, plan.mv_words) == (dram_words, mv_words)
 
 
 def test_the_largest_share(target: Target) -> None:
