@@ -63,7 +63,9 @@ def l2b_lines(
         raise too_small(target, "L2Bs", row * room.vector, half)
     most = min(room.half * room.vector, half // row) // room.vector
     out: list[Line] = []
-    results = sorted(origins, key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
+    # Rows that take from the same rows come together, so each row goes up once. Then all L2Bs give
+    # and take in every batch. Beside each other stand those from the same L2Bs: runs are long.
+    results = sorted(origins, key=lambda at: (_read(origins[at]), at))
     size = most * room.vector
     start = 0
     while start < len(results):
@@ -76,9 +78,15 @@ def l2b_lines(
             read = more
             batch.append(at)
         start += len(batch)
+        batch.sort(key=lambda at: ([-1 if o is None else o[0] for o in origins[at]], at))
         batch += [batch[-1]] * (-len(batch) % room.vector)
         out += _l2b_batch(batch, list(read), origins, row, source, result, target, mask)
     return out
+
+
+def _read(origins: Sequence[Origin | None]) -> list[int]:
+    """Return the rows that the units' rows come from, sorted."""
+    return sorted({origin[1] for origin in origins if origin is not None})
 
 
 def _l2b_batch(
