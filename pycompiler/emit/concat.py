@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ..layers.fragment import Fragment, Move
 from ..machine import Target
 from .addressed_lines import Ready, Shelf, literals
+from .early_downloads import Part, bring_forward
 from .hazards import Accesses, Tracker
 from .text import Addresses, dram_operand, literal_text, move_text
 
@@ -125,12 +126,16 @@ class _Row:
 
 
 def concatenate(
-    fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
+    fragments: Sequence[tuple[str, str, Fragment]],
+    addresses: Addresses,
+    target: Target,
+    downloads: Sequence[bool] = (),
 ) -> Code:
     """Make one program of ``(node, comment, fragment)``; at its end every MV has finished.
 
     A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while the nodes
-    before its own still work.
+    before its own still work. ``downloads`` says for each fragment whether it is a download, whose
+    parts may stand before earlier nodes; without it all stays in order.
     """
     tracker = Tracker(target)
     writer = _Writer(target, addresses, tracker)
@@ -147,7 +152,9 @@ def concatenate(
             rows[current].lines = 1
             writer.lines.append(f"# {fragments[current][1]}")
 
-    for at, owner, line in _hoisted([lines.lines for lines in ready]):
+    own = [lines.lines for lines in ready]
+    parts = list(bring_forward(own, downloads or [False] * len(own), target))
+    for at, owner, line in _hoisted(parts):
         begin(at)
         row, first, step = rows[owner], len(writer.lines), tracker.step
         writer.line(line)
@@ -175,22 +182,22 @@ def concatenate(
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(found))
 
 
-def _hoisted(nodes: Sequence[Sequence[Ready]]) -> Iterator[tuple[int, int, Ready]]:
+def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, int, Ready]]:
     """Yield each line in the order of issue, with the node it is issued under and its own node.
 
     A transfer from DRAM moves up until right behind the last line that it may not pass. That is
     the line that wrote the data it reads, or the line that used its buffer.
     """
-    # By node and line number: the transfers that are issued right behind this line.
+    # By part and line number: the transfers that are issued right behind this line.
     behind: dict[tuple[int, int], list[tuple[int, Ready]]] = {}
     moved: set[tuple[int, int]] = set()
     slots: list[tuple[int, int]] = []
     shared: list[Ready] = []
-    for owner, lines in enumerate(nodes):
-        for index, ready in enumerate(lines):
+    for number, part in enumerate(parts):
+        for index, ready in enumerate(part.lines):
             if not ready.shared:
                 continue
-            place = owner, index
+            place = number, index
             line = ready.line
             if isinstance(line, Move) and line.source.memory == "dram":
                 found = len(shared) - 1
@@ -198,21 +205,21 @@ def _hoisted(nodes: Sequence[Sequence[Ready]]) -> Iterator[tuple[int, int, Ready
                     found -= 1
                 moved.add(place)
                 place = slots[found] if found >= 0 else (-1, 0)
-                behind.setdefault(place, []).append((owner, ready))
+                behind.setdefault(place, []).append((part.owner, ready))
             shared.append(ready)
             slots.append(place)
     for owner, ready in behind.get((-1, 0), ()):
         yield 0, owner, ready
-    for here, lines in enumerate(nodes):
-        for index, ready in enumerate(lines):
+    for number, part in enumerate(parts):
+        for index, ready in enumerate(part.lines):
             if not ready.shared:
-                yield here, here, ready
+                yield part.under, part.owner, ready
                 continue
-            place = here, index
+            place = number, index
             if place not in moved:
-                yield here, here, ready
+                yield part.under, part.owner, ready
             for owner, other in behind.get(place, ()):
-                yield here, owner, other
+                yield part.under, owner, other
 
 
 @dataclass(frozen=True)

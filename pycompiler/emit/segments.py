@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..graph.graph import MNGraph, MNNode, Side
+from ..layers.dram_transfer import DOWNLOAD
 from ..machine import Target
 from .concat import Code, concatenate
 from .fragment_cache import Fragments
@@ -50,7 +51,8 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
         operands = f"({', '.join(node.inputs)}) -> ({', '.join(node.outputs)})"
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
         fragments.append((node.name, comment, made.of(node, graph)))
-    return concatenate(fragments, addresses, target)
+    downloads = [node.op == DOWNLOAD for node in nodes]
+    return concatenate(fragments, addresses, target, downloads)
 
 
 def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -190,7 +190,9 @@ class TransferPlan:
             # The groups hold the same words, and `or` of the bits of equal words gives that word.
             words, start = chunk.l2_words, chunk.dram[0]
             size = _part_of_dram(words, self.target)
-            yield Transfer("mv", "mvr4lbor", "l2bm_to_dram", l2, start, words=words, dram_words=size)
+            yield Transfer(
+                "mv", "mvr4lbor", "l2bm_to_dram", l2, start, words=words, dram_words=size
+            )
             return
         for l2b, start in enumerate(chunk.dram):
             yield _mv("l2bm_to_dram_parallel", l2, start, "src_l2b", l2b, chunk.l2_words)

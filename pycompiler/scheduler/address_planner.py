@@ -12,7 +12,7 @@ from ..errors import error
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import Location, MNGraph, MNNode, MNValue, Stage
 from ..layers.base import layout_of
-from ..layers.dram_transfer import take_turns
+from ..layers.dram_transfer import DOWNLOAD, take_turns
 from ..layers.dram_transfer_plan import dram_words, plan_transfer
 from ..layers.split_concat import CONCAT, SPLIT, slices_of
 from ..machine import Target
@@ -22,6 +22,9 @@ from .best_fit import Block, pack
 from .given_addresses import with_given
 
 _SECONDS = 5.0  # time limit of the search
+#: For how many nodes a downloaded value's words are kept free before its download, if there is room:
+#: the download may then begin so early.
+AHEAD = (64, 16, 4, 0)
 
 
 def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
@@ -59,8 +62,11 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
     blocks = with_given(blocks, given, target)
     values: dict[str, MNValue] = {}
     for location, wanted in blocks.items():
-        addresses, words = pack(wanted)
         capacity = target.words(location.memory)
+        for nodes in AHEAD:
+            addresses, words = pack([_ahead(block, graph, nodes) for block in wanted])
+            if words <= capacity:
+                break
         # The search cannot work with given addresses.
         free = all(block.at is None for block in wanted)
         if words > capacity and location is not Location.DRAM and free:
@@ -76,6 +82,14 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
             addr = (values[whole].addr or 0) + number * words
             values[part] = replace(graph.values[part], addr=addr)
     return take_turns(graph.with_values(values, stage=Stage.ADDRESSED), target)
+
+
+def _ahead(block: Block, graph: MNGraph, nodes: int) -> Block:
+    """Return the block of a downloaded value with a life that begins ``nodes`` nodes earlier."""
+    node = graph.nodes[block.start] if block.start < len(graph.nodes) else None
+    if node is None or node.op != DOWNLOAD or node.outputs[0] != block.name:
+        return block
+    return replace(block, start=max(0, block.start - nodes))
 
 
 def _searched(blocks: list[Block], capacity: int, target: Target) -> dict[str, int] | None:

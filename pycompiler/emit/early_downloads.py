@@ -1,0 +1,236 @@
+"""Brings downloads forward, part by part, so that their MVs run while other nodes work.
+
+A download has parts: MVs that fill a buffer of L2BM, and the lines that empty it into LM. In its
+own place a download waits for each of its MVs. A part may also stand between two earlier nodes if
+none of the nodes that it passes touches its words of LM, or writes its words of DRAM. It goes there
+when its data has probably arrived, so it delays nobody. All results stay as they are, because no
+two lines that touch a common word change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..graph.graph import Location
+from ..layers.fragment import Move
+from ..machine import Target
+from .addressed_lines import Ready
+from .hazards import Access
+
+#: How many nodes a part may pass.
+MOST_NODES = 256
+_LM = frozenset({Location.LM0.memory, Location.LM1.memory})
+#: What a part may touch: nothing else of it lives from line to line.
+_OWN = _LM | {"dram", "l2bm", "l1bm"}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Lines of node ``owner`` that stand under node ``under``."""
+
+    under: int
+    owner: int
+    lines: Sequence[Ready]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """A node, or a part of a download, and what it touches."""
+
+    lines: Sequence[Ready]
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        return [ready.line for ready in self.lines if isinstance(ready.line, Move)]
+
+    @cached_property
+    def steps(self) -> int:
+        return len(self.lines) - len(self.moves)
+
+    @cached_property
+    def lm(self) -> list[Access]:
+        """What it touches in LM."""
+        return _joined(a for a in self._all(True, True) if a.memory in _LM)
+
+    @cached_property
+    def l2bm(self) -> list[Access]:
+        return _joined(a for a in self._all(True, True) if a.memory == "l2bm")
+
+    @cached_property
+    def dram_read(self) -> list[Access]:
+        return _joined(a for a in self._all(True, False) if a.memory == "dram")
+
+    @cached_property
+    def dram_written(self) -> list[Access]:
+        return _joined(a for a in self._all(False, True) if a.memory == "dram")
+
+    def _all(self, reads: bool, writes: bool) -> Iterator[Access]:
+        for ready in self.lines:
+            if reads:
+                yield from ready.touched.reads
+            if writes:
+                yield from ready.touched.writes
+
+    def bars(self, part: _Lines) -> bool:
+        """Whether ``part``, which stands behind this node, may not pass it."""
+        return _meet(self.lm, part.lm) or _meet(self.dram_written, part.dram_read)
+
+    def parts(self) -> list[_Lines]:
+        """Return the parts of a download; nothing if it must stay in one piece."""
+        whole = all(a.memory in _OWN for a in self._all(True, True))
+        if not self.lines or not whole or not isinstance(self.lines[0].line, Move):
+            return []
+        starts = [
+            at
+            for at, ready in enumerate(self.lines)
+            if isinstance(ready.line, Move)
+            and not (at and isinstance(self.lines[at - 1].line, Move))
+        ]
+        ends = [*starts[1:], len(self.lines)]
+        return [_Lines(self.lines[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+
+def _joined(found: Iterator[Access]) -> list[Access]:
+    """Join accesses of one memory that meet, or leave no gap; units and slots do not count."""
+    out: list[Access] = []
+    for one in sorted(found, key=lambda a: (a.memory, a.low)):
+        last = out[-1] if out else None
+        if last is not None and last.memory == one.memory and one.low <= last.high:
+            if one.high > last.high:
+                out[-1] = Access(last.memory, (None, None), last.low, one.high, "")
+        else:
+            out.append(Access(one.memory, (None, None), one.low, one.high, ""))
+    return out
+
+
+def _meet(some: Sequence[Access], others: Sequence[Access]) -> bool:
+    return any(a.touches(b) for a in some for b in others)
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """Part ``index`` of a download; it may stand before node ``earliest`` or any later one."""
+
+    owner: int
+    index: int
+    earliest: int
+    part: _Lines
+
+
+def bring_forward(
+    nodes: Sequence[Sequence[Ready]], downloads: Sequence[bool], target: Target
+) -> Iterator[Part]:
+    """Yield the lines of all nodes in their new order.
+
+    ``downloads`` says for each node whether it brings a value from DRAM to LM.
+    """
+    whole = [_Lines(lines) for lines in nodes]
+    opening: dict[int, list[_Waiting]] = {}
+    split: set[int] = set()
+    for owner in (number for number, download in enumerate(downloads) if download):
+        for index, part in enumerate(whole[owner].parts()):
+            split.add(owner)
+            found = _Waiting(owner, index, _earliest(owner, part, whole), part)
+            opening.setdefault(found.earliest, []).append(found)
+    clock = _Clock(target)
+    for number, node in enumerate(whole):
+        clock.opens(opening.get(number, ()))
+        while (early := clock.early(number)) is not None:
+            yield Part(number, early.owner, early.part.lines)
+        while (own := clock.due(number)) is not None:
+            yield Part(number, number, own.part.lines)
+        if number not in split:
+            yield Part(number, number, node.lines)
+            clock.passes(node)
+
+
+def _earliest(owner: int, part: _Lines, nodes: Sequence[_Lines]) -> int:
+    """Return the first node before which a part may stand."""
+    at = owner
+    while at and owner - at < MOST_NODES and not nodes[at - 1].bars(part):
+        at -= 1
+    return at
+
+
+class _Clock:
+    """Estimates when the data of parts arrives, in cycles; only the order of lines depends on it.
+
+    One MV after the other brings its words. MVs run for the first parts that may stand here, as
+    many as find a buffer of L2BM each. A node that uses a buffer holds them up.
+    """
+
+    def __init__(self, target: Target):
+        self._target = target
+        self._now = self._free = 0
+        #: Parts that may stand here, in their order.
+        self._open: list[_Waiting] = []
+        #: Parts whose MVs run, and when these end.
+        self._arrivals: dict[_Waiting, int] = {}
+
+    def opens(self, waiting: Iterable[_Waiting]) -> None:
+        """Note the parts that may stand before this node, but not before the one before it."""
+        self._open += waiting
+        self._open.sort(key=lambda one: (one.owner, one.index))
+        self._issue()
+
+    def early(self, number: int) -> _Waiting | None:
+        """Take a part of a node behind ``number`` that has arrived."""
+        for one, arrival in self._arrivals.items():
+            if one.owner > number and arrival <= self._now:
+                return self._take(one)
+        return None
+
+    def due(self, number: int) -> _Waiting | None:
+        """Take a part of node ``number``."""
+        if not self._open or self._open[0].owner != number:
+            return None
+        one = self._open[0]
+        if one not in self._arrivals:
+            self._stop(one.part)
+            self._start(one)
+        return self._take(one)
+
+    def passes(self, node: _Lines) -> None:
+        """Let the time of a node go by."""
+        self._now += self._target.cycles * node.steps
+        if node.moves:
+            words = sum(move.words for move in node.moves)
+            rate = self._target.mv_block * self._target.groups
+            self._now += self._latency + words // rate
+        self._stop(node)
+        self._issue()
+
+    @property
+    def _latency(self) -> int:
+        # As in the planner's costs: an MV starts after about as many steps as its unit has words.
+        return self._target.mv_unit * self._target.cycles
+
+    def _take(self, one: _Waiting) -> _Waiting:
+        self._open.remove(one)
+        self._now = max(self._now, self._arrivals.pop(one))
+        self._now += self._target.cycles * one.part.steps
+        self._issue()
+        return one
+
+    def _issue(self) -> None:
+        """Start the MVs of the first parts, until one finds no buffer."""
+        for one in self._open:
+            if one not in self._arrivals:
+                if any(_meet(other.part.l2bm, one.part.l2bm) for other in self._arrivals):
+                    return
+                self._start(one)
+
+    def _start(self, one: _Waiting) -> None:
+        words = sum(move.words for move in one.part.moves)
+        self._free = max(self._free, self._now) + words // self._target.mv_block
+        self._arrivals[one] = self._free + self._latency
+
+    def _stop(self, lines: _Lines) -> None:
+        """Let MVs begin again whose buffers other lines use."""
+        held = [one for one in self._arrivals if _meet(one.part.l2bm, lines.l2bm)]
+        for one in held:
+            del self._arrivals[one]
+        if held:
+            self._free = min(self._free, self._now)
