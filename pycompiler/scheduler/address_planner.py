@@ -22,7 +22,7 @@ from .best_fit import Block, pack
 from .given_addresses import with_given
 
 _SECONDS = 5.0  # time limit of the search
-#: For how many nodes a downloaded value's words are kept free before its download, if there is room:
+#: For how many nodes the words of a download are kept free before it, if there is room:
 #: the download may then begin so early.
 AHEAD = (64, 16, 4, 0)
 

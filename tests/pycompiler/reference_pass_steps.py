@@ -225,12 +225,27 @@ def l2b_cost(found: Moves, target: Target) -> int:
     if (found.source == found.result).all():
         return copies_cost(found, target.level_range["L2B"], target)
     row = rows_of_l1b(target).row * target.counts["l1b"]
-    moved = np.unique(_number(found.result_at, found.result)).size * found.times
-    rows = np.unique(found.result_at).size * found.times
+    columns = (found.result, found.source, found.source_at, found.result_at)
+    rows_of = list(zip(*(column.tolist() for column in columns), strict=True))
+    units = target.level_range["L2B"]
+    takers = Counter(row[1:] for row in rows_of)
+    # Ports of PDMs and L2BMs. Into the PDM of another group words go at half the rate, and so they
+    # do from a PDM to all L2BMs.
+    ports: Counter[tuple[str, int]] = Counter()
+    for unit, _, _ in (row for row, count in takers.items() if count == units):
+        ports += Counter({("pdm", unit // target.l2bs_per_group): 3, ("l2bm", unit): 1})
+        ports += Counter({("l2bm", to): 2 for to in range(units)})
+    moved = [row[:3] for row in rows_of if takers[row[1:]] < units]
+    for home, unit, _ in {(to // target.l2bs_per_group, unit, at) for to, unit, at in moved}:
+        turns = 1 if unit // target.l2bs_per_group == home else 2
+        ports += Counter({("pdm", home): turns, ("l2bm", unit): turns})
+    for to, _, _ in moved:
+        ports += Counter({("pdm", to // target.l2bs_per_group): 1, ("l2bm", to): 1})
+    words = max(ports.values()) * row
+    rows = np.unique(found.source_at).size + np.unique(found.result_at).size
+    mvs = -(-words // (target.mv_block * target.cycles))
     # An MV of any size takes long to begin: about as many steps as the MV unit has long words.
-    # Into the PDM of another group words go at half the rate of those within a group.
-    per_step = target.mv_unit * target.cycles
-    return 2 * target.mv_unit + 3 * moved * row // per_step + rows
+    return int(2 * target.mv_unit + found.times * (mvs + rows))
 
 
 def copies_cost(found: Moves, count: int, target: Target) -> int:

@@ -31,15 +31,21 @@ from .pass_moves import Moves
 class _Run:
     """Long words that go from ``start`` in one L2BM to ``goal`` in another, by the PDM ``home``.
 
-    ``home`` is the group of ``unit``, where they go; ``origin`` is the unit they come from.
+    ``origin`` is the unit they come from; ``unit`` is where they go, None if all units take them.
+    ``home`` is the group of ``unit``, or, if all take them, that of ``origin``.
     """
 
-    unit: int
+    unit: int | None
     home: int
     origin: int
     start: int
     goal: int
     words: int
+
+    @property
+    def way_up(self) -> tuple[int, int, int, int]:
+        """What the MV to the PDM moves. The L2Bs of a group may need the same."""
+        return self.home, self.origin, self.start, self.words
 
     def meets(self, other: _Run) -> bool:
         """Whether the other run goes on where this one ends."""
@@ -107,13 +113,19 @@ def _l2b_batch(
     yield from _rows_up(source, lifted, room, target)
     pdm = 0
     crossing: list[tuple[_Run, int]] = []
-    for run in _by_turns(_runs(batch, up, origins, row, below, target), target):
-        if pdm + run.words > target.words("pdm"):
-            yield from _come_down(crossing, target)
-            crossing, pdm = [], 0
-        yield Move("mvp", run.words, _l2bm(run.origin, run.start, run, target), _pdm(pdm, run))
-        crossing.append((run, pdm))
-        pdm += run.words
+    there: dict[tuple[int, int, int, int], int] = {}
+    runs = _for_all(_runs(batch, up, origins, row, below, target), target)
+    for run in _by_turns(runs, target):
+        at = there.get(run.way_up)
+        if at is None:
+            if pdm + run.words > target.words("pdm"):
+                yield from _come_down(crossing, target)
+                crossing, pdm = [], 0
+                there.clear()
+            at = there[run.way_up] = pdm
+            pdm += run.words
+            yield Move("mvp", run.words, _l2bm(run.origin, run.start, run, target), _pdm(at, run))
+        crossing.append((run, at))
     yield from _come_down(crossing, target)
     yield from _rows_down(result, batch, below, room, target, mask)
 
@@ -129,6 +141,19 @@ def _in_order_of_readers(
                 here = unit, place
                 first[origin[1]] = min(first.get(origin[1], here), here)
     return sorted(read, key=lambda at: first[at])
+
+
+def _for_all(runs: Iterable[_Run], target: Target) -> Iterator[_Run]:
+    """Join runs that differ only in the unit, if there is one for each unit."""
+    alike: dict[tuple[int, int, int, int], list[_Run]] = {}
+    for run in runs:
+        alike.setdefault((run.origin, run.start, run.goal, run.words), []).append(run)
+    for found in alike.values():
+        if len(found) == target.level_range["L2B"]:
+            home = found[0].origin // target.l2bs_per_group
+            yield replace(found[0], unit=None, home=home)
+        else:
+            yield from found
 
 
 def _by_turns(runs: Iterable[_Run], target: Target) -> list[_Run]:
@@ -164,7 +189,12 @@ def _check_rows(row: int, target: Target) -> None:
 
 def _come_down(crossing: Sequence[tuple[_Run, int]], target: Target) -> Iterator[Line]:
     for run, pdm in crossing:
-        yield Move("mvp", run.words, _pdm(pdm, run), _l2bm(run.unit, run.goal, run, target))
+        if run.unit is None:
+            everywhere = BlockOperand("l2bm", run.goal, run.words)
+            yield Move("mvb", run.words, _pdm(pdm, run), everywhere)
+        else:
+            goal = _l2bm(run.unit, run.goal, run, target)
+            yield Move("mvp", run.words, _pdm(pdm, run), goal)
 
 
 def _runs(

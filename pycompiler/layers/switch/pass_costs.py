@@ -34,6 +34,8 @@ class Facts(NamedTuple):
     lm0: int
     cycles: int
     mv_unit: int
+    mv_block: int
+    l2bs_per_group: int
     row: int
     block: int
     l2bm_words: int
@@ -53,6 +55,8 @@ def facts(dtype: MNDtype, target: Target) -> Facts:
         target.words("lm0"),
         target.cycles,
         target.mv_unit,
+        target.mv_block,
+        target.l2bs_per_group,
         rows.row,
         rows.block,
         rows.l2bm_words,

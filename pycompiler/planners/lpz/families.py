@@ -27,8 +27,11 @@ LARGEST = 2
 _OUTER = (Level.L2B, Level.L1B, Level.MAB)
 
 
-def add_families(pools: Pools, costs: Costs) -> Iterator[None]:
-    """Add the candidates of one family after the other; yield after each that has new ones."""
+def add_families(pools: Pools, costs: Costs) -> Iterator[tuple[int, Candidate]]:
+    """Add the candidates of one family after the other.
+
+    Yields the number of the region's variable and the family's candidate for it, if it is new.
+    """
     values, variables = pools.graph.values, pools.variables
 
     def size(name: str) -> int:
@@ -47,7 +50,7 @@ def add_families(pools: Pools, costs: Costs) -> Iterator[None]:
                     carried: list[list[Candidate]] = [[] for _ in variables]
                     carried[number].append(seed)
                     carry(pools, carried, costs)
-                    yield
+                    yield number, seed
 
 
 def family_layout(

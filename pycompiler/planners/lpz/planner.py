@@ -24,12 +24,16 @@ from .elimination import Elimination
 from .families import add_families
 from .growth import grow
 from .known import Known
-from .pools import Pools
+from .pools import Candidate, Pools
 from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
 PATIENCE, WORTH = 40, 1 / 64
+#: The same number of rounds while a candidate is forced.
+SOON = 4
+#: A choice with one candidate forced is looked into if it costs less than this many times the best.
+NEAR = 1.125
 #: How many candidates of one variable are looked at beside a choice.
 TRIES = 6
 #: How often the pools grow near the choice, at most.
@@ -130,17 +134,35 @@ class LayoutPlannerZ:
         self._look(best, first=True)
         self.before = self._estimate(best)
         best = self._grown(self._search(best))
-        for _ in add_families(self.pools, self.costs):
+        for number, candidate in add_families(self.pools, self.costs):
             self._take_in()
-            before, best = best, self._search(best)
-            if before != best:
-                best = self._grown(best)
+            best = self._beside(best, number, candidate)
         self.after = self._estimate(best)
         return {
             name: layout
             for variable, choice in zip(variables, best, strict=True)
             for name, layout in variable.pool[choice].items()
         }
+
+    def _beside(self, best: list[int], number: int, candidate: Candidate) -> list[int]:
+        """Return ``best`` or a cheaper choice, found where a variable has one candidate only.
+
+        Where all others have moved to stand beside it, the variable may choose again.
+        """
+        now = total(*self._tables(), best)
+        start, free = best.copy(), self.alone[number]
+        start[number] = at = next(
+            i for i, one in enumerate(self.pools.variables[number].pool) if one is candidate
+        )
+        forced = np.full_like(free, UNKNOWN)
+        forced[at] = free[at]
+        self.alone[number] = forced
+        self._look(start)
+        found = self._search(start, SOON)
+        self.alone[number] = free
+        if total(*self._tables(), found) < NEAR * now:
+            found = self._search(found)
+        return self._grown(found) if total(*self._tables(), found) < now else best
 
     def _grown(self, best: list[int]) -> list[int]:
         """Return a choice at least as cheap as ``best``, found among candidates near it."""
@@ -154,13 +176,13 @@ class LayoutPlannerZ:
                 break
         return best
 
-    def _search(self, best: list[int]) -> list[int]:
+    def _search(self, best: list[int], patience: int = PATIENCE) -> list[int]:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""
         single, pairs = self._tables()
         # Each of them sees only few costs change from round to round.
         guessing, knowing = (Elimination([len(one) for one in single], pairs) for _ in range(2))
         idle = 0
-        while idle < PATIENCE:
+        while idle < patience:
             tables = self._tables()
             found = cheapest(*tables, best, guessing)
             now = total(*tables, best)

@@ -227,11 +227,43 @@ fn l2bs(found: &Moves, machine: &Machine) -> i64 {
     if stays(found) {
         return copies(found, machine.count(Level::L2b), machine);
     }
-    let row = machine.row * machine.count(Level::L1b);
-    let moved = distinct(found, |m| (m.result_at, m.result)) * found.times;
-    let rows = distinct(found, |m| m.result_at) * found.times;
+    let rows = distinct(found, |m| m.source_at) + distinct(found, |m| m.result_at);
     // An MV of any size takes long to begin: about as many steps as the MV unit has long words.
-    2 * machine.mv_unit + crossing(moved * row, machine) + rows
+    let words = busiest(found, machine) * machine.row * machine.count(Level::L1b);
+    2 * machine.mv_unit + found.times * (up(words, machine.mv_block * machine.cycles) + rows)
+}
+
+/// Counts the rows that cross the port of the busiest PDM or L2BM. A row that goes to the PDM of another group, or from a PDM to
+/// all L2BMs, counts twice, since that takes twice as long. It goes up once for each group that takes it.
+fn busiest(found: &Moves, machine: &Machine) -> i64 {
+    let units = machine.count(Level::L2b);
+    let home = |unit: i64| unit / machine.l2bs_per_group;
+    let (mut pdms, mut l2bms) = (vec![0; units as usize], vec![0; units as usize]);
+    let mut ways: HashSet<(i64, i64, i64)> = HashSet::new();
+    let mut takers: HashMap<(i64, i64, i64), i64> = HashMap::new();
+    for m in &found.list {
+        *takers.entry((m.source, m.source_at, m.result_at)).or_default() += 1;
+    }
+    takers.retain(|_, count| *count == units);
+    for &(source, _, _) in takers.keys() {
+        pdms[home(source) as usize] += 3;
+        l2bms[source as usize] += 1;
+        l2bms.iter_mut().for_each(|rows| *rows += 2);
+    }
+    for m in &found.list {
+        if takers.contains_key(&(m.source, m.source_at, m.result_at)) {
+            continue;
+        }
+        let to = home(m.result);
+        if ways.insert((to, m.source, m.source_at)) {
+            let turns = if home(m.source) == to { 1 } else { 2 };
+            pdms[to as usize] += turns;
+            l2bms[m.source as usize] += turns;
+        }
+        pdms[to as usize] += 1;
+        l2bms[m.result as usize] += 1;
+    }
+    pdms.into_iter().chain(l2bms).max().unwrap_or(0)
 }
 
 /// Steps in which `words` long words go to the PDMs of all groups and from there to L2BMs.

@@ -44,6 +44,10 @@ pub struct Machine {
     pub cycles: i64,
     /// Long words of the unit in which MVs count.
     pub mv_unit: i64,
+    /// Long words of a block of an MV: what a memory gives or takes in a cycle.
+    pub mv_block: i64,
+    /// L2Bs of a group.
+    pub l2bs_per_group: i64,
     /// Long words of a row: one for every PE of an L1B.
     pub row: i64,
     /// Rows that one instruction between L1BM and L2BM moves.
@@ -65,6 +69,8 @@ impl Machine {
             self.lm0,
             self.cycles,
             self.mv_unit,
+            self.mv_block,
+            self.l2bs_per_group,
             self.row,
             self.block,
             self.l2bm_words,

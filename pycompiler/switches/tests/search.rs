@@ -10,6 +10,8 @@ const MACHINE: Machine = Machine {
     lm0: 64,
     cycles: 4,
     mv_unit: 16,
+    mv_block: 4,
+    l2bs_per_group: 2,
     row: 16,
     block: 1,
     l2bm_words: 64,

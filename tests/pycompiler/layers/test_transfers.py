@@ -202,7 +202,12 @@ def test_dram_holds_no_copies_of_equal_units(text: str, to_pe: str, to_l1: str, 
         ("((64:1, 8_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B])", ("mvp", "mvp"), 8192, 8192),
         ("((64:1, 4_L2B:2, 4_PE:1, 16_MAB:1); B@[W,L1B,2_L2B:1])", ("mvb2", "mvp"), 4096, 4096),
         # Each DRAM has a quarter of what the two L2Bs of a group hold.
-        ("((64:1, 2_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B,4_L2B:2])", ("mvb4", "mvr4lbor"), 2048, 4096),
+        (
+            "((64:1, 2_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B,4_L2B:2])",
+            ("mvb4", "mvr4lbor"),
+            2048,
+            4096,
+        ),
         # Copies that the layout does not promise.
         ("((64:1, 2_L2B:1, 4_PE:1, 16_MAB:1); B@[W,L1B])", ("mvp", "mvp"), 8192, 8192),
     ],
