@@ -1,4 +1,4 @@
-"""The fewest cycles in which a machine can run a model: the bound of its row.
+"""The fewest cycles in which a machine can run a model: its bound.
 
 It is the larger of two times. One is that of the multiply-adds at the MAU's peak. The other is that
 of the words that must cross DRAM: each parameter, input and output once. Both rates come from the
@@ -8,7 +8,7 @@ spec of the machine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
@@ -19,23 +19,34 @@ from ..graph.graph import TensorType
 from ..layers.products.roles import precision
 from ..machine import Target
 from ..pfvm.prepare import prepare, static_types
+from .report import Report
 
-#: The precision of products that each ``float_dtype`` chooses.
-PRECISIONS = {"float": "single", "mixed": "half"}
+#: If products may compute in this precision, DRAM may hold floats as halves.
+_HALF = "half"
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The work of a model: multiply-adds, and long words of DRAM; and the fewest cycles for it."""
+    """The work of a model, and the fewest cycles for it.
+
+    ``multiply_adds`` is the work of the MAU, ``mau`` its cycles. ``words`` are the long words that
+    cross DRAM, ``dram`` their cycles.
+    """
 
     multiply_adds: int
     words: int
-    cycles: int
+    mau: int
+    dram: int
+
+    @property
+    def cycles(self) -> int:
+        """The larger of both times: the MAU and DRAM work beside each other."""
+        return max(self.mau, self.dram)
 
 
-def peak(target: Target, mode: str) -> int:
-    """Return the multiply-adds per cycle: a matrix times a vector in every MAB."""
-    kind = precision(PRECISIONS[mode], target)
+def peak(target: Target, name: str) -> int:
+    """Return the multiply-adds per cycle in a precision: a matrix times a vector in every MAB."""
+    kind = precision(name, target)
     mabs = prod(target.pe_shape) // target.counts["pe"]
     return mabs * kind.rows * kind.block
 
@@ -45,18 +56,56 @@ def words_per_cycle(target: Target) -> int:
     return target.mv_block * target.groups
 
 
-def bound_of(model: onnx.ModelProto, target: Target, mode: str) -> Bound:
-    """Return the bound of a model with static shapes, for `float` or `mixed`."""
+def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]) -> Bound:
+    """Return the bound of a model with static shapes and without bodies (see :func:`bodies`).
+
+    ``precisions`` names those in which its products may compute; the fastest counts. P0103, P0108.
+    """
     model = prepare(model)  # the optimiser's new values have no types
     types = static_types(model)
     adds = sum(_multiply_adds(node, types) for node in model.graph.node)
-    words = ceil(_bits(model, types, mode) / MNDtype.LONG.bits)
-    cycles = max(ceil(adds / peak(target, mode)), ceil(words / words_per_cycle(target)))
-    return Bound(adds, words, cycles)
+    words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
+    fastest = max(peak(target, name) for name in precisions)
+    return Bound(adds, words, ceil(adds / fastest), ceil(words / words_per_cycle(target)))
 
 
-def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], mode: str) -> int:
-    """Return the bits of what must cross DRAM: floats are halves in `mixed`."""
+def bodies(model: onnx.ModelProto) -> str | None:
+    """Return the first node with a body, such as a Loop, as text; None if there is none."""
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g") or attribute.graphs:
+                return f"{node.op_type} `{node.name}`"
+    return None
+
+
+def record_bound(
+    report: Report, model: onnx.ModelProto, target: Target, precisions: Collection[str]
+) -> None:
+    """Fill ``bound`` of the report of a finished compile; see ``docs/compiler/README.md``.
+
+    ``factor`` is the cycles of the program over those of the bound. What cannot be told is None,
+    and ``reason`` says why.
+    """
+    keys = ("multiply_adds", "words", "mau", "dram", "cycles", "factor")
+    data = report.data
+    data["bound"] = found = dict.fromkeys((*keys, "reason"))
+    body = bodies(model)
+    if body is not None:
+        found["reason"] = f"the work in the body of {body} is not counted"
+        return
+    bound = bound_of(model, target, precisions)
+    found |= {key: getattr(bound, key) for key in keys[:-1]}
+    hosted = len(data["host_fallback"])
+    if hosted:
+        found["reason"] = f"the work on the host ({hosted} operators) costs no cycles of the device"
+    elif not bound.cycles:
+        found["reason"] = "nothing is multiplied and nothing crosses DRAM"
+    else:
+        found["factor"] = round(data["cycles"] / bound.cycles, 2)
+
+
+def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], halves: bool) -> int:
+    """Return the bits of what must cross DRAM; ``halves`` says that floats are halves."""
     graph = model.graph
     parameters = {tensor.name for tensor in graph.initializer}
     sizes: Counter[str] = Counter()
@@ -69,14 +118,12 @@ def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], mode: str) ->
                 picked = node.op_type == "Gather" and place == 0
                 read = prod(types[node.output[0] if picked else name].shape)
                 sizes[name] = min(prod(types[name].shape), sizes[name] + read)
-    return sum(size * _width(types[name].elem, mode) for name, size in sizes.items())
+    return sum(size * _width(types[name].elem, halves) for name, size in sizes.items())
 
 
-def _width(elem: str, mode: str) -> int:
+def _width(elem: str, halves: bool) -> int:
     dtype = device_dtype(elem)
-    if dtype is MNDtype.FLOAT and mode == "mixed":
-        return MNDtype.HALF.bits
-    return dtype.bits
+    return MNDtype.HALF.bits if halves and dtype is MNDtype.FLOAT else dtype.bits
 
 
 Shapes = Sequence[tuple[int, ...]]
@@ -123,8 +170,8 @@ _PRODUCTS: Mapping[str, Callable[[onnx.NodeProto, Shapes, tuple[int, ...]], int]
 
 
 def _multiply_adds(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> int:
-    """Return the multiply-adds of a node; 0 if it is no product. Bodies are not counted."""
-    count = _PRODUCTS.get(node.op_type)
+    """Return the multiply-adds of a node; 0 if it is no product."""
+    count = _PRODUCTS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if count is None:
         return 0
     shapes = [types[name].shape for name in node.input if name]
