@@ -1,8 +1,8 @@
 """The fewest cycles in which a machine can run a model: its bound.
 
 It is the larger of two times. One is that of the multiply-adds at the MAU's peak. The other is that
-of the words that must cross DRAM: each parameter, input and output once. Both rates come from the
-spec of the machine.
+of the words that must cross DRAM: each output, and each parameter and input that is read, once.
+Both rates come from the spec of the machine.
 """
 
 from __future__ import annotations
@@ -107,13 +107,11 @@ def record_bound(
 def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], halves: bool) -> int:
     """Return the bits of what must cross DRAM; ``halves`` says that floats are halves."""
     graph = model.graph
-    parameters = {tensor.name for tensor in graph.initializer}
-    sizes: Counter[str] = Counter()
-    for value in (*graph.input, *graph.output):
-        sizes[value.name] = prod(types[value.name].shape)
+    outside = {tensor.name for tensor in (*graph.initializer, *graph.input)}
+    sizes = Counter({value.name: prod(types[value.name].shape) for value in graph.output})
     for node in graph.node:
         for place, name in enumerate(node.input):
-            if name in parameters:
+            if name in outside:
                 # A table is read only where an index points.
                 picked = node.op_type == "Gather" and place == 0
                 read = prod(types[node.output[0] if picked else name].shape)

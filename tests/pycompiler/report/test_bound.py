@@ -93,14 +93,21 @@ def test_words_and_cycles() -> None:
     assert large.cycles == large.mau == 4096**3 // 262144 > large.dram
 
 
-def test_only_the_picked_rows_of_a_table_count() -> None:
+@pytest.mark.parametrize("given", [False, True])
+def test_only_the_picked_rows_of_a_table_count(given: bool) -> None:
+    """Whether the table is a parameter or an input; an input that nothing reads does not count."""
     table = np.ones((1000, 8), np.float32)
+    inputs = [
+        helper.make_tensor_value_info("rows", TensorProto.INT64, (4,)),
+        helper.make_tensor_value_info("unused", TensorProto.FLOAT, (64,)),
+        helper.make_tensor_value_info("table", TensorProto.FLOAT, table.shape),
+    ]
     graph = helper.make_graph(
         [helper.make_node("Gather", ["table", "rows"], ["y"], name="n")],
         "g",
-        [helper.make_tensor_value_info("rows", TensorProto.INT64, (4,))],
+        inputs[: 3 if given else 2],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, (4, 8))],
-        [numpy_helper.from_array(table, "table")],
+        [] if given else [numpy_helper.from_array(table, "table")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     model.ir_version = 10
