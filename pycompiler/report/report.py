@@ -16,7 +16,7 @@ class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
 
     ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
-    ``bound`` and ``cycle_shares`` are empty until a program for a device is finished.
+    ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
 
     def __init__(self, device: str, options: Mapping[str, Any]):
@@ -71,7 +71,7 @@ class Report:
 
     def failed(self, problem: BaseException) -> None:
         """Record why the compilation ended."""
-        self.data["status"] = "failed"
+        self.data |= {"status": "failed", "bound": {}, "cycle_shares": {}}
         row: dict[str, Any] = {"message": str(problem), "type": type(problem).__name__}
         if isinstance(problem, PycompilerError):
             row = {"code": problem.code, "message": problem.message, "help": problem.help}

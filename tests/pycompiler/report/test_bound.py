@@ -133,6 +133,27 @@ def test_values_that_the_optimiser_made_have_shapes() -> None:
     assert bound_of(made, load_target("mncore2"), {"single"}).multiply_adds == 64
 
 
+def test_shapes_that_constants_give() -> None:
+    """The numbers of `shape` say how long the sums of the product are."""
+    graph = helper.make_graph(
+        [
+            helper.make_node("Reshape", ["x", "shape"], ["r"], name="reshape"),
+            helper.make_node("MatMul", ["r", "w"], ["y"], name="product"),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (4, 8))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3))],
+        [
+            numpy_helper.from_array(np.array([2, -1]), "shape"),
+            numpy_helper.from_array(np.ones((16, 3), np.float32), "w"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    found = bound_of(model, load_target("mini"), {"single"})
+    assert found.multiply_adds == 2 * 16 * 3
+    assert found.words == 2 + 4 * 8 // 2 + 16 * 3 // 2 + 2 * 3 // 2
+
+
 @pytest.mark.parametrize(
     ("float_dtype", "gemm_precision", "overrides", "wanted"),
     [

@@ -18,6 +18,7 @@ from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.layers.fragment import BlockOperand, Fragment, Move, single_step
 from pycompiler.machine import Target, load_target
 from pycompiler.report.cycle_shares import KINDS, cycle_shares
+from pycompiler.report.report import Report
 from pycompiler.report.summary import cost_lines
 
 HALF_OF_KINDS = 1e-4 * len(KINDS) / 2  # each share is rounded to four digits
@@ -251,6 +252,10 @@ def test_a_failed_compile_has_neither(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out.failed")
     assert (report["bound"], report["cycle_shares"]) == ({}, {})
     assert cost_lines(report) == []
+    late = Report("mini", {})
+    late.data |= {"bound": {"mau": 1}, "cycle_shares": {"waits": 1.0}}
+    late.failed(ValueError("after the last pass"))
+    assert (late.data["bound"], late.data["cycle_shares"]) == ({}, {})
 
 
 def test_lines() -> None:
