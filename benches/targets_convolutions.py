@@ -2,7 +2,7 @@
 
 Values are cycles of the cycle model, nothing runs on the emulator. The bound is the larger of the
 multiply-adds at the MAU's peak and, for programs from and to DRAM, the words that must cross it as
-halves (:mod:`pycompiler.models.bound`). The ratio is cycles over the bound. A layer
+halves (:mod:`pycompiler.report.bound`). The ratio is cycles over the bound. A layer
 includes its padding and the exchange of halos.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from onnx import TensorProto, helper, numpy_helper
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.export import export
 from pycompiler.machine import load_target
-from pycompiler.models.bound import bound_of, peak
 from pycompiler.models.libraries import build_model
 from pycompiler.models.names import find
 from pycompiler.options import parse_options
@@ -94,7 +92,7 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
         except PycompilerError as problem:
             yield _refused(name, problem)
             continue
-        yield _row(name, report.data["cycles"], bound_of(model, target, MODE).cycles, most)
+        yield _row(name, report.data["cycles"], report.data["bound"]["cycles"], most)
     for case in CASES:
         report = Report(machine, options)
         try:
@@ -104,12 +102,10 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
             continue
         layers = ("Conv", "MNCoreTiles", DEPTHWISE)
         alone = sum(node["steps"] for node in report.data["nodes"] if node["op"] in layers)
-        least = bound_of(case.model(), target, MODE)
+        cycles, bound = report.data["cycles"], report.data["bound"]
         if alone:
-            bound = ceil(least.multiply_adds / peak(target, MODE))
-            yield _row(f"{case.name}, in LM", target.cycles * alone, bound, case.layer)
-        cycles = report.data["cycles"]
-        yield _row(f"{case.name}, from and to DRAM", cycles, least.cycles, case.program)
+            yield _row(f"{case.name}, in LM", target.cycles * alone, bound["mau"], case.layer)
+        yield _row(f"{case.name}, from and to DRAM", cycles, bound["cycles"], case.program)
 
 
 def _refused(name: str, problem: PycompilerError) -> Row:

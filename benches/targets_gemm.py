@@ -12,9 +12,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from pycompiler.machine import load_target
-from pycompiler.models.bound import peak
 from pycompiler.options import parse_options
 from pycompiler.pipeline import compile_onnx
+from pycompiler.report.bound import peak
 from pycompiler.report.report import Report
 
 SIZE = 2048
@@ -47,7 +47,7 @@ def rows(size: int = SIZE, machine: str = "mncore2") -> list[dict[str, Any]]:
     target, data = load_target(machine), compiled(size, machine)
     steps = next(row["steps"] for row in data["nodes"] if row["op"] == "MatMul")
     cycles = {"node": target.cycles * steps, "program": data["cycles"]}
-    bound = peak(target, "mixed")
+    bound = peak(target, "half")
     out = []
     for name, which, least in TARGETS:
         value = size**3 / cycles[which]

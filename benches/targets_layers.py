@@ -1,8 +1,7 @@
 """Compares layers of transformers with their bound: rows for `make bench`.
 
 Values are cycles of the cycle model, with `scheduler: spill_opt`; nothing runs on the emulator. The
-bound is that of :mod:`pycompiler.models.bound`. The share of switches counts the steps of layout
-switches among all steps.
+bound and the shares of the cycles are those of ``report.json``.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from torch import nn
 
 from pycompiler.errors import PycompilerError
 from pycompiler.frontend.export import export
-from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.machine import load_target
-from pycompiler.models.bound import bound_of
 from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pipeline import compile_onnx
 from pycompiler.report.report import Report
+from pycompiler.report.summary import percent
 
 Row = dict[str, Any]
 
@@ -100,13 +98,13 @@ def measured(case: Case, mode: str, machine: str) -> Row:
         said = str(problem).splitlines()[0]
         return {"name": f"{case.name}, {mode}: {said}", "value": None, "target": "", "met": False}
     data = report.data
-    switches = sum(node["steps"] for node in data["nodes"] if node["op"] == SWITCH)
-    bound = bound_of(model, target, mode).cycles
+    bound = data["bound"]["cycles"]
     ratio = data["cycles"] / bound
+    shares = ", ".join(f"{kind} {percent(own)}" for kind, own in data["cycle_shares"].items())
     return {
         "name": f"{case.name}, {mode}",
         "value": data["cycles"],
-        "unit": f"cycles, {100 * switches // data['steps']} % of steps are switches",
+        "unit": f"cycles ({shares})",
         "bound": bound,
         "ratio": ratio,
         "target": "" if most is None else f"at most {most:g}",

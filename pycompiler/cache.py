@@ -38,6 +38,8 @@ _DUMPS = "dumps/"
 _KEPT = (
     "steps",
     "cycles",
+    "bound",
+    "cycle_shares",
     "dram_words",
     "host_fallback",
     "layout_spec_unused",

@@ -26,7 +26,7 @@ from .graph.graph import TensorType
 from .options import OPTIONS, effect_note
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import summary_table, totals
+from .report.summary import cost_lines, summary_table, totals
 from .runtime.device import Board, find_device
 
 commands = click.Group()
@@ -95,7 +95,8 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
     console = table_console()
     if facts["nodes"]:
         console.print(summary_table(facts, f"{model.name} for {device}"))
-    console.print(f"{totals(facts)}; files in {out}", soft_wrap=True)
+    lines = [f"{totals(facts)}; files in {out}", *cost_lines(facts)]
+    console.print("\n".join(lines), soft_wrap=True)
 
 
 @commands.command()

@@ -18,12 +18,13 @@ from .graph.verify import STRUCTURE, verify
 from .layers.operators import RULES
 from .machine import Target
 from .options import Options
-from .planners.dtype import plan_dtypes
+from .planners.dtype import plan_dtypes, product_precisions
 from .planners.layout import LayoutFacts
 from .planners.location import plan_locations
 from .planners.overrides import Overrides, check_overrides, with_io_layouts
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
+from .report.bound import record_bound
 from .report.programs import record_programs
 from .report.report import Report
 from .scheduler.address_planner import plan_addresses
@@ -66,7 +67,7 @@ def compile_onnx(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
     passes = _passes(imported, target, options, overrides)
-    report.expect(len(passes) + 3)
+    report.expect(len(passes) + 4)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
     dumps: dict[str, str] = {}
@@ -80,7 +81,12 @@ def compile_onnx(
         segments = emit_segments(graph, target)
     with report.running("assemble"):
         made = make_app(graph, imported, segments, target)
-        record_programs(report, graph, segments, made.programs, options.scheduler)
+        record_programs(report, graph, segments, made.programs, options.scheduler, target)
+    with report.running("bound"):
+        precisions = product_precisions(
+            options.float_dtype, options.gemm_precision, options.overrides
+        )
+        record_bound(report, model, target, precisions)
     return Compiled(made.app, program_text(made.app), graph, dumps)
 
 

@@ -19,7 +19,10 @@ from .model import App, AppValue, DeviceSegment, HostSegment, Port
 
 @dataclass(frozen=True, eq=False)
 class MadeApp:
-    """An app, and for each segment the assembler's report of its program (None on the host)."""
+    """An app, and for each segment the assembler's report of its program (None on the host).
+
+    A report also has ``stalls``: the cycles that lines stand still at a wait, by line (from 1).
+    """
 
     app: App
     programs: tuple[dict[str, Any] | None, ...]
@@ -40,7 +43,8 @@ def make_app(
             made.append(HostSegment(*ends, host_model(segment, imported)))
             programs.append(None)
             continue
-        facts = target.assemble(code.text, f"segment{number}.vsm").report()
+        program = target.assemble(code.text, f"segment{number}.vsm")
+        facts = {**program.report(), "stalls": dict(program.stalls())}
         steps, cycles = int(facts["steps"]), int(facts["cycles"])
         made.append(DeviceSegment(*ends, code.text, code.relocations, steps, cycles))
         programs.append(facts)

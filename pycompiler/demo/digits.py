@@ -17,7 +17,7 @@ from torch import nn
 from ..errors import error
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import REPORT, read_file
-from ..report.summary import summary_table, totals
+from ..report.summary import cost_lines, summary_table, totals
 from ..runtime.executable import DeviceFunction
 
 _TESTED = 360  # pictures that training does not see
@@ -152,7 +152,7 @@ def run_digits(digits: Digits, float_dtype: str, out: Path, device: str, console
     facts = json.loads(read_file(out, REPORT))
     title = f"digits, {digits.title} with softmax, {digits.pictures} pictures, {float_dtype}"
     console.print(summary_table(facts, title))
-    console.print(totals(facts), soft_wrap=True)
+    console.print("\n".join([totals(facts), *cost_lines(facts)]), soft_wrap=True)
     if isinstance(compiled.function, DeviceFunction):
         console.print(f"emulated {len(found)} pictures in {seconds:.3f} s")
     console.print(

@@ -19,7 +19,7 @@ from rich.console import Console
 from ..app.model import DeviceSegment
 from ..mlsdk import Context, MNDevice
 from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
-from ..report.summary import summary_table, totals
+from ..report.summary import cost_lines, summary_table, totals
 from ..runtime.executable import DeviceFunction
 from ..runtime.image import dram_image
 from ..runtime.tensors import to_array
@@ -63,6 +63,7 @@ def run_case(case: Case, out: Path, device: str, console: Console) -> float:
     facts = json.loads(read_file(out / "codegen", REPORT))
     lines = [
         totals(facts),
+        *cost_lines(facts),
         f"largest difference from PyTorch: {difference:g}",
     ]
     function = compiled.function

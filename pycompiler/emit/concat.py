@@ -37,7 +37,8 @@ class NodeCode:
     """Counts of the code of one node.
 
     ``dram_read`` and ``dram_written`` count long words over all groups. ``busy`` counts the steps
-    that use each issue slot.
+    that use each issue slot. ``wait_steps`` counts the `nop`s that are there only for an MV, and
+    ``wait_lines`` are the lines (from 0) that wait for one.
     """
 
     node: str
@@ -47,6 +48,8 @@ class NodeCode:
     dram_read: int
     dram_written: int
     busy: Mapping[str, int] = field(default_factory=dict)
+    wait_steps: int = 0
+    wait_lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,16 @@ class _Writer:
     tracker: Tracker
     lines: list[str] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
+    wait_steps: int = 0
+    wait_lines: list[int] = field(default_factory=list)
 
     def nops(self, count: int) -> None:
         if count > 0:
             self.lines.append("nop" if count == 1 else f"nop/{count}")
 
     def wait(self, tag: int) -> None:
+        self.wait_lines.append(len(self.lines))
+        self.wait_steps += 1
         self.lines.append(f"nop; wait {self.target.tag(tag)}")
         self.tracker.nops(1)
         self.tracker.waited(tag)
@@ -91,6 +98,7 @@ class _Writer:
         self.nops(self.tracker.issue(touched))
         text = ready.text
         for tag in tags[-1:]:
+            self.wait_lines.append(len(self.lines))
             text += f"; wait {self.target.tag(tag)}"
             self.tracker.waited(tag)
         for literal in literals(line):
@@ -105,6 +113,7 @@ class _Writer:
             self.wait(tag)
         distance = self.tracker.distance(touched)
         self.nops(distance)
+        self.wait_steps += distance
         self.tracker.nops(distance)
         self.tracker.issue_move(tag, touched)
         dram = dram_operand(move)
@@ -123,6 +132,14 @@ class _Row:
     steps: int = 0
     read: int = 0
     written: int = 0
+    wait_steps: int = 0
+    wait_lines: list[int] = field(default_factory=list)
+
+    def take_waits(self, writer: _Writer) -> None:
+        """Count the waits that were written since the last call."""
+        self.wait_steps += writer.wait_steps
+        self.wait_lines += writer.wait_lines
+        writer.wait_steps, writer.wait_lines = 0, []
 
 
 def concatenate(
@@ -160,6 +177,8 @@ def concatenate(
         writer.line(line)
         row.lines += len(writer.lines) - first
         row.steps += tracker.step - step
+        if writer.wait_steps or writer.wait_lines:
+            row.take_waits(writer)
         if isinstance(line.line, Move):
             dram = dram_operand(line.line)
             if dram is not None and dram.value is not None:
@@ -175,8 +194,19 @@ def concatenate(
         writer.wait(tag)
     if rows:
         rows[-1].steps += tracker.step - step
+        rows[-1].take_waits(writer)
     found = (
-        NodeCode(node, row.first_line, row.lines, row.steps, row.read, row.written, dict(row.busy))
+        NodeCode(
+            node,
+            row.first_line,
+            row.lines,
+            row.steps,
+            row.read,
+            row.written,
+            dict(row.busy),
+            row.wait_steps,
+            tuple(row.wait_lines),
+        )
         for (node, _, _), row in zip(fragments, rows, strict=True)
     )
     return Code(tuple(writer.lines), tuple(writer.relocations), tuple(found))

@@ -17,7 +17,7 @@ from ..files import read_input, write_file
 from ..runtime.device import find_device
 from .catalogue import CATALOGUE
 from .names import LIBRARIES, USAGE, check_module, choose
-from .page import library_versions, page, reason_lines, table
+from .page import cycle_table, library_versions, page, reason_lines, table
 from .processes import Settings, Task, memory_is_known, run_all
 from .row import MODES, Row, exit_code
 
@@ -188,7 +188,11 @@ def run(given: argparse.Namespace) -> int:
     limits = given.time_limit, given.memory_limit
     run_all(left, Settings(given.device, given.jobs, *limits), finished)
     shown = [rows[entry.name, batch, mode] for entry, batch in wanted for mode in modes]
-    table_console().print(table(shown))
+    console = table_console()
+    console.print(table(shown))
+    cycles = cycle_table(shown)
+    if cycles.row_count:
+        console.print(cycles)
     for line in reason_lines(shown):
         print(line)
     if given.markdown is not None:

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 
 from ..build import build
 from ..errors import PycompilerError
 from ..frontend.export import export
-from ..machine import Target
 from ..mlsdk.function import CompiledFunction
-from ..report.codegen_dir import MODEL_ONNX, REPORT, read_file
+from ..report.codegen_dir import REPORT, read_file
 from ..runtime.device import Board, find_device
 from ..runtime.executable import DeviceFunction
 from ..tolerance import NETWORKS
-from .bound import bound_of
 from .catalogue import Entry
 from .libraries import Tensors, build_model, shuffled
 from .row import RAISED, Row
@@ -77,16 +74,15 @@ class _Case:
 
     def measure(self, mode: str, folder: Path, facts: dict[str, Any]) -> None:
         """Compile, emulate and compare; add what is known to ``facts`` as soon as it is."""
-        target = self._device.target
         began = time.perf_counter()
         options = {"float_dtype": mode}
-        board = Board(target)
+        board = Board(self._device.target)
         try:
             function = build(lambda: self._exported, self._device.name, board, options, folder)
         finally:
             seconds = self._export_seconds + time.perf_counter() - began
             facts["seconds"] = round(seconds, 3)
-        facts |= _report(folder, target, mode)
+        facts |= _report(folder)
         outputs = CompiledFunction(function, folder)(self._inputs)
         found = {name: proxy.cpu() for name, proxy in outputs.items()}
         board.close()
@@ -96,23 +92,26 @@ class _Case:
         facts |= {"error": difference, "matched": difference <= NETWORKS[mode]}
 
 
-def _report(folder: Path, target: Target, mode: str) -> dict[str, Any]:
+def _report(folder: Path) -> dict[str, Any]:
     """Return the facts of a finished compile."""
     report = json.loads(read_file(folder, REPORT))
     hosted = report["host_fallback"]
     reasons: dict[str, str] = {}
     for row in hosted:
         reasons.setdefault(row["op"], _short(row["reason"]))
-    work = bound_of(onnx.load_from_string(read_file(folder, MODEL_ONNX)), target, mode)
+    bound = {key: value or 0 for key, value in report["bound"].items()}
     return {
         "operators": report["operators"],
         "host": dict(Counter(row["op"] for row in hosted)),
         "host_reasons": reasons,
         "steps": report["steps"],
         "cycles": report["cycles"],
-        "multiply_adds": work.multiply_adds,
-        "words": work.words,
-        "bound": work.cycles,
+        "multiply_adds": bound["multiply_adds"],
+        "words": bound["words"],
+        "mau": bound["mau"],
+        "dram": bound["dram"],
+        "bound": bound["cycles"],
+        "shares": report["cycle_shares"],
     }
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from rich.table import Table
 
+from ..report.cycle_shares import KINDS
+from ..report.summary import percent
 from ..tolerance import NETWORKS
 from .catalogue import CATALOGUE
 from .names import LIBRARIES
@@ -21,9 +23,12 @@ COMMAND = "python -m pycompiler.models --mode both --markdown docs/models.md"
 _COLUMNS = ("model", "batch", "result", "host operators", "error", "steps", "cycles", "x bound",
             "compile s", "run s")  # fmt: skip
 _RIGHT = ("batch", *_COLUMNS[4:])
+_CYCLES = ("model", "batch", "MAU bound", "DRAM bound", "cycles", "x bound", *KINDS)
 
 #: Rows may come in another order: those of an earlier run that are kept come first.
 _ORDER = {name: place for place, name in enumerate(CATALOGUE)}
+
+_CYCLES_TITLE = "Where the cycles go"
 
 #: The columns of the page with their meanings.
 _MEANINGS = (
@@ -51,6 +56,14 @@ _MEANINGS = (
         "multiply-adds at the peak of the MAU, and that of moving each parameter, input and output "
         "from or to DRAM once. Models with host operators have none: the host's work costs no "
         "cycles",
+    ),
+    (
+        "MAU bound, DRAM bound",
+        "both times of the bound, in cycles",
+    ),
+    (
+        ", ".join(KINDS),
+        "shares of the cycles, as [the report](compiler/README.md#what-the-user-sees) has them",
     ),
     ("compile s, run s", "seconds on this computer: the compile with its export, the emulation"),
 )
@@ -104,6 +117,18 @@ def table(rows: Sequence[Row]) -> Table:
     return out
 
 
+def cycle_table(rows: Sequence[Row]) -> Table:
+    """Return bounds and shares of the cycles of each model with a program, for the terminal."""
+    modes = {row.mode for row in rows}
+    out = Table(title=_CYCLES_TITLE, title_justify="left")
+    for column in _CYCLES:
+        out.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
+    for row in _with_cycles(rows):
+        name = f"{row.name} {row.mode}" if len(modes) > 1 else row.name
+        out.add_row(name, *_cycle_cells(row))
+    return out
+
+
 def reason_lines(rows: Sequence[Row]) -> list[str]:
     """Return a line for each model that did not compile or match."""
     return [f"{row.title}: {_result(row)}: {row.reason}" for row in rows if row.reason]
@@ -125,6 +150,7 @@ def page(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
         )
     ]
     parts += [_section(mode, rows) for mode in MODES]
+    parts += [_cycle_section(mode, rows) for mode in MODES]
     parts.append(_failures(rows))
     return "\n".join(part for part in parts if part)
 
@@ -193,6 +219,20 @@ def _section(mode: str, rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def _cycle_section(mode: str, rows: Sequence[Row]) -> str:
+    found = [row for row in _with_cycles(rows) if row.mode == mode]
+    if not found:
+        return ""
+    lines = [f"## {_CYCLES_TITLE} in `{mode}`", "", _line(_CYCLES)]
+    lines.append(_line(["---" if column == "model" else "---:" for column in _CYCLES]))
+    lines += [_line((row.name, *_cycle_cells(row))) for row in found]
+    return "\n".join([*lines, ""])
+
+
+def _with_cycles(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.shares and not row.code]
+
+
 def _rank(library: str) -> tuple[int, str]:
     return (LIBRARIES.index(library) if library in LIBRARIES else len(LIBRARIES), library)
 
@@ -231,10 +271,23 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.error:.1g}",
         str(row.steps),
         str(row.cycles),
-        "-" if row.host else f"{row.times:.1f}",
+        _times(row),
         f"{row.seconds:.1f}",
         f"{row.emulated:.1f}",
     )
+
+
+def _cycle_cells(row: Row) -> tuple[str, ...]:
+    """Return the cells of a row of bounds and shares behind its name."""
+    return (
+        *map(str, (row.batch, row.mau, row.dram, row.cycles)),
+        _times(row),
+        *(percent(row.shares[kind]) for kind in KINDS),
+    )
+
+
+def _times(row: Row) -> str:
+    return f"{row.times:.1f}" if row.bound and not row.host else "-"
 
 
 def _frequent(host: Mapping[str, int]) -> Iterator[tuple[str, int]]:

@@ -23,8 +23,10 @@ class Row:
     ``code`` is the code of a diagnostic, or RAISED (the model's own code raised an exception),
     TIME, MEMORY (a limit was reached) or DIED (the process ended by a signal), and ``reason`` its
     text. ``host`` counts operators on the host by kind. ``error`` is the largest difference from
-    torch, divided by the largest magnitude of the output. ``bound`` is in cycles. ``seconds`` is
-    the time of the compile, ``emulated`` that of the run, ``megabytes`` the peak of memory.
+    torch, divided by the largest magnitude of the output. ``bound`` is in cycles, the larger of
+    ``mau`` and ``dram``; all are 0 if the report has none. ``shares`` says what the cycles are
+    spent on, by kind. ``seconds`` is the time of the compile, ``emulated`` that of the run,
+    ``megabytes`` the peak of memory.
     """
 
     name: str
@@ -41,7 +43,10 @@ class Row:
     cycles: int = 0
     multiply_adds: int = 0
     words: int = 0
+    mau: int = 0
+    dram: int = 0
     bound: int = 0
+    shares: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     emulated: float = 0.0
     megabytes: int = 0
@@ -84,7 +89,7 @@ class Row:
         for name in data:
             if name not in names:
                 raise ValueError(f"has the field `{name}`, which rows have not")
-        kinds: Mapping[str, type] = {"host": int, "host_reasons": str}
+        kinds: Mapping[str, type] = {"host": int, "host_reasons": str, "shares": float}
         for name, example in asdict(cls("", 1, "")).items():
             value = data[name]
             parts = value.values() if isinstance(value, dict) else ()

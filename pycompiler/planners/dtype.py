@@ -24,6 +24,20 @@ from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
 
+#: The precisions of products that belong to each ``float_dtype``.
+_FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
+
+
+def product_precisions(
+    float_dtype: str, gemm_precision: str = "auto", overrides: Overrides | None = None
+) -> frozenset[str]:
+    """Return the precisions in which products may compute under these options."""
+    found = _FOLLOWED[float_dtype] if gemm_precision == "auto" else frozenset({gemm_precision})
+    decided = (overrides or {}).values()
+    chosen = {facts["precision"] for facts in decided if "precision" in facts}
+    chosen |= {PRECISION_OF[MNDtype(facts["dtype"])] for facts in decided if "dtype" in facts}
+    return found | chosen
+
 
 def plan_dtypes(
     graph: MNGraph,

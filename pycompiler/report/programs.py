@@ -1,4 +1,4 @@
-"""Reports the programs of a compile: steps, words of DRAM, and a row per node."""
+"""Reports the programs of a compile: steps, cycles, words of DRAM, and a row per node."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from ..emit.segments import Segment
 from ..graph.graph import MNGraph
+from ..machine import Target
+from .cycle_shares import cycle_shares
 from .report import Report
 from .schedule import schedule_facts
 
@@ -18,10 +20,13 @@ def record_programs(
     segments: Sequence[Segment],
     programs: Sequence[Mapping[str, Any] | None],
     scheduler: str,
+    target: Target,
 ) -> None:
-    """Fill ``steps``, ``cycles``, ``dram_words``, ``nodes`` and ``schedule`` of the report.
+    """Fill what the report says of programs.
 
-    ``programs`` has the assembler's report of each segment, None for segments on the host.
+    That is ``steps``, ``cycles``, ``cycle_shares``, ``dram_words``, ``nodes`` and ``schedule``.
+    ``programs`` has the assembler's report of each segment, with its ``stalls`` by line; None for
+    segments on the host.
     """
     data = report.data
     for number, (segment, facts) in enumerate(zip(segments, programs, strict=True)):
@@ -31,12 +36,18 @@ def record_programs(
         data["cycles"] += facts["cycles"]
         for key in ("read", "written"):
             data["dram_words"][key] += facts["dram_words"][key]
-        data["nodes"] += _node_rows(segment, graph, number)
+        data["nodes"] += _node_rows(segment, graph, number, facts["stalls"], target.cycles)
+    data["cycle_shares"] = cycle_shares(data["nodes"])
     data["schedule"] = schedule_facts(scheduler, graph, data["nodes"], data["steps"])
 
 
-def _node_rows(segment: Segment, graph: MNGraph, number: int) -> list[dict[str, Any]]:
-    """Return a row per node; the slices of a node share a row, with the shape of the first."""
+def _node_rows(
+    segment: Segment, graph: MNGraph, number: int, stalls: Mapping[int, int], step_cycles: int
+) -> list[dict[str, Any]]:
+    """Return a row per node; the slices of a node share a row, with the shape of the first.
+
+    ``stalls`` has the cycles that lines (from 1) stand still at a wait.
+    """
     assert segment.code is not None
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for node, found in zip(segment.nodes, segment.code.nodes, strict=True):
@@ -57,13 +68,18 @@ def _node_rows(segment: Segment, graph: MNGraph, number: int) -> list[dict[str, 
                 "location": out.location.value,
                 "slices": 0,
                 "steps": 0,
+                "cycles": 0,
+                "wait_cycles": 0,
                 "dram_words": {"read": 0, "written": 0},
                 "busy_steps": Counter(),
                 "source": node.source,
             },
         )
         row["slices"] += 1
+        stalled = sum(stalls.get(line + 1, 0) for line in found.wait_lines)
         row["steps"] += found.steps
+        row["cycles"] += found.steps * step_cycles + stalled
+        row["wait_cycles"] += found.wait_steps * step_cycles + stalled
         row["dram_words"]["read"] += found.dram_read
         row["dram_words"]["written"] += found.dram_written
         row["busy_steps"].update(found.busy)

@@ -16,6 +16,7 @@ class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
 
     ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
+    ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
 
     def __init__(self, device: str, options: Mapping[str, Any]):
@@ -27,6 +28,8 @@ class Report:
             "notes": [],
             "steps": 0,
             "cycles": 0,
+            "bound": {},
+            "cycle_shares": {},
             "dram_words": {"read": 0, "written": 0},
             "host_fallback": [],
             "layout_spec_unused": [],
@@ -68,7 +71,7 @@ class Report:
 
     def failed(self, problem: BaseException) -> None:
         """Record why the compilation ended."""
-        self.data["status"] = "failed"
+        self.data |= {"status": "failed", "bound": {}, "cycle_shares": {}}
         row: dict[str, Any] = {"message": str(problem), "type": type(problem).__name__}
         if isinstance(problem, PycompilerError):
             row = {"code": problem.code, "message": problem.message, "help": problem.help}

@@ -25,7 +25,7 @@ def summary_table(facts: Mapping[str, Any], title: str) -> Table:
         shape = "x".join(map(str, row["shape"])) or "scalar"
         busy: dict[str, int] = row["busy_steps"]
         slot = max(busy, key=lambda name: busy[name], default="")
-        used = f"{100 * row['utilisation']:.0f} % {slot}" if slot else "-"
+        used = f"{percent(row['utilisation'])} {slot}" if slot else "-"
         table.add_row(
             row["node"],
             row["op"],
@@ -40,7 +40,10 @@ def summary_table(facts: Mapping[str, Any], title: str) -> Table:
 
 
 def totals(facts: Mapping[str, Any]) -> str:
-    """Return one line: steps, cycles, DRAM words, and the number of operators on the host."""
+    """Return one line: steps, cycles, DRAM words, and the number of operators on the host.
+
+    :func:`cost_lines` says more of the cycles.
+    """
     moved = facts["dram_words"]
     line = (
         f"{facts['steps']} steps, {facts['cycles']} cycles, {moved['read']} long words of DRAM "
@@ -48,3 +51,32 @@ def totals(facts: Mapping[str, Any]) -> str:
     )
     hosted = len(facts["host_fallback"])
     return f"{line}, {hosted} operators on the host" if hosted else line
+
+
+def cost_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return the bound of the model, and where the cycles go; nothing without a program.
+
+    A line each, in cycles and in shares of the cycles.
+    """
+    lines = []
+    bound = facts["bound"]
+    if bound:
+        lines.append(f"bound: {_bound_text(bound)}")
+    shares = ", ".join(f"{kind} {percent(own)}" for kind, own in facts["cycle_shares"].items())
+    if shares:
+        lines.append(f"shares of the cycles: {shares}")
+    return lines
+
+
+def _bound_text(bound: Mapping[str, Any]) -> str:
+    if bound["cycles"] is None:
+        return f"none, because {bound['reason']}"
+    text = f"{bound['cycles']} cycles (MAU {bound['mau']}, DRAM {bound['dram']}); "
+    if bound["factor"] is None:
+        return f"{text}not compared, because {bound['reason']}"
+    return f"{text}the program takes {bound['factor']:.1f} times as long"
+
+
+def percent(share: float) -> str:
+    """Return a share as text."""
+    return f"{100 * share:.0f} %"

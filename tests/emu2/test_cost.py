@@ -191,5 +191,24 @@ def test_a_run_reports_what_the_text_says() -> None:
     assert emu2.Machine(spec).run(program).counters == program.report()
 
 
+def test_stalls_name_their_lines() -> None:
+    """Lines count from 1, comments and empty lines too; a wait that does not stall is left out."""
+    text = (
+        "# 640 long words at 16 a cycle\nmvp/n640i01 $d0@0 $lc0@0.0\nmvp/n640i02 $d0@1 $lc0@1.0\n"
+        "\nnop/10\nlinc $lr0 $ls0; wait i01\nnop; wait i01\nmvp/n64i03 $d0@0 $lc0@0.0\n"
+        "nop; wait i02\nnop; wait i03\n"
+    )
+    program = emu2.assemble(text, emu2.Spec.load("mncore2"))
+    # The second MV ended with the first. The third is issued after the step of line 7 and begins
+    # at once, so the step of line 9 shortens its stall.
+    assert program.stalls() == [
+        (6, LATENCY + 640 // RATE - 4 * 10),
+        (10, LATENCY + 64 // RATE - 4),
+    ]
+    assert sum(cycles for _, cycles in program.stalls()) == program.report()["stall_cycles"]
+    assert "stalls" not in program.report()
+    assert emu2.assemble("nop/3\n", emu2.Spec.load("mncore2")).stalls() == []
+
+
 def test_huge_repetitions_cost_no_time() -> None:
     assert cost("nop/4000000000\n" * 3)["steps"] == 12_000_000_000

@@ -90,9 +90,11 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
     assert [file.suffix for file in compiles.entries()] == [".zip"]
     for file in FILES:
         assert (compiles.out / file).read_bytes() == (before / file).read_bytes()
-    facts = ("steps", "cycles", "dram_words", "host_fallback", "nodes", "operators", "status")
+    facts = ("steps", "cycles", "bound", "cycle_shares", "dram_words", "host_fallback", "nodes",
+             "operators", "status")  # fmt: skip
     assert {f: compiles.report[f] for f in facts} == {f: report[f] for f in facts}
     assert report["steps"] > 0
+    assert report["bound"]["factor"] > 1
     assert compiles.report["options"] == {"num_threads": 2}
     assert [row["pass"] for row in compiles.report["passes"]] == [
         "export",

@@ -83,6 +83,12 @@ impl PyProgram {
         let report = Report::of_until(&self.inner, interrupt)?;
         Ok(self.report.get_or_init(|| report))
     }
+
+    fn cost(&self, py: Python<'_>) -> PyResult<&Report> {
+        let place = Where::of_program(&self.inner, true);
+        let cost = py.detach(|| attended(place, None, |interrupt, _| self.cost_until(interrupt)))?.0;
+        cost.map_err(|e| error::core(py, &e))
+    }
 }
 
 #[pymethods]
@@ -114,9 +120,13 @@ impl PyProgram {
     /// The cost of the program as a dict (docs/cycle_model.md): steps, cycles, stall_cycles, waits, stalled_waits, mvs,
     /// mv_busy_cycles, mv_end, port_cycles, busy_steps, dram_words, words, host_tags.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let place = Where::of_program(&self.inner, true);
-        let cost = py.detach(|| attended(place, None, |interrupt, _| self.cost_until(interrupt)))?.0;
-        convert::serialize(py, cost.map_err(|e| error::core(py, &e))?)
+        convert::serialize(py, self.cost(py)?)
+    }
+
+    /// The waits that stall, in order: a list of the line of the source, from 1, and the cycles that it stands still. The
+    /// cycles add up to `stall_cycles` of `report()`.
+    fn stalls(&self, py: Python<'_>) -> PyResult<Vec<(u32, u64)>> {
+        Ok(self.cost(py)?.stalls.clone())
     }
 
     /// Writes the timeline of the program to `sink`, an object with a `write(str)` method, as trace events in JSON, which

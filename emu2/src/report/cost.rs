@@ -41,6 +41,9 @@ pub struct Report {
     pub words: IndexMap<String, MemoryWords>,
     /// Tags of waits that no earlier MV carries. They are taken as finished host transfers.
     pub host_tags: Vec<u32>,
+    /// The waits that stall, in order: line of the source, from 1, and cycles. Texts of a report leave them out.
+    #[serde(skip)]
+    pub stalls: Vec<(u32, u64)>,
 }
 
 /// The memory whose traffic is also reported separately.
@@ -64,7 +67,7 @@ impl Report {
                 Event::Steps { wait, count, .. } => {
                     counts.report.steps = counts.report.steps.saturating_add(count);
                     if let Some(wait) = wait {
-                        counts.wait(&wait);
+                        counts.wait(item.line, &wait);
                     }
                     if let ItemKind::Step(step) = &item.kind {
                         counts.step(step, &mut timeline);
@@ -100,10 +103,13 @@ impl<'a> Counts<'a> {
         Counts { spec, report, slots, words, ports: BTreeMap::new(), alu, mau, in_flight: Cover::default() }
     }
 
-    fn wait(&mut self, wait: &Wait) {
+    fn wait(&mut self, line: u32, wait: &Wait) {
         self.report.waits += 1;
-        self.report.stall_cycles = self.report.stall_cycles.saturating_add(wait.stall);
-        self.report.stalled_waits += u64::from(wait.stall > 0);
+        if wait.stall > 0 {
+            self.report.stall_cycles = self.report.stall_cycles.saturating_add(wait.stall);
+            self.report.stalled_waits += 1;
+            self.report.stalls.push((line, wait.stall));
+        }
         if wait.host && !self.report.host_tags.contains(&wait.tag) {
             self.report.host_tags.push(wait.tag);
         }

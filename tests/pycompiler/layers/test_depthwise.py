@@ -20,7 +20,6 @@ from operator_rows import HOST_ERROR, REAL, Row
 from pycompiler.layers.switch.layer import SWITCH
 from pycompiler.layers.tiling.layer import TILES
 from pycompiler.machine import load_target
-from pycompiler.models.bound import bound_of
 from pycompiler.pfvm.session import HostSession
 from pycompiler.pfvm.windows import DEPTHWISE
 from pycompiler.tolerance import SUM
@@ -128,8 +127,7 @@ def test_tiles_of_large_pictures(channels: int, size: int, most: float) -> None:
     ops = {node["op"] for node in report["nodes"]}
     assert TILES in ops
     assert SWITCH not in ops
-    bound = bound_of(model, load_target("mncore2"), "mixed").cycles
-    assert report["cycles"] <= most * bound
+    assert report["cycles"] <= most * report["bound"]["cycles"]
 
 
 def test_between_products() -> None:
@@ -156,4 +154,4 @@ def test_between_products() -> None:
         steps[node["op"]] += node["steps"]
     # No pixel changes its unit, but for the halo: the switches move within LM.
     assert steps[SWITCH] <= steps[DEPTHWISE]
-    assert report["cycles"] <= 8 * bound_of(model, load_target("mncore2"), "mixed").cycles
+    assert report["cycles"] <= 8 * report["bound"]["cycles"]

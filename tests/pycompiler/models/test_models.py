@@ -32,7 +32,8 @@ def test_quick_model(entry: Entry, tmp_path: Path) -> None:
     (row,) = measure(entry, ["float"], entry.batches[0], "emu2", tmp_path / "out")
     assert (row.code, row.reason, row.matched) == ("", "", True), row
     assert row.operators > len(row.host)
-    assert row.cycles >= row.bound > 0 or row.host
+    assert row.cycles >= row.bound == max(row.mau, row.dram) > 0 or row.host
+    assert sum(row.shares.values()) == pytest.approx(1, abs=1e-3)
 
 
 @pytest.mark.skipif(not os.environ.get("EMU2_LONG"), reason="only in `make test-long`")

@@ -15,12 +15,14 @@ import pycompiler
 from pycompiler.models.__main__ import main
 from pycompiler.models.catalogue import CATALOGUE
 from pycompiler.models.measure import largest_difference
-from pycompiler.models.page import COMMAND, page, reason_lines
+from pycompiler.models.page import COMMAND, cycle_table, page, reason_lines
 from pycompiler.models.row import MODES, Row, exit_code
 
 GOOD = Row(
     "own:mlp", 1, "float", error=2e-7, matched=True, steps=5, cycles=30, bound=12, operators=4
 )
+SHARES = {"products": 0.5, "switches": 0.2, "transfers": 0.1, "elementwise": 0.0, "waits": 0.2}
+TIMED = replace(GOOD, mau=12, dram=7, shares=SHARES)
 HOST = replace(GOOD, name="timm:x", host={"Conv": 2, "Abs": 1}, host_reasons={"Conv": "why"})
 WRONG = replace(GOOD, name="own:lenet5", batch=3, mode="mixed", error=0.5, matched=False)
 REFUSED = Row("transformers:X", 1, "mixed", code="P0101", reason="a | b", seconds=1.5)
@@ -39,7 +41,7 @@ def test_exit_codes(rows: list[Row], code: int) -> None:
 
 
 def test_rows_survive_json() -> None:
-    for row in (GOOD, HOST, WRONG, REFUSED, BUG, LATE):
+    for row in (GOOD, TIMED, HOST, WRONG, REFUSED, BUG, LATE):
         assert Row.read(json.loads(json.dumps(row.data()))) == row
     infinite = replace(GOOD, error=float("inf"))
     assert Row.read(json.loads(json.dumps(infinite.data()))) == infinite
@@ -63,6 +65,7 @@ NO_ROWS = (
     (changed(error="0"), "entry 2 has '0' as `error`"),
     (changed(host=3), "entry 2 has 3 as `host`"),
     (changed(host={"Conv": "2"}), "entry 2 has {'Conv': '2'} as `host`"),
+    (changed(shares={"waits": "0.5"}), "entry 2 has {'waits': '0.5'} as `shares`"),
     (changed(host_reasons={"Conv": []}), "entry 2 has {'Conv': []} as `host_reasons`"),
     ("[1, 2]", "entry 1 is no row"),
     ("[[]]", "entry 1 is no row"),
@@ -153,6 +156,25 @@ def test_the_page_of_some_rows() -> None:
     sections = re.findall(r"\*\*(.*)\*\*", text)
     assert sections == ["own", "timm", "transformers", "me.x", "own", "transformers"]
     assert reason_lines([GOOD, REFUSED]) == ["transformers:X batch 1 mixed: P0101: a | b"]
+
+
+def test_the_page_says_where_the_cycles_go() -> None:
+    """Only models with a program have a row, and only those without host operators a factor."""
+    hosted, mixed = replace(TIMED, name="timm:x", host={"Abs": 1}), replace(TIMED, mode="mixed")
+    text = page([TIMED, hosted, BUG, mixed, WRONG], {})
+    head, *sections = text.split("## Where the cycles go in ")
+    assert [section.split()[0] for section in sections] == ["`float`", "`mixed`"]
+    rows = [line for line in sections[0].splitlines() if line.startswith("|")]
+    assert rows == [
+        "| model | batch | MAU bound | DRAM bound | cycles | x bound | products | switches | "
+        "transfers | elementwise | waits |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| own:mlp | 1 | 12 | 7 | 30 | 2.5 | 50 % | 20 % | 10 % | 0 % | 20 % |",
+        "| timm:x | 1 | 12 | 7 | 30 | - | 50 % | 20 % | 10 % | 0 % | 20 % |",
+    ]
+    assert "| MAU bound, DRAM bound | both times" in head
+    assert "Where the cycles go" not in page([BUG], {})
+    assert (cycle_table([TIMED, BUG]).row_count, cycle_table([BUG]).row_count) == (1, 0)
 
 
 ONE = torch.tensor([1.0, -4.0])

@@ -1,0 +1,204 @@
+"""The fewest cycles in which a machine can run a model: its bound.
+
+It is the larger of two times. One is that of the multiply-adds at the MAU's peak. The other is that
+of the words that must cross DRAM: each output, and each parameter and input that is read, once.
+Both rates come from the spec of the machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+import onnx
+
+from ..graph.dtypes import MNDtype, device_dtype
+from ..graph.graph import TensorType
+from ..layers.products.roles import precision
+from ..machine import Target
+from ..pfvm.prepare import prepare, static_types
+from .report import Report
+
+#: If products may compute in this precision, DRAM may hold floats as halves.
+_HALF = "half"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The work of a model, and the fewest cycles for it.
+
+    ``multiply_adds`` is the work of the MAU, ``mau`` its cycles. ``words`` are the long words that
+    cross DRAM, ``dram`` their cycles.
+    """
+
+    multiply_adds: int
+    words: int
+    mau: int
+    dram: int
+
+    @property
+    def cycles(self) -> int:
+        """The larger of both times: the MAU and DRAM work beside each other."""
+        return max(self.mau, self.dram)
+
+
+def peak(target: Target, name: str) -> int:
+    """Return the multiply-adds per cycle in a precision: a matrix times a vector in every MAB."""
+    kind = precision(name, target)
+    mabs = prod(target.pe_shape) // target.counts["pe"]
+    return mabs * kind.rows * kind.block
+
+
+def words_per_cycle(target: Target) -> int:
+    """Return the long words that all DRAMs together read or write in one cycle."""
+    return target.mv_block * target.groups
+
+
+def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]) -> Bound:
+    """Return the bound of a model with static shapes and without bodies (see :func:`bodies`).
+
+    ``precisions`` names those in which its products may compute; the fastest counts. P0103, P0108.
+    """
+    # The optimiser's new values have no types.
+    model = prepare(_without_weights(model))
+    types = static_types(model)
+    adds = sum(_multiply_adds(node, types) for node in model.graph.node)
+    words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
+    fastest = max(peak(target, name) for name in precisions)
+    return Bound(adds, words, ceil(adds / fastest), ceil(words / words_per_cycle(target)))
+
+
+def bodies(model: onnx.ModelProto) -> str | None:
+    """Return the first node with a body, such as a Loop, as text; None if there is none."""
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g") or attribute.graphs:
+                return f"{node.op_type} `{node.name}`"
+    return None
+
+
+def record_bound(
+    report: Report, model: onnx.ModelProto, target: Target, precisions: Collection[str]
+) -> None:
+    """Fill ``bound`` of the report of a finished compile; see ``docs/compiler/README.md``.
+
+    ``factor`` is the cycles of the program over those of the bound. What cannot be told is None,
+    and ``reason`` says why.
+    """
+    keys = ("multiply_adds", "words", "mau", "dram", "cycles", "factor")
+    data = report.data
+    data["bound"] = found = dict.fromkeys((*keys, "reason"))
+    body = bodies(model)
+    if body is not None:
+        found["reason"] = f"the work in the body of {body} is not counted"
+        return
+    bound = bound_of(model, target, precisions)
+    found |= {key: getattr(bound, key) for key in keys[:-1]}
+    hosted = len(data["host_fallback"])
+    if hosted:
+        found["reason"] = f"the work on the host ({hosted} operators) costs no cycles of the device"
+    elif not bound.cycles:
+        found["reason"] = "nothing is multiplied and nothing crosses DRAM"
+    else:
+        found["factor"] = round(data["cycles"] / bound.cycles, 2)
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with its matrices as inputs: to infer shapes with them takes seconds.
+
+    No shape depends on the numbers of a tensor with several axes.
+    """
+    light, whole = onnx.ModelProto(), model.graph
+    light.ir_version = model.ir_version
+    for field in ("opset_import", "functions", "metadata_props"):
+        getattr(light, field).extend(getattr(model, field))
+    light.graph.name = whole.name
+    for field in ("node", "input", "output", "value_info"):
+        getattr(light.graph, field).extend(getattr(whole, field))
+    given = {value.name for value in whole.input}
+    for tensor in whole.initializer:
+        if len(tensor.dims) <= 1:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in given:
+            made = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            light.graph.input.append(made)
+    return light
+
+
+def _bits(model: onnx.ModelProto, types: Mapping[str, TensorType], halves: bool) -> int:
+    """Return the bits of what must cross DRAM; ``halves`` says that floats are halves."""
+    graph = model.graph
+    outside = {tensor.name for tensor in (*graph.initializer, *graph.input)}
+    sizes = Counter({value.name: prod(types[value.name].shape) for value in graph.output})
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            if name in outside:
+                # A table is read only where an index points.
+                picked = node.op_type == "Gather" and place == 0
+                read = prod(types[node.output[0] if picked else name].shape)
+                sizes[name] = min(prod(types[name].shape), sizes[name] + read)
+    return sum(size * _width(types[name].elem, halves) for name, size in sizes.items())
+
+
+def _width(elem: str, halves: bool) -> int:
+    dtype = device_dtype(elem)
+    return MNDtype.HALF.bits if halves and dtype is MNDtype.FLOAT else dtype.bits
+
+
+Shapes = Sequence[tuple[int, ...]]
+
+
+def _matmul(node: onnx.NodeProto, shapes: Shapes, result: tuple[int, ...]) -> int:
+    return prod(result) * shapes[0][-1]
+
+
+def _gemm(node: onnx.NodeProto, shapes: Shapes, result: tuple[int, ...]) -> int:
+    return prod(result) * shapes[0][0 if _attribute(node, "transA", 0) else 1]
+
+
+def _conv(node: onnx.NodeProto, shapes: Shapes, result: tuple[int, ...]) -> int:
+    return prod(result) * prod(shapes[1][1:])
+
+
+def _conv_transpose(node: onnx.NodeProto, shapes: Shapes, result: tuple[int, ...]) -> int:
+    return prod(shapes[0]) * prod(shapes[1][1:])
+
+
+def _einsum(node: onnx.NodeProto, shapes: Shapes, result: tuple[int, ...]) -> int:
+    if len(shapes) < 2:  # a sum or a transposition
+        return 0
+    sizes: dict[str, int] = {}
+    equation = bytes(_attribute(node, "equation", b"")).decode().replace(" ", "")
+    for term, shape in zip(equation.split("->")[0].split(","), shapes, strict=True):
+        before, dots, behind = term.partition("...")
+        # The axes of an ellipsis are numbered from its end, as broadcasting does.
+        hidden = len(shape) - len(before) - len(behind) if dots else 0
+        names = [*before, *(f"-{axis}" for axis in range(hidden, 0, -1)), *behind]
+        for name, size in zip(names, shape, strict=True):
+            sizes[name] = max(size, sizes.get(name, 1))
+    return prod(sizes.values())
+
+
+_PRODUCTS: Mapping[str, Callable[[onnx.NodeProto, Shapes, tuple[int, ...]], int]] = {
+    "MatMul": _matmul,
+    "Gemm": _gemm,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    "Einsum": _einsum,
+}
+
+
+def _multiply_adds(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> int:
+    """Return the multiply-adds of a node; 0 if it is no product."""
+    count = _PRODUCTS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    if count is None:
+        return 0
+    shapes = [types[name].shape for name in node.input if name]
+    return count(node, shapes, types[node.output[0]].shape)
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: int | bytes) -> int | bytes:
+    found = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
+    return next(found, default)

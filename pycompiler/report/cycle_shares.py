@@ -1,0 +1,39 @@
+"""What a program spends its cycles on, by kinds of work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..layers import depthwise, matmul
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.local_copy import COPY
+from ..layers.lookup.layer import LOOKUP
+from ..layers.switch.layer import SWITCH
+
+#: The kind of all operators that the table below does not name, and that of waiting.
+ELEMENTWISE, WAITS = "elementwise", "waits"
+
+_KINDS: Mapping[str, str] = {
+    **{layer.op: "products" for layer in (*matmul.LAYERS, *depthwise.LAYERS)},
+    SWITCH: "switches",
+    **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY), "transfers"),
+}
+#: The kinds, in the order of the report.
+KINDS = (*dict.fromkeys(_KINDS.values()), ELEMENTWISE, WAITS)
+
+_DIGITS = 4
+
+
+def cycle_shares(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the share of each kind in the cycles of the report's ``nodes``; {} without cycles.
+
+    The wait cycles of a node count as waits, its others as the kind of its operator. The shares add
+    up to 1 but for rounding.
+    """
+    cycles = dict.fromkeys(KINDS, 0)
+    for row in rows:
+        cycles[_KINDS.get(row["op"], ELEMENTWISE)] += row["cycles"] - row["wait_cycles"]
+        cycles[WAITS] += row["wait_cycles"]
+    total = sum(cycles.values())
+    return {kind: round(own / total, _DIGITS) for kind, own in cycles.items()} if total else {}
