@@ -23,6 +23,7 @@ from ..errors import PycompilerError, error
 from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
+from .head_products import use_heads
 from .names import separate_body_outputs
 from .opsets import OLDEST, opset_of
 from .prepare import prepare
@@ -51,6 +52,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
             _drop_identities(made)
             if opset_of(prepared) >= OLDEST:
                 split_products(made)
+                use_heads(made)
             Sequential(
                 DeduplicateInitializersPass(),
                 CommonSubexpressionEliminationPass(),

@@ -18,8 +18,10 @@ import onnx_ir as ir
 from .batch_norm import constant_of
 from .session import Array
 
-_DOMAINS = ("", "ai.onnx")
-_PRODUCTS = ("MatMul", "Gemm")
+#: The domains of ONNX's own operators.
+DOMAINS = ("", "ai.onnx")
+#: The products that have columns and terms.
+PRODUCTS = ("MatMul", "Gemm")
 _VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
 
 
@@ -51,12 +53,12 @@ def split_products(model: ir.Model) -> None:
     the source lines.
     """
     for product in list(model.graph):
-        if product.op_type not in _PRODUCTS or product.domain not in _DOMAINS:
+        if product.op_type not in PRODUCTS or product.domain not in DOMAINS:
             continue
         matrix = constant_of(product.inputs[1])
-        if matrix is None or matrix.ndim != 2 or _flag(product, "transA"):
+        if matrix is None or matrix.ndim != 2 or flag(product, "transA"):
             continue
-        columns = matrix.shape[0 if _flag(product, "transB") else 1]
+        columns = matrix.shape[0 if flag(product, "transB") else 1]
         added = [constant_of(one) for one in product.inputs[2:] if one is not None]
         if any(one is None or one.shape[-1:] != (columns,) for one in added):
             continue
@@ -68,7 +70,7 @@ def split_products(model: ir.Model) -> None:
 def _chain(product: ir.Node) -> tuple[list[ir.Node], _Place, list[_Part]] | None:
     """Return the nodes between a product and its parts, the place of the columns, and the parts."""
     value = product.outputs[0]
-    shape = _shape(value)
+    shape = shape_of(value)
     if shape is None:
         return None
     place, chain = _Place(len(shape) - 1, 1), list[ir.Node]()
@@ -77,7 +79,7 @@ def _chain(product: ir.Node) -> tuple[list[ir.Node], _Place, list[_Part]] | None
         if value.is_graph_output() or not users:
             return None
         # Readers in the body of a control operator keep the value whole.
-        if any(one.domain not in _DOMAINS or one.graph is not product.graph for one in users):
+        if any(one.domain not in DOMAINS or one.graph is not product.graph for one in users):
             return None
         parts = _parts(value, users, place)
         if parts is not None:
@@ -93,7 +95,7 @@ def _chain(product: ir.Node) -> tuple[list[ir.Node], _Place, list[_Part]] | None
 
 def _through(node: ir.Node, value: ir.Value, place: _Place) -> _Place | None:
     """Return where the columns are behind a node; None if they cannot be taken apart there."""
-    shape, result = _shape(value), _shape(node.outputs[0])
+    shape, result = shape_of(value), shape_of(node.outputs[0])
     if shape is None or result is None:
         return None
     if node.op_type == "Transpose":
@@ -122,7 +124,7 @@ def _through(node: ir.Node, value: ir.Value, place: _Place) -> _Place | None:
 
 def _parts(value: ir.Value, users: Sequence[ir.Node], place: _Place) -> list[_Part] | None:
     """Return the parts that the readers of a value take; None if they do not take parts of it."""
-    shape = _shape(value)
+    shape = shape_of(value)
     assert shape is not None
     size, out = shape[place.axis], list[_Part]()
     for user in users:
@@ -153,7 +155,7 @@ def _parts_of(
     if user.op_type == "Split":
         if user.attributes.get_int("axis", 0) % len(shape) != axis:
             return None
-        sizes = [_shape(out) for out in user.outputs]
+        sizes = [shape_of(out) for out in user.outputs]
         ends = np.cumsum([one[axis] for one in sizes if one is not None]).tolist()
         if len(ends) != len(sizes) or ends[-1] != size:
             return None
@@ -213,7 +215,7 @@ def _copy(
         data = constant_of(value)
         assert value is not None
         assert data is not None
-        return _constant(graph, data[(slice(None),) * axis + (columns,)], f"{value.name}.{number}")
+        return constant(graph, data[(slice(None),) * axis + (columns,)], f"{value.name}.{number}")
 
     out: list[ir.Node] = []
 
@@ -225,21 +227,21 @@ def _copy(
             made.attributes.update({fact.name: fact for fact in node.attributes.values()})
         made.metadata_props.update(node.metadata_props)
         old, result = node.outputs[0], made.outputs[0]
-        result.name = _free(graph, f"{old.name}.{number}")
+        result.name = free_name(graph, f"{old.name}.{number}")
         result.shape, result.type = ir.Shape(shape), old.type
         out.append(made)
         return result
 
-    matrix = parameter(product.inputs[1], 0 if _flag(product, "transB") else 1)
+    matrix = parameter(product.inputs[1], 0 if flag(product, "transB") else 1)
     added = [one for one in product.inputs[2:] if one is not None]
-    bias = [parameter(one, len(_shape(one) or (0,)) - 1) for one in added]
+    bias = [parameter(one, len(shape_of(one) or (0,)) - 1) for one in added]
     width = columns.stop - columns.start
-    shape = _shape(product.outputs[0])
+    shape = shape_of(product.outputs[0])
     assert shape is not None
     value = append(product, [product.inputs[0], matrix, *bias], [*shape[:-1], width])
     before, place_now = product.outputs[0], _Place(len(shape) - 1, 1)
     for node in chain:
-        shape = _shape(node.outputs[0])
+        shape = shape_of(node.outputs[0])
         moved = _through(node, before, place_now)
         assert shape is not None
         assert moved is not None
@@ -249,12 +251,12 @@ def _copy(
         if node.op_type == "Add":
             inputs = [value if one is before else parameter(one, 0) for one in node.inputs]
         elif node.op_type in _VIEWS:
-            inputs.append(_sizes(graph, sizes, f"{node.outputs[0].name}.{number}.shape"))
+            inputs.append(sizes_of(graph, sizes, f"{node.outputs[0].name}.{number}.shape"))
         value = append(node, inputs, sizes)
         before, place_now = node.outputs[0], moved
-    shape = _shape(part.value)
+    shape = shape_of(part.value)
     assert shape is not None
-    goal = _sizes(graph, shape, f"{part.value.name}.{number}.shape")
+    goal = sizes_of(graph, shape, f"{part.value.name}.{number}.shape")
     last = ir.node("Reshape", [value, goal], name=f"{part.value.name}.part")
     last.outputs[0].shape = ir.Shape(shape)
     reader = part.value.producer()
@@ -264,13 +266,15 @@ def _copy(
     return out
 
 
-def _sizes(graph: ir.Graph, sizes: Sequence[int], name: str) -> ir.Value:
-    return _constant(graph, np.asarray(sizes, dtype=np.int64), name)
+def sizes_of(graph: ir.Graph, sizes: Sequence[int], name: str) -> ir.Value:
+    """Return a constant for the shape of a Reshape."""
+    return constant(graph, np.asarray(sizes, dtype=np.int64), name)
 
 
-def _constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
+def constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
+    """Return a new parameter of the graph, with a name that is free."""
     # Products can share a parameter and take different parts of it.
-    name = _free(graph, name)
+    name = free_name(graph, name)
     tensor = ir.tensor(array, name=name)
     value = ir.Value(name=name, const_value=tensor)
     value.shape, value.type = ir.Shape(array.shape), ir.TensorType(tensor.dtype)
@@ -278,7 +282,7 @@ def _constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
     return value
 
 
-def _free(graph: ir.Graph, name: str) -> str:
+def free_name(graph: ir.Graph, name: str) -> str:
     """Return the name, or one like it that no value has."""
     values = (*graph.inputs, *graph.initializers.values())
     made = (out for node in graph.all_nodes() for out in node.outputs)
@@ -288,11 +292,13 @@ def _free(graph: ir.Graph, name: str) -> str:
     return next(one for n in count(2) if (one := f"{name}.{n}") not in taken)
 
 
-def _flag(product: ir.Node, name: str) -> bool:
+def flag(product: ir.Node, name: str) -> bool:
+    """Whether a Gemm has the attribute; a MatMul has none."""
     return product.op_type == "Gemm" and bool(product.attributes.get_int(name, False))
 
 
-def _shape(value: ir.Value | None) -> tuple[int, ...] | None:
+def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
+    """Return the shape of a value; None if it is not known, or if there are no elements."""
     if value is None or value.shape is None:
         return None
     sizes = tuple(n for n in value.shape if isinstance(n, int) and n > 0)

@@ -1,0 +1,268 @@
+"""Products whose columns or terms are cut into heads get an axis of heads.
+
+Attention computes the columns of all heads as one axis, cuts it into heads, and joins the heads
+again for its last product. Layouts cut axes at powers of two. If the width of a head has few
+factors two, the digits of a layout do not end where heads end, and the cut moves every word, if
+there is a way at all. With an axis of heads in the matrix, which costs nothing, no axis is ever cut
+or joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from .batch_norm import constant_of
+from .session import Array
+from .split_products import DOMAINS, PRODUCTS, constant, flag, free_name, shape_of, sizes_of
+
+_VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
+
+
+@dataclass(eq=False)
+class _Atom:
+    """A factor of an axis that the views of a chain move as a whole."""
+
+    size: int
+
+
+class _Atoms:
+    """The atoms of a value, in the order of its elements, and how views have moved them."""
+
+    def __init__(self, shape: Sequence[int]):
+        #: The atoms of each axis of the first value.
+        self.axes = [[_Atom(size)] if size > 1 else [] for size in shape]
+        #: The atoms of each axis of the value behind the views so far.
+        self.now = [list(axis) for axis in self.axes]
+
+    def take(self, node: ir.Node) -> bool:
+        """Follow a view; False if it cuts an axis where atoms cannot be cut."""
+        if node.op_type == "Transpose":
+            order = node.attributes.get_ints("perm", tuple(reversed(range(len(self.now)))))
+            self.now = [self.now[axis] for axis in order]
+            return True
+        shape = shape_of(node.outputs[0])
+        return node.op_type in _VIEWS and shape is not None and self._regroup(shape)
+
+    def _regroup(self, shape: Sequence[int]) -> bool:
+        rest = [atom for axis in self.now for atom in axis]
+        cuts: list[tuple[_Atom, _Atom, _Atom]] = []
+        out: list[list[_Atom]] = []
+        for size in shape:
+            own: list[_Atom] = []
+            while size > 1:
+                atom = rest.pop(0)
+                if size % atom.size:
+                    if atom.size % size:
+                        return False
+                    outer, inner = _Atom(size), _Atom(atom.size // size)
+                    cuts.append((atom, outer, inner))
+                    rest.insert(0, inner)
+                    atom = outer
+                own.append(atom)
+                size //= atom.size
+            out.append(own)
+        self.now = out
+        for atom, outer, inner in cuts:
+            for axis in self.axes:
+                if atom in axis:
+                    at = axis.index(atom)
+                    axis[at : at + 1] = [outer, inner]
+        return True
+
+
+def use_heads(model: ir.Model) -> None:
+    """Give the products of the main graph by constant matrices an axis of heads, in place.
+
+    New nodes take over the source lines. Sums over heads are added in another order than before.
+    """
+    for product in list(model.graph):
+        if product.graph is model.graph and _matrix(product) is not None:
+            _cut_columns(model.graph, product)
+    for product in list(model.graph):
+        if product.graph is model.graph and _matrix(product) is not None:
+            _join_terms(model.graph, product)
+
+
+def _matrix(product: ir.Node) -> Array | None:
+    """Return the constant matrix of a product, terms by columns."""
+    if product.op_type not in PRODUCTS or product.domain not in DOMAINS:
+        return None
+    matrix = constant_of(product.inputs[1])
+    plain = all(product.attributes.get_float(n, 1.0) == 1.0 for n in ("alpha", "beta"))
+    if matrix is None or matrix.ndim != 2 or not plain or flag(product, "transA"):
+        return None
+    return matrix.T if flag(product, "transB") else matrix
+
+
+def _awkward(heads: Sequence[_Atom]) -> bool:
+    """Whether an axis has heads, and the odd part of their width is larger than the even part."""
+    width = heads[-1].size if len(heads) > 1 else 1
+    return (width & -width) ** 2 < width
+
+
+def _only_user(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
+    users = list(value.uses())
+    if value.is_graph_output() or len(users) != 1:
+        return None
+    node = users[0].node
+    return node if node.domain in DOMAINS and node.graph is graph else None
+
+
+def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
+    """Replace a product and the views behind it, which cut its columns into heads."""
+    matrix = _matrix(product)
+    shape, rows_shape = shape_of(product.outputs[0]), shape_of(product.inputs[0])
+    if matrix is None or shape is None or rows_shape is None:
+        return
+    columns = shape[-1]
+    added = [constant_of(one) for one in product.inputs[2:] if one is not None]
+    chain = [product]
+    user = _only_user(product.outputs[0], graph)
+    if user is not None and user.op_type == "Add" and not added:
+        other = user.inputs[1] if user.inputs[0] is product.outputs[0] else user.inputs[0]
+        added.append(constant_of(other))
+        chain.append(user)
+        user = _only_user(user.outputs[0], graph)
+    if any(one is None or one.shape != (columns,) for one in added):
+        return
+    atoms = _Atoms(shape)
+    while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
+        chain.append(user)
+        user = _only_user(user.outputs[0], graph)
+    heads = atoms.axes[-1]
+    if not _awkward(heads):
+        return
+    made = _Made(graph, product)
+    *outer, width = heads
+    rows = [atom for axis in atoms.axes[:-1] for atom in axis] or [_Atom(1)]
+    sizes = [atom.size for atom in rows]
+    x = made.view(product.inputs[0], [1] * len(outer) + sizes + [rows_shape[-1]])
+    counts = [atom.size for atom in outer]
+    ones = [1] * (len(rows) - 1)
+    parts = np.moveaxis(matrix.reshape(len(matrix), *counts, width.size), 0, -2)
+    weights = made.constant(parts.reshape(*counts, *ones, len(matrix), width.size))
+    value = made.node("MatMul", [x, weights], [*counts, *sizes, width.size])
+    for one in added:
+        assert one is not None
+        bias = made.constant(one.reshape(*counts, 1, *ones, width.size))
+        value = made.node("Add", [value, bias], [*counts, *sizes, width.size])
+    order = [atom for axis in atoms.now for atom in axis]
+    value = made.transposed(value, [*outer, *rows, width], order)
+    _put(graph, made, value, chain)
+
+
+def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
+    """Replace a product and the views in front of it, which join the heads of its terms."""
+    matrix, value = _matrix(product), product.inputs[0]
+    if matrix is None or value is None:
+        return
+    chain = [product]
+    while (node := value.producer()) is not None and value is chain[-1].inputs[0]:
+        views = node.op_type == "Transpose" or node.op_type in _VIEWS
+        if not views or node.domain not in DOMAINS or _only_user(value, graph) is not chain[-1]:
+            break
+        chain.append(node)
+        first = node.inputs[0]
+        assert first is not None
+        value = first
+    while len(chain) > 1:
+        source = chain[-1].inputs[0]
+        shape = shape_of(source)
+        atoms = _Atoms(shape) if shape is not None else None
+        if atoms is not None and all(atoms.take(node) for node in reversed(chain[1:])):
+            break
+        chain.pop()
+    else:
+        return
+    heads = atoms.now[-1]
+    result = shape_of(product.outputs[0])
+    if not _awkward(heads) or result is None or source is None:
+        return
+    made = _Made(graph, product)
+    *outer, width = heads
+    rows = [atom for axis in atoms.now[:-1] for atom in axis]
+    order = [atom for axis in atoms.axes for atom in axis]
+    x = made.view(source, [atom.size for atom in order])
+    if not rows:
+        rows = [_Atom(1)]
+        order = [*rows, *order]
+        x = made.view(source, [atom.size for atom in order])
+    x = made.transposed(x, order, [*outer, *rows, width])
+    counts, sizes = [atom.size for atom in outer], [atom.size for atom in rows]
+    ones = [1] * (len(rows) - 1)
+    weights = made.constant(matrix.reshape(*counts, *ones, width.size, matrix.shape[1]))
+    found = made.node("MatMul", [x, weights], [*counts, *sizes, matrix.shape[1]])
+    axes = made.constant(np.arange(len(outer), dtype=np.int64))
+    found = made.node("ReduceSum", [found, axes], [*sizes, matrix.shape[1]], keepdims=0)
+    found = made.view(found, result)
+    for bias in product.inputs[2:]:
+        if bias is not None:
+            found = made.node("Add", [found, bias], result)
+    _put(graph, made, found, chain[::-1])
+
+
+def _put(graph: ir.Graph, made: _Made, value: ir.Value, chain: Sequence[ir.Node]) -> None:
+    """Put the new nodes in place of a chain, whose last value keeps its name and shape."""
+    old = chain[-1].outputs[0]
+    shape = shape_of(old)
+    assert shape is not None
+    value = made.view(value, shape)
+    graph.insert_before(chain[-1], made.nodes)
+    name, value.type = old.name, old.type
+    old.name = f"{name}.joined"
+    value.name = name
+    old.replace_all_uses_with(value, replace_graph_outputs=True)
+    for node in reversed(chain):
+        graph.remove(node, safe=True)
+
+
+class _Made:
+    """New nodes in place of those around ``product``."""
+
+    def __init__(self, graph: ir.Graph, product: ir.Node):
+        self.nodes: list[ir.Node] = []
+        self._graph, self._product = graph, product
+        self._name = f"{product.outputs[0].name}.heads"
+
+    def constant(self, array: Array) -> ir.Value:
+        return constant(self._graph, np.ascontiguousarray(array), f"{self._name}.constant")
+
+    def node(
+        self, op: str, inputs: Sequence[ir.Value | None], shape: Sequence[int], **facts: int
+    ) -> ir.Value:
+        """Append a node and return its result."""
+        made = ir.node(op, inputs, attributes=facts, name=f"{self._name}.{op}.{len(self.nodes)}")
+        made.metadata_props.update(self._product.metadata_props)
+        result = made.outputs[0]
+        result.name = free_name(self._graph, f"{self._name}.{len(self.nodes)}")
+        result.shape, result.type = ir.Shape(shape), self._product.outputs[0].type
+        self.nodes.append(made)
+        return result
+
+    def view(self, value: ir.Value | None, shape: Sequence[int]) -> ir.Value:
+        """Return the value with another shape."""
+        assert value is not None
+        if shape_of(value) == tuple(shape):
+            return value
+        sizes = sizes_of(self._graph, shape, f"{self._name}.shape")
+        return self.node("Reshape", [value, sizes], shape)
+
+    def transposed(self, value: ir.Value, have: Sequence[_Atom], want: Sequence[_Atom]) -> ir.Value:
+        """Return a value with the axes ``have`` in another order."""
+        # Atoms of one element stand nowhere in particular.
+        place = {id(atom): number for number, atom in enumerate(have)}
+        order = [place[id(atom)] for atom in want]
+        order = [number for number in range(len(have)) if number not in order] + order
+        if order == sorted(order):
+            return value
+        shape = shape_of(value)
+        assert shape is not None
+        made = self.node("Transpose", [value], [shape[axis] for axis in order])
+        node = made.producer()
+        assert node is not None
+        node.attributes["perm"] = ir.AttrInt64s("perm", order)
+        return made
