@@ -151,9 +151,7 @@ class LayoutPlannerZ:
         """
         now = total(*self._tables(), best)
         start, free = best.copy(), self.alone[number]
-        start[number] = at = next(
-            i for i, one in enumerate(self.pools.variables[number].pool) if one is candidate
-        )
+        start[number] = at = self.pools.variables[number].place_of(candidate)
         forced = np.full_like(free, UNKNOWN)
         forced[at] = free[at]
         self.alone[number] = forced

@@ -45,7 +45,7 @@ class Variable:
 
     def add(self, candidate: Candidate, room: int = POOL) -> bool:
         """Add a candidate if it is new and the pool has fewer than ``room``; whether it is in."""
-        key = tuple(candidate[name] for name in self.values)
+        key = self._key(candidate)
         if key in self.known:
             return True
         if len(self.pool) >= room:
@@ -53,6 +53,14 @@ class Variable:
         self.known.add(key)
         self.pool.append(candidate)
         return True
+
+    def place_of(self, candidate: Candidate) -> int:
+        """Return the number of a candidate that was added, or of the one with the same layouts."""
+        key = self._key(candidate)
+        return next(at for at, one in enumerate(self.pool) if self._key(one) == key)
+
+    def _key(self, candidate: Candidate) -> tuple[Layout, ...]:
+        return tuple(candidate[name] for name in self.values)
 
 
 class Pools:
