@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -278,3 +280,45 @@ def test_mvs_between_l2bs_go_in_turns() -> None:
     assert report["mvs"] == 2 * units**2
     held = max(report["port_cycles"].values())
     assert report["mv_busy_cycles"] <= 1.2 * held
+
+
+def _pass_report(source: str, result: str, shape: tuple[int, ...]) -> Mapping[str, Any]:
+    """Check a switch that is one pass over the L2Bs, and return the report of its code."""
+    target = load_target("mncore2")
+    one, other = parse_layout(source), parse_layout(result)
+    assert check(one, other, shape, MNDtype.FLOAT, target) == 1
+    values = [
+        MNValue(name, TensorType("x", shape), MNDtype.FLOAT, bank, layout)
+        for name, bank, layout in zip("vw", BANKS, (one, other), strict=True)
+    ]
+    code = pass_code(*values, Level.L2B, target)
+    text = concatenate([("n", "pass", code)], {"v": 0, "w": 0}, target).text
+    return target.assemble(text, "switch.vsm").report()
+
+
+ROW = "8_L1B:1,16_MAB:1,4_PE:1,2_W:1"
+
+
+def test_every_batch_of_a_pass_between_l2bs_uses_all_of_them() -> None:
+    """More rows than L2BM has room for: in each batch all L2Bs give and take."""
+    found = _pass_report(
+        f"((8_L2B:1),(8:16,16:1),({ROW}))", f"((8:16),(8_L2B:1,16:1),({ROW}))", (8, 128, 1024)
+    )
+    held = max(found["port_cycles"].values())
+    assert found["mv_busy_cycles"] <= 1.3 * held
+
+
+def test_words_for_both_l2bs_of_a_group_go_up_once() -> None:
+    found = _pass_report(
+        f"((8_L2B:1),(4:2,2:1),({ROW}))",
+        f"((8:2),(4_L2B:2,2:1),({ROW}); B@[2_L2B:1])",
+        (8, 8, 1024),
+    )
+    units, groups = 8, 4
+    assert found["mvs"] == units * groups + units * units
+
+
+def test_words_for_all_l2bs_are_broadcast() -> None:
+    found = _pass_report(f"((8_L2B:1),({ROW}))", f"((8:1),({ROW}); B@[L2B])", (8, 1024))
+    # Each L2B's words go up once, and from there to all L2Bs at once.
+    assert found["mvs"] == 2 * 8
