@@ -52,26 +52,31 @@ class _Lines:
     @cached_property
     def lm(self) -> list[Access]:
         """What it touches in LM."""
-        return _joined(a for a in self._all(True, True) if a.memory in _LM)
+        return _joined(one for one in self._all if one[0] in _LM)
 
     @cached_property
     def l2bm(self) -> list[Access]:
-        return _joined(a for a in self._all(True, True) if a.memory == "l2bm")
+        """What it touches in L2BM."""
+        return _joined(one for one in self._all if one[0] == "l2bm")
 
     @cached_property
     def dram_read(self) -> list[Access]:
-        return _joined(a for a in self._all(True, False) if a.memory == "dram")
+        """What it reads from DRAM."""
+        return _joined(one for one in self._all if one[0] == "dram" and not one[3])
 
     @cached_property
     def dram_written(self) -> list[Access]:
-        return _joined(a for a in self._all(False, True) if a.memory == "dram")
+        """What it writes to DRAM."""
+        return _joined(one for one in self._all if one[0] == "dram" and one[3])
 
-    def _all(self, reads: bool, writes: bool) -> Iterator[Access]:
+    @cached_property
+    def _all(self) -> set[tuple[str, int, int, bool]]:
+        """The memories, first words and ends that it touches, and whether it writes them."""
+        out: set[tuple[str, int, int, bool]] = set()
         for ready in self.lines:
-            if reads:
-                yield from ready.touched.reads
-            if writes:
-                yield from ready.touched.writes
+            out.update((a.memory, a.low, a.high, False) for a in ready.touched.reads)
+            out.update((a.memory, a.low, a.high, True) for a in ready.touched.writes)
+        return out
 
     def bars(self, part: _Lines) -> bool:
         """Whether ``part``, which stands behind this node, may not pass it."""
@@ -79,7 +84,7 @@ class _Lines:
 
     def parts(self) -> list[_Lines]:
         """Return the parts of a download; nothing if it must stay in one piece."""
-        whole = all(a.memory in _OWN for a in self._all(True, True))
+        whole = all(memory in _OWN for memory, *_ in self._all)
         if not self.lines or not whole or not isinstance(self.lines[0].line, Move):
             return []
         starts = [
@@ -92,16 +97,15 @@ class _Lines:
         return [_Lines(self.lines[a:b]) for a, b in zip(starts, ends, strict=True)]
 
 
-def _joined(found: Iterator[Access]) -> list[Access]:
+def _joined(found: Iterable[tuple[str, int, int, bool]]) -> list[Access]:
     """Join accesses of one memory that meet, or leave no gap; units and slots do not count."""
     out: list[Access] = []
-    for one in sorted(found, key=lambda a: (a.memory, a.low)):
+    for memory, low, high, _ in sorted(found):
         last = out[-1] if out else None
-        if last is not None and last.memory == one.memory and one.low <= last.high:
-            if one.high > last.high:
-                out[-1] = Access(last.memory, (None, None), last.low, one.high, "")
-        else:
-            out.append(Access(one.memory, (None, None), one.low, one.high, ""))
+        if last is not None and last.memory == memory and low <= last.high:
+            low, high = last.low, max(high, last.high)
+            out.pop()
+        out.append(Access(memory, (None, None), low, high, ""))
     return out
 
 
@@ -126,7 +130,9 @@ def bring_forward(
 
     ``downloads`` says for each node whether it brings a value from DRAM to LM.
     """
-    whole = [_Lines(lines) for lines in nodes]
+    # Equal nodes share their lines.
+    shared: dict[int, _Lines] = {}
+    whole = [shared.setdefault(id(lines), _Lines(lines)) for lines in nodes]
     opening: dict[int, list[_Waiting]] = {}
     split: set[int] = set()
     for owner in (number for number, download in enumerate(downloads) if download):
