@@ -26,6 +26,7 @@ from .empty import settle_empty
 from .head_products import use_heads
 from .names import separate_body_outputs
 from .opsets import OLDEST, opset_of
+from .pad_hidden import pad_hidden
 from .prepare import prepare
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
@@ -53,6 +54,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
             if opset_of(prepared) >= OLDEST:
                 split_products(made)
                 use_heads(made)
+                pad_hidden(made)
             Sequential(
                 DeduplicateInitializersPass(),
                 CommonSubexpressionEliminationPass(),

@@ -1,0 +1,127 @@
+"""Hidden columns between two products get a length that layouts can cut.
+
+The columns of a product go through elementwise operators, and are the terms of another product. If
+their number has few factors two, the second product cannot take halves, and no slices of its terms
+have equal lengths. Columns of zeros, which stay zero on the way, make the number a multiple of a
+larger power of two. Both matrices are constants, so only they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from .batch_norm import constant_of
+from .session import Array
+from .split_products import DOMAINS, PRODUCTS, constant, flag, shape_of
+
+#: At most one of so many columns is added.
+_WASTE = 32
+#: Operators of one operand that give 0 for 0.
+_KEEP_ZERO = frozenset(
+    {
+        "Abs",
+        "Celu",
+        "Elu",
+        "Erf",
+        "Gelu",
+        "HardSwish",
+        "Identity",
+        "LeakyRelu",
+        "Mish",
+        "Neg",
+        "Relu",
+        "Selu",
+        "Sign",
+        "Sqrt",
+        "Softsign",
+        "Tanh",
+        "ThresholdedRelu",
+    }
+)
+
+
+def pad_hidden(model: ir.Model) -> None:
+    """Lengthen hidden columns of the main graph, in place. No result changes but by rounding."""
+    for product in model.graph:
+        if product.op_type in PRODUCTS and product.domain in DOMAINS and _terms(product):
+            _pad(model.graph, product)
+
+
+def padded(columns: int) -> int:
+    """Return the number of columns: a multiple of a power of two, with little waste."""
+    unit = 1 << max(columns // _WASTE, 1).bit_length() - 1
+    return -(-columns // unit) * unit
+
+
+def _terms(product: ir.Node) -> int:
+    """Return the terms of a product by a constant matrix; 0 if it is none."""
+    matrix = constant_of(product.inputs[1])
+    if matrix is None or matrix.ndim != 2 or flag(product, "transA"):
+        return 0
+    return int(matrix.shape[1 if flag(product, "transB") else 0])
+
+
+def _pad(graph: ir.Graph, second: ir.Node) -> None:
+    terms = _terms(second)
+    size = padded(terms)
+    chain, node = list[ir.Node](), _maker(second.inputs[0], graph)
+    while node is not None and node.op_type in _KEEP_ZERO and len(node.inputs) == 1:
+        chain.append(node)
+        node = _maker(node.inputs[0], graph)
+    added: tuple[ir.Node, int] | None = None
+    if node is not None and node.op_type == "Add":
+        place = next((i for i, one in enumerate(node.inputs) if _is_row(one, terms)), None)
+        if place is not None:
+            added = node, place
+            chain.append(node)
+            node = _maker(node.inputs[1 - place], graph)
+    if size == terms or node is None or node.op_type not in PRODUCTS or not _terms(node):
+        return
+    biases = [number for number in range(2, len(node.inputs)) if node.inputs[number] is not None]
+    if not all(_is_row(node.inputs[number], terms) for number in biases):
+        return
+    extra = size - terms
+    _lengthen(graph, node, 1, 0 if flag(node, "transB") else 1, extra)
+    for number in biases:
+        _lengthen(graph, node, number, 0, extra)
+    if added is not None:
+        _lengthen(graph, *added, 0, extra)
+    _lengthen(graph, second, 1, 1 if flag(second, "transB") else 0, extra)
+    for one in (*chain, node):
+        value = one.outputs[0]
+        value.shape = ir.Shape([*(shape_of(value) or ())[:-1], size])
+
+
+def _maker(value: ir.Value | None, graph: ir.Graph) -> ir.Node | None:
+    """Return the node that makes a value of known shape that only one node reads, and once."""
+    if value is None or value.is_graph_output() or len(list(value.uses())) != 1:
+        return None
+    node = value.producer()
+    if node is None or node.graph is not graph or node.domain not in DOMAINS:
+        return None
+    return node if shape_of(value) is not None else None
+
+
+def _is_row(value: ir.Value | None, columns: int) -> bool:
+    array = constant_of(value)
+    return array is not None and array.shape == (columns,)
+
+
+def _lengthen(graph: ir.Graph, node: ir.Node, place: int, axis: int, extra: int) -> None:
+    """Put a constant with ``extra`` zeros at the end of ``axis`` in place of an operand."""
+    old = node.inputs[place]
+    array = constant_of(old)
+    assert old is not None
+    assert array is not None
+    longer = constant(graph, _with_zeros(array, axis, extra), f"{old.name}.padded")
+    node.replace_input_with(place, longer)
+
+
+def _with_zeros(array: Array, axis: int, extra: int) -> Array:
+    widths: Sequence[tuple[int, int]] = [
+        (0, extra if number == axis else 0) for number in range(array.ndim)
+    ]
+    return np.pad(array, widths)
