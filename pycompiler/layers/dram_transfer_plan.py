@@ -247,6 +247,8 @@ def _plan(layout: Layout, num_lw: int, to_pe: Way, to_l1: Way, target: Target) -
         starts = tuple(dram + part * size for part in range(parts))
         chunks.append(Chunk(first * target.cycles, count, l1_words, l2_words, starts))
         dram += parts * size
+    # Values begin at multiples of the unit; parts of MVs across the groups may be smaller.
+    dram = -(-dram // target.mv_unit) * target.mv_unit
     return TransferPlan(target, layout, num_lw, to_pe, to_l1, tuple(chunks), dram, buffers, across)
 
 

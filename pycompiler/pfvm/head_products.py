@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import onnx_ir as ir
@@ -98,10 +99,17 @@ def _matrix(product: ir.Node) -> Array | None:
     return matrix.T if flag(product, "transB") else matrix
 
 
-def _awkward(heads: Sequence[_Atom]) -> bool:
-    """Whether an axis has heads, and the odd part of their width is larger than the even part."""
+def _awkward(heads: Sequence[_Atom], value: Sequence[Sequence[_Atom]]) -> bool:
+    """Whether an axis has heads that the layouts of ``value``, its other form, cut badly.
+
+    The odd part of their width is larger than the even part, and the heads stand apart: otherwise
+    one layout of the joined elements serves both forms.
+    """
     width = heads[-1].size if len(heads) > 1 else 1
-    return (width & -width) ** 2 < width
+    order = [id(atom) for axis in value for atom in axis]
+    places = [order.index(id(atom)) for atom in heads]
+    apart = any(later != place + 1 for place, later in pairwise(places))
+    return apart and (width & -width) ** 2 < width
 
 
 def _only_user(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
@@ -134,7 +142,7 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
         chain.append(user)
         user = _only_user(user.outputs[0], graph)
     heads = atoms.axes[-1]
-    if not _awkward(heads):
+    if not _awkward(heads, atoms.now):
         return
     made = _Made(graph, product)
     *outer, width = heads
@@ -180,7 +188,7 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
         return
     heads = atoms.now[-1]
     result = shape_of(product.outputs[0])
-    if not _awkward(heads) or result is None or source is None:
+    if not _awkward(heads, atoms.axes) or result is None or source is None:
         return
     made = _Made(graph, product)
     *outer, width = heads

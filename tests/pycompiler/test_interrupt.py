@@ -51,7 +51,8 @@ def test_the_command_ends_at_once(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=60)
         # It takes 200 ms on an idle computer, but this one may be busy.
         assert time.monotonic() - start < 5
-        if process.returncode == 0:
+        # Done already, or Python itself has not begun yet.
+        if process.returncode == 0 or (process.returncode, said) == (-signal.SIGINT, ""):
             continue
         interrupted += 1
         assert (process.returncode, said) == (130, "interrupted\n")
