@@ -162,7 +162,8 @@ class Options:
     layout_planner: str = option(
         "lpz",
         _one_of(*PLANNERS),
-        "how layouts are chosen: by estimated steps, or the first that fits",
+        "how layouts are chosen: by estimated steps, or the first that fits; "
+        "`lpz:` and a family gives the largest values that family, if they can have it",
     )
     layout_spec: tuple[OperandSpec, ...] = option(
         (), _PATH, "file (JSON) of forced layouts by operator and shape", read=read_layout_spec

@@ -145,4 +145,5 @@ def _record_layouts(facts: LayoutFacts | None, report: Report) -> None:
     warn_of_specs(report)
     if facts.estimates:
         estimates = {name: asdict(found) for name, found in facts.estimates.items()}
-        report.data["passes"][-1]["estimated_steps"] = estimates
+        found = {"search": facts.search, "family": facts.family, "values": facts.family_values}
+        report.data["passes"][-1] |= {"estimated_steps": estimates, "layouts": found}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..errors import error
 from ..graph.graph import MNGraph, Stage
@@ -13,6 +14,7 @@ from ..layout_spec import LayoutSpec
 from ..machine import Target
 from .first_arrival import FirstArrival
 from .forced_layouts import force, match
+from .lpz.families import FAMILIES
 from .lpz.genes import genes
 from .lpz.known import Known
 from .lpz.planner import Estimate, LayoutPlannerZ
@@ -24,11 +26,17 @@ from .switch_insertion import cut_out, insert_switches, keep_apart, resolve_swit
 class LayoutFacts:
     """Facts about a run of the planner, for the report.
 
-    ``estimates`` has one entry per planner. ``unused`` are the places of entries that fit no
-    operator.
+    ``estimates`` has one entry per planner. ``search`` says how the search of the planner ``lpz``
+    ended: ``complete`` if nothing cheaper can come of the candidates, ``out of patience`` if too
+    many rounds brought nothing. ``family`` names the family that gave the layouts, and
+    ``family_values`` the values of its region; None if the layouts are of no family.
+    ``unused`` are the places of entries that fit no operator.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)
+    search: str = ""
+    family: str | None = None
+    family_values: tuple[str, ...] = ()
     unused: list[str] = field(default_factory=list)
 
 
@@ -63,11 +71,18 @@ _Planner = Callable[
 
 
 def _lpz(
-    graph: MNGraph, target: Target, wanted: Mapping[str, Layout], facts: LayoutFacts, known: Known
+    graph: MNGraph,
+    target: Target,
+    wanted: Mapping[str, Layout],
+    facts: LayoutFacts,
+    known: Known,
+    family: str | None = None,
 ) -> Mapping[str, Layout]:
-    planner = LayoutPlannerZ(graph, target, wanted, known)
+    planner = LayoutPlannerZ(graph, target, wanted, known, family)
     found = planner.run()
     facts.estimates = {"first_arrival": planner.before, "lpz": planner.after}
+    facts.search = "complete" if planner.exhausted else "out of patience"
+    facts.family, facts.family_values = planner.taken or (None, ())
     return found
 
 
@@ -94,8 +109,12 @@ def _operands(planned: MNGraph, given: Mapping[str, tuple[str, str]]) -> Mapping
 
 
 #: The planners by the value of the option ``layout_planner``. A planner returns a layout for every
-#: value on the device.
-PLANNERS: Mapping[str, _Planner] = {"lpz": _lpz, "first_arrival": _first_arrival}
+#: value on the device. `lpz:` and a family is the planner `lpz` that keeps to the family.
+PLANNERS: Mapping[str, _Planner] = {
+    "lpz": _lpz,
+    "first_arrival": _first_arrival,
+    **{f"lpz:{name}": partial(_lpz, family=name) for name in FAMILIES},
+}
 
 
 def plan_layouts(

@@ -8,7 +8,8 @@ layout of one kind, which goes through the whole graph as chosen layouts do when
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from ...graph.digits import Part, all_ranges, primes
@@ -20,17 +21,46 @@ from .costs import Costs
 from .growth import MOST, carry
 from .pools import Candidate, Pools
 
-#: The levels whose units the last axis takes before the other axes do.
-_LAST: tuple[tuple[Level, ...], ...] = ((), (Level.MAB,), (Level.MAB, Level.L1B))
+
+@dataclass(frozen=True)
+class Family:
+    """Which axes take the units.
+
+    The last axis has words and PEs, and the units of the levels ``inner`` before the other axes do.
+    Of the others, outer axes take outer units; with ``reverse`` they take inner ones.
+    """
+
+    inner: tuple[Level, ...]
+    reverse: bool
+
+
+_INNER = {"rows": (), "columns_on_mabs": (Level.MAB,), "columns_on_l1bs": (Level.MAB, Level.L1B)}
+#: The families by name.
+FAMILIES: Mapping[str, Family] = {
+    name + suffix: Family(inner, reverse)
+    for name, inner in _INNER.items()
+    for suffix, reverse in (("", False), ("_reversed", True))
+}
 #: How many regions give families.
 LARGEST = 2
 _OUTER = (Level.L2B, Level.L1B, Level.MAB)
 
 
-def add_families(pools: Pools, costs: Costs) -> Iterator[tuple[int, Candidate]]:
-    """Add the candidates of one family after the other.
+@dataclass(frozen=True)
+class Seed:
+    """The candidate of the family ``name`` for variable ``number``, a region."""
 
-    Yields the number of the region's variable and the family's candidate for it, if it is new.
+    name: str
+    number: int
+    candidate: Candidate
+
+
+def add_families(
+    pools: Pools, costs: Costs, names: Sequence[str] = tuple(FAMILIES), most: int | None = LARGEST
+) -> Iterator[Seed]:
+    """Add the candidates of one family after the other, for the ``most`` largest regions.
+
+    Yields the candidate of each region that has one in the family, the largest region's first.
     """
     values, variables = pools.graph.values, pools.variables
 
@@ -39,34 +69,31 @@ def add_families(pools: Pools, costs: Costs) -> Iterator[tuple[int, Candidate]]:
 
     regions = [v for v, one in enumerate(variables) if one.region is not None and not one.fixed]
     ranked = sorted(regions, key=lambda v: -sum(map(size, variables[v].values)))
-    for number in [v for v in ranked if variables[v].values][:LARGEST]:
+    for number in [v for v in ranked if variables[v].values][:most]:
         variable = variables[number]
         value = values[max(variable.values, key=size)]
-        for inner in _LAST:
-            for reverse in (False, True):
-                layout = family_layout(value, inner, pools.target, reverse=reverse)
-                seed = layout and pools.region_candidate(variable, (value, layout, None))
-                if seed and variable.add(seed, MOST):
-                    carried: list[list[Candidate]] = [[] for _ in variables]
-                    carried[number].append(seed)
-                    carry(pools, carried, costs)
-                    yield number, seed
+        for name in names:
+            layout = family_layout(value, FAMILIES[name], pools.target)
+            seed = layout and pools.region_candidate(variable, (value, layout, None))
+            if seed and variable.add(seed, MOST):
+                carried: list[list[Candidate]] = [[] for _ in variables]
+                carried[number].append(seed)
+                carry(pools, carried, costs)
+                yield Seed(name, number, seed)
 
 
-def family_layout(
-    value: MNValue, inner: Sequence[Level], target: Target, *, reverse: bool = False
-) -> Layout | None:
-    """Return a layout in which outer axes take outer units, from L2Bs inward.
+def family_layout(value: MNValue, family: Family, target: Target) -> Layout | None:
+    """Return the layout of a value in a family.
 
-    The last axis has words, PEs and the units of the levels ``inner``. With ``reverse``, the other
-    axes take units in the opposite order. A digit goes to the first axis that it divides, or that
-    stays long beside it. None if there are no other axes, or if the layout is not legal.
+    Outer levels get units first, and of each level the digits with larger strides. A digit goes to
+    the first axis that it divides, or that stays long beside it. None if there is no axis but the
+    last, or if the layout is not legal.
     """
     shape, last = value.shape, len(value.shape) - 1
     order = [axis for axis in range(last) if shape[axis] > 1]
     if not order:
         return None
-    if reverse:
+    if family.reverse:
         order.reverse()
     ranges = all_ranges(target.level_range, value.dtype)
     rest = list(shape)
@@ -78,7 +105,7 @@ def family_layout(
                 below.append((level, digit.stride, digit.size))
                 rest[last] = -(-rest[last] // digit.size)
     for level in _OUTER:
-        takers = [last] if level in inner else order
+        takers = [last] if level in family.inner else order
         for digit in reversed(primes(ranges[level])):
             for axis in takers:
                 long = rest[axis] > target.cycles * digit.size

@@ -9,7 +9,7 @@ at next. The result never costs more than the first-arrival layouts, with which 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from ...layers.operators import stays_in_dram
 from ...machine import Target
 from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
+from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
 from .elimination import Elimination
-from .families import add_families
+from .families import Seed, add_families
 from .growth import grow
 from .known import Known
-from .pools import Candidate, Pools
+from .pools import Pools
 from .search import cheapest, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
@@ -40,53 +41,6 @@ TRIES = 6
 GROWTHS = 4
 #: The search for the passes of a switch stops at about this many times the guessed steps.
 DEARER = 2.5
-#: The cost of a switch about which nothing is known, where only known costs count. It is worse than
-#: any number of switches that are not possible.
-UNKNOWN = NEVER << 12
-#: How well a cost is known: it is a guess, a lower bound, or the true cost.
-_GUESS, _DEAR, _TRUE = range(3)
-
-
-@dataclass(eq=False)
-class _Edge:
-    """A switch between two variables.
-
-    ``costs`` has the cost of each pair of candidates, ``looks`` how well that cost is known.
-    """
-
-    node: MNNode
-    source: int
-    result: int
-    costs: Table
-    looks: Table = field(init=False)
-    #: Tables for the search, by ``known``. The search sees that nothing changed if they stay.
-    _tables: dict[bool, Table] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.looks = np.full(self.costs.shape, _GUESS)
-
-    def table(self, *, known: bool) -> Table:
-        """Return the costs; the axis of the variable with the smaller number comes first.
-
-        With ``known``, switches whose true cost is not known count as worse than not possible.
-        """
-        if known not in self._tables:
-            costs = self.costs.copy()
-            if known:
-                costs[self.looks != _TRUE] = UNKNOWN
-            self._tables[known] = costs if self.source <= self.result else costs.T
-        return self._tables[known]
-
-    def put(self, at: tuple[int, int], cost: int, look: int) -> None:
-        """Note the cost of a pair of candidates, and how well it is known."""
-        self.costs[at], self.looks[at] = cost, look
-        self._tables.clear()
-
-    def take_over(self, before: _Edge) -> None:
-        """Keep what is known of the candidates that there were ``before``."""
-        rows, columns = before.costs.shape
-        self.costs[:rows, :columns] = before.costs
-        self.looks[:rows, :columns] = before.looks
 
 
 def _worth(now: int) -> float:
@@ -103,7 +57,10 @@ class Estimate:
 
 
 class LayoutPlannerZ:
-    """The planner of one graph; its anchored nodes must have switches around them."""
+    """The planner of one graph; its anchored nodes must have switches around them.
+
+    ``family`` names the family that the largest region gets, if there is a way; None is any.
+    """
 
     def __init__(
         self,
@@ -111,8 +68,16 @@ class LayoutPlannerZ:
         target: Target,
         wanted: Mapping[str, Layout],
         known: Known | None = None,
+        family: str | None = None,
     ):
         self.graph, self.target, self.wanted = graph, target, wanted
+        self.family = family
+        #: The family that gave the choice, and the values of its region.
+        self.taken: tuple[str, tuple[str, ...]] | None = None
+        #: Whether the last search ended because nothing cheaper was left to look at.
+        self.exhausted = False
+        #: The only candidates of variables, while others are not looked at.
+        self._only: dict[int, int] = {}
         known = known or Known()
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
@@ -133,10 +98,13 @@ class LayoutPlannerZ:
         best = [0] * len(variables)
         self._look(best, first=True)
         self.before = self._estimate(best)
-        best = self._grown(self._search(best))
-        for number, candidate in add_families(self.pools, self.costs):
-            self._take_in()
-            best = self._beside(best, number, candidate)
+        if self.family is None:
+            best = self._grown(self._search(best))
+            for seed in add_families(self.pools, self.costs):
+                self._take_in()
+                best = self._beside(best, seed)
+        else:
+            best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
         return {
             name: layout
@@ -144,33 +112,66 @@ class LayoutPlannerZ:
             for name, layout in variable.pool[choice].items()
         }
 
-    def _beside(self, best: list[int], number: int, candidate: Candidate) -> list[int]:
-        """Return ``best`` or a cheaper choice, found where a variable has one candidate only.
+    def _beside(self, best: list[int], seed: Seed) -> list[int]:
+        """Return ``best`` or a cheaper choice, found where a region has a family's layouts only.
 
-        Where all others have moved to stand beside it, the variable may choose again.
+        Where all others have moved to stand beside it, the region may choose again.
         """
-        now = total(*self._tables(), best)
-        start, free = best.copy(), self.alone[number]
-        start[number] = at = self.pools.variables[number].place_of(candidate)
-        forced = np.full_like(free, UNKNOWN)
-        forced[at] = free[at]
-        self.alone[number] = forced
-        self._look(start)
-        found = self._search(start, SOON)
-        self.alone[number] = free
-        if total(*self._tables(), found) < NEAR * now:
+        now = self._total(best)
+        found = self._forced(best, seed)
+        self._free(seed.number)
+        if self._total(found) < NEAR * now:
             found = self._search(found)
-        return self._grown(found) if total(*self._tables(), found) < now else best
+        if self._total(found) >= now:
+            return best
+        self._take(seed)
+        return self._grown(found)
+
+    def _within(self, best: list[int], family: str) -> list[int]:
+        """Return the cheapest choice where a region has the layouts of ``family``.
+
+        The largest region that may have them gets them. If no region may, all choose freely.
+        """
+        possible = self._total(best) // TOO_LARGE
+        for seed in add_families(self.pools, self.costs, (family,), None):
+            self._take_in()
+            found = self._forced(best, seed)
+            if self._total(found) // TOO_LARGE <= possible:
+                self._take(seed)
+                return self._grown(self._search(found))
+            self._free(seed.number)
+        return self._grown(self._search(best))
+
+    def _forced(self, best: Sequence[int], seed: Seed) -> list[int]:
+        """Return a choice that is cheap where a region has the layouts of ``seed`` only."""
+        self._only[seed.number] = at = self.pools.variables[seed.number].place_of(seed.candidate)
+        self.alone[seed.number] = self._single(seed.number)
+        start = list(best)
+        start[seed.number] = at
+        self._look(start)
+        return self._search(start, SOON)
+
+    def _free(self, number: int) -> None:
+        """Let a variable choose among all its candidates again."""
+        del self._only[number]
+        self.alone[number] = self._single(number)
+
+    def _take(self, seed: Seed) -> None:
+        self.taken = seed.name, self.pools.variables[seed.number].values
+
+    def _total(self, chosen: Sequence[int]) -> int:
+        """Return the cost of a choice, with penalties for what is not possible."""
+        return total(*self._tables(), chosen)
 
     def _grown(self, best: list[int]) -> list[int]:
         """Return a choice at least as cheap as ``best``, found among candidates near it."""
         for _ in range(GROWTHS):
-            now = total(*self._tables(), best)
+            now = self._total(best)
             if not grow(self.pools, best, self.costs):
                 break
             self._take_in()
             best = self._search(best)
-            if now - total(*self._tables(), best) <= _worth(now):
+            if now - self._total(best) <= _worth(now):
                 break
         return best
 
@@ -179,17 +180,18 @@ class LayoutPlannerZ:
         single, pairs = self._tables()
         # Each of them sees only few costs change from round to round.
         guessing, knowing = (Elimination([len(one) for one in single], pairs) for _ in range(2))
-        idle = 0
+        idle, self.exhausted = 0, False
         while idle < patience:
             tables = self._tables()
             found = cheapest(*tables, best, guessing)
             now = total(*tables, best)
             if now - total(*tables, found) <= _worth(now):
+                self.exhausted = True
                 break
             self._look(found)
             # Switches that were looked at for different choices may combine to a better one.
             best = cheapest(*self._tables(known=True), best, knowing)
-            idle = 0 if total(*self._tables(), best) < now else idle + 1
+            idle = 0 if self._total(best) < now else idle + 1
         while self._moved(best):
             best = cheapest(*self._tables(known=True), best, knowing)
         return best
@@ -199,7 +201,7 @@ class LayoutPlannerZ:
 
         This needs true costs of few switches only, so it finds what the search passes over.
         """
-        least, moved = _worth(total(*self._tables(), best)) / max(1, len(best)), False
+        least, moved = _worth(self._total(best)) / max(1, len(best)), False
         for number, edges in enumerate(self._edges_of()):
             seen: list[int] = []
             while edges and len(seen) < TRIES:
@@ -220,7 +222,7 @@ class LayoutPlannerZ:
                     best[number] = before
         return moved
 
-    def _costs(self, number: int, edges: Sequence[_Edge], best: Sequence[int]) -> Table:
+    def _costs(self, number: int, edges: Sequence[Edge], best: Sequence[int]) -> Table:
         """Return the costs of a variable's candidates beside the choices of the others."""
         costs = self.alone[number].copy()
         for edge in edges:
@@ -232,9 +234,9 @@ class LayoutPlannerZ:
                 costs += edge.costs[best[edge.source]]
         return costs
 
-    def _edges_of(self) -> list[list[_Edge]]:
+    def _edges_of(self) -> list[list[Edge]]:
         """Return the switches of every variable."""
-        out: list[list[_Edge]] = [[] for _ in self.alone]
+        out: list[list[Edge]] = [[] for _ in self.alone]
         for edge in self.edges:
             for number in {edge.source, edge.result}:
                 out[number].append(edge)
@@ -284,6 +286,9 @@ class LayoutPlannerZ:
                 if times:
                     value = self.graph.values[name]
                     out[index] += times * self.costs.transfer(value, candidate[name])
+        if number in self._only:
+            others = np.arange(len(out)) != self._only[number]
+            out[others] = UNKNOWN
         return out
 
     def _crossings(self, name: str) -> int:
@@ -302,12 +307,12 @@ class LayoutPlannerZ:
         )
         return (on_device if outside else 0) + (given or on_host)
 
-    def _edge(self, node: MNNode) -> _Edge:
+    def _edge(self, node: MNNode) -> Edge:
         source, result = (self.pools.of[name] for name in (node.inputs[0], node.outputs[0]))
         value = self.graph.values[node.inputs[0]]
         ours = [c[node.inputs[0]] for c in self.pools.variables[source].pool]
         theirs = [c[node.outputs[0]] for c in self.pools.variables[result].pool]
-        return _Edge(node, source, result, self.costs.guesses(ours, theirs, value))
+        return Edge(node, source, result, self.costs.guesses(ours, theirs, value))
 
     def _tables(self, *, known: bool = False) -> tuple[list[Table], dict[tuple[int, int], Table]]:
         """Return the costs of single variables and of pairs of variables.
@@ -335,10 +340,10 @@ class LayoutPlannerZ:
         for edge in self.edges:
             self._learn(edge, chosen, first=first)
 
-    def _learn(self, edge: _Edge, chosen: Sequence[int], *, first: bool = False) -> None:
+    def _learn(self, edge: Edge, chosen: Sequence[int], *, first: bool = False) -> None:
         """Replace the guessed cost of one switch."""
         at = chosen[edge.source], chosen[edge.result]
-        if edge.looks[at] == _TRUE:
+        if edge.looks[at] == TRUE:
             return
         source, result = (
             self.pools.variables[v].pool[choice][name]
@@ -349,10 +354,10 @@ class LayoutPlannerZ:
         )
         value = self.graph.values[edge.node.outputs[0]]
         most = None
-        if not first and edge.looks[at] == _GUESS:
+        if not first and edge.looks[at] == GUESS:
             most = int(DEARER * edge.costs[at]) + 8 * self.target.cycles
         found = self.costs.switch(source, result, value, most)
         if most is not None and found == NEVER:
-            edge.put(at, most, _DEAR)
+            edge.put(at, most, DEAR)
         else:
-            edge.put(at, found, _TRUE)
+            edge.put(at, found, TRUE)

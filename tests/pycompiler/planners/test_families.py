@@ -25,7 +25,7 @@ from pycompiler.graph.verify import layout_ranges
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.planners.lpz import planner
-from pycompiler.planners.lpz.families import family_layout
+from pycompiler.planners.lpz.families import Family, family_layout
 
 UNITS = (Level.L2B, Level.L1B, Level.MAB)
 #: The levels that the last axis takes.
@@ -54,7 +54,7 @@ def test_every_element_has_a_place(seed: int, machine: str) -> None:
         shape = shape[1:]
     dtype = rng.choice([MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG])
     inner, reverse = rng.choice(INNER), rng.random() < 0.5
-    layout = family_layout(_value(shape, dtype), inner, target, reverse=reverse)
+    layout = family_layout(_value(shape, dtype), Family(inner, reverse), target)
     assert (layout is not None) == any(size > 1 for size in shape[:-1])
     if layout is None:
         return
@@ -80,7 +80,7 @@ def test_the_outermost_axis_takes_the_l2bs(seed: int, inner: tuple[Level, ...]) 
     rows = [rng.choice([count, 3 * count, *range(4 * count + 1, 6 * count)]) for _ in range(3)]
     shape = (*rows[: rng.randint(1, 3)], rng.choice(SIZES))
     for reverse, axis in ((False, 0), (True, len(shape) - 2)):
-        layout = family_layout(_value(shape, MNDtype.FLOAT), inner, target, reverse=reverse)
+        layout = family_layout(_value(shape, MNDtype.FLOAT), Family(inner, reverse), target)
         assert layout is not None
         assert _axes_of(layout, Level.L2B) == {axis}
         assert prod(sub.size for sub in layout.on(Level.L2B)) == count
@@ -96,8 +96,8 @@ def test_reverse_exchanges_the_order(seed: int, inner: tuple[Level, ...]) -> Non
     rng, target = random.Random(seed), load_target("mncore2")
     shape = tuple(rng.choice(SIZES) for _ in range(rng.randint(3, 5)))
     turned = (*reversed(shape[:-1]), shape[-1])
-    one = family_layout(_value(shape, MNDtype.FLOAT), inner, target, reverse=True)
-    other = family_layout(_value(turned, MNDtype.FLOAT), inner, target)
+    one = family_layout(_value(shape, MNDtype.FLOAT), Family(inner, True), target)
+    other = family_layout(_value(turned, MNDtype.FLOAT), Family(inner, False), target)
     assert (one is None) == (other is None)
     if one is None or other is None:
         return

@@ -306,7 +306,7 @@ def test_an_unknown_planner_is_refused() -> None:
     with pytest.raises(PycompilerError) as caught:
         compiled(CHAIN, "mini", layout_planner="z")
     assert caught.value.code == "P0702"
-    assert "'lpz' or 'first_arrival'" in caught.value.help
+    assert "'lpz', 'first_arrival', 'lpz:rows'" in caught.value.help
 
 
 @pytest.mark.parametrize("axis", [0, 1])
