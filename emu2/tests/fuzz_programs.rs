@@ -361,6 +361,68 @@ fn plans_do_not_show() {
     assert!(lines > 1500, "{lines} lines");
 }
 
+/// Matrix products with addends that lie where they are written, or close to it, and an ALU op that may read or write there.
+fn adding(choices: &mut Choices) -> String {
+    let one = |choices: &mut Choices, of: &[&str]| of[choices.below(of.len() as u64) as usize].to_string();
+    let (form, register) = (one(choices, &["d", "f", "g", "h"]), one(choices, &["x", "y"]));
+    let places =
+        ["$lr0v", "$llr0v", "$lr8v", "$ls0v", "$lls0v", "$lls0v4", "$lm0v", "$llm8v", "$llm8v4", "$ln0v", "$lr0"];
+    let (x, end) = (one(choices, &["$aluf", "$mauf", "$ln0v", "$lm0v", "$ls0v", "$lr0v"]), one(choices, &places));
+    let z = if choices.below(4) == 0 { one(choices, &places) } else { end.clone() };
+    let end = if choices.below(4) == 0 { format!("{end}/1010") } else { end };
+    let alu = match choices.below(5) {
+        0 => format!(
+            "; {form}bfn {} {}",
+            one(choices, &["$ln0v", "$lm0v", "$ls0v"]),
+            one(choices, &["$nowrite", "$lr8v"])
+        ),
+        1 => format!("; lpassa {} $ln0v", one(choices, &places)),
+        2 => format!("; {form}bfn/9 $ln0v $nowrite"),
+        _ => String::new(),
+    };
+    match choices.below(4) {
+        0 => format!("{form}mwrite {x} $ll{register}0\n"),
+        _ => format!("{form}mfma $l{register} {x} {z} {end}{alu}\n"),
+    }
+}
+
+/// The result does not depend on whether a product adds to its destination in place.
+#[test]
+fn sums_in_place_do_not_show() {
+    let mut lines = 0;
+    for seed in 0..if long() { 10_000 } else { 150 } {
+        let mut choices = Choices::seeded(seed);
+        let spec = &TABLES[(seed % 16 == 15) as usize * 2].spec;
+        // Programs that the assembler refuses are left out.
+        let mut text = String::new();
+        for _ in 0..10 + choices.below(20) {
+            let more = adding(&mut choices);
+            if assemble(&more, "adding.vsm", spec, Policy::Run).is_ok() {
+                text.push_str(&more);
+            }
+        }
+        lines += text.lines().count();
+        let program = assemble(&text, "adding.vsm", spec, Policy::Run).unwrap();
+        let based = seed % 8 == 0;
+        assert!(
+            run_form(seed, &program, false, based) == run_form(seed, &program, true, based),
+            "seed {seed}:\n{text}"
+        );
+    }
+    assert!(lines > 800, "{lines} lines");
+}
+
+/// A result that all cycles write to one place is there what the last cycle left, and on the path what each cycle made.
+#[test]
+fn one_place_for_all_cycles_is_no_path() {
+    for text in
+        ["fmfma $ly $lm0v $lr0 $lr0\nfmfma $ly $mauf $lr0 $lr0\n", "fvadd $lm0v $ln0v $lr0\nfvmul $mauf $lr0 $ls0v\n"]
+    {
+        let program = assemble(text, "one.vsm", &TABLES[0].spec, Policy::Run).unwrap();
+        assert!(run_form(1, &program, false, false) == run_form(1, &program, true, false), "{text}");
+    }
+}
+
 /// A program of more steps than the engine collects before it runs them.
 #[test]
 fn long_programs_do_not_differ_from_short_ones() {

@@ -32,8 +32,7 @@ fn run_all() -> Vec<(&'static str, Vec<u64>)> {
         all.push((name, [o0, o1].concat()));
     };
     let singles: [[u32; 8]; 8] = std::array::from_fn(|i| std::array::from_fn(|j| (x[8 * i + j] >> 32) as u32));
-    let h =
-        vec![HMatrix::decode(&std::array::from_fn(|i| std::array::from_fn(|j| x[(16 * i + j) % LANES] as u16))); MABS];
+    let h = HMatrix::decode(&[&x, &y, &z].map(|row| row.repeat(6)).concat(), MABS);
     let f = vec![FMatrix::decode(&singles, 5); MABS];
     let g = vec![GMatrix::decode(&singles, 5); MABS];
     let d = vec![DMatrix::decode(&std::array::from_fn(|i| std::array::from_fn(|j| x[4 * i + j])), 16); MABS];

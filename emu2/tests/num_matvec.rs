@@ -134,10 +134,11 @@ fn run(cases: &[Case], mabs: usize) -> Vec<(Vec<u64>, Vec<u64>)> {
             (singles(&plain), reduced.iter().flat_map(|&v| [lane(v, 16, 0), lane(v, 16, 1)]).collect())
         }
         Kind::H => {
-            let a: Vec<_> = matrices
-                .iter()
-                .map(|c| HMatrix::decode(&std::array::from_fn(|i| std::array::from_fn(|j| c.matrix[i][j] as u16))))
-                .collect();
+            let words = |c: &Case, i: usize| -> [u64; 4] {
+                std::array::from_fn(|p| pack_lanes(16, &c.matrix[i][4 * p..4 * p + 4]))
+            };
+            let register: Vec<_> = (0..16).flat_map(|i| matrices.iter().flat_map(move |c| words(c, i))).collect();
+            let a = HMatrix::decode(&register, matrices.len());
             let x = rows(&|c, p| pack_lanes(16, &c.x[4 * p..4 * p + 4]));
             let z0 = rows(&|c, p| pack_lanes(32, &c.z[4 * p..4 * p + 2]));
             let z1 = rows(&|c, p| pack_lanes(32, &c.z[4 * p + 2..4 * p + 4]));

@@ -53,6 +53,12 @@ impl Access {
         self.at.windows(2).all(|pair| pair[0] + self.words <= pair[1])
     }
 
+    /// Whether no row is touched in two cycles. Where one is, a write leaves the words of the last of them.
+    pub(super) fn apart(&self) -> bool {
+        let apart = |one: u32, other: u32| one.abs_diff(other) >= self.words;
+        self.at.iter().enumerate().all(|(c, one)| self.at[..c].iter().all(|other| apart(*one, *other)))
+    }
+
     /// The rows of each cycle, L0 and L1. L1 is empty if the access has one long word. The access must be
     /// [`Access::ascending`].
     pub(super) fn rows_mut<'a>(

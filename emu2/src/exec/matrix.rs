@@ -136,14 +136,7 @@ impl Product {
             })
         };
         l1b.decoded[self.slot] = Some(match (self.lane, self.pseudo) {
-            (Lane::H, _) => Decoded::H(
-                mabs.map(|mab| {
-                    HMatrix::decode(&std::array::from_fn(|row| {
-                        std::array::from_fn(|col| (word(mab, row, col / 4) >> (48 - 16 * (col % 4))) as u16)
-                    }))
-                })
-                .collect(),
-            ),
+            (Lane::H, _) => Decoded::H(HMatrix::decode(register, mabs.len())),
             (Lane::F, false) => Decoded::F(mabs.map(|mab| FMatrix::decode(&single(mab), self.omitted)).collect()),
             (Lane::F, true) => Decoded::G(mabs.map(|mab| GMatrix::decode(&single(mab), self.ignored)).collect()),
             _ => Decoded::D(

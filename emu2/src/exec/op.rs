@@ -67,6 +67,8 @@ pub(super) struct PlainRows {
     pub(super) in_place: bool,
     /// Rows that are not contiguous are copied together first.
     pub(super) gather: bool,
+    /// Number of the source that a product adds to in place.
+    pub(super) addend: Option<usize>,
 }
 
 impl PlainRows {

@@ -81,15 +81,16 @@ fn halves(x: &[u64], out: &mut [u64], cut: Cut) {
 #[inline(always)]
 fn blocks<S: Word, T: Word, const N: usize>(format: FloatFormat, x: &[u64], out: &mut [u64], cut: Cut) {
     debug_assert_eq!(x.len(), out.len());
-    let x: &[S] = bytemuck::cast_slice(x);
-    let out: &mut [S] = bytemuck::cast_slice_mut(out);
-    for (x, out) in x.chunks_exact(N).zip(out.chunks_exact_mut(N)) {
+    let (x, _) = bytemuck::cast_slice::<_, S>(x).as_chunks::<N>();
+    let (out, _) = bytemuck::cast_slice_mut::<_, S>(out).as_chunks_mut::<N>();
+    for (x, out) in x.iter().zip(out) {
         let mut lanes = [T::ZERO; N];
-        for (lane, v) in lanes.iter_mut().zip(x) {
-            *lane = T::from_u64(v.to_u64());
+        for i in 0..N {
+            lanes[i] = T::from_u64(x[i].to_u64());
         }
-        for (o, v) in out.iter_mut().zip(block(format, lanes, cut)) {
-            *o = S::from_u64(v.to_u64());
+        let lanes = block(format, lanes, cut);
+        for i in 0..N {
+            out[i] = S::from_u64(lanes[i].to_u64());
         }
     }
 }
@@ -107,15 +108,14 @@ fn block<T: Word, const N: usize>(format: FloatFormat, mut x: [T; N], cut: Cut) 
     let full = fraction & !fraction.shr(cut.kept);
     let would_carry = |v: T| v & full == full;
 
-    let mut top = 0;
-    for &v in &x {
-        top = field(v).max(top);
+    // The largest field, and whether a word with that field carries: the largest of both in one number.
+    let mut keys = [0; N];
+    for (key, &v) in keys.iter_mut().zip(&x) {
+        *key = field(v) << 1 | u32::from(would_carry(v));
     }
-    let mut carry = false;
-    for &v in &x {
-        carry |= (field(v) == top) & would_carry(v);
-    }
-    let shared = top + cut.raise + u32::from(carry);
+    let key = largest(keys);
+    let (top, carry) = (key >> 1, key & 1);
+    let shared = top + cut.raise + carry;
     let below = m - cut.kept - cut.raise;
 
     if top == 0 || top == ones || shared >= ones {
@@ -138,6 +138,19 @@ fn block<T: Word, const N: usize>(format: FloatFormat, mut x: [T; N], cut: Cut) 
         *v = *v & sign | select(bare, T::ZERO, exponent) | q;
     }
     x
+}
+
+/// The largest of the numbers, whose count is a power of two. Folded one by one they would be a chain of scalars.
+#[inline(always)]
+pub(super) fn largest<T: Copy + Ord, const N: usize>(mut numbers: [T; N]) -> T {
+    let mut left = N / 2;
+    while left > 0 {
+        for i in 0..left {
+            numbers[i] = numbers[i].max(numbers[i + left]);
+        }
+        left /= 2;
+    }
+    numbers[0]
 }
 
 /// `v / 2^n` rounded to nearest even, for `n >= 1` and `v < 2^(BITS - 2)`.

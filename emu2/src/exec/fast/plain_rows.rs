@@ -4,6 +4,9 @@
 //! it is one call of its kernel, else one call per cycle. It also writes its destination in place, if nobody reads its
 //! forwarding path before the next update and no other op of the step can see the destination.
 //!
+//! A matrix product may add to its destination in place. Its addend is copied then, because the kernel reads it again in rare
+//! cases.
+//!
 //! All other ops take the general form in `fallback_step.rs`, which gives the same bits. So does every op while a base
 //! address register that it depends on is not zero.
 
@@ -17,22 +20,6 @@ use crate::exec::source::{Origin, Source};
 use crate::machine::{L1b, Out, Path, PathRows, Words};
 use crate::num::matvec::Cycle;
 use crate::spec::WORDS_PER_LONG;
-
-/// The reads of all ops of a step. They decide whether a destination may be written before all ops have run.
-#[derive(Clone, Copy, Debug, Default)]
-struct StepReads {
-    /// PE memory slots that are read, as bits: operands, addresses, masks.
-    read: u64,
-    /// Number of L1BM instructions.
-    l1bm: usize,
-}
-
-impl StepReads {
-    fn note(&mut self, op: &Op) {
-        self.read |= op.slots_read();
-        self.l1bm += usize::from(op.compute.in_l1bm());
-    }
-}
 
 /// Buffers of one op.
 pub(crate) struct Buffers<'a> {
@@ -50,22 +37,24 @@ pub(crate) struct Buffers<'a> {
 
 /// Finds the ops of a step that have the plain form.
 pub(crate) fn plan_step(ops: &mut [Op], cycles: usize) {
-    let mut seen = StepReads::default();
-    ops.iter().for_each(|op| seen.note(op));
+    let l1bm = ops.iter().filter(|op| op.compute.in_l1bm()).count();
+    let reads: Vec<u64> = ops.iter().map(Op::slots_read).collect();
+    let by_others =
+        |at: usize| reads.iter().enumerate().filter(|(n, _)| *n != at).fold(0, |bits, (_, read)| bits | read);
     let (mut once, mut twice) = (0u64, 0u64);
     for write in ops.iter().flat_map(Op::writes) {
         let slot = 1 << write.access.slot;
         twice |= once & slot;
         once |= slot;
     }
-    for op in ops {
-        op.plain_rows = PlainRows::of(op, cycles, seen.l1bm, seen.read | twice);
+    for (at, op) in ops.iter_mut().enumerate() {
+        op.plain_rows = PlainRows::of(op, cycles, l1bm, by_others(at) | twice);
     }
 }
 
 impl PlainRows {
     /// The plain form of `op`, if it has one. `l1bm`: instructions of the step that touch L1BM; `touched`: slots of PE
-    /// memories that are read in the step or written twice.
+    /// memories that other ops of the step read, or that are written twice.
     fn of(op: &Op, cycles: usize, l1bm: usize, touched: u64) -> Option<PlainRows> {
         let plain = op.zero_flush.is_none() && op.flag_writes.is_empty() && op.sources.iter().all(Source::plain);
         // A column of a matrix register is gathered anyway.
@@ -78,6 +67,8 @@ impl PlainRows {
             }
             _ => None,
         };
+        let addend = target.and_then(|write| addend_in(op, write));
+        let target = target.filter(|w| addend.is_some() || op.slots_read() >> w.access.slot & 1 == 0);
         let accesses = op.memory_sources().chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
         let whole = !fixed && accesses.clone().all(Access::contiguous);
@@ -95,7 +86,7 @@ impl PlainRows {
             _ if product => target.is_some_and(|w| w.access.ascending()),
             _ => target.is_some(),
         };
-        Some(PlainRows { calls, bases, in_place, gather })
+        Some(PlainRows { calls, bases, in_place, gather, addend: addend.filter(|_| in_place) })
     }
 
     /// Runs `op` on the L1B with chip-wide number `index`. Returns true if the destination is written, false if the result
@@ -108,13 +99,18 @@ impl PlainRows {
             return true;
         }
         let narrow = op.narrow(l1b);
-        if op.compute.product().is_some() && self.calls > 1 {
+        if op.compute.product().is_some() && (self.calls > 1 || in_place && self.addend.is_some()) {
             let Some(Write { access, .. }) = op.writes.first().filter(|_| in_place) else {
-                multiply(op, l1b, index, &zeros[..lanes], spare, result.start(narrow).rows(lanes));
+                multiply(op, l1b, index, (&zeros[..lanes], None), spare, result.start(narrow).rows(lanes));
                 return false;
             };
+            let addend = self.addend.map(|at| {
+                op.sources[at].gather(l1b, index, lanes, true, &mut gathered[at]);
+                let (first, second) = gathered[at].split_at(zeros.len());
+                (first, if access.words > WORDS_PER_LONG { second } else { zeros })
+            });
             let mut memory = std::mem::take(&mut l1b.pe[access.slot]);
-            multiply(op, l1b, index, &zeros[..lanes], spare, access.rows_mut(&mut memory, lanes));
+            multiply(op, l1b, index, (&zeros[..lanes], addend), spare, access.rows_mut(&mut memory, lanes));
             l1b.pe[access.slot] = memory;
             return true;
         }
@@ -173,12 +169,23 @@ impl PlainRows {
     }
 }
 
-/// Runs a matrix product, all cycles in one call. `out`: the rows of the results.
+/// The number of the source of a matrix product that is its addend, if it lies where the product is written, and if no
+/// other source reads there.
+fn addend_in(op: &Op, write: &Write) -> Option<usize> {
+    let (mau, _) = op.compute.product()?;
+    let [x, addend] = mau.vector_and_addend();
+    let slot = write.access.slot;
+    let reads = |access: &&Access| access.slot == slot || access.indirect_slot() == Some(slot);
+    let at = addend.filter(|_| x != addend && op.memory_sources().filter(reads).count() == 1)?;
+    op.sources.get(at)?.access()?.same_rows(&write.access).then_some(at)
+}
+
+/// Runs a matrix product, all cycles in one call. `addend`: its planes if they are copied. `out`: the rows of the results.
 fn multiply<'a>(
     op: &Op,
     l1b: &L1b,
     index: usize,
-    zeros: &[u64],
+    (zeros, addend): (&[u64], Option<Path<'_>>),
     spare: &mut [u64],
     out: impl Iterator<Item = [&'a mut [u64]; 2]>,
 ) {
@@ -194,7 +201,11 @@ fn multiply<'a>(
             o1 = spare;
         }
         let rows = |source| Source::rows(source, l1b, index, c, lanes, zeros);
-        let (x, (z0, z1)) = (x.map_or(zeros, |x| rows(x).0), z.map_or((zeros, zeros), rows));
+        let x = x.map_or(zeros, |x| rows(x).0);
+        let (z0, z1) = match addend {
+            Some((first, second)) => (&first[c * lanes..][..lanes], &second[c * lanes..][..lanes]),
+            None => z.map_or((zeros, zeros), rows),
+        };
         cycles.push(Cycle { x, z: [z0, z1], out: [o0, o1] });
     }
     product.run(&l1b.decoded, &mut cycles);

@@ -133,7 +133,7 @@ impl<'a> ValueNumbers<'a> {
             for write in op.writes() {
                 let access = &write.access;
                 self.forget(access);
-                if write.plain() && !matches!(op.compute, Compute::MatrixWrite(_)) {
+                if write.plain() && access.apart() && !matches!(op.compute, Compute::MatrixWrite(_)) {
                     self.memories.push(KnownRows { access, reach: access.reach(), value });
                 }
             }

@@ -1,7 +1,7 @@
 //! Half precision: 16 x 16, exact products of 9-bit mantissas.
 
 use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
-use crate::num::blockfloat::EXTENSION;
+use crate::num::blockfloat::{largest, EXTENSION};
 use crate::num::clone_choice::choosing_kernel;
 use crate::num::level::kernel;
 use crate::num::mau::{add_odd, flip, round_to, round_to_single, single_to_f64, MauNeg};
@@ -57,8 +57,8 @@ const fn place(i: usize) -> usize {
 /// Signed mantissa in units of an extended element.
 #[inline(always)]
 fn mantissa(v: u16) -> i16 {
-    let scale = if v & EXP != 0 { 1 << EXTENSION } else { 1 };
-    short_mantissa(v) * scale
+    let (short, usual) = (short_mantissa(v), i16::from(v & EXP != 0));
+    (short & (usual - 1)) | (short << EXTENSION & -usual)
 }
 
 /// Signed mantissa of an element that is not extended.
@@ -80,28 +80,19 @@ fn unit_of(field: u16) -> f32 {
 }
 
 impl HMatrix {
-    /// Decodes a register from its raw halves, `[row][column]`.
+    const ZERO: HMatrix = HMatrix {
+        diagonals: [[[[0; 2]; PAIRS]; 2]; PAIRS],
+        exponents: [0; N],
+        units: [[0.0; PAIRS]; 2],
+        extended: false,
+    };
+
+    /// Decodes the registers of `mabs` consecutive MABs from their long words, `[row][MAB][PE]`.
     #[must_use]
-    pub fn decode(rows: &[[u16; N]; N]) -> Self {
-        let mut matrix = Self {
-            diagonals: [[[[0; 2]; PAIRS]; 2]; PAIRS],
-            exponents: [0; N],
-            units: [[0.0; PAIRS]; 2],
-            extended: false,
-        };
-        for (i, row) in rows.iter().enumerate() {
-            let row_at = place(i);
-            for (s, diagonal) in matrix.diagonals.iter_mut().enumerate() {
-                let pair = (row_at + s) % PAIRS;
-                // The last lane of a little-endian long word comes first in memory.
-                diagonal[row_at / PAIRS][row_at % PAIRS] = [0, 1].map(|k| mantissa(row[(2 * pair + k) ^ (LANES - 1)]));
-            }
-            let exponent = row.iter().fold(0, |e, v| e.max(v & EXP));
-            matrix.exponents[row_at] = (exponent >> 9) as u8;
-            matrix.units[row_at / PAIRS][row_at % PAIRS] = unit_of(exponent);
-            matrix.extended |= row.iter().any(|v| is_extended(*v));
-        }
-        matrix
+    pub fn decode(register: &[u64], mabs: usize) -> Vec<Self> {
+        let mut matrices = vec![Self::ZERO; mabs];
+        decode_matrices(register, &mut matrices);
+        matrices
     }
 
     /// The sums of products of the rows and the vectors of MAB `m` in [`TOGETHER`] cycles. No element may be extended.
@@ -165,7 +156,8 @@ fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; P
 /// Whether the element is extended and not 0.
 #[inline(always)]
 fn is_extended(v: u16) -> bool {
-    v & EXP == 0 && v & FRAC != 0
+    // `&&` would be a branch.
+    (v & EXP == 0) & (v & FRAC != 0)
 }
 
 impl Vector {
@@ -246,6 +238,37 @@ choosing_kernel! {
 }
 
 kernel! {
+    /// Decodes registers from their long words, `[row][MAB][PE]`.
+    fn decode_matrices(register: &[u64], matrices: &mut [HMatrix]) {
+        let lanes = matrices.len() * MAB_PES;
+        for (mab, matrix) in matrices.iter_mut().enumerate() {
+            // Each row's mantissas in the order of memory, twice, so that pairs follow each other from any start.
+            let mut rows = [Vector::ZERO; N];
+            let mut extended = [0; N];
+            for (i, row) in register.chunks_exact(lanes).take(N).enumerate() {
+                let row: [u16; N] = bytemuck::cast(block(row, mab));
+                let (mut mantissas, mut fields) = ([0; N], [0; N]);
+                for j in 0..N {
+                    mantissas[j] = mantissa(row[j]);
+                    fields[j] = row[j] & EXP;
+                    extended[j] |= u16::from(is_extended(row[j]));
+                }
+                let (at, field) = (place(i), largest(fields));
+                rows[at] = Vector::new(mantissas);
+                matrix.exponents[at] = (field >> 9) as u8;
+                matrix.units[at / PAIRS][at % PAIRS] = unit_of(field);
+            }
+            matrix.extended = largest(extended) != 0;
+            for (s, diagonal) in matrix.diagonals.iter_mut().enumerate() {
+                for (half, rows) in rows.as_chunks::<PAIRS>().0.iter().enumerate() {
+                    for i in 0..PAIRS {
+                        diagonal[half][i] = rows[i].0[i + s];
+                    }
+                }
+            }
+        }
+    }
+
     /// Computes the MABs from number `first` on in doubles.
     fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
         for Cycle { x, z, out } in cycles {
