@@ -1,118 +1,154 @@
-"""Where every long word of LM lies in DRAM: the transfers of a plan, followed word by word."""
+"""Where every long word of LM lies in DRAM: the transfers of a plan, followed word by word.
+
+All L2Bs run the same steps. So one L2B tells which word of L2BM each word of LM comes from, and the
+MVs tell where each L2BM has its words from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from ..machine import LONGS_PER_WIDE, IntArray, Target
-from .dram_transfer_plan import Transfer, TransferPlan
+from .dram_transfer_plan import Chunk, Transfer, TransferPlan
 
 
-def lm_words(plan: TransferPlan) -> IntArray:
-    """Return where every long word of LM comes from: ``group * dram_words + address``.
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The order of a plan's long words, in two parts.
 
-    Shape: units from group to PE, then ``num_lw``. P0402 if the upload does not bring a long word
-    back to the place that it came from.
+    ``local``, shape (L1Bs, MABs, PEs, ``num_lw``): which long word of its L2BM a long word of LM
+    comes from; the words of all chunks are counted. ``above``, shape (L2Bs of the machine, those
+    words): ``group * dram_words + address`` of each of them.
     """
-    target = plan.target
-    groups = target.groups
-    dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
-    memories = _Memories(target, dram, plan.num_lw)
-    for chunk in plan.chunks:
-        for transfer in (*plan.moves_down(chunk, 0), *plan.steps_down(chunk, 0)):
-            memories.run(transfer)
-    lm = memories.lm.copy()
-    back = _Memories(target, np.full_like(dram, -1), plan.num_lw)
-    back.lm = lm
-    for chunk in plan.chunks:
-        for transfer in (*plan.steps_up(chunk, 0), *plan.moves_up(chunk, 0)):
-            back.run(transfer)
-    used = np.zeros(dram.size, dtype=bool)
-    used[lm[lm >= 0]] = True
-    wrong = np.flatnonzero(used & (back.dram.reshape(-1) != dram.reshape(-1)))
-    if wrong.size or (lm < 0).any():
-        group, word = divmod(int(wrong[0]) if wrong.size else -1, plan.dram_words)
-        raise error("P0402", layout=str(plan.layout), reason=f"word {word} of group {group}")
-    return lm
+
+    local: IntArray
+    above: IntArray
 
 
-def lm_words_of_l1b(plan: TransferPlan) -> IntArray:
-    """Return the first address in DRAM of every long word of an L1B's LM, if all hold the same.
+def order_of(plan: TransferPlan, l1bs: int | None = None) -> Order:
+    """Return the order of the first ``l1bs`` L1Bs of each L2B, or of all.
 
-    Shape: MABs, PEs, ``num_lw``. Chunks of one size bring their words in one order.
+    P0402 if the upload does not bring a long word back to the place that it came from.
     """
     counts = plan.target.counts
-    out = np.empty((counts["mab"], counts["pe"], plan.num_lw), dtype=np.int64)
-    orders: dict[int, IntArray] = {}
+    l1bs = l1bs or counts["l1b"]
+    local = np.empty((l1bs, counts["mab"], counts["pe"], plan.num_lw), dtype=np.int64)
+    above: list[IntArray] = []
+    start = 0
+    # Chunks of one size bring their words in one order.
+    orders: dict[int, tuple[IntArray, IntArray]] = {}
     for chunk in plan.chunks:
-        words = chunk.lm_steps * plan.target.cycles
-        if words not in orders:
-            alone = replace(chunk, lm=0, dram=(0,))
-            size = chunk.l2_words
-            part = replace(plan, num_lw=words, chunks=(alone,), dram_words=size)
-            orders[words] = lm_words(part)[0, 0, 0]
-        out[..., chunk.lm : chunk.lm + words] = orders[words] + chunk.dram[0]
-    return out
+        if chunk.lm_steps not in orders:
+            order = _below(plan, chunk, l1bs)
+            orders[chunk.lm_steps] = order, np.unique(order)
+        order, used = orders[chunk.lm_steps]
+        local[..., chunk.lm : chunk.lm + order.shape[-1]] = start + order
+        above.append(_above(plan, chunk, used))
+        start += chunk.l2_words
+    return Order(local, np.concatenate(above, axis=1))
 
 
-class _Memories:
-    """Memories that hold word numbers in place of data; transfers run on all units at once."""
+def _below(plan: TransferPlan, chunk: Chunk, l1bs: int) -> IntArray:
+    """Return the word of L2BM that each word of a chunk in LM comes from, for one L2B."""
+    words = chunk.lm_steps * plan.target.cycles
+    down = _L2b(plan.target, l1bs, words, chunk)
+    down.l2bm = np.arange(chunk.l2_words, dtype=np.int64)
+    for transfer in plan.steps_down(chunk, 0):
+        down.run(transfer)
+    back = _L2b(plan.target, l1bs, words, chunk)
+    back.lm = down.lm
+    for transfer in plan.steps_up(chunk, 0):
+        back.run(transfer)
+    used = np.unique(down.lm)
+    if used[0] < 0 or (back.l2bm[used] != used).any():
+        raise _wrong(plan, "a word of L2BM")
+    return down.lm
 
-    def __init__(self, target: Target, dram: IntArray, num_lw: int):
-        group, l2b, l1b, mab, pe = target.pe_shape
-        self.target = target
-        self.dram = dram
-        self.l2bm = np.full((group, l2b, target.words("l2bm")), -1, dtype=np.int64)
-        self.l1bm = np.full((group, l2b, l1b, target.words("l1bm")), -1, dtype=np.int64)
-        self.lm = np.full((group, l2b, l1b, mab, pe, num_lw), -1, dtype=np.int64)
+
+def _above(plan: TransferPlan, chunk: Chunk, used: IntArray) -> IntArray:
+    """Return the word of DRAM that each word of a chunk in L2BM comes from, for all L2Bs.
+
+    ``used`` are the words of L2BM that go on to LM.
+    """
+    target = plan.target
+    groups, l2bs = target.groups, target.l2bs_per_group
+    dram = np.arange(groups * plan.dram_words, dtype=np.int64).reshape(groups, plan.dram_words)
+    l2bm = np.full((groups, l2bs, chunk.l2_words), -1, dtype=np.int64)
+    for transfer in plan.moves_down(chunk, 0):
+        _move(transfer, target, dram, l2bm)
+    back = np.full_like(dram, -1)
+    for transfer in plan.moves_up(chunk, 0):
+        _move(transfer, target, back, l2bm)
+    words = l2bm[:, :, used].reshape(-1)
+    if (words < 0).any() or (back.reshape(-1)[words] != words).any():
+        raise _wrong(plan, "a word of DRAM")
+    return l2bm.reshape(groups * l2bs, chunk.l2_words)
+
+
+def _wrong(plan: TransferPlan, what: str) -> PycompilerError:
+    reason = f"{what} does not come back to its place"
+    return error("P0402", layout=str(plan.layout), reason=reason)
+
+
+class _L2b:
+    """The memories of an L2B, with numbers of words in place of data.
+
+    ``lm`` has the words of one chunk, and of each L2BM only those of the chunk are there.
+    """
+
+    def __init__(self, target: Target, l1bs: int, words: int, chunk: Chunk):
+        counts = target.counts
+        self.target, self.first = target, chunk.lm
+        self.l2bm = np.full(chunk.l2_words, -1, dtype=np.int64)
+        self.l1bm = np.full((l1bs, chunk.l1_words), -1, dtype=np.int64)
+        self.lm = np.full((l1bs, counts["mab"], counts["pe"], words), -1, dtype=np.int64)
 
     def run(self, transfer: Transfer) -> None:
         parameters = dict(transfer.parameters)
-        if transfer.stage == "mv":
-            self._move(transfer, parameters)
-            return
         found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
         source, destination = found.source, found.destination
         if transfer.form == "down":
-            words = self.l2bm[:, :, transfer.source + source["addr"]]
-            at = transfer.destination + destination["addr"]
-            self.l1bm[:, :, destination["l1b"], at] = words
+            here = destination["l1b"] < len(self.l1bm)
+            words = self.l2bm[transfer.source + source["addr"][here]]
+            at = transfer.destination + destination["addr"][here]
+            self.l1bm[destination["l1b"][here], at] = words
         elif transfer.form == "up":
-            words = self.l1bm[:, :, source["l1b"], transfer.source + source["addr"]]
-            self.l2bm[:, :, transfer.destination + destination["addr"]] = words
+            here = source["l1b"] < len(self.l1bm)
+            words = self.l1bm[source["l1b"][here], transfer.source + source["addr"][here]]
+            self.l2bm[transfer.destination + destination["addr"][here]] = words
         elif transfer.form.startswith("to_pe"):
-            words = self.l1bm[:, :, :, transfer.source + source["addr"]]
-            at = transfer.destination + _local(destination, transfer.wide)
+            words = self.l1bm[:, transfer.source + source["addr"]]
+            at = transfer.destination - self.first + _local(destination, transfer.wide)
             taken = np.ones(destination["mab"].shape, bool)
             if transfer.mabs is not None:
                 taken = (transfer.mabs >> destination["mab"] & 1).astype(bool)
             unit = destination["mab"][taken], destination["pe"][taken]
-            self.lm[:, :, :, *unit, at[taken]] = words[..., taken]
+            self.lm[:, *unit, at[taken]] = words[:, taken]
         else:
-            at = transfer.source + _local(source, transfer.wide)
-            words = self.lm[:, :, :, source["mab"], source["pe"], at]
-            self.l1bm[:, :, :, transfer.destination + destination["addr"]] = words
+            at = transfer.source - self.first + _local(source, transfer.wide)
+            words = self.lm[:, source["mab"], source["pe"], at]
+            self.l1bm[:, transfer.destination + destination["addr"]] = words
 
-    def _move(self, transfer: Transfer, parameters: dict[str, int]) -> None:
-        found = self.target.transfer(transfer.mnemonic, transfer.form, **parameters)
-        source, destination = found.source, found.destination
-        down = transfer.form.startswith("dram")
-        strides = found.strides or (transfer.words, transfer.words)
-        # An MV's size counts long words of L2BM.
-        count = transfer.words // strides[1 if down else 0]
-        blocks = np.arange(count, dtype=np.int64)[:, None]
-        start = transfer.source + source["addr"] + blocks * strides[0]
-        at = transfer.destination + destination["addr"] + blocks * strides[1]
-        if down:
-            words = self.dram[source["group"], start]
-            self.l2bm[destination["group"], destination["l2b"], at] = words
-        else:
-            words = self.l2bm[source["group"], source["l2b"], start]
-            self.dram[destination["group"], at] = words
+
+def _move(transfer: Transfer, target: Target, dram: IntArray, l2bm: IntArray) -> None:
+    """Run an MV between DRAMs, shape (groups, words), and L2BMs, (groups, L2Bs, words)."""
+    found = target.transfer(transfer.mnemonic, transfer.form, **dict(transfer.parameters))
+    source, destination = found.source, found.destination
+    down = transfer.form.startswith("dram")
+    strides = found.strides or (transfer.words, transfer.words)
+    # An MV's size counts long words of L2BM.
+    count = transfer.words // strides[1 if down else 0]
+    blocks = np.arange(count, dtype=np.int64)[:, None]
+    start = transfer.source + source["addr"] + blocks * strides[0]
+    at = transfer.destination + destination["addr"] + blocks * strides[1]
+    if down:
+        l2bm[destination["group"], destination["l2b"], at] = dram[source["group"], start]
+    else:
+        dram[destination["group"], at] = l2bm[source["group"], source["l2b"], start]
 
 
 def _local(side: Mapping[str, IntArray], wide: bool) -> IntArray:

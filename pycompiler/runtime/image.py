@@ -6,7 +6,7 @@ Images are cached per layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ..errors import error
 from ..graph.dtypes import MNDtype
 from ..graph.half import half_format
-from ..graph.layout import UNIT_LEVELS, Layout, Level
+from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
-from ..layers.dram_transfer_order import lm_words, lm_words_of_l1b
+from ..layers.dram_transfer_order import order_of
 from ..layers.dram_transfer_plan import plan_transfer
 from ..machine import IntArray, Target
 from ..pfvm.session import Array
@@ -43,60 +43,87 @@ class DramImage:
         self._alike = self.slices == 1 and all(sub.size == 1 for sub in above)
         self._levels = _IN_L1B if self._alike else UNIT_LEVELS
         self._groups = target.groups
+        self._order = order_of(self.plan, 1 if self._alike else None)
+        group, at = np.divmod(self._order.above, self.plan.dram_words)
+        self._above = group * self.dram_words + at
         lm, word = _places(layout, shape, self._strides())
-        sources = self._sources()
-        self._take = sources[lm] * self.words_per_long + word
+        self._take = np.empty(lm.size, np.int64)
         groups = 1 if self._alike else self._groups
         self._fill = np.full(groups * self.dram_words * self.words_per_long, -1, np.int64)
-        elements = np.arange(self._take.size, dtype=np.int64)
-        for first, places in self._copied(layout, lm, word, sources, target):
-            self._fill[places] = elements[first : first + places.shape[1]]
-        for first, places in self._copied(layout, lm, word, sources, target):
-            if (self._fill[places] != elements[first : first + places.shape[1]]).any():
+        for first, places in self._copied(layout, lm, word, self._copies(layout, target)):
+            elements = np.arange(first, first + places.shape[1], dtype=np.int64)
+            before = self._fill[places]
+            self._fill[places] = elements
+            if ((before >= 0) & (before != elements) | (self._fill[places] != elements)).any():
                 reason = "two elements fall on one word of DRAM"
                 raise error("P0402", layout=str(layout), reason=reason)
+            # The first copy has the digits 0.
+            self._take[elements] = places[0]
 
     @property
     def dram_words(self) -> int:
         """Long words per group, for all time slices together."""
         return self.slices * self.plan.dram_words
 
-    def _sources(self) -> IntArray:
-        """Return the DRAM long word that each long word of LM comes from, slice after slice."""
-        if self._alike:
-            return lm_words_of_l1b(self.plan).reshape(-1)
-        group, word = np.divmod(lm_words(self.plan).reshape(-1), self.plan.dram_words)
-        first = group * self.dram_words + word
-        slices = np.arange(self.slices, dtype=np.int64) * self.plan.dram_words
-        found: IntArray = (slices[:, None] + first).reshape(-1)
-        return found
+    def _sources(self, lm: IntArray) -> IntArray:
+        """Return ``group * dram_words + word`` of the DRAM long words that words of LM come from.
+
+        ``lm`` are indices in the array of LM words.
+        """
+        share = self._order.local.size
+        l2b, local = np.divmod(lm, share) if lm.size and lm.max() >= share else (0, lm)
+        time, l2b = np.divmod(l2b, len(self._above)) if self.slices > 1 else (0, l2b)
+        found: IntArray = self._above[l2b, self._order.local.reshape(-1)[local]]
+        return found + time * self.plan.dram_words
+
+    def _copies(self, layout: Layout, target: Target) -> list[SubAxis]:
+        """Return the digits of units and of words in a long word on which elements have copies."""
+        ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
+        here = (*self._levels, Level.W)
+        return [one for one in layout.copies({**ranges, Level.ADDR: 1}) if one.level in here]
+
+    def _distances(self, copy: SubAxis) -> IntArray | None:
+        """Return how many long words of DRAM each copy on a digit lies behind the first one.
+
+        None if the distance differs from element to element. Copies that come from the same words
+        count as one.
+        """
+        level = UNIT_LEVELS.index(copy.level)
+        array, axis = (self._order.local, level - 1) if level else (self._above, 0)
+        unit = np.arange(array.shape[axis])
+        first = unit - unit // copy.stride % copy.size * copy.stride
+        behind = array - array.take(first, axis)
+        found = [behind.take(unit[unit - first == k * copy.stride], axis) for k in range(copy.size)]
+        distances = [int(one.flat[0]) for one in found]
+        if any((one != distance).any() for one, distance in zip(found, distances, strict=True)):
+            return None
+        if level and any(distances):
+            return None
+        return np.unique(distances).astype(np.int64)
 
     def _copied(
-        self, layout: Layout, lm: IntArray, word: IntArray, sources: IntArray, target: Target
+        self, layout: Layout, lm: IntArray, word: IntArray, copies: Sequence[SubAxis]
     ) -> Iterator[tuple[int, IntArray]]:
-        """Yield blocks ``(first element, places[copy, element])`` that cover all copies."""
+        """Yield blocks ``(first element, places[copy, element])`` that cover ``copies``."""
         strides = self._strides()
-        ranges = {**layout_ranges(target), Level.W: self.words_per_long, Level.TIME: 1}
         at, shift = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        here = (*self._levels, Level.W)
-        copies = [one for one in layout.copies({**ranges, Level.ADDR: 1}) if one.level in here]
         packed = any(sub.size > 1 for sub in layout.on(Level.W))
         if not packed and not any(copy.level is Level.W for copy in copies):
             # A dtype that is not packed fills each word of the long word with the same element.
             shift = np.arange(self.words_per_long, dtype=np.int64)
-            at = np.zeros_like(shift)
         for copy in copies:
             digit = np.arange(copy.size, dtype=np.int64) * copy.stride
-            unmoved = np.zeros_like(digit)
-            word_digit = digit if copy.level is Level.W else unmoved
-            lm_digit = unmoved if copy.level is Level.W else digit * strides[copy.level]
-            at = (at[:, None] + lm_digit).reshape(-1)
-            shift = (shift[:, None] + word_digit).reshape(-1)
-        size = max(1, _BLOCK // at.size)
+            if copy.level is Level.W:
+                shift = (shift[:, None] + digit).reshape(-1)
+            elif (distances := self._distances(copy)) is not None:
+                shift = (shift[:, None] + distances * self.words_per_long).reshape(-1)
+            else:
+                at = (at[:, None] + digit * strides[copy.level]).reshape(-1)
+        size = max(1, _BLOCK // (at.size * shift.size))
         for first in range(0, lm.size, size):
             part = slice(first, first + size)
-            found = sources[at[:, None] + lm[part]] * self.words_per_long
-            yield first, found + shift[:, None] + word[part]
+            found = self._sources(at[:, None] + lm[part]) * self.words_per_long + word[part]
+            yield first, (found[:, None] + shift[:, None]).reshape(-1, found.shape[-1])
 
     def _strides(self) -> dict[Level, int]:
         """Return, per level, the words between two coordinates in the array of LM words."""

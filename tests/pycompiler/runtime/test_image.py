@@ -1,4 +1,4 @@
-"""Images of values of which all L1Bs hold copies: one L1B tells what the general code finds."""
+"""DRAM images against a slow reference, and those of which all L1Bs hold copies against others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 from compiling import tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_image import held, lm_words
 
 from pycompiler.errors import PycompilerError
 from pycompiler.graph import Broadcast, Layout, Level, MNDtype, SubAxis, parse_layout
+from pycompiler.layers.dram_transfer_order import order_of
 from pycompiler.layers.dram_transfer_plan import plan_transfer
 from pycompiler.layers.lookup.rows import table_layout
 from pycompiler.machine import Target, load_target
@@ -92,6 +94,37 @@ def test_drawn_layouts(machine: str, examples: int, above: bool) -> None:
         alike = same_images(layout, shape, dtype, target)
         used = {part.level for axis in layout.axes for part in axis}
         assert alike == (not used & {Level.L1B, Level.L2B})
+
+    case()
+
+
+@pytest.mark.parametrize(("machine", "examples"), [("mini", 30), ("mncore2", 5)])
+def test_every_copy_of_every_element(machine: str, examples: int) -> None:
+    """Each word of an image is the element that all places hold that read it, or nothing."""
+    target = load_target(machine)
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=tried(examples))
+    def case(seed: int) -> None:
+        rng = random.Random(seed)
+        dtype = rng.choice(list(DTYPES))
+        levels = set(rng.sample(list(Level), rng.randint(1, len(Level))))
+        layout, shape = some_layout(rng, dtype, target, levels)
+        shape = tuple(min(size, rng.choice([3, 7, 30])) for size in shape)
+        image = DramImage(layout, shape, dtype, target)
+        fill = np.broadcast_to(
+            image._fill.reshape(-1, image.dram_words, image.words_per_long),
+            (target.groups, image.dram_words, image.words_per_long),
+        )
+        wanted = held(layout, shape, dtype, target)
+        assert all({int(fill[place])} == elements for place, elements in wanted.items())
+        groups = {group for group, *_ in wanted}
+        filled = {place for place in zip(*np.nonzero(fill >= 0), strict=True)}
+        assert {place for place in filled if place[0] in groups} == set(wanted)
+        plan = plan_transfer(layout, target)
+        order = order_of(plan)
+        whole = order.above[:, order.local].reshape(-1)
+        assert np.array_equal(whole, lm_words(plan).reshape(-1))
 
     case()
 
