@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import targets_calls
 import targets_convolutions
 import targets_gemm
 import targets_layers
+import targets_networks
 import targets_streaming
 import torch
 from address_search import instances, solve
@@ -132,6 +134,8 @@ def all_rows(folder: Path | None) -> Iterator[Row]:
         targets_gemm.rows,
         targets_convolutions.rows,
         targets_layers.rows,
+        targets_networks.rows,
+        targets_calls.rows,
         targets_streaming.rows,
         spilled,
         compile_time,

@@ -86,23 +86,50 @@ def rows(machine: str = "mncore2") -> Iterator[Row]:
 def measured(case: Case, mode: str, machine: str) -> Row:
     """Compile a case; a diagnostic makes a row without a value."""
     torch.manual_seed(0)
-    module = with_biases(case.make())
-    model = export(lambda d: {"y": module(d["x"])}, {"x": torch.randn(case.shape)})
-    target = load_target(machine)
+    module, inputs = with_biases(case.make()), {"x": torch.randn(case.shape)}
+    most = case.most if mode == "mixed" else None
+    return compiled_row(f"{case.name}, {mode}", module, inputs, mode, most, machine)
+
+
+def report_of(
+    module: nn.Module, inputs: dict[str, torch.Tensor], mode: str, machine: str
+) -> dict[str, Any] | str:
+    """Compile a module, or say why that is not possible. Its inputs have the names of parameters.
+
+    A module with one input takes ``x``. Of several results the first counts.
+    """
+
+    def function(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        found = module(given["x"]) if "x" in given else module(**given)
+        return {"y": found if isinstance(found, torch.Tensor) else found[0]}
+
     options = {"float_dtype": mode, "strict": True, "scheduler": "spill_opt"}
     report = Report(machine, options)
-    most = case.most if mode == "mixed" else None
+    model = optimise(export(function, inputs))
     try:
-        compile_onnx(optimise(model), target, parse_options(options), report)
+        compile_onnx(model, load_target(machine), parse_options(options), report)
     except PycompilerError as problem:
-        said = str(problem).splitlines()[0]
-        return {"name": f"{case.name}, {mode}: {said}", "value": None, "target": "", "met": False}
-    data = report.data
+        return str(problem).splitlines()[0]
+    return report.data
+
+
+def compiled_row(
+    name: str,
+    module: nn.Module,
+    inputs: dict[str, torch.Tensor],
+    mode: str,
+    most: float | None,
+    machine: str,
+) -> Row:
+    """Return the row of a module: its cycles over its bound, at most ``most`` of them."""
+    data = report_of(module, inputs, mode, machine)
+    if isinstance(data, str):
+        return {"name": f"{name}: {data}", "value": None, "target": "", "met": False}
     bound = data["bound"]["cycles"]
     ratio = data["cycles"] / bound
     shares = ", ".join(f"{kind} {percent(own)}" for kind, own in data["cycle_shares"].items())
     return {
-        "name": f"{case.name}, {mode}",
+        "name": name,
         "value": data["cycles"],
         "unit": f"cycles ({shares})",
         "bound": bound,

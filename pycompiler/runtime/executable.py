@@ -89,7 +89,7 @@ class HostFunction:
 
 
 class DeviceFunction:
-    """An app on a board. Programs and constants are loaded at the first call.
+    """An app on a board. Constants and programs are loaded when the function is made.
 
     An input that lies in DRAM in the order that the app wants is read there. Outputs stay in DRAM
     until the next call. Before that call, the outputs that are still in use are copied to the
@@ -117,6 +117,8 @@ class DeviceFunction:
         self._bound_always: Bound | None = None
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
         self._results: list[weakref.ref[Held]] = []
+        with board.lock:
+            self._load()
 
     def place(self, key: str, *, output: bool) -> DramTensor | None:
         """Return the DRAM place of an input or output; None if only the host uses it."""
@@ -148,7 +150,7 @@ class DeviceFunction:
     def _run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         with trace.span("keep results"):
             self._keep_results()
-        bound = dict(self._load())
+        bound = dict(self._registered_places())
         values: dict[str, Array] = {}
         with trace.span("place inputs"):
             for port in self.app.inputs:
@@ -182,13 +184,22 @@ class DeviceFunction:
                 held.keep()
         self._results.clear()
 
-    def _load(self) -> Bound:
-        """Put constants in DRAM at the first call; return the places of registered values."""
+    def _load(self) -> None:
+        """Put constants in DRAM, and make what every call needs: programs and orders of words."""
+        for name, array in self.app.constants.items():
+            own = self._own(name)
+            if own is not None and name not in self._registered:
+                own.write(array)
+        for port in (*self.app.inputs, *self.app.outputs):
+            own = self._own(port.value)
+            if own is not None:
+                own.prepare()
+        if not self._registered:
+            self._loaded({})
+
+    def _registered_places(self) -> Bound:
+        """Return the places of registered values, which have some from the first call on."""
         if self._bound_always is None:
-            for name, array in self.app.constants.items():
-                own = self._own(name)
-                if own is not None and name not in self._registered:
-                    own.write(array)
             self._bound_always = {
                 name: found.copy_like(own)
                 for name, found in self._registered.items()
