@@ -3,7 +3,7 @@
 //!
 //! guess: the most significant word of a long word comes first. Filling starts the buffer anew. Entries and words wrap.
 
-use super::lower::no_kernel;
+use super::no_kernel::no_kernel;
 use super::transfer_runs::transfer_runs;
 use crate::asm::{FormRef, L2bmTransfer};
 use crate::error::Error;

@@ -1,4 +1,5 @@
-//! The engine: collects steps into regions, runs each region in every L1B, and runs all other statements between regions.
+//! The engine: collects steps and L2BM instructions into regions, runs each region in every L2B, and runs all other
+//! statements between regions.
 
 use super::debug_place::debug_set;
 use super::fast::data_flow::Segment;
@@ -6,27 +7,33 @@ use super::fast::liveness::mark_live;
 use super::kept_regions::{KeptRegions, StepSource};
 use super::lower::Lowering;
 use super::op::{Scratch, Step};
+use super::region::{run_on_l2b, run_steps, Region, Stretch};
 use super::tags::{AssumedHost, Tags};
-use super::{region, transfer_l2bm, transfer_mv};
+use super::thread_buffers::ThreadBuffers;
+use super::transfer_l2bm::RegionTransfer;
+use super::{transfer_l2bm, transfer_mv};
 use crate::asm::{self, DebugGet, Item, ItemKind, Program};
 use crate::error::{Code, Diagnostic, Error};
 use crate::interrupt::Interrupt;
-use crate::machine::{L1b, Layout, Machine};
+use crate::machine::{L1b, Layout, Machine, State};
 use crate::num::level::Level;
 use crate::spec::Spec;
 use crate::threads;
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A region runs at the latest when it has this many steps. Its steps pass through the host's near caches once for every
-/// L1B, and the memories of an L1B once for every region.
-const REGION_STEPS: usize = 1024;
+/// A region runs at the latest when it has this many steps and transfers. Its steps pass through the host's near caches
+/// once for every L1B, and the memories of an L1B once for every region.
+const REGION: usize = 1024;
 
 /// Steps that are lowered and planned together.
 const SEGMENT_STEPS: usize = 256;
 
 /// Below this many steps, handing a region to other threads costs more than it gains.
 const PARALLEL_STEPS: usize = 16;
+
+/// So many transfers take about as long as a step.
+const TRANSFERS_PER_STEP: usize = 2;
 
 /// Groups of L1Bs for each thread, so that no thread waits long for another one.
 const PIECES: usize = 8;
@@ -132,7 +139,7 @@ impl Engine {
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
         let ran = program.for_each_block(|items| {
-            let mut collected = Vec::new();
+            let mut collected = Collected::default();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
             self.flush(machine, &mut collected)?;
             // An interrupt may have stopped a region half way, and that region may have been the last statement of the
@@ -140,7 +147,6 @@ impl Engine {
             self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
         });
         if ran.is_err() {
-            self.l2bm_transfers.forget();
             machine.poison();
         }
         ran
@@ -184,17 +190,18 @@ impl Engine {
             ItemKind::Step(step) => {
                 step.wait.map_or(Ok(()), |tag| tags.wait(tag)).map_err(at)?;
                 if step.l2bm.is_empty() {
-                    self.l2bm_transfers.run(machine);
-                    return if self.collect(collected, item.line, step) >= REGION_STEPS {
-                        self.flush(machine, collected)
-                    } else {
-                        Ok(())
-                    };
+                    self.collect(collected, item.line, step);
+                    return self.flush_full(machine, collected);
                 }
-                if let ([instruction], true) = (&step.l2bm[..], step.pe.is_empty()) {
-                    self.run_collected(machine, collected)?;
-                    if self.l2bm_transfers.take(machine, instruction).map_err(at)? {
-                        return Ok(());
+                if let [instruction] = &step.l2bm[..] {
+                    let transfer = self.l2bm_transfers.in_region(machine, instruction);
+                    if transfer.is_err() {
+                        // An error of an earlier step comes first.
+                        self.flush(machine, collected)?;
+                    }
+                    if let Some(transfer) = transfer.map_err(at)? {
+                        self.collect_both(collected, item.line, step, transfer);
+                        return self.flush_full(machine, collected);
                     }
                 }
                 self.flush(machine, collected)?;
@@ -222,37 +229,70 @@ impl Engine {
         }
     }
 
-    /// Adds a step to the region. Returns how many it has then.
-    fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) -> usize {
-        self.step_source.count_step().unwrap_or_else(|| {
-            collected.push((line, step));
-            collected.len()
-        })
+    /// Adds a step to the region.
+    fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) {
+        collected.count = self.step_source.count().unwrap_or_else(|| {
+            match collected.stretches.last_mut() {
+                Some(Stretch::Steps(steps)) => steps.push((line, step)),
+                _ => collected.stretches.push(Stretch::Steps(vec![(line, step)])),
+            }
+            collected.count + 1
+        });
     }
 
-    /// Runs the deferred L2BM instructions or the collected region.
+    /// Adds a step with an L2BM instruction to the region. What the one reads, the other has not written yet: PEs never touch
+    /// L2BM, so words go up before the PEs write to L1BM, and come down after they have read there.
+    fn collect_both<'p>(
+        &mut self,
+        collected: &mut Collected<'p>,
+        line: u32,
+        step: &'p asm::Step,
+        transfer: RegionTransfer,
+    ) {
+        let down = transfer.down();
+        if down && !step.pe.is_empty() {
+            self.collect(collected, line, step);
+        }
+        collected.count = self.step_source.count().unwrap_or_else(|| {
+            match collected.stretches.last_mut() {
+                Some(Stretch::Transfers(all)) => all.push(transfer),
+                _ => collected.stretches.push(Stretch::Transfers(vec![transfer])),
+            }
+            collected.count + 1
+        });
+        if !down && !step.pe.is_empty() {
+            self.collect(collected, line, step);
+        }
+    }
+
+    /// Runs the region if it is full.
+    fn flush_full(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+        if collected.count >= REGION {
+            self.flush(machine, collected)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Runs what is collected so far in every L2B.
     fn flush(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
-        self.l2bm_transfers.run(machine);
-        self.run_collected(machine, collected)
-    }
-
-    /// Runs the steps collected so far in every L1B.
-    fn run_collected(&mut self, machine: &mut Machine, collected: &mut Collected<'_>) -> Result<(), RunError> {
+        if std::mem::take(&mut collected.count) == 0 {
+            return Ok(());
+        }
         if self.step_source.is_kept() {
             if let Some(region) = self.step_source.next_region() {
-                self.run_region(region.segments(), machine);
+                self.run_region(region.stretches(), machine);
             }
-        } else if !collected.is_empty() {
-            let region = self.lower(machine.layout(), collected)?;
-            collected.clear();
+        } else {
+            let region = self.lower(machine.layout(), &mut collected.stretches)?;
             self.run_region(&region, machine);
             self.step_source.record(region);
         }
         Ok(())
     }
 
-    /// Lowers a region. Its segments are lowered separately.
-    fn lower(&mut self, layout: &Layout, steps: &[(u32, &asm::Step)]) -> Result<Vec<Segment>, RunError> {
+    /// Lowers a region, and leaves nothing of it. Its segments are lowered separately.
+    fn lower(&mut self, layout: &Layout, stretches: &mut Vec<Stretch<Steps<'_>>>) -> Result<Region, RunError> {
         let (paths, turnaround, lanes) = (self.paths, self.turnaround, self.lowering.spec().lanes());
         let segment = |lowering: &mut Lowering, steps: &[(u32, &asm::Step)]| -> Result<Segment, RunError> {
             let lowered = steps.iter().map(|(line, step)| lowering.step(layout, step).map_err(|e| at(*line, e)));
@@ -260,60 +300,87 @@ impl Engine {
             mark_live(&mut lowered, paths, turnaround);
             Ok(Segment::new(lowered, paths, lanes))
         };
-        if steps.len() <= SEGMENT_STEPS || threads::count() == 1 {
-            return steps.chunks(SEGMENT_STEPS).map(|steps| segment(&mut self.lowering, steps)).collect();
-        }
-        let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
-        let segments = steps.par_chunks(SEGMENT_STEPS).map(|steps| {
-            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut lowering = free.unwrap_or_else(|| lowering.clone());
-            let segment = segment(&mut lowering, steps);
-            spare.lock().unwrap_or_else(PoisonError::into_inner).push(lowering);
-            segment
-        });
+        let stretches = std::mem::take(stretches);
+        let chunks: Vec<&[(u32, &asm::Step)]> = stretches
+            .iter()
+            .flat_map(|stretch| match stretch {
+                Stretch::Steps(steps) => steps.chunks(SEGMENT_STEPS),
+                Stretch::Transfers(_) => [].chunks(SEGMENT_STEPS),
+            })
+            .collect();
+        let steps: usize = chunks.iter().map(|steps| steps.len()).sum();
+        let segments: Vec<Result<Segment, RunError>> = if steps <= SEGMENT_STEPS || threads::count() == 1 {
+            chunks.iter().map(|steps| segment(&mut self.lowering, steps)).collect()
+        } else {
+            let (lowering, spare) = (&self.lowering, &self.spare_lowerings);
+            let segments = chunks.par_iter().with_min_len(chunks.len() * SEGMENT_STEPS / steps / 2).map(|steps| {
+                let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let mut lowering = free.unwrap_or_else(|| lowering.clone());
+                let segment = segment(&mut lowering, steps);
+                spare.lock().unwrap_or_else(PoisonError::into_inner).push(lowering);
+                segment
+            });
+            threads::share(|| segments.collect())
+        };
         // The first error in the order of the program is returned.
-        threads::share(|| segments.collect::<Vec<_>>()).into_iter().collect()
+        let mut segments = segments.into_iter();
+        let lowered = stretches.into_iter().map(|stretch| match stretch {
+            Stretch::Steps(steps) => {
+                let own = segments.by_ref().take(steps.len().div_ceil(SEGMENT_STEPS));
+                own.collect::<Result<Vec<Segment>, RunError>>().map(Stretch::Steps)
+            }
+            Stretch::Transfers(all) => Ok(Stretch::Transfers(all)),
+        });
+        lowered.collect()
     }
 
-    fn run_region(&mut self, region: &[Segment], machine: &mut Machine) {
-        if region.iter().all(|segment| idle(&segment.steps)) {
+    fn run_region(&mut self, region: &[Stretch<Vec<Segment>>], machine: &mut Machine) {
+        if region.iter().all(Stretch::idle) {
             return;
         }
-        let steps: usize = region.iter().map(|segment| segment.steps.len()).sum();
-        let l1bs = &mut machine.state.l1b[..];
-        let threads = threads::count();
-        if steps < PARALLEL_STEPS || threads == 1 {
-            for (index, l1b) in l1bs.iter_mut().enumerate() {
-                if self.interrupt.requested() {
-                    return;
-                }
-                region::run_region(region, l1b, index, &mut self.scratch);
+        let per_l2b = transfer_l2bm::l1bs_of_l2b(machine.spec());
+        let State { l1b: l1bs, l2b: l2bs, .. } = &mut machine.state;
+        let transfers: usize = region.iter().map(Stretch::transfers).sum();
+        let work = region.iter().map(Stretch::steps).sum::<usize>() + transfers / TRANSFERS_PER_STEP;
+        let (threads, interrupt) = (threads::count(), &self.interrupt);
+        let stop = || interrupt.requested();
+        if work < PARALLEL_STEPS || threads == 1 {
+            for (index, (l2b, l1bs)) in l2bs.iter_mut().zip(l1bs.chunks_exact_mut(per_l2b)).enumerate() {
+                run_on_l2b(region, l2b, l1bs, index * per_l2b, &mut self.scratch, stop);
             }
             return;
         }
-        let (scratch, spare) = (&self.scratch, &self.spare);
-        let each = l1bs.len().div_ceil(threads * PIECES);
-        let interrupt = &self.interrupt;
-        let run = |(piece, l1bs): (usize, &mut [L1b])| {
-            let free = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut scratch = free.unwrap_or_else(|| scratch.clone());
-            for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !interrupt.requested()) {
-                region::run_region(region, l1b, piece * each + k, &mut scratch);
-            }
-            spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        };
-        threads::share(|| l1bs.par_chunks_mut(each).enumerate().for_each(run));
+        let buffers = ThreadBuffers { scratch: &self.scratch, spare: &self.spare };
+        if let [Stretch::Steps(segments)] = region {
+            let each = l1bs.len().div_ceil(threads * PIECES);
+            let run = |(piece, l1bs): (usize, &mut [L1b])| {
+                buffers.with(|scratch| {
+                    for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !stop()) {
+                        run_steps(segments, l1b, piece * each + k, scratch);
+                    }
+                });
+            };
+            return threads::share(|| l1bs.par_chunks_mut(each).enumerate().for_each(run));
+        }
+        let l2bs = l2bs.par_iter_mut().zip(l1bs.par_chunks_exact_mut(per_l2b)).enumerate();
+        threads::share(|| {
+            l2bs.for_each(|(index, (l2b, l1bs))| {
+                buffers.with(|scratch| run_on_l2b(region, l2b, l1bs, index * per_l2b, scratch, stop));
+            });
+        });
     }
 }
 
-/// The steps of a region so far, with their lines.
-type Collected<'p> = Vec<(u32, &'p asm::Step)>;
+/// Steps with their lines.
+type Steps<'p> = Vec<(u32, &'p asm::Step)>;
+
+/// A region so far, and how many steps and transfers it has.
+#[derive(Default)]
+struct Collected<'p> {
+    stretches: Vec<Stretch<Steps<'p>>>,
+    count: usize,
+}
 
 fn at(line: u32, e: Error) -> RunError {
     RunError { line, diagnostic: *e.0 }
-}
-
-/// Whether no step has an op.
-fn idle(region: &[Step]) -> bool {
-    region.iter().all(|step| step.ops.is_empty())
 }

@@ -1,6 +1,7 @@
 //! Programs that run again and again are lowered once.
 
 use super::fast::data_flow::Segment;
+use super::region::{Region, Stretch};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,20 +12,20 @@ const KEPT_STEPS: usize = 1 << 14;
 /// memory.
 #[derive(Debug, Default)]
 pub struct KeptRegions {
-    kept: OnceLock<Arc<Vec<Vec<Segment>>>>,
+    kept: OnceLock<Arc<Vec<Region>>>,
     /// The program has run once.
     again: AtomicBool,
 }
 
-/// Where the steps of a run come from.
+/// Where the steps and transfers of a run come from.
 #[derive(Debug)]
 pub(super) enum StepSource {
     /// The steps are lowered and forgotten.
     Once,
     /// The steps are lowered and kept.
-    Recording { regions: Vec<Vec<Segment>>, steps: usize },
-    /// The steps have been kept. `next`: the region that comes next; `count`: steps of it that the program has reached.
-    Kept { regions: Arc<Vec<Vec<Segment>>>, next: usize, count: usize },
+    Recording { regions: Vec<Region>, steps: usize },
+    /// The steps have been kept. `next`: the region that comes next; `count`: how much of it the program has reached.
+    Kept { regions: Arc<Vec<Region>>, next: usize, count: usize },
 }
 
 impl KeptRegions {
@@ -47,8 +48,8 @@ impl KeptRegions {
 }
 
 impl StepSource {
-    /// Counts a step of a kept program and returns how many steps the region has so far. None: the step must be lowered.
-    pub(super) fn count_step(&mut self) -> Option<usize> {
+    /// Counts a step or transfer of a kept program and returns how many the region has so far. None: it must be collected.
+    pub(super) fn count(&mut self) -> Option<usize> {
         let StepSource::Kept { count, .. } = self else { return None };
         *count += 1;
         Some(*count)
@@ -70,9 +71,9 @@ impl StepSource {
     }
 
     /// Records a region that has run.
-    pub(super) fn record(&mut self, region: Vec<Segment>) {
+    pub(super) fn record(&mut self, region: Region) {
         if let StepSource::Recording { regions, steps } = self {
-            *steps += region.iter().map(|segment| segment.steps.len()).sum::<usize>();
+            *steps += region.iter().map(Stretch::steps).sum::<usize>();
             if *steps > KEPT_STEPS {
                 *self = StepSource::Once;
             } else {
@@ -84,13 +85,13 @@ impl StepSource {
 
 /// One of the kept regions.
 pub(super) struct KeptRegion {
-    regions: Arc<Vec<Vec<Segment>>>,
+    regions: Arc<Vec<Region>>,
     at: usize,
 }
 
 impl KeptRegion {
-    /// The segments of the region.
-    pub(super) fn segments(&self) -> &[Segment] {
+    /// The stretches of the region.
+    pub(super) fn stretches(&self) -> &[Stretch<Vec<Segment>>] {
         self.regions.get(self.at).map_or(&[], Vec::as_slice)
     }
 }

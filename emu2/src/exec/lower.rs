@@ -12,10 +12,11 @@ use super::l1bm_map::{moves, PeRun, ReductionLayout};
 use super::mask::LoweredMask;
 use super::matrix::MatrixAccess;
 use super::mau_op::{MauForm, MauOp};
+use super::no_kernel::no_kernel;
 use super::op::{Op, Step, MAX_SOURCES};
 use super::source::{Conversion, Origin, Source};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::machine::{Layout, Slot};
 use crate::num::alu::{alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
@@ -264,10 +265,6 @@ impl Lowering {
         let values: Vec<_> = named.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         moves(&self.spec.forms[form.transfer][form.form], &values)
     }
-}
-
-pub(super) fn no_kernel(what: &str) -> Error {
-    Error::new(Code::NoKernel, format!("the engine cannot run {what}"))
 }
 
 pub(super) fn memory_slot(spec: &Spec, layout: &Layout, end: &End) -> Result<Slot, Error> {

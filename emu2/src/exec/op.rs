@@ -7,6 +7,7 @@ use super::l1bm_map::ReduceBuffers;
 use super::mask::{LoweredMask, MaskRows};
 use super::mau_op::SPARE_PLANES;
 use super::source::{Fetch, Source};
+use super::transfer_runs::RunBuffers;
 use crate::machine::{L1b, Layout, PathRows, Words};
 use crate::spec::{Spec, Unit};
 use smallvec::SmallVec;
@@ -94,6 +95,7 @@ pub(super) struct Scratch {
     /// One outcome for each instruction of the line.
     pub(super) results: Vec<Outcome>,
     pub(super) reduce: ReduceBuffers,
+    pub(super) transfer_rows: RunBuffers,
     pub(super) gathered: [Words; MAX_SOURCES],
     pub(super) base_slots: Vec<usize>,
     /// Every op takes its general form.
@@ -132,6 +134,7 @@ impl Scratch {
             mask: MaskRows::new(lanes),
             results: Vec::new(),
             reduce: ReduceBuffers::default(),
+            transfer_rows: RunBuffers::default(),
             gathered: std::array::from_fn(|_| Words::zeros(2 * cycles * lanes)),
             base_slots: bases.map(|(index, _)| layout.slot(index).index).collect(),
             general: false,

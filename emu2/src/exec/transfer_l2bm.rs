@@ -7,11 +7,9 @@ use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
 use super::wrap::wrapped;
 use crate::asm::{FormRef, L2bmTransfer};
 use crate::error::Error;
-use crate::machine::{L1b, Machine, Slot, State, Words};
+use crate::machine::{L1b, Machine, Slot, Words};
 use crate::num::level::kernel;
 use crate::spec::{LevelName, Spec};
-use crate::threads;
-use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -39,29 +37,22 @@ struct Copies {
     length: usize,
 }
 
-/// An instruction that is alone in its step. It waits so that consecutive ones run together.
-#[derive(Debug)]
-struct DeferredTransfer {
+/// An instruction that runs in its place among the steps of a region, memory to memory.
+#[derive(Clone, Debug)]
+pub(super) struct RegionTransfer {
     plan: Arc<TransferPlan>,
     /// Address in the memory of the L2Bs, and in that of the L1Bs.
     l2bm_address: usize,
     l1bm_address: usize,
 }
 
-/// The plans of all L2BM instructions of a program, and the instructions that wait.
+/// The plans of all L2BM instructions of a program.
 #[derive(Debug, Default)]
 pub(super) struct L2bmTransfers {
     plans: HashMap<FormRef, Arc<TransferPlan>>,
     rows: RunBuffers,
-    deferred: Vec<DeferredTransfer>,
     last: Option<(FormRef, Arc<TransferPlan>)>,
 }
-
-/// At most this many instructions wait.
-const MOST_DEFERRED: usize = 256;
-
-/// From this many waiting copies on, other threads help.
-const PARALLEL: usize = 32;
 
 /// Long words that most forms move between an L2B and an L1B in a cycle. Copies of this length have a branch of their own.
 const LANE: usize = 8;
@@ -107,15 +98,18 @@ impl L2bmTransfers {
         Ok(plan)
     }
 
-    /// Takes an instruction that is alone in its step. It runs later, together with the next ones: see
-    /// [`L2bmTransfers::run`]. Returns false if the instruction must be read and written like any other: it uses the DAR,
-    /// it wraps, both sides are memories of one level, or it reduces on the way down.
+    /// An instruction as a part of a region. None if it must be read and written like any other: it uses the DAR, it wraps,
+    /// both sides are memories of one level, or it reduces on the way down.
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
-    pub(super) fn take(&mut self, machine: &mut Machine, instruction: &L2bmTransfer) -> Result<bool, Error> {
+    pub(super) fn in_region(
+        &mut self,
+        machine: &Machine,
+        instruction: &L2bmTransfer,
+    ) -> Result<Option<RegionTransfer>, Error> {
         if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
-            return Ok(false);
+            return Ok(None);
         }
         let plan = self.plan(machine, instruction.form)?;
         let fits = |slot: Slot, at: u64, end: u64| at + end <= slot.words;
@@ -126,48 +120,10 @@ impl L2bmTransfers {
             || !fits(plan.source, from, plan.ends.0)
             || !fits(plan.destination, to, plan.ends.1)
         {
-            return Ok(false);
+            return Ok(None);
         }
         let (l2bm_address, l1bm_address) = if down { (from, to) } else { (to, from) };
-        self.deferred.push(DeferredTransfer {
-            plan,
-            l2bm_address: l2bm_address as usize,
-            l1bm_address: l1bm_address as usize,
-        });
-        if self.deferred.len() >= MOST_DEFERRED {
-            self.run(machine);
-        }
-        Ok(true)
-    }
-
-    /// Drops the waiting instructions.
-    pub(super) fn forget(&mut self) {
-        self.deferred.clear();
-    }
-
-    /// Runs the waiting instructions, memory to memory. L2Bs are independent of each other.
-    pub(super) fn run(&mut self, machine: &mut Machine) {
-        if self.deferred.is_empty() {
-            return;
-        }
-        let per_l2b = l1bs_of_l2b(machine.spec());
-        let State { l1b, l2b, .. } = &mut machine.state;
-        let (deferred, rows) = (&self.deferred, &mut self.rows);
-        let copied = deferred.iter().all(|one| one.plan.reducer.is_none());
-        if copied && deferred.len() >= PARALLEL && threads::count() > 1 {
-            let l2bs = l2b.par_iter_mut().zip(l1b.par_chunks_exact_mut(per_l2b));
-            threads::share(|| l2bs.for_each(|(l2b, l1bs)| copy_all(deferred, l2b, l1bs)));
-        } else {
-            for (l2b, l1bs) in l2b.iter_mut().zip(l1b.chunks_exact_mut(per_l2b)) {
-                for alike in deferred.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
-                    match alike {
-                        [DeferredTransfer { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
-                        _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
-                    }
-                }
-            }
-        }
-        self.deferred.clear();
+        Ok(Some(RegionTransfer { plan, l2bm_address: l2bm_address as usize, l1bm_address: l1bm_address as usize }))
     }
 
     /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR is filled at once: only `l2bmdarw` reads
@@ -212,21 +168,36 @@ impl L2bmTransfers {
     }
 }
 
+/// Runs instructions one after the other on one L2B and its L1Bs.
+pub(super) fn run_transfers(all: &[RegionTransfer], l2b: &mut [Words], l1bs: &mut [L1b], rows: &mut RunBuffers) {
+    for alike in all.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
+        match alike {
+            [RegionTransfer { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
+            _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
+        }
+    }
+}
+
 kernel! {
     /// All copies between an L2B and its L1Bs.
-    fn copy_all(deferred: &[DeferredTransfer], l2b: &mut [Words], l1bs: &mut [L1b]) {
-        for one in deferred {
+    fn copy_all(all: &[RegionTransfer], l2b: &mut [Words], l1bs: &mut [L1b]) {
+        for one in all {
             one.copy(l2b, l1bs);
         }
     }
 }
 
-impl DeferredTransfer {
+impl RegionTransfer {
+    /// Whether the L2B gives the words.
+    pub(super) fn down(&self) -> bool {
+        self.plan.source.level == LevelName::L2b
+    }
+
     /// Copies between an L2B and its L1Bs.
     #[inline(always)]
     fn copy(&self, l2b: &mut [Words], l1bs: &mut [L1b]) {
-        let DeferredTransfer { plan, l2bm_address, l1bm_address } = self;
-        let down = plan.source.level == LevelName::L2b;
+        let RegionTransfer { plan, l2bm_address, l1bm_address } = self;
+        let down = self.down();
         let slots = if down { (plan.source, plan.destination) } else { (plan.destination, plan.source) };
         let above = &mut l2b[slots.0.index][*l2bm_address..];
         for Copies { l1b, places, length } in &plan.copies {
@@ -297,7 +268,7 @@ fn memory<'m>(slot: Slot, l2b: &'m [Words], l1bs: &'m [L1b], l1b: u32) -> &'m [u
     }
 }
 
-fn l1bs_of_l2b(spec: &Spec) -> usize {
+pub(super) fn l1bs_of_l2b(spec: &Spec) -> usize {
     spec.count(LevelName::L1b) as usize
 }
 

@@ -1,11 +1,12 @@
 //! L1BM instructions: copies and reductions between the PEs and the memories of their L1B.
 
-use super::{memory_slot, no_kernel, Lowering};
+use super::{memory_slot, Lowering};
 use crate::asm::FormRef;
 use crate::error::Error;
 use crate::exec::compute::Compute;
 use crate::exec::l1bm::{L1bPlace, Load, Sent};
 use crate::exec::l1bm_map::{pe_runs, reduction_layout, PeRun, RepeatedRows};
+use crate::exec::no_kernel::no_kernel;
 use crate::machine::Layout;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{reduction_lane, End, ForwardUnit, Widen};

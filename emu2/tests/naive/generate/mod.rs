@@ -12,10 +12,18 @@ pub use table::Table;
 use super::choices::Choices;
 use emu2::asm::{FormRef, Item, ItemKind, Program, Step};
 use emu2::error::Span;
+use emu2::spec::Spec;
 use line::Line;
+use std::sync::{Arc, LazyLock};
 
 /// Items of the longest program, without those that prepare matrix registers.
 const MOST_ITEMS: u64 = 14;
+
+/// `mini`, a tree with two units at every upper level, and the full chip.
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/naive/tree.toml");
+    ["mini", tree, "mncore2"].iter().map(|name| Table::new(&Arc::new(Spec::load(name).unwrap()))).collect()
+});
 
 /// A program that is being made.
 pub struct Generator<'a> {
