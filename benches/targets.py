@@ -46,6 +46,14 @@ Function = Callable[[Tensors], Tensors]
 COMPILE_SECONDS = 20.0
 SEARCH_SECONDS = 60.0
 SPILLED = 0.25
+PARTS = (
+    targets_gemm,
+    targets_convolutions,
+    targets_layers,
+    targets_networks,
+    targets_calls,
+    targets_streaming,
+)
 
 
 def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
@@ -130,17 +138,8 @@ def packed(folder: Path | None = None) -> Iterator[Row]:
 
 def all_rows(folder: Path | None) -> Iterator[Row]:
     """Yield all rows; a part that fails with a diagnostic gives a row that is not met."""
-    for part in (
-        targets_gemm.rows,
-        targets_convolutions.rows,
-        targets_layers.rows,
-        targets_networks.rows,
-        targets_calls.rows,
-        targets_streaming.rows,
-        spilled,
-        compile_time,
-        lambda: packed(folder),
-    ):
+    own = (spilled, compile_time, lambda: packed(folder))
+    for part in (*(module.rows for module in PARTS), *own):
         try:
             yield from part()
         except PycompilerError as problem:
