@@ -44,16 +44,21 @@ class Conversion(UntiedAxes, OtherLm):
     def layouts(
         self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
     ) -> dict[str, Layout]:
-        """Keep the layout of the input, or of the result; else spread long words over all units."""
+        """Keep the layout of the input, or of the result; else spread long words over all units.
+
+        A layout whose singles exceed LM is not kept: its halves may fit, and a switch brings them.
+        """
         halves, singles = self._pair(node)
         axis = _axis(node)
         for name in (*node.inputs, *node.outputs):
             if name in hints:
                 change = widened if name == halves else narrowed
                 other = change(hints[name], axis)
-                if other is not None:
-                    given = {name: hints[name]}
-                    return {halves: other, singles: other, **given}
+                if other is None:
+                    continue
+                found = {halves: other, singles: other, name: hints[name]}
+                if found[singles].num_lw(target.cycles) <= target.words("lm0"):
+                    return found
         fresh = packed_layout(graph.values[halves].shape, axis, target)
         wide = widened(fresh, axis)
         assert wide is not None

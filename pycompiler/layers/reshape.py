@@ -61,20 +61,33 @@ def unpadded(found: Sequence[Part], size: int) -> list[Part] | None:
 
 
 def fitted(
-    shape: tuple[int, ...], result: tuple[int, ...], dtype: MNDtype, target: Target
+    shape: tuple[int, ...],
+    result: tuple[int, ...],
+    dtype: MNDtype,
+    target: Target,
+    *,
+    padded: bool = False,
 ) -> Layout:
-    """Return a layout of ``shape`` whose digits end where an axis of either shape begins."""
+    """Return a layout of ``shape`` whose digits end where an axis of either shape begins.
+
+    With ``padded``, digits may pad the axis at the top of each stretch of axes that both shapes
+    have.
+    """
     total = prod(shape)
     marks = [*_common(_bounds(shape), _bounds(result), total), total]
     sizes = tuple(b // a for a, b in pairwise(marks))[::-1]
-    flat = whole_layout(sizes, dtype, target)
-    pieces = [
-        Part(p.lo * prod(sizes[axis + 1 :]), p.size, p.level, p.stride)
-        for axis, found in enumerate(parts(flat, sizes))
-        for p in found
-    ]
-    cut = [piece for part in sorted(pieces) for piece in _cut(part, sorted(_bounds(shape)), total)]
-    made = built(shape, _by_axis(cut, shape), flat, dtype, target)
+    ends = [*sorted(_bounds(shape) & _bounds(result) | {1})[1:], total]
+    tops = [axis for axis, end in enumerate(reversed(marks[1:])) if end in ends]
+    flat = whole_layout(sizes, dtype, target, padded=tops if padded else False)
+    cut: list[Part] = []
+    for axis, found in enumerate(parts(flat, sizes)):
+        low = prod(sizes[axis + 1 :])
+        # What pads an axis lies beyond the beginning of the next one, and is not cut there.
+        inner = sorted(_inner(_bounds(shape), low, low * sizes[axis]))
+        for part in found:
+            piece = Part(part.lo * low, part.size, part.level, part.stride)
+            cut += _cut(piece, inner, low * sizes[axis])
+    made = built(shape, _by_axis(sorted(cut), shape), flat, dtype, target)
     return made if made is not None else whole_layout(shape, dtype, target)
 
 

@@ -49,6 +49,7 @@ class View(Moving):
         tries += [whole_layout(source.shape, dtype, target)]
         loose = padded_axes(source.shape, result.shape)
         tries += [whole_layout(source.shape, dtype, target, padded=loose)]
+        tries += [fitted(source.shape, result.shape, dtype, target, padded=True)]
         for hint in tries:
             if self.op == "Transpose":
                 yield {source.name: hint, result.name: _transposed(node, hint)}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from ...graph.digits import PrimeDigit, all_ranges, merged, primes
+from ...graph.digits import PrimeDigit, agrees, all_ranges, merged, primes
 from ...graph.dtypes import MNDtype
-from ...graph.graph import MNGraph, MNNode
+from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ...machine import Target
 from ...pfvm.windows import GROUPED
 from ..base import layout_of
-from .roles import Precision, bias_of, precision_of, roles_of
+from .roles import Precision, Roles, bias_of, precision_of, roles_of
 from .spreads import Spread, placed
 
 
@@ -40,10 +41,13 @@ def result_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAx
 
 
 def operand_layouts(
-    node: MNNode, graph: MNGraph, spread: Spread, target: Target
+    node: MNNode, graph: MNGraph, spread: Spread, target: Target, roles: Roles | None = None
 ) -> dict[str, Layout]:
-    """Return the layouts of the operands for a spread."""
-    roles, kind = roles_of(node, graph), precision_of(node, target)
+    """Return the layouts of the operands for a spread.
+
+    ``roles`` may have larger sizes than the operands, as they are in a longer slice.
+    """
+    roles, kind = roles or roles_of(node, graph), precision_of(node, target)
     over = prod(digit.size for digit in spread.k)
     rows = kind.rows
 
@@ -55,7 +59,10 @@ def operand_layouts(
     def outer(size: int, digits: Sequence[SubAxis], step: int) -> list[SubAxis]:
         left = SubAxis(-(-size // (step * prod(d.size for d in digits))), Level.ADDR, 0)
         between = any(digit.level is Level.ADDR for digit in digits)
-        return [*digits, left] if between else [left, *digits]
+        # Powers of two below the units can be cut anywhere; another number would cut them apart
+        # from the units of other operators, so it lies above them.
+        odd = left.size & (left.size - 1)
+        return [*digits, left] if between or odd else [left, *digits]
 
     def columns(name: str) -> list[SubAxis]:
         return [
@@ -167,7 +174,8 @@ def _laid_out(
 def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout] | None:
     """Return the layouts of all operands that match the result's layout; None if there are none.
 
-    The actual layouts of the operands may differ in digits that no index reaches.
+    The actual layouts of the operands may differ in digits that no index reaches. A last slice that
+    is shorter than the others has their layouts: then the layouts are those of its padded sizes.
     """
     roles = roles_of(node, graph)
     spread = Spread([[] for _ in roles.batch], [], [])
@@ -185,7 +193,29 @@ def wanted_layouts(node: MNNode, graph: MNGraph, target: Target) -> dict[str, La
     spread.k = units(node.inputs[0], roles.a[2])
     if spread.k and len(spread.k) != len(primes(target.level_range["L1B"])):
         return None
-    return operand_layouts(node, graph, spread, target)
+    found = operand_layouts(node, graph, spread, target)
+    if roles.windows or all(_is_laid_out(graph.values[n], one, target) for n, one in found.items()):
+        return found
+    longer = _longer(roles, node, graph)
+    # L1Bs share whole blocks only.
+    return found if spread.k else operand_layouts(node, graph, spread, target, longer)
+
+
+def _is_laid_out(value: MNValue, layout: Layout, target: Target) -> bool:
+    return agrees(layout_of(value), layout, value.shape, value.dtype, target)
+
+
+def _longer(roles: Roles, node: MNNode, graph: MNGraph) -> Roles:
+    """Return the roles with the sizes that the layouts of the operands have room for."""
+    one, out = (layout_of(graph.values[n]).padded_shape for n in (node.inputs[0], node.outputs[0]))
+    _, m, n = roles.c
+    return replace(
+        roles,
+        batch=tuple(out[axis] for axis in roles.c[0]),
+        m=roles.m if m is None else out[m],
+        n=roles.n if n is None else out[n],
+        k=one[roles.a[2]],
+    )
 
 
 def unit_digits(layout: Layout, axis: int | None, *others: Level) -> list[SubAxis]:

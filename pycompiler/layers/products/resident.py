@@ -30,7 +30,8 @@ from ..switch.l1b_sums import sum_l1bs, sum_steps
 from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
-from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, vector_operand
+from .tails import Tails, tail_steps
+from .tiles import Pair, convert, tile_pairs, tile_steps, vector_operand
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,8 @@ def _sums(
     one, other = (_axis_addresses(s, packed) for s in (a, b))
     for block, (in_a, in_b) in enumerate(zip(one, other, strict=True)):
         left = min(packed, size - block * packed)
+        if left <= 0:
+            return  # the last slice may be shorter than the layout
         if kind.words >= WORDS_PER_LONG:
             yield in_a, in_b, 0, left
             continue
@@ -165,7 +168,12 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
     per_tile *= -(-len(work.vectors) // _most_vectors(kind, target))
     vectors = -(-len(work.vectors) // target.cycles)
-    steps = len(work.batches) * len(work.tiles) * len(work.sums) * (per_tile + vectors)
+    blocks = len(work.sums) * (per_tile + vectors)
+    if work.sums[-1][3] < kind.block and kind.words >= WORDS_PER_LONG:
+        more = [tail_steps(kind, graph.values[name].dtype) - 1 for name in node.inputs[:2]]
+        last = vectors * more[0] + -(-kind.rows // target.cycles) * more[1]
+        blocks += roles_of(node, graph).taps * last
+    steps = len(work.batches) * len(work.tiles) * blocks
     if not _sums_l1bs(node, graph):
         return steps
     rows = len(work.batches) * len(work.tiles) * len(work.vectors) * work.width // WORDS_PER_LONG
@@ -191,14 +199,15 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     bias = None if name is None else graph.values[name]
     apart = _sums_l1bs(node, graph)
     fused = None if apart else bias
-    masks = UnitMasks("subpeid", target)
+    halves = {value.name for value in (one, other) if value.dtype is MNDtype.HALF}
+    tails = Tails(kind, halves, UnitMasks("subpeid", target), target)
     most = _most_vectors(kind, target)
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]
             for tile in work.tiles:
                 yield from _tile(
-                    kind, work, batch, vectors, tile, (one, other, out, fused), masks, target
+                    kind, work, batch, vectors, tile, (one, other, out, fused), tails, target
                 )
     if apart:
         rows = {
@@ -218,7 +227,7 @@ def _tile(
     vectors: Sequence[tuple[int, int]],
     tile: tuple[int, int, int],
     values: tuple[MNValue, MNValue, MNValue, MNValue | None],
-    masks: UnitMasks,
+    tails: Tails,
     target: Target,
 ) -> Iterator[Line]:
     """Yield the code that computes the results of one block of rows for all vectors."""
@@ -233,7 +242,7 @@ def _tile(
         bank = banks[number % len(banks)]
         last, first = number == len(work.sums) - 1, number == 0
         at = at_b + tile[0] + sum_b
-        lines = tile_pairs(kind, other, at, work.row, bank, target, word)
+        lines = tile_pairs(kind, other, at, work.row, bank, target, word, alone=count < kind.block)
         copies: list[Step] = []
         for index, group in enumerate(groups):
             words = tuple(at_a + a + sum_a for a, _ in group)
@@ -262,76 +271,17 @@ def _tile(
                 name += "r"
             source = vector_operand(kind, one, words, word)
             lines.append((source, Instruction("mau", name, sources, (goal,))))
-        yield from _pipelined(lines, kind, count, masks, target)
+        whole = count == kind.block
+        yield from _pipelined(lines, kind) if whole else tails.lines(lines, count)
         yield from copies
 
 
-def _pipelined(
-    lines: Sequence[Pair],
-    kind: Precision,
-    count: int,
-    masks: UnitMasks,
-    target: Target,
-) -> Iterator[Line]:
+def _pipelined(lines: Sequence[Pair], kind: Precision) -> Iterator[Line]:
     """Yield lines that convert the operand of the next instruction while this one runs."""
-    if count == kind.block:
-        before: Instruction | None = None
-        for source, instruction in lines:
-            made = convert(kind, source)
-            yield Step((made,) if before is None else (before, made))
-            before = instruction
-        if before is not None:
-            yield Step((before,))
-        return
-    # Some elements are padding: their values must not reach a block.
-    steps: list[Step] = []
-    if kind.words >= WORDS_PER_LONG:
-        yield from _long_tail(lines, kind, count, masks, target)
-        return
-    mask = masks.use((1 << count) - 1, steps)
-    yield from steps
+    before: Instruction | None = None
     for source, instruction in lines:
-        yield Step((Instruction("alu", "ipassa", (source,), (NOWHERE,), mask),))
-        yield Step((convert(kind, Forward("alu")),))
-        yield Step((instruction,))
-
-
-def _long_tail(
-    lines: Sequence[Pair],
-    kind: Precision,
-    count: int,
-    masks: UnitMasks,
-    target: Target,
-) -> Iterator[Line]:
-    """Yield the lines of a group with ``count`` elements; the singles behind them are cleared.
-
-    Each word is copied to zeroed registers under a mask of the PEs that have an element in it.
-    """
-    whole, within = divmod(count, kind.words)
-    for source, instruction in lines:
-        at = tuple(range(0, kind.long * target.cycles, kind.long))
-        total = PeOperand("grf1", at, words=kind.words)
-        yield alu_step("zero", (), total)
-        for word in range(kind.words):
-            units = whole + (word < within)
-            if units == 0:
-                continue
-            steps: list[Step] = []
-            mask = masks.use((1 << units) - 1, steps)
-            yield from steps
-            here = PeOperand(
-                source.memory,
-                tuple(at + word // WORDS_PER_LONG for at in source.offsets),
-                source.value,
-                word=word % WORDS_PER_LONG,
-            )
-            there = PeOperand(
-                "grf1",
-                tuple(at + word // WORDS_PER_LONG for at in total.offsets),
-                word=word % WORDS_PER_LONG,
-                mask=mask,
-            )
-            yield alu_step("ipassa", (here,), there)
-        cleared = replace(total, reduce=kind.words > WORDS_PER_LONG)
-        yield Step((convert(kind, cleared),))
-        yield Step((instruction,))
+        made = convert(kind, source)
+        yield Step((made,) if before is None else (before, made))
+        before = instruction
+    if before is not None:
+        yield Step((before,))

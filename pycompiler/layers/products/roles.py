@@ -197,9 +197,8 @@ def bias_of(node: MNNode) -> str | None:
 def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
     """Whether the factors may be given as halves.
 
-    The precision must take more than one long word per PE and vector, the factors must be two
-    values, and no block may have padding.
+    The precision must take more than one long word per PE and vector, and the factors must be two
+    values.
     """
-    kind, k = precision_of(node, target), roles_of(node, graph).k
-    halves = kind.words > WORDS_PER_LONG
-    return halves and node.inputs[0] != node.inputs[1] and k % kind.block == 0
+    kind = precision_of(node, target)
+    return kind.words > WORDS_PER_LONG and node.inputs[0] != node.inputs[1]

@@ -37,15 +37,23 @@ def rows_per_cycle(value: MNValue, row: int) -> int:
 
 
 def tile_pairs(
-    kind: Precision, value: MNValue, at: int, row: int, bank: str, target: Target, word: int = 0
+    kind: Precision,
+    value: MNValue,
+    at: int,
+    row: int,
+    bank: str,
+    target: Target,
+    word: int = 0,
+    *,
+    alone: bool = False,
 ) -> list[Pair]:
     """Return the pairs that fill ``bank`` with the tile at ``at``.
 
     The rows of the tile are ``row`` long words apart. Rows behind the value's long words are
-    padding; the first row of the tile stands in for them.
+    padding; the first row of the tile stands in for them. With ``alone`` a cycle writes one row.
     """
     cycles, end = target.cycles, layout_of(value).num_lw(target.cycles)
-    each = rows_per_cycle(value, row)
+    each = 1 if alone else rows_per_cycle(value, row)
     out: list[Pair] = []
     for first in range(0, kind.rows, cycles * each):
         offsets = [at + (first + each * c) * row for c in range(cycles)]

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
-from ...graph.graph import Location, MNGraph, MNValue, TensorType
-from ...layers.base import layout_of
+from ...graph.graph import Location, MNGraph, MNNode, MNValue, TensorType
+from ...layers.base import distinct, layout_of
+from ...layers.half_conversions import NARROW, WIDEN
 from ...layers.operators import LAYERS
 from ...layers.products.roles import precision
 from ...machine import Target
@@ -32,6 +33,8 @@ class Cuts:
         self.fixed: dict[Axis, tuple[str, int, int]] = {}
         #: Classes that are not cut finer, because the last try did not help.
         self.useless: set[Axis] = set()
+        #: Sizes that did not work: an operator refused the last slice, or layouts undid the cut.
+        self.forbidden: set[tuple[Axis, int]] = set()
         self.members: dict[Axis, list[Axis]] = {}
         for name in plain.device_values():
             for number, one in self.axes.of_value(name):
@@ -73,9 +76,15 @@ class Cuts:
             made = TimeSlices(graph, self.plain, axes, sizes)
             longer = self._padded(made, names)
             if not longer:
-                return made
+                refused = self._refused(made, names) - self.fixed.keys()
+                if not refused:
+                    return made
+                for one in refused:
+                    self.forbidden.add((one, self.sizes.pop(one)))
+                continue
             for one, size in longer.items():
-                if size < self.axes.size(one) and self._even(one, size):
+                allowed = self._even(one, size) and (one, size) not in self.forbidden
+                if size < self.axes.size(one) and allowed:
                     self.sizes[one] = size
                 elif one in self.fixed:
                     name, number, count = self.fixed[one]
@@ -154,7 +163,7 @@ class Cuts:
     def _legal(self, one: Axis, size: int) -> bool:
         """Whether slices of ``size`` add little padding, and none where padding is illegal."""
         whole = self.axes.size(one)
-        fills = size % self._unit(one) == 0
+        fills = size % self._unit(one) == 0 and (one, size) not in self.forbidden
         return fills and self._even(one, size) and -whole % size * _WASTE <= whole
 
     def _unit(self, one: Axis) -> int:
@@ -168,11 +177,46 @@ class Cuts:
     def _even(self, one: Axis, size: int) -> bool:
         """Whether the last slice of a class may have the length that slices of ``size`` leave.
 
-        Anchored operators that join slices need slices of equal length.
+        Most anchored operators that join slices need slices of equal length.
         """
         fixed = one in self.axes.joined and self.axes.ops[one] & ANCHORED
-        return not fixed or self.axes.size(one) % size == 0
+        even = self.axes.size(one) % size == 0
+        return even or not fixed or fixed <= _SHORTER
+
+    def _refused(self, made: TimeSlices, names: Mapping[Axis, Axis]) -> set[Axis]:
+        """Return the joined classes whose last slice is shorter, and refused by an operator."""
+        refused: set[Axis] = set()
+        values: dict[str, MNValue]
+        for ours, name in names.items():
+            one = made.axes.of(name)
+            short = made.lengths[one] % made.sizes[one]
+            if not short or one not in made.axes.joined:
+                continue
+            values = {}
+            for value in made.graph.values.values():
+                numbers = [number for number, cut in made.cut_axes(value.name) if cut == one]
+                if numbers:
+                    shape = tuple(short if n in numbers else d for n, d in enumerate(value.shape))
+                    type = TensorType(value.type.elem, shape)
+                    values[value.name] = replace(value, type=type)
+            last = made.graph.with_values(values)
+            for node in last.device_nodes():
+                cut = any(name in values for name in (*node.inputs, *node.outputs))
+                if cut and node.op in ANCHORED and self._refuses(node, last):
+                    refused.add(ours)
+        return refused
+
+    def _refuses(self, node: MNNode, graph: MNGraph) -> bool:
+        """Whether an operator refuses its operands where it wants them in LM."""
+        layer = LAYERS[node.op]
+        place = layer.place(node, graph)
+        found = dict(zip(node.outputs, place.outputs, strict=False))
+        found |= dict(zip(distinct([n for n in node.inputs if n]), place.inputs, strict=True))
+        values = {name: replace(graph.values[name], location=at) for name, at in found.items()}
+        return any(layer.refusals(node, graph.with_values(values), self.target))
 
 
-#: Anchored operators. If they join slices, they cannot work on a shorter last slice.
+#: Anchored operators. If they join slices, most cannot work on a shorter last slice.
 ANCHORED = frozenset(name for name, layer in LAYERS.items() if layer.anchored)
+#: Anchored operators that can: products clear what lies behind the last element of a contraction.
+_SHORTER = frozenset({"MatMul", "Gemm", NARROW, WIDEN})

@@ -32,7 +32,7 @@ from .sliced_graph import TimeSlices, crowded, estimated_steps, excess, too_larg
 
 _ROUNDS = 60  # the most cuts that one search makes
 _TRIES = 4  # how often useless cuts are tried again, each time twice as fine
-_CLOSE = 6  # the most cuts that are laid out by the better planner
+_CLOSE = 8  # the most cuts that are laid out by the better planner
 _CHUNKS = 4  # a transfer of fewer parts is not worth slices
 
 
@@ -101,6 +101,9 @@ class _Search(Cuts):
         """
         if self.fixed:
             return None
+        before: dict[Axis, int] | None = None
+        chosen: tuple[tuple[Axis, int], ...] = ()
+        undone: list[Axis] = []
         for _ in range(_CLOSE):
             rough = self.laid_out(resolve=False, last=True)
             # Layouts in DRAM may have made slices longer, and padded the axis.
@@ -120,12 +123,20 @@ class _Search(Cuts):
                     return self.laid_out(last=True)
                 except NoSwitchError:
                     break
+            now = dict(self.sizes)
+            if now == before:
+                # The layouts of the last cut undid it. If that happens again, cut another axis.
+                undone += dict(chosen)
+                self.useless.update(one for one in undone if undone.count(one) > 1)
+                self.forbidden.update(chosen)
             tries = (self._choose(node, rough, factor, few=True) for factor, node in over)
             chosen = next((found for found in tries if found), ())
             if not chosen:
                 break
+            before = now
             self.sizes.update(chosen)
         self.sizes.clear()
+        self.useless.clear()
         return None
 
     def run(self, *, finer: bool) -> TimeSlices:

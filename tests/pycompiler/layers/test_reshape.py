@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_layouts import elements, some_layout
 
 from pycompiler.graph import Layout, Level, MNDtype, SubAxis
-from pycompiler.layers.reshape import reshaped, same_words
+from pycompiler.layers.reshape import fitted, reshaped, same_words
 from pycompiler.machine import load_target
 
 Shape = tuple[int, ...]
@@ -65,6 +65,26 @@ def test_random_shapes_and_layouts(machine: str, examples: int) -> None:
             assert set(np.unique(one[one == other])) >= set(range(prod(shape))), (hint, drawn)
 
     case()
+
+
+@pytest.mark.parametrize(
+    ("shape", "result"),
+    [
+        ((231, 2, 636), (231, 24, 53)),
+        ((309, 4, 410), (309, 40, 41)),
+        ((22, 7, 986), (22, 14, 493)),
+        ((1, 393, 527), (393, 17, 31)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [MNDtype.FLOAT, MNDtype.HALF])
+def test_awkward_axes_spread_over_the_units(shape: Shape, result: Shape, dtype: MNDtype) -> None:
+    """Where no digit divides an axis, padding at the top of a stretch makes the values fit LM."""
+    target = load_target("mncore2")
+    hint = fitted(shape, result, dtype, target, padded=True)
+    made = reshaped(hint, shape, result, dtype, target)
+    assert made is not None
+    assert same_words(made[0], shape, made[1], result)
+    assert max(one.num_lw(target.cycles) for one in made) <= target.words("lm0") // 4
 
 
 def test_an_axis_of_both_shapes_keeps_its_digits() -> None:

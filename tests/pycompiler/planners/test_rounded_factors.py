@@ -130,7 +130,17 @@ def _shape_of_a_fault(rng: random.Random) -> tuple[Net, Sequence[str]]:
     return net, [net.put("Relu", "x"), product(net, p, 128, 16)]
 
 
-EXACT = (_plain, _heads, _gemm, _slices, _input, _columns, _host, _shape_of_a_fault)
+def _tails(rng: random.Random) -> tuple[Net, Sequence[str]]:
+    """Draw products whose terms fill no block; behind the terms lies infinity."""
+    terms = rng.choice([5, 18, 23, 37, 50, 61])
+    net = Net(rng, *_rows(rng, terms), 16)
+    p = net.put("Reciprocal", product(net, "x", 16, terms))
+    other = net.put("Log", net.put("Abs", product(net, "x", 16, terms)))
+    last = product(net, p, terms, rng.choice([9, 20])), product(net, other, terms, 33)
+    return net, [*last, net.put("Neg", p)]
+
+
+EXACT = (_plain, _heads, _gemm, _slices, _input, _columns, _host, _tails, _shape_of_a_fault)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -261,9 +271,9 @@ ROUNDED: dict[str, tuple[Graph, list[tuple[str, int]]]] = {
         lambda net: [product(net, net.put("Add", "v0", "v0"), 32, 9)],
         [("v1.singles", 2)],
     ),
-    "too few terms": (
+    "terms that fill no block": (
         lambda net: [product(net, product(net, "v0", 32, 24), 24, 9)],
-        [("v0.singles", 2)],
+        [("v0.singles", 2), ("v1.singles", 2)],
     ),
     "a small value": (
         lambda net: [product(net, net.put("ReduceMax", "v0", net.ints(0)), 32, 9)],

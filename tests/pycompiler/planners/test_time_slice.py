@@ -350,22 +350,40 @@ def test_slices_that_their_layout_pads_to_the_whole() -> None:
     assert "in its layout, axis 1 has no 4 slices" in caught.value.message
 
 
-def test_a_product_takes_no_shorter_slice() -> None:
-    """A sum may have a shorter last slice; a product needs whole slices."""
+def test_a_product_of_a_shorter_slice() -> None:
+    """Slices of 5 are padded to 8, so the last slice of a sum has 2 elements."""
     shapes = {"x": (4, 10, 3), "w": (3, 8)}
     axes = {"axes": np.array([1])}
     model = model_of(
         [("MatMul", ["x", "w"], "a"), ("ReduceSum", ["a", "axes"], "y")], shapes, ["y"], axes
     )
-    with pytest.raises(PycompilerError) as caught:
-        compiled(model, overrides={"x": {"time_slice": "1:2"}})
-    assert caught.value.code == "P0306"
-    cut = {"x": {"time_slice": "1:5"}}
     error = 30 * sum_bound(3, *shapes.values(), seed=31)
-    result, _ = check(
-        model, shapes, lambda v: (v["x"] @ v["w"]).sum(1, keepdim=True), 31, error, overrides=cut
-    )
-    assert slices_of(result.graph) == 5
+    for count in (2, 5):
+        cut = {"x": {"time_slice": f"1:{count}"}}
+        result, _ = check(
+            model,
+            shapes,
+            lambda v: (v["x"] @ v["w"]).sum(1, keepdim=True),
+            31,
+            error,
+            overrides=cut,
+        )
+        assert slices_of(result.graph) == count
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+@pytest.mark.parametrize(("k", "count"), [(47, 3), (61, 4), (95, 3)])
+def test_terms_in_a_shorter_slice(k: int, count: int, mode: str) -> None:
+    """A product clears what lies behind the last term of its last slice."""
+    shapes = {"x": (70, k), "w": (k, 24)}
+    model = model_of([("Reciprocal", ["x"], "a"), ("MatMul", ["a", "w"], "y")], shapes, ["y"])
+    made = {n: np.abs(v) + 0.5 for n, v in random_inputs(shapes, k).items()}
+    cut = {"x": {"time_slice": f"1:{count}"}}
+    result, _ = compiled(model, float_dtype=mode, overrides=cut)
+    assert slices_of(result.graph) == count
+    found, wanted = run(result, made)["y"], (1 / made["x"]) @ made["w"]
+    bound = SUMS[{"float": "Float", "mixed": "Half"}[mode], SUM]
+    assert np.abs(found - wanted).max() <= (k + 1) * bound * 2 * np.abs(made["w"]).max()
 
 
 def test_what_cannot_be_cut_is_refused() -> None:
