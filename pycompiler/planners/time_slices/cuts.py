@@ -151,14 +151,23 @@ class Cuts:
     def _sizes(self, one: Axis, most: int) -> Iterator[int]:
         """Yield legal sizes up to ``most``: multiples of large powers of two first, then all.
 
-        A layout may pad other sizes so much that nothing is gained.
+        A layout may pad other sizes so much that nothing is gained. Slices of equal length come
+        before others that are at most twice as long: a shorter one may waste most of its units.
         """
-        unit = 1 << max(most, 1).bit_length() - 1
-        while unit > 1:
-            sizes = range(most // unit * unit, (most - 1) // 2, -unit)
-            yield from (size for size in sizes if size > 1 and self._legal(one, size))
+        whole = self.axes.size(one)
+        near = list(self._rounded(one, most, most // 2))
+        yield from sorted(near, key=lambda size: whole % size != 0)
+        yield from (size for size in range(most // 2, 1, -1) if self._legal(one, size))
+
+    def _rounded(self, one: Axis, most: int, least: int) -> Iterator[int]:
+        """Yield legal sizes above ``least``, multiples of large powers of two first."""
+        unit, seen = 1 << max(most, 1).bit_length() - 1, set[int]()
+        while unit:
+            for size in range(most // unit * unit, least, -unit):
+                if size > 1 and size not in seen and self._legal(one, size):
+                    yield size
+                seen.add(size)
             unit //= 2
-        yield from (size for size in range(most, 1, -1) if self._legal(one, size))
 
     def _legal(self, one: Axis, size: int) -> bool:
         """Whether slices of ``size`` add little padding, and none where padding is illegal."""
