@@ -16,7 +16,7 @@ from ..graph.layout import Layout, Level, SubAxis
 from ..machine import WORDS_PER_LONG, Target
 from ..tolerance import MOVE, SUM
 from .base import Cut, OtherLm, UntiedAxes, layout_of
-from .default_layout import fresh_layout
+from .default_layout import fresh_layout, most_words
 from .fragment import Fragment, PeOperand, single_step
 
 WIDEN, NARROW = "MNCoreWiden", "MNCoreNarrow"
@@ -48,19 +48,25 @@ class Conversion(UntiedAxes, OtherLm):
 
         A layout whose singles exceed LM is not kept: its halves may fit, and a switch brings them.
         """
+        for found in self._near(node, hints):
+            if most_words(found.values(), target) <= target.words("lm0"):
+                return found
+        return self._fresh(node, graph, target)
+
+    def _near(self, node: MNNode, hints: Mapping[str, Layout]) -> Iterator[dict[str, Layout]]:
+        """Yield the layouts of both operands for each hint from which they follow."""
         halves, singles = self._pair(node)
-        axis = _axis(node)
         for name in (*node.inputs, *node.outputs):
             if name in hints:
                 change = widened if name == halves else narrowed
-                other = change(hints[name], axis)
-                if other is None:
-                    continue
-                found = {halves: other, singles: other, name: hints[name]}
-                if found[singles].num_lw(target.cycles) <= target.words("lm0"):
-                    return found
-        fresh = packed_layout(graph.values[halves].shape, axis, target)
-        wide = widened(fresh, axis)
+                other = change(hints[name], _axis(node))
+                if other is not None:
+                    yield {halves: other, singles: other, name: hints[name]}
+
+    def _fresh(self, node: MNNode, graph: MNGraph, target: Target) -> dict[str, Layout]:
+        halves, singles = self._pair(node)
+        fresh = packed_layout(graph.values[halves].shape, _axis(node), target)
+        wide = widened(fresh, _axis(node))
         assert wide is not None
         return {halves: fresh, singles: wide}
 
