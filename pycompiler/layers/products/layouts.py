@@ -59,9 +59,9 @@ def operand_layouts(
     def outer(size: int, digits: Sequence[SubAxis], step: int) -> list[SubAxis]:
         left = SubAxis(-(-size // (step * prod(d.size for d in digits))), Level.ADDR, 0)
         between = any(digit.level is Level.ADDR for digit in digits)
-        # Powers of two below the units can be cut anywhere; another number would cut them apart
-        # from the units of other operators, so it lies above them.
-        odd = left.size & (left.size - 1)
+        # Powers of two below the units can be cut anywhere. Another number would not let the units
+        # of two operators agree, so it lies above them; but pixels stay beside their neighbours.
+        odd = left.size & (left.size - 1) and not roles.windows
         return [*digits, left] if between or odd else [left, *digits]
 
     def columns(name: str) -> list[SubAxis]:

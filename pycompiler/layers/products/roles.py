@@ -198,7 +198,9 @@ def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
     """Whether the factors may be given as halves.
 
     The precision must take more than one long word per PE and vector, and the factors must be two
-    values.
+    values. The channels of a convolution must fill its blocks: the values between convolutions pass
+    operators that keep long words of halves whole.
     """
-    kind = precision_of(node, target)
-    return kind.words > WORDS_PER_LONG and node.inputs[0] != node.inputs[1]
+    kind, roles = precision_of(node, target), roles_of(node, graph)
+    fills = not roles.windows or roles.k % kind.block == 0
+    return kind.words > WORDS_PER_LONG and node.inputs[0] != node.inputs[1] and fills
