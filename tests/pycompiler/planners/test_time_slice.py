@@ -340,16 +340,6 @@ def test_overrides_that_cannot_be_followed(override: Mapping[str, str], reason: 
     assert reason in caught.value.message
 
 
-def test_slices_that_their_layout_pads_to_the_whole() -> None:
-    """The layout of a contracted axis of 8 elements is padded to 8 even in slices of 2."""
-    shapes = {"x": (1, 8), "w": (8, 2)}
-    model = model_of([("MatMul", ["x", "w"], "y")], shapes, ["y"])
-    with pytest.raises(PycompilerError) as caught:
-        compiled(model, overrides={"x": {"time_slice": "1:4"}})
-    assert caught.value.code == "P0306"
-    assert "in its layout, axis 1 has no 4 slices" in caught.value.message
-
-
 def test_a_product_of_a_shorter_slice() -> None:
     """Slices of 5 are padded to 8, so the last slice of a sum has 2 elements."""
     shapes = {"x": (4, 10, 3), "w": (3, 8)}
@@ -369,21 +359,6 @@ def test_a_product_of_a_shorter_slice() -> None:
             overrides=cut,
         )
         assert slices_of(result.graph) == count
-
-
-@pytest.mark.parametrize("mode", ["float", "mixed"])
-@pytest.mark.parametrize(("k", "count"), [(47, 3), (61, 4), (95, 3)])
-def test_terms_in_a_shorter_slice(k: int, count: int, mode: str) -> None:
-    """A product clears what lies behind the last term of its last slice."""
-    shapes = {"x": (70, k), "w": (k, 24)}
-    model = model_of([("Reciprocal", ["x"], "a"), ("MatMul", ["a", "w"], "y")], shapes, ["y"])
-    made = {n: np.abs(v) + 0.5 for n, v in random_inputs(shapes, k).items()}
-    cut = {"x": {"time_slice": f"1:{count}"}}
-    result, _ = compiled(model, float_dtype=mode, overrides=cut)
-    assert slices_of(result.graph) == count
-    found, wanted = run(result, made)["y"], (1 / made["x"]) @ made["w"]
-    bound = SUMS[{"float": "Float", "mixed": "Half"}[mode], SUM]
-    assert np.abs(found - wanted).max() <= (k + 1) * bound * 2 * np.abs(made["w"]).max()
 
 
 def test_what_cannot_be_cut_is_refused() -> None:
