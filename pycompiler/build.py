@@ -22,7 +22,7 @@ from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
-from .pfvm.registered import registered
+from .pfvm.registered import registered, updates
 from .pipeline import compile_onnx
 from .report.codegen_dir import (
     L3IR,
@@ -183,12 +183,17 @@ def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> H
         return {key: types[value] for key, value in zip(names, values, strict=True)}
 
     results = [port.name for port in prepared.graph.output]
+    changed = updates(prepared)
+    renewed = {key: changed[v] for key, v in zip(outputs, results, strict=True) if v in changed}
+    results = [value for value in results if value not in changed]
+    outputs = [key for key in outputs if key not in renewed]
     defaults = {t.name: numpy_helper.to_array(t) for t in prepared.graph.initializer}
     state = {
         value: registry.share(name, types[value], defaults[value])
         for value, name in registered(prepared).items()
     }
-    return HostFunction(_serialized(model), typed(inputs, ports), typed(outputs, results), state)
+    given, made = typed(inputs, ports), typed(outputs, results)
+    return HostFunction(_serialized(model), given, made, state, renewed)
 
 
 def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:

@@ -218,7 +218,7 @@ class Options:
         _FLAG,
         "let the compiler add the backward pass",
         Effect.REFUSED,
-        reason="there is no training path yet",
+        reason="differentiate inside the function instead",
     )
 
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for

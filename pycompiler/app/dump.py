@@ -30,7 +30,7 @@ def _lines(app: App, code: bool) -> Iterator[str]:
             shown = f"{port.key} = {port.value}" if port.key != port.value else port.key
             yield f"  {shown}: {_tensor(app.values[port.value])}"
     shared = {port.value: port.key for port in app.registered}
-    named = {port.value for port in (*app.inputs, *app.outputs)}
+    named = {port.value for port in (*app.inputs, *app.outputs, *app.updates)}
     for title, chosen in (("registered", True), ("constants", False)):
         yield f"{title}:"
         for name, array in app.constants.items():
@@ -38,6 +38,9 @@ def _lines(app: App, code: bool) -> Iterator[str]:
                 shown = shared.get(name, name)
                 shown = name if shown == name else f"{shown} = {name}"
                 yield f"  {shown}: {_tensor(app.values[name])}, {array.nbytes} bytes"
+    yield "updates:"
+    for port in app.updates:
+        yield f"  {port.key} = {port.value}: {_tensor(app.values[port.value])}"
     yield "other values:"
     for name, value in app.values.items():
         if name not in named and name not in app.constants:

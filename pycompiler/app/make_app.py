@@ -55,12 +55,17 @@ def make_app(
         f"pycompiler {__version__}",
         target.name,
         tuple(Port(name, name) for name in graph.inputs if name not in imported.registered),
-        tuple(Port(key, name) for key, name in graph.outputs),
+        tuple(Port(key, name) for key, name in graph.outputs if key not in imported.updates),
         {name: _app_value(name, graph, target) for name in sorted(touched)},
         {**imported.constants, **{n: array for n, (_, array) in imported.registered.items()}},
         tuple(made),
         max(_dram_ends(graph, target), default=0),
         tuple(Port(key, name) for name, (key, _) in imported.registered.items()),
+        tuple(
+            Port(imported.updates[key], name)
+            for key, name in graph.outputs
+            if key in imported.updates
+        ),
     )
     return MadeApp(app, tuple(programs))
 

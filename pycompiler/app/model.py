@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..emit.concat import Relocation
 from ..pfvm.session import Array
 
-FORMAT = 2
+FORMAT = 3
 
 #: Length of the SHA-256 digest at the end of a file. Readers of flatbuffers ignore it.
 DIGEST_BYTES = 32
@@ -65,7 +65,8 @@ class App:
     """A compiled model: segments in order, the tensors between them, constant data.
 
     ``registered`` are the values that functions share by name (``key``). ``constants`` also has
-    the initial data of the registered values.
+    the initial data of the registered values. A registered value whose name is empty belongs to
+    this app alone. ``updates`` map a registered value (``key``) to its new value after a call.
     """
 
     producer: str
@@ -77,3 +78,4 @@ class App:
     segments: tuple[DeviceSegment | HostSegment, ...]
     dram_words: int
     registered: tuple[Port, ...] = ()
+    updates: tuple[Port, ...] = ()

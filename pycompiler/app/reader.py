@@ -46,6 +46,7 @@ def _app(root: Any) -> App:
         tuple(_segment(segment) for segment in root.segments or []),
         root.dramWords,
         tuple(Port(_text(p.key), _text(p.value)) for p in root.registered or []),
+        tuple(Port(_text(p.key), _text(p.value)) for p in root.updates or []),
     )
 
 

@@ -28,6 +28,7 @@ def write_app(app: App) -> bytes:
     root.segments = [_segment(segment) for segment in app.segments]
     root.dramWords = app.dram_words
     root.registered = [_port(port) for port in app.registered]
+    root.updates = [_port(port) for port in app.updates]
     builder = flatbuffers.Builder(1 << 16)
     builder.Finish(root.Pack(builder), b"GPFN")
     data = bytes(builder.Output())

@@ -2,7 +2,7 @@
 
 The function maps a dict of tensors to a dict of tensors. Shapes are those of the sample inputs.
 Tracing runs on fake tensors, so parameters, gradients, training flags and the random state stay as
-they were.
+they were. Functions that differentiate or write into tensors go through :mod:`.training_step`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -23,18 +23,26 @@ import onnx.numpy_helper
 import onnx.shape_inference
 import torch
 import torch.fx.traceback
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import Place, PycompilerError, error, place_of
-from ..pfvm.names import all_names, fresh, rename, set_keys
+from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.random import hidden as hidden_random
-from ..pfvm.registered import mark
+from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
+from .constant_names import add_unread, name_constants, recognised, update_names
+from .no_writes import NoWrites, model_place
 from .taken_apart import taken_apart
-from .tensor_names import Memory, memory_of, named_memories
+from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
+from .training_step import (
+    NeedsStep,
+    Positional,
+    TrainingStep,
+    kept_gradients,
+    refused_gradients,
+    training_step,
+)
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
@@ -101,13 +109,16 @@ def export(
     inputs: Mapping[str, torch.Tensor],
     export_kwargs: Mapping[str, Any] | None = None,
     registered: Mapping[str, torch.Tensor] | None = None,
+    training: bool | None = None,
 ) -> onnx.ModelProto:
     """Return the ONNX model of ``function``; its inputs and outputs are named by the dicts' keys.
 
     Tensors that the function closes over become constants, under their own names if they have
-    one. Those in ``registered`` become values that may change between calls. ``export_kwargs`` go
-    to ``torch.onnx.export``. Raises P0101 to P0107, P0109 and P0704. An exception of the function
-    itself passes through unchanged.
+    one. Those in ``registered`` become values that may change between calls. If the function
+    changes some of them itself, their new values are outputs behind its own. ``export_kwargs`` go
+    to ``torch.onnx.export``. ``training`` False refuses functions that differentiate (P0116), None
+    finds out. Raises P0101 to P0107, P0109, P0115 and P0704. An exception of the function itself
+    passes through unchanged.
     """
     if not isinstance(export_kwargs, Mapping | None):
         raise error(
@@ -127,19 +138,28 @@ def export(
     def positional(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         given = dict(zip(keys, tensors, strict=True))
         shown = contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr)
-        with shown[0], shown[1], _NoWrites(given):
+        with shown[0], shown[1], NoWrites(given):
             result = check_tensors("function's result", traced(dict(given)), "result")
         result_keys[:] = result
         return tuple(result.values())
 
-    with _TRACING, _undisturbed():
-        program = _capture(_Wrapper(positional), tensors)
-        state = _recognised(program, {memory_of(t): n for n, t in (registered or {}).items()})
+    known = dict(registered or {})
+    with _TRACING, _undisturbed(), kept_gradients(list(known.values())):
+        program, step = _captured(positional, tensors, known, training)
+        updates = update_names(step, known)
+        wanted_state = {memory_of(t): n for n, t in {**known, **updates}.items()}
+        state = recognised(program, wanted_state)
         model, state = _convert(program, extra, state)
-    wanted = {**_recognised(program, named_memories()), **state}
-    names = _name_constants(model, wanted, {*keys, *result_keys})
-    set_keys(model, keys, result_keys)
-    mark(model, {names[constant]: name for constant, name in state.items() if constant in names})
+    wanted = {**recognised(program, named_memories()), **state}
+    names = name_constants(model, wanted, {*keys, *result_keys, *updates})
+    outputs = [f"{name}__new" for name in updates]
+    set_keys(model, keys, [*result_keys, *outputs])
+    values = {names[constant]: name for constant, name in state.items() if constant in names}
+    values |= add_unread(model, {n: t for n, t in updates.items() if n not in values.values()})
+    mark(model, {value: name if name in known else PRIVATE for value, name in values.items()})
+    made = {name: value for value, name in values.items()}
+    new = [output.name for output in model.graph.output[len(result_keys) :]]
+    mark_updates(model, {o: made[n] for o, n in zip(new, updates, strict=True)})
     try:
         static_types(model)
     except PycompilerError as problem:
@@ -148,37 +168,35 @@ def export(
     return model
 
 
-def _recognised(
-    program: torch.export.ExportedProgram, known: Mapping[Memory, str]
-) -> dict[str, str]:
-    """Return the names of those constants of ``program`` whose memory is known."""
-    if not known:
-        return {}
-    constants = {n: t for n, t in program.constants.items() if isinstance(t, torch.Tensor)}
-    found = ((n, known.get(memory_of(t))) for n, t in constants.items() if t.numel())
-    return {constant: name for constant, name in found if name is not None}
+def _captured(
+    function: Positional,
+    inputs: tuple[torch.Tensor, ...],
+    registered: Mapping[str, torch.Tensor],
+    training: bool | None,
+) -> tuple[torch.export.ExportedProgram, TrainingStep | None]:
+    """Trace ``function``, as a training step if it differentiates or writes into tensors."""
+    if not training:
+        try:
+            with refused_gradients():
+                return _capture(_Wrapper(function), inputs), None
+        except NeedsStep:
+            if training is False:
+                raise error("P0116", name="training") from None
+    step = _step(function, inputs, registered)
+    return _capture(_Wrapper(step.function), inputs), step
 
 
-def _name_constants(
-    model: onnx.ModelProto, wanted: Mapping[str, str], keys: Collection[str]
-) -> dict[str, str]:
-    """Rename initializers, merge those with one name, and return the new names."""
-    graph = model.graph
-    present = {tensor.name for tensor in graph.initializer}
-    taken = all_names(graph) | set(keys)
-    chosen: dict[str, str] = {}
-    for name in wanted.values():
-        if name not in chosen:
-            chosen[name] = fresh(name, taken)
-            taken.add(chosen[name])
-    names = {constant: chosen[name] for constant, name in wanted.items() if constant in present}
-    rename(graph, names)
-    once = {tensor.name: tensor for tensor in graph.initializer}
-    if len(once) < len(graph.initializer):
-        kept = list(once.values())
-        del graph.initializer[:]
-        graph.initializer.extend(kept)
-    return names
+def _step(
+    function: Positional,
+    inputs: tuple[torch.Tensor, ...],
+    registered: Mapping[str, torch.Tensor],
+) -> TrainingStep:
+    try:
+        return training_step(function, inputs, registered)
+    except PycompilerError as problem:
+        raise problem.with_traceback(None) from None
+    except Exception as problem:
+        raise _why_not_captured(problem) from problem
 
 
 def _maker(model: onnx.ModelProto, value: str) -> Place | None:
@@ -197,47 +215,6 @@ def _anchored(function: Function) -> Function:
         return function
     anchored: Function = annotate({})(function)
     return anchored
-
-
-class _NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuses in-place writes to inputs and to real tensors: tracing must change nothing."""
-
-    supports_higher_order_operators = True
-
-    def __init__(self, inputs: Mapping[str, torch.Tensor]):
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.inputs = inputs
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        # Operators of higher order have no schema; torch itself refuses writes in their bodies.
-        if hasattr(func, "_schema") and func._schema.is_mutable:
-            for index, argument in enumerate(func._schema.arguments):
-                if argument.alias_info is not None and argument.alias_info.is_write:
-                    given = args[index] if index < len(args) else kwargs.get(argument.name)
-                    self._refuse(given)
-        return func(*args, **kwargs)
-
-    def _refuse(self, given: object) -> None:
-        for tensor in given if isinstance(given, list | tuple) else [given]:
-            if not isinstance(tensor, torch.Tensor):
-                continue
-            if not isinstance(tensor, FakeTensor):
-                raise error("P0105", place=model_place(), target="a tensor it closes over")
-            storage = tensor.untyped_storage()._cdata
-            for key, value in self.inputs.items():
-                if value.untyped_storage()._cdata == storage:
-                    raise error("P0105", place=model_place(), target=f"its input `{key}`")
-
-
-def model_place(problem: BaseException | None = None) -> Place | None:
-    """Find the innermost line of the model's own code: of ``problem`` or of the current stack."""
-    stack = traceback.extract_stack() if problem is None else None
-    frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
-    own = [f for f in frames if not f.filename.startswith((*NOT_THE_MODEL, "<"))]
-    return Place(own[-1].filename, own[-1].lineno) if own else None
 
 
 def _capture(wrapper: _Wrapper, tensors: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:

@@ -18,7 +18,7 @@ from ..pfvm.lower import lower
 from ..pfvm.names import fresh, graphs, keys
 from ..pfvm.opsets import opset_of, understood
 from ..pfvm.prepare import static_types
-from ..pfvm.registered import detach, registered
+from ..pfvm.registered import detach, registered, updates
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
 from .convolution_nodes import convolution_nodes
@@ -36,6 +36,7 @@ class ImportedModel:
 
     ``parameters`` are the constants that became attributes; the ONNX nodes in ``protos`` still
     read them. ``registered`` has the registered name and the data of each registered value.
+    ``updates`` maps the key of an output to the registered value whose new value it is.
     """
 
     graph: MNGraph
@@ -45,6 +46,7 @@ class ImportedModel:
     ir_version: int
     parameters: dict[str, Array]
     registered: dict[str, tuple[str, Array]]
+    updates: dict[str, str]
 
 
 def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
@@ -53,7 +55,7 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     Constant nodes become constants. Identity nodes and unused nodes are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
-    given = registered(model)
+    given, changed = registered(model), updates(model)
     model, defaults = detach(lower(model, target))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
@@ -118,7 +120,12 @@ def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
     rest = {name: np.asarray(array) for name, array in rest.items() if name not in constants}
     opsets = tuple(model.opset_import)
     state = {t.name: (given[t.name], np.asarray(numpy_helper.to_array(t))) for t in defaults}
-    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state)
+    renewed = {
+        key: changed[value.name]
+        for key, value in zip(output_keys, model.graph.output, strict=True)
+        if value.name in changed
+    }
+    return ImportedModel(graph, constants, protos, opsets, model.ir_version, rest, state, renewed)
 
 
 def _picks(

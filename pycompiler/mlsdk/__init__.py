@@ -18,16 +18,16 @@ from .cache import CacheOptions
 from .context import Context
 from .device import MNDevice
 from .function import CompiledFunction, TensorLike
-from .storage import path
-from .trace import trace_event, trace_scope
-from .training import (
+from .lr_scheduler import MNCoreLRScheduler
+from .optimizers import (
     MNCoreAdam,
     MNCoreAdamW,
-    MNCoreLRScheduler,
     MNCoreOptimizer,
     MNCoreSGD,
     set_buffer_name_in_optimizer,
 )
+from .storage import path
+from .trace import trace_event, trace_scope
 
 __all__ = [
     "AutomapFunction",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import onnx
 import torch
@@ -24,6 +24,7 @@ from .automap import Arguments, AutomapFunction, Results, flat_function
 from .cache import CacheOptions
 from .device import MNDevice
 from .function import CompiledFunction, TensorLike
+from .optimizers import MNCoreOptimizer, check_optimizer
 from .registry import ContextRegistry
 from .training import missing
 
@@ -84,8 +85,12 @@ class Context:
         constants. ``cache_options`` takes compilations from a folder and keeps them there.
         ``io_spec_constraints`` gives inputs and outputs the layouts of another function, so that
         one function can read the other's results in place (P0705 where it cannot). On a terminal,
-        a long compile shows its passes unless ``quiet``. ``optimizers`` and ``training=True`` are
-        refused (P0703): there is no training path yet.
+        a long compile shows its passes unless ``quiet``.
+
+        ``function`` may differentiate, and may change registered tensors: call ``zero_grad()``,
+        ``loss.backward()`` and ``optimizer.step()`` inside. Each call of the compiled function
+        then changes their values on the device. Tracing changes nothing. ``training`` False
+        refuses such a function (P0116), None finds out. ``optimizers`` is refused (P0703).
 
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns of operators that must run
@@ -108,13 +113,11 @@ class Context:
         def make_model() -> onnx.ModelProto:
             if optimizers:
                 raise missing("optimizers")
-            if training:
-                raise missing("training=True", "leave it out")
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
             called = as_function(function, sample)
-            model = export(called, sample, export_kwargs, self.registry.tensors)
+            model = export(called, sample, export_kwargs, self.registry.tensors, training)
             set_defaults(model, lambda name: self.registry.values[name].values())
             return model
 
@@ -178,9 +181,14 @@ class Context:
         self._check_valid()
         self.registry.add(tensor)
 
-    def register_optimizer_buffers(self, optimizer: object) -> NoReturn:
-        """Keep an optimizer's state on the device. P0703: there is no training path yet."""
-        raise missing("register_optimizer_buffers")
+    def register_optimizer_buffers(self, optimizer: MNCoreOptimizer) -> None:
+        """Keep the state of an optimizer on the device from now on.
+
+        Name it first, with set_buffer_name_in_optimizer. P0608, P0704.
+        """
+        self._check_valid()
+        check_optimizer(optimizer)
+        self.registry.add_optimizer(optimizer)
 
     def get_registered_value_proxy(self, tensor: torch.Tensor) -> TensorProxy:
         """Return the device's copy of a registered tensor. P0608."""

@@ -10,6 +10,7 @@ from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
+from .optimizers import MNCoreOptimizer, set_buffer_name_in_optimizer
 from .training import missing
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
@@ -31,10 +32,15 @@ class ContextRegistry:
     def register(self, prefix: str, module_or_optimizer: object) -> None:
         """Name all parameters and buffers of a module ``prefix.<path>`` and register them.
 
-        P0703 for an optimizer: there is no training path yet. P0608, P0704.
+        Of an MNCoreOptimizer, the state is registered. P0703 for an optimizer of torch, P0608,
+        P0704.
         """
+        if isinstance(module_or_optimizer, MNCoreOptimizer):
+            set_buffer_name_in_optimizer(module_or_optimizer, prefix)
+            self.add_optimizer(module_or_optimizer)
+            return
         if isinstance(module_or_optimizer, torch.optim.Optimizer):
-            raise missing("registry.register(optimizer)")
+            raise missing(f"registry.register of {type(module_or_optimizer).__name__}")
         module = module_or_optimizer
         if not isinstance(module, torch.nn.Module):
             raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
@@ -61,6 +67,18 @@ class ContextRegistry:
         type = TensorType(_ELEMS[tensor.dtype], tuple(tensor.shape))
         self.values.share(name, type, to_array(tensor))
         self._tensors[name] = tensor
+
+    def add_optimizer(self, optimizer: MNCoreOptimizer) -> None:
+        """Register the named state of an optimizer with its current values. P0608."""
+        for _, tensor in optimizer.state_tensors():
+            self.add(tensor)
+        optimizer.watch(self.reload)
+
+    def reload(self, tensor: torch.Tensor) -> None:
+        """Bring the values of a registered tensor to the device; do nothing with others."""
+        for name, known in self._tensors.items():
+            if known is tensor:
+                self.values[name].load(to_array(tensor))
 
     def find(self, tensor: torch.Tensor) -> Registered:
         """Return the value of a registered tensor. P0608."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from ..console import report_problem, show_warnings_plainly
 from ..errors import BUG_EXIT, USER_EXIT, PycompilerError, error, internal
 from ..files import TEXT_BYTES, read_input
-from ..frontend.export import model_place
+from ..frontend.no_writes import model_place
 from ..runtime import proxy
 
 _OURS = __package__ or "pycompiler.mlsdk"

@@ -1,8 +1,11 @@
 """Values of a model that may change between calls: registered parameters and buffers.
 
 In the ONNX model such a value is an input with an initializer, which is its default. The model's
-metadata maps the input to its registered name. Passes must not treat the initializer as a
-constant, so they work on the model that :func:`detach` returns.
+metadata maps the input to its registered name, which is empty if the value belongs to this model
+alone. Passes must not treat the initializer as a constant, so they work on the model that
+:func:`detach` returns.
+
+A model that trains has the new values as outputs behind the caller's; see :func:`updates`.
 """
 
 from __future__ import annotations
@@ -18,12 +21,28 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _KEY = "pycompiler.registered"
+_UPDATES = "pycompiler.updates"
+
+#: The registered name of a value that no other function shares.
+PRIVATE = ""
 
 
 def registered(model: onnx.ModelProto) -> dict[str, str]:
     """Return the registered name of each registered value, in order."""
     recorded = {item.key: item.value for item in model.metadata_props}
     return dict(json.loads(recorded.get(_KEY, "{}")))
+
+
+def updates(model: onnx.ModelProto) -> dict[str, str]:
+    """Return, by output: the registered input whose new value it is."""
+    recorded = {item.key: item.value for item in model.metadata_props}
+    return dict(json.loads(recorded.get(_UPDATES, "{}")))
+
+
+def mark_updates(model: onnx.ModelProto, inputs: Mapping[str, str]) -> None:
+    """Record that outputs are new values of registered ``inputs``."""
+    if inputs:
+        model.metadata_props.add(key=_UPDATES, value=json.dumps(dict(inputs)))
 
 
 def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
@@ -38,8 +57,8 @@ def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
 
 
 def set_defaults(model: onnx.ModelProto, values: Callable[[str], Array]) -> None:
-    """Set each default to the array that ``values`` returns for the registered name."""
-    names = registered(model)
+    """Set each shared default to the array that ``values`` returns for the registered name."""
+    names = {value: name for value, name in registered(model).items() if name != PRIVATE}
     for tensor in model.graph.initializer:
         if tensor.name in names:
             array = values(names[tensor.name])

@@ -46,11 +46,10 @@ class HostSession:
 
         ``replaced`` has the registered values by their ONNX names.
         """
-        feed = {name: np.ascontiguousarray(a) for name, a in (replaced or {}).items()}
-        feed |= {
-            name: np.ascontiguousarray(inputs[key]).reshape(inputs[key].shape)
-            for name, key in zip(self._names, self.input_keys, strict=True)
-        }
+        arrays = dict(replaced or {})
+        arrays |= {n: inputs[key] for n, key in zip(self._names, self.input_keys, strict=True)}
+        # numpy gives a contiguous scalar an axis.
+        feed = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
         try:
             results = self._session.run(None, feed)
         except Exception as problem:

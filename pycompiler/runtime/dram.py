@@ -70,7 +70,10 @@ class DramTensor:
 
     def write(self, array: Array) -> None:
         """Overwrite its values."""
-        packed = self.image.pack(array)
+        self.write_words(self.image.pack(array))
+
+    def write_words(self, words: NDArray[np.uint64]) -> None:
+        """Overwrite its long words, shape ``(groups, words)``."""
         with self.board.lock:
-            for group, words in enumerate(packed):
-                self.board.machine.write("dram", words, addr=self.addr, group=group)
+            for group, own in enumerate(words):
+                self.board.machine.write("dram", own, addr=self.addr, group=group)

@@ -66,10 +66,13 @@ class HostFunction:
         inputs: Mapping[str, TensorType],
         outputs: Mapping[str, TensorType],
         registered: Mapping[str, Registered],
+        updates: Mapping[str, str],
     ):
         self.inputs, self.outputs = inputs, outputs
         self._session = HostSession(model, "model.onnx")
         self._registered = registered
+        #: By key of a result of the model: the registered value that it renews.
+        self._updates = updates
 
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Run the model."""
@@ -77,6 +80,8 @@ class HostFunction:
         state = {value: found.values() for value, found in self._registered.items()}
         with trace.span("model.onnx"):
             results = self._session.run(given, state)
+        for key, value in self._updates.items():
+            self._registered[value].load(results[key])
         return {key: on_host(self.outputs[key], results[key]) for key in self.outputs}
 
     def place(self, key: str, *, output: bool) -> DramTensor | None:
@@ -113,6 +118,7 @@ class DeviceFunction:
             port.value: registry.share(port.key, _type(app, port.value), app.constants[port.value])
             for port in app.registered
         }
+        self._updates = {port.value: self._registered[port.key] for port in app.updates}
         self._room = board.allocate(app.dram_words)
         self._bound_always: Bound | None = None
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
@@ -174,7 +180,20 @@ class DeviceFunction:
                 with trace.span(f"segment {number}"):
                     self._execute(step)
                 trace.device(f"segment {number}", step, segment.code)
-        return self._outputs(values, bound)
+        outputs = self._outputs(values, bound)
+        with trace.span("update registered values"):
+            self._update(values, bound)
+        return outputs
+
+    def _update(self, values: Mapping[str, Array], bound: Bound) -> None:
+        """Give registered values what the call made of them."""
+        known = {*values, *bound, *self._registered, *self.app.constants}
+        for name, registered in self._updates.items():
+            own = self._own(name)
+            if name in known or own is None:
+                registered.load(self._fetch(name, values, bound))
+            else:
+                registered.renew(own)
 
     def _keep_results(self) -> None:
         """Save earlier results that are still in use: this call overwrites them."""

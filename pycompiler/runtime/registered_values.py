@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import error
 from ..graph.graph import TensorType
+from ..pfvm.registered import PRIVATE
 from ..pfvm.session import Array
 from .dram import DramTensor
 
@@ -43,6 +44,16 @@ class Registered:
         for copy in self._copies:
             copy.write(array)
 
+    def renew(self, place: DramTensor) -> None:
+        """Replace the values by those at ``place``; copies in the same order take its words."""
+        for copy in self._copies:
+            if copy.like(place):
+                copy.write_words(place.words())
+            else:
+                copy.write(place.read())
+        if not self._copies:
+            self._array = place.read()
+
     def copy_like(self, place: DramTensor) -> DramTensor:
         """Return the copy with the word order of ``place``; without one, make ``place`` a copy."""
         for copy in self._copies:
@@ -73,8 +84,11 @@ class Registry:
     def share(self, name: str, type: TensorType, array: Array) -> Registered:
         """Return the value called ``name``; a new value starts with the data of ``array``.
 
-        P0608 if a value of that name has another type.
+        Without a name, the value is shared with nobody. P0608 if a value of that name has another
+        type.
         """
+        if name == PRIVATE:
+            return Registered(name, type, array)
         found = self._values.setdefault(name, Registered(name, type, array))
         if found.type != type:
             problem = f"there is one of {found.type} already, this one is {type}"

@@ -968,7 +968,31 @@ class App(object):
         o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(22))
         return o == 0
 
-def AppStart(builder): builder.StartObject(10)
+    # App
+    def Updates(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(24))
+        if o != 0:
+            x = self._tab.Vector(o)
+            x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
+            x = self._tab.Indirect(x)
+            obj = Port()
+            obj.Init(self._tab.Bytes, x)
+            return obj
+        return None
+
+    # App
+    def UpdatesLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(24))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # App
+    def UpdatesIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(24))
+        return o == 0
+
+def AppStart(builder): builder.StartObject(11)
 def AppAddFormat(builder, format): builder.PrependUint32Slot(0, format, 0)
 def AppAddProducer(builder, producer): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(producer), 0)
 def AppAddTarget(builder, target): builder.PrependUOffsetTRelativeSlot(2, flatbuffers.number_types.UOffsetTFlags.py_type(target), 0)
@@ -985,6 +1009,8 @@ def AppStartSegmentsVector(builder, numElems): return builder.StartVector(4, num
 def AppAddDramWords(builder, dramWords): builder.PrependUint64Slot(8, dramWords, 0)
 def AppAddRegistered(builder, registered): builder.PrependUOffsetTRelativeSlot(9, flatbuffers.number_types.UOffsetTFlags.py_type(registered), 0)
 def AppStartRegisteredVector(builder, numElems): return builder.StartVector(4, numElems, 4)
+def AppAddUpdates(builder, updates): builder.PrependUOffsetTRelativeSlot(10, flatbuffers.number_types.UOffsetTFlags.py_type(updates), 0)
+def AppStartUpdatesVector(builder, numElems): return builder.StartVector(4, numElems, 4)
 def AppEnd(builder): return builder.EndObject()
 
 try:
@@ -1006,6 +1032,7 @@ class AppT(object):
         self.segments = None  # type: List[SegmentT]
         self.dramWords = 0  # type: int
         self.registered = None  # type: List[PortT]
+        self.updates = None  # type: List[PortT]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -1075,6 +1102,14 @@ class AppT(object):
                 else:
                     port_ = PortT.InitFromObj(app.Registered(i))
                     self.registered.append(port_)
+        if not app.UpdatesIsNone():
+            self.updates = []
+            for i in range(app.UpdatesLength()):
+                if app.Updates(i) is None:
+                    self.updates.append(None)
+                else:
+                    port_ = PortT.InitFromObj(app.Updates(i))
+                    self.updates.append(port_)
 
     # AppT
     def Pack(self, builder):
@@ -1130,6 +1165,14 @@ class AppT(object):
             for i in reversed(range(len(self.registered))):
                 builder.PrependUOffsetTRelative(registeredlist[i])
             registered = builder.EndVector()
+        if self.updates is not None:
+            updateslist = []
+            for i in range(len(self.updates)):
+                updateslist.append(self.updates[i].Pack(builder))
+            AppStartUpdatesVector(builder, len(self.updates))
+            for i in reversed(range(len(self.updates))):
+                builder.PrependUOffsetTRelative(updateslist[i])
+            updates = builder.EndVector()
         AppStart(builder)
         AppAddFormat(builder, self.format)
         if self.producer is not None:
@@ -1149,6 +1192,8 @@ class AppT(object):
         AppAddDramWords(builder, self.dramWords)
         if self.registered is not None:
             AppAddRegistered(builder, registered)
+        if self.updates is not None:
+            AppAddUpdates(builder, updates)
         app = AppEnd(builder)
         return app
 

@@ -151,7 +151,7 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "no text key": (lambda d: {1: d["x"]}, "P0104"),
     "writes its input": (writes_input, "P0105"),
     "writes a view of its input": (writes_view, "P0105"),
-    "writes a buffer": (writes_buffer, "P0105"),
+    "writes a buffer": (writes_buffer, "P0115"),
     "empty key": (lambda d: {"": d["x"]}, "P0104"),
     "complex result": (lambda d: {"out": torch.complex(d["x"], d["x"])}, "P0109"),
     "8-bit result": (lambda d: {"out": d["x"].to(torch.float8_e4m3fn)}, "P0109"),

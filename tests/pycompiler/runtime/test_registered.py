@@ -17,12 +17,7 @@ from pycompiler.app import read_app
 from pycompiler.errors import PycompilerError
 from pycompiler.mlsdk import (
     Context,
-    MNCoreAdam,
-    MNCoreAdamW,
-    MNCoreLRScheduler,
-    MNCoreSGD,
     get_tensor_name,
-    set_buffer_name_in_optimizer,
     set_tensor_name,
     set_tensor_name_in_module,
 )
@@ -240,19 +235,12 @@ def test_invalidate(tmp_path: Path) -> None:
         assert caught.value.code == "P0607"
 
 
-def test_the_training_path_is_named_missing() -> None:
-    parameter = nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.SGD([parameter], 0.1)
+def test_an_optimizer_of_torch_is_refused() -> None:
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], 0.1)
     shared: Context = context("pfvm:cpu")
-    for use in (
-        lambda: MNCoreSGD([parameter], 0.1, 0.9, 0.0),
-        lambda: MNCoreAdam([parameter], lr=0.1),
-        lambda: MNCoreAdamW([parameter], lr=0.1),
-        lambda: MNCoreLRScheduler(None, shared),
-        lambda: set_buffer_name_in_optimizer(optimizer, "o"),
-        lambda: shared.register_optimizer_buffers(optimizer),
-        lambda: shared.registry.register("o", optimizer),
-    ):
-        with pytest.raises(PycompilerError, match="no training path yet") as caught:
-            use()
-        assert caught.value.code == "P0703"
+    with pytest.raises(PycompilerError, match="SGD") as caught:
+        shared.registry.register("o", optimizer)
+    assert caught.value.code == "P0703"
+    with pytest.raises(PycompilerError, match="MNCoreOptimizer") as caught:
+        shared.register_optimizer_buffers(optimizer)  # type: ignore[arg-type]
+    assert caught.value.code == "P0704"

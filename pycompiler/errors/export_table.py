@@ -1,0 +1,123 @@
+"""The diagnostics of the way from Python to ONNX."""
+
+from __future__ import annotations
+
+from .kinds import ExportError, Kind
+
+EXPORT_TABLE: dict[str, Kind] = {
+    "P0101": Kind(
+        ExportError,
+        "torch cannot capture the function as a graph: {reason}",
+        "write the part it points at with static shapes and without Python control flow on values",
+        {"reason": "data-dependent branch"},
+    ),
+    "P0102": Kind(
+        ExportError,
+        "torch cannot express `{op}` in ONNX",
+        "rewrite it with operators of torch.nn.functional that have an ONNX form",
+        {"op": "aten.linalg_eig.default"},
+    ),
+    "P0103": Kind(
+        ExportError,
+        "the shape of `{name}` is dynamic: {shape}",
+        "every shape must be known at compile time: give fixed sizes, and avoid operators whose "
+        "output size depends on values (nonzero, masked_select, unique)",
+        {"name": "y", "shape": "(n, 4)"},
+    ),
+    "P0104": Kind(
+        ExportError,
+        "the {what} must be a dict of str to torch.Tensor, not {got}",
+        "pass and return dictionaries of named tensors",
+        {"what": "function's result", "got": "Tensor"},
+    ),
+    "P0105": Kind(
+        ExportError,
+        "the function writes into {target} in place",
+        "return the new value as an output instead",
+        {"target": "its input `x`"},
+    ),
+    "P0106": Kind(
+        ExportError,
+        "torch's exporter failed: {reason}",
+        "run torch.onnx.export(dynamo=True) on the function alone to see its full report",
+        {"reason": "AssertionError"},
+    ),
+    "P0107": Kind(
+        ExportError,
+        "export_kwargs has `{key}`, which compile() sets itself",
+        "leave it out",
+        {"key": "dynamo"},
+    ),
+    "P0108": Kind(
+        ExportError,
+        "the ONNX model is invalid: {reason}",
+        "check it with onnx.checker.check_model",
+        {"reason": "node `a` reads `b`, which nothing makes"},
+    ),
+    "P0109": Kind(
+        ExportError,
+        "the {what} `{name}` is {kind}, which cannot be compiled",
+        "use dense tensors of {legal}",
+        {"what": "input", "name": "x", "kind": "complex64", "legal": "float32, int64"},
+    ),
+    "P0110": Kind(
+        ExportError,
+        "the model does not fit an ONNX file: {reason}",
+        "pass large tensors as inputs instead of closing over them, or compile the model in parts",
+        {"reason": "3 GiB exceed the maximum of 2 GiB"},
+    ),
+    "P0111": Kind(
+        ExportError,
+        "{op} `{node}` reads index {index} of axis {axis}, which has {size} elements",
+        "use indices from -{size} to {last}",
+        {"op": "Gather", "node": "node_embedding", "index": 99, "axis": 0, "size": 16, "last": 15},
+    ),
+    "P0112": Kind(
+        ExportError,
+        "{op} `{node}` cannot make `{name}`: {reason}",
+        "correct the shapes in the model; a reshape keeps the number of elements",
+        {
+            "op": "Reshape",
+            "node": "node_view",
+            "name": "y",
+            "reason": "(2, 3) has 6 elements, (4, 2) has 8",
+        },
+    ),
+    "P0113": Kind(
+        ExportError,
+        "`{name}` has a negative dimension: {shape}",
+        "correct the shapes in the model",
+        {"name": "x", "shape": "(2, -3)"},
+    ),
+    "P0114": Kind(
+        ExportError,
+        "the module {module} cannot be called with the inputs {names}: {reason}",
+        "name the inputs like the parameters of its forward, or compile {call}",
+        {
+            "module": "Net",
+            "names": "`a`",
+            "reason": "its forward takes `x`, `y`",
+            "call": 'lambda d: {"out": module(d["a"])}',
+        },
+    ),
+    "P0115": Kind(
+        ExportError,
+        "the function changes the {kind} `{name}` of shape {shape}, which is not registered",
+        "register it before compile(): context.registry.register(prefix, module) for a module, "
+        "context.register_optimizer_buffers(optimizer) for an optimizer's state, "
+        "context.register_buffer(tensor) for a tensor",
+        {"kind": "parameter", "name": "model.weight", "shape": "(4, 4)"},
+    ),
+    "P0116": Kind(
+        ExportError,
+        "`{name}` is False, but the function differentiates or changes tensors",
+        "leave it out",
+        {"name": "training"},
+    ),
+    "P0117": Kind(
+        ExportError,
+        "{optimizer}.step() is called outside of a compiled function",
+        "call zero_grad(), backward() and step() inside the function that compile() traces",
+        {"optimizer": "MNCoreSGD"},
+    ),
+}

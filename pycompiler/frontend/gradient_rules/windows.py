@@ -1,0 +1,226 @@
+"""Ways back of convolutions and pools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import torch
+
+from .constants import constant
+
+_ATEN = torch.ops.aten
+
+
+def _every(values: Sequence[int], axes: int) -> list[int]:
+    return list(values) * axes if len(values) == 1 else list(values)
+
+
+def _transposed(
+    grad: torch.Tensor,
+    weight: torch.Tensor,
+    sizes: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """Return the gradient of a convolution's input, whose windowed axes have ``sizes``."""
+    axes = len(sizes)
+    kernel, given = weight.shape[2:], grad.shape[2:]
+    reached = [
+        (given[a] - 1) * stride[a] - 2 * padding[a] + dilation[a] * (kernel[a] - 1) + 1
+        for a in range(axes)
+    ]
+    rest = [size - end for size, end in zip(sizes, reached, strict=True)]
+    out: torch.Tensor = _ATEN.convolution(
+        grad, weight, None, stride, padding, dilation, True, rest, groups
+    )
+    return out
+
+
+def _weights(
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    """Return the gradient of the weights ``(out, in / groups, *kernel)``: one product per tap.
+
+    A product adds over pictures and places, so each tap is a matrix of channels by channels.
+    """
+    axes = len(kernel)
+    x = torch.nn.functional.pad(x, [end for pad in reversed(padding) for end in (pad, pad)])
+    pictures, outs, given = grad.shape[0], grad.shape[1], grad.shape[2:]
+    places = prod(given)
+
+    def rows(tensor: torch.Tensor, channels: int) -> torch.Tensor:
+        parts = tensor.reshape(pictures, groups, channels, places).permute(1, 2, 0, 3)
+        return parts.reshape(groups, channels, pictures * places)
+
+    left = rows(grad, outs // groups)
+    taps = []
+    for tap in product(*map(range, kernel)):
+        part = x
+        for axis in range(axes):
+            first = tap[axis] * dilation[axis]
+            end = first + (given[axis] - 1) * stride[axis] + 1
+            part = _ATEN.slice.Tensor(part, 2 + axis, first, end, stride[axis])
+        taps.append(left @ rows(part, x.shape[1] // groups).transpose(1, 2))
+    out = torch.stack(taps, -1)
+    return out.reshape(outs, x.shape[1] // groups, *kernel)
+
+
+def _convolution_backward(
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+    """Return the gradients of input, weights and bias; None for one that is not wanted."""
+    axes = weight.ndim - 2
+    steps = (_every(stride, axes), _every(padding, axes), _every(dilation, axes))
+    kernel = weight.shape[2:]
+    own = weights = bias = None
+    if wanted[0]:
+        if transposed:
+            own = _ATEN.convolution(grad, weight, None, *steps, False, [0] * axes, groups)
+            own = own[tuple(map(slice, x.shape))]
+        else:
+            own = _transposed(grad, weight, x.shape[2:], *steps, groups)
+    if wanted[1]:
+        # A transposed convolution is the way back of a convolution from `grad` to `x`.
+        ends = (grad, x) if transposed else (x, grad)
+        weights = _weights(*ends, kernel, *steps, groups)
+    if wanted[2]:
+        bias = grad.sum([0, *range(2, grad.ndim)])
+    return own, weights, bias
+
+
+def _spread(part: torch.Tensor, axis: int, stride: int, first: int, size: int) -> torch.Tensor:
+    """Put the elements of an axis ``stride`` apart from ``first`` on, among ``size`` zeros."""
+    pad = torch.nn.functional.pad
+    if stride > 1:
+        part = part.unsqueeze(axis + 1)
+        ends = [0, 0] * (part.ndim - axis - 2) + [0, stride - 1]
+        part = pad(part, ends).flatten(axis, axis + 1)
+    rest = size - first - part.shape[axis]
+    return pad(part, [0, 0] * (part.ndim - axis - 1) + [first, rest])
+
+
+def _max_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
+    def rule(
+        grad: torch.Tensor,
+        x: torch.Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        ceil_mode: bool,
+        indices: torch.Tensor,
+    ) -> torch.Tensor:
+        """Give each gradient to the first element of its window that is the greatest."""
+        kernel = _every(kernel, axes)
+        steps = _every(stride, axes) if stride else kernel
+        pads, gaps = _every(padding, axes), _every(dilation, axes)
+        front, given = x.ndim - axes, grad.shape[-axes:]
+        facts = list(zip(given, steps, gaps, kernel, strict=True))
+        reach = [(count - 1) * step + gap * (taps - 1) + 1 for count, step, gap, taps in facts]
+        sizes = [
+            max(end, size + 2 * pad)
+            for end, size, pad in zip(reach, x.shape[front:], pads, strict=True)
+        ]
+        ends = [
+            (pad, total - size - pad)
+            for pad, total, size in zip(pads, sizes, x.shape[front:], strict=True)
+        ]
+        flat = [end for pair in reversed(ends) for end in pair]
+        wide = torch.nn.functional.pad(x, flat, value=float("-inf"))
+        parts = []
+        for tap in product(*map(range, kernel)):
+            part = wide
+            for axis, (count, step, gap, _) in enumerate(facts):
+                first = tap[axis] * gap
+                end = first + (count - 1) * step + 1
+                part = _ATEN.slice.Tensor(part, front + axis, first, end, step)
+            parts.append((tap, part))
+        greatest = parts[0][1]
+        for _, part in parts[1:]:
+            greatest = torch.maximum(greatest, part)
+        out: torch.Tensor | None = None
+        free: torch.Tensor | None = None
+        for tap, part in parts:
+            equal = part == greatest
+            hit = equal if free is None else equal & free
+            free = ~equal if free is None else free & ~equal
+            placed = torch.where(hit, grad, 0.0)
+            for axis, (_, step, gap, _) in enumerate(facts):
+                first, size = tap[axis] * gap, sizes[axis] + step
+                placed = _spread(placed, front + axis, step, first, size)
+            out = placed if out is None else out + placed
+        assert out is not None
+        for axis, pad in enumerate(pads):
+            out = out.narrow(front + axis, pad, x.shape[front + axis])
+        return out
+
+    return rule
+
+
+def _average_pool_backward(axes: int) -> Callable[..., torch.Tensor]:
+    def rule(
+        grad: torch.Tensor,
+        x: torch.Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> torch.Tensor:
+        kernel = _every(kernel, axes)
+        steps = _every(stride, axes) if stride else kernel
+        pads = _every(padding, axes)
+        front, sizes, given = x.ndim - axes, x.shape[-axes:], grad.shape[-axes:]
+
+        def shares() -> torch.Tensor:
+            """Return the share of an element in each window."""
+            counts = torch.ones(())
+            for count, size, taps, step, pad in zip(given, sizes, kernel, steps, pads, strict=True):
+                first = torch.arange(count) * step - pad
+                low, high = (0, size) if not count_include_pad else (-pad, size + pad)
+                length = (first + taps).clamp(max=high) - first.clamp(min=low)
+                counts = counts[..., None] * length
+            return 1.0 / (counts if divisor_override is None else counts * 0 + divisor_override)
+
+        shared = (grad * constant(shares)).reshape(prod(grad.shape[:front]), 1, *given)
+        ones = constant(lambda: torch.ones(1, 1, *kernel))
+        none, once = [0] * axes, [1] * axes
+        out: torch.Tensor = _ATEN.convolution(shared, ones, None, steps, none, once, True, none, 1)
+        for axis, (pad, size) in enumerate(zip(pads, sizes, strict=True)):
+            missing = max(0, pad + size - out.shape[2 + axis])
+            ends = [0, 0] * (axes - axis - 1) + [0, missing]
+            out = torch.nn.functional.pad(out, ends).narrow(2 + axis, pad, size)
+        return out.reshape(x.shape)
+
+    return rule
+
+
+WINDOW_RULES: dict[Any, Callable[..., Any]] = {
+    _ATEN.avg_pool2d_backward.default: _average_pool_backward(2),
+    _ATEN.avg_pool3d_backward.default: _average_pool_backward(3),
+    _ATEN.convolution_backward.default: _convolution_backward,
+    _ATEN.max_pool2d_with_indices_backward.default: _max_pool_backward(2),
+    _ATEN.max_pool3d_with_indices_backward.default: _max_pool_backward(3),
+}

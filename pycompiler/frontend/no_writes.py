@@ -1,0 +1,83 @@
+"""Watches a trace for writes in place, and finds the line of the model that made them."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from ..errors import Place, error
+from ..pfvm.source import NOT_THE_MODEL
+from .training_step import NeedsStep, in_training_step
+
+_ATEN = torch.ops.aten
+#: Normalizations that write running statistics without saying so. Their operands, in order, are
+#: input, weight, bias, mean, variance, and whether statistics are those of the batch.
+_BATCH_NORMS = (_ATEN.native_batch_norm.default, _ATEN.batch_norm.default)
+
+
+class NoWrites(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses in-place writes to inputs. A write to another tensor needs a training step."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, inputs: Mapping[str, torch.Tensor]):
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.inputs = inputs
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _BATCH_NORMS and args[5]:
+            self._refuse(args[3:5])
+        # Operators of higher order have no schema; torch itself refuses writes in their bodies.
+        written: list[torch.Tensor] = []
+        if hasattr(func, "_schema") and func._schema.is_mutable:
+            for index, argument in enumerate(func._schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    given = args[index] if index < len(args) else kwargs.get(argument.name)
+                    self._refuse(given)
+                    written += given if isinstance(given, list | tuple) else [given]
+        with _kept(written):
+            return func(*args, **kwargs)
+
+    def _refuse(self, given: object) -> None:
+        for tensor in given if isinstance(given, list | tuple) else [given]:
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if not isinstance(tensor, FakeTensor):
+                if in_training_step():
+                    continue
+                raise NeedsStep
+            storage = tensor.untyped_storage()._cdata
+            for key, value in self.inputs.items():
+                if value.untyped_storage()._cdata == storage:
+                    raise error("P0105", place=model_place(), target=f"its input `{key}`")
+
+
+@contextlib.contextmanager
+def _kept(tensors: Sequence[object]) -> Iterator[None]:
+    """Give real tensors their values again: torch's fake mode computes with tensor and number."""
+    with _disable_current_modes():
+        found = [t for t in tensors if isinstance(t, torch.Tensor)]
+        real = [t.detach() for t in found if not isinstance(t, FakeTensor)]
+        values = [tensor.clone() for tensor in real]
+    yield
+    with _disable_current_modes():
+        for tensor, value in zip(real, values, strict=True):
+            if not torch.equal(tensor, value):
+                tensor.copy_(value)
+
+
+def model_place(problem: BaseException | None = None) -> Place | None:
+    """Find the innermost line of the model's own code: of ``problem`` or of the current stack."""
+    stack = traceback.extract_stack() if problem is None else None
+    frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
+    own = [f for f in frames if not f.filename.startswith((*NOT_THE_MODEL, "<"))]
+    return Place(own[-1].filename, own[-1].lineno) if own else None

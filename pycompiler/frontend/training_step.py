@@ -1,0 +1,223 @@
+"""Captures functions that differentiate, or that change tensors they close over.
+
+torch's exporter traces neither, so such a function is traced twice with fake tensors first. The
+first trace runs the function with its tensors as they are: backward passes and writes become nodes
+of a graph. The second trace makes the tensors inputs, and each write a new value. What is left is a
+function without side effects, which the exporter takes. The real tensors, gradients and the random
+state stay as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from ..errors import error
+from .gradient_rules import GRADIENT_RULES
+from .tensor_names import get_tensor_name
+
+Positional = Callable[..., tuple[torch.Tensor, ...]]
+
+_ATEN = torch.ops.aten
+#: Nodes whose result is their operand.
+_COPIES = (_ATEN.clone.default, _ATEN.alias.default, _ATEN.detach.default)
+
+_tracing = threading.local()
+
+
+class NeedsStep(BaseException):
+    """Raised where a trace meets a backward pass or a write that the exporter cannot take."""
+
+
+def in_training_step() -> bool:
+    """Whether this thread is tracing a function whose writes are captured."""
+    return bool(getattr(_tracing, "step", False))
+
+
+@contextlib.contextmanager
+def _in_step() -> Iterator[None]:
+    _tracing.step = True
+    try:
+        yield
+    finally:
+        _tracing.step = False
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStep:
+    """A function without side effects, and the tensors that it replaces.
+
+    ``function`` returns the results of the caller's function, and behind them the new values of
+    ``changed``. ``private`` are those of ``changed`` that nobody registered: buffers of modules.
+    """
+
+    function: Positional
+    changed: tuple[torch.Tensor, ...]
+    private: tuple[torch.Tensor, ...]
+
+
+@contextlib.contextmanager
+def refused_gradients() -> Iterator[None]:
+    """Raise :class:`NeedsStep` when this thread starts a backward pass."""
+    mine = threading.get_ident()
+    places = (torch.autograd, torch.autograd.graph)
+    saved = torch.autograd.graph._engine_run_backward
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == mine:
+            raise NeedsStep
+        return saved(*args, **kwargs)
+
+    for place in places:
+        place._engine_run_backward = run  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for place in places:
+            place._engine_run_backward = saved  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def kept_gradients(tensors: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Give ``tensors`` no gradients inside, and their own ones again afterwards."""
+    kept = [(tensor, tensor.grad) for tensor in tensors if tensor.is_leaf]
+    try:
+        for tensor, _ in kept:
+            tensor.grad = None
+        yield
+    finally:
+        for tensor, grad in kept:
+            tensor.grad = grad
+
+
+def training_step(
+    function: Positional,
+    inputs: tuple[torch.Tensor, ...],
+    registered: Mapping[str, torch.Tensor],
+) -> TrainingStep:
+    """Trace ``function``; ``registered`` are the tensors that may change.
+
+    Buffers of modules that ran may change too. P0115 if another tensor would change.
+    """
+    buffers: list[torch.Tensor] = []
+
+    def note(module: torch.nn.Module, _: object) -> None:
+        buffers.extend(module.buffers())
+
+    watched = register_module_forward_pre_hook(note)
+    try:
+        with _in_step(), _plain_kernels():
+            traced = _traced(function, inputs)
+    finally:
+        watched.remove()
+    names = [n.target for n in traced.graph.nodes if n.op == "get_attr"]
+    attributes = {n: getattr(traced, n) for n in dict.fromkeys(names)}
+    tensors = {n: t for n, t in attributes.items() if isinstance(t, torch.Tensor)}
+    for tensor in tensors.values():
+        if tensor.is_leaf and isinstance(tensor.grad, torch._subclasses.FakeTensor):
+            tensor.grad = None
+    pure = _without_writes(traced, inputs, tensors)
+    changed = _changed(pure, len(tensors))
+    state = list(tensors.values())
+    known, owned = _identities(registered.values()), _identities(buffers)
+    for place in changed:
+        if id(state[place]) not in known | owned:
+            raise _refused(state[place])
+    private = tuple(state[place] for place in changed if id(state[place]) not in known)
+    results = len(pure.graph.output_node().args[0]) - len(state)  # type: ignore[arg-type]
+
+    def step(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = pure(*given, *state)
+        return (*found[:results], *(found[results + place] for place in changed))
+
+    return TrainingStep(step, tuple(state[place] for place in changed), private)
+
+
+@contextlib.contextmanager
+def _plain_kernels() -> Iterator[None]:
+    """Have torch build attention and recurrent cells of plain operators, which all have rules."""
+    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
+        yield
+
+
+def _rules() -> dict[Any, Callable[..., Any]]:
+    return {**core_aten_decompositions(), **GRADIENT_RULES}
+
+
+def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:
+    trace = make_fx(
+        function,
+        decomposition_table=_rules(),
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+        record_stack_traces=True,
+    )
+    with torch.enable_grad():
+        return trace(*inputs)
+
+
+class _Lifted(torch.fx.Interpreter):
+    """Runs a graph with other tensors in place of its attributes."""
+
+    def __init__(self, module: torch.fx.GraphModule, tensors: Mapping[str, torch.Tensor]):
+        super().__init__(module)
+        self._tensors = tensors
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        found = self._tensors.get(target)
+        return super().get_attr(target, args, kwargs) if found is None else found
+
+
+def _without_writes(
+    traced: torch.fx.GraphModule,
+    inputs: tuple[torch.Tensor, ...],
+    tensors: Mapping[str, torch.Tensor],
+) -> torch.fx.GraphModule:
+    """Return a graph of inputs and tensors, which returns the results and the new tensors."""
+
+    def lifted(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        state = [tensor.clone() for tensor in given[len(inputs) :]]
+        run = _Lifted(traced, dict(zip(tensors, state, strict=True)))
+        return (*run.run(*given[: len(inputs)]), *state)
+
+    trace = make_fx(
+        torch.func.functionalize(lifted, remove="mutations"),
+        decomposition_table=_rules(),
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+        record_stack_traces=True,
+    )
+    with torch.no_grad():
+        return trace(*inputs, *(tensor.detach() for tensor in tensors.values()))
+
+
+def _changed(pure: torch.fx.GraphModule, count: int) -> list[int]:
+    """Return the places of those of the last ``count`` results that are no copies of inputs."""
+    results: Any = pure.graph.output_node().args[0]
+    state = results[len(results) - count :]
+    return [place for place, node in enumerate(state) if not _copied(node)]
+
+
+def _copied(node: Any) -> bool:
+    while node.op == "call_function" and node.target in _COPIES:
+        node = node.args[0]
+    return bool(node.op == "placeholder")
+
+
+def _identities(tensors: Any) -> set[int]:
+    return {id(tensor) for tensor in tensors}
+
+
+def _refused(tensor: torch.Tensor) -> Exception:
+    name = get_tensor_name(tensor) or "without name"
+    kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "tensor"
+    return error("P0115", kind=kind, name=name, shape=tuple(tensor.shape))
