@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -83,7 +84,36 @@ _POWERS: dict[float, Callable[[ir.Value], Sequence[ir.Node]]] = {
     -2.0: _chain("Square", "Reciprocal"),
 }
 
-RULES: dict[str, Rule] = {"Clip": _clip, "Pow": _pow}
+#: Whole numbers up to this one are exact in float32.
+_EXACT = 1 << 24
+
+
+def _of_truths(node: ir.Node) -> Sequence[ir.Node] | None:
+    """Reduce truth values, cast to whole numbers, in float32: the device reduces floats only."""
+    x = node.inputs[0]
+    cast = x.producer() if x is not None else None
+    if x is None or cast is None or cast.op_type != "Cast" or cast.inputs[0] is None:
+        return None
+    if x.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        return None
+    shape, truths = x.shape, cast.inputs[0]
+    if truths.dtype != ir.DataType.BOOL or shape is None or not shape.is_static():
+        return None
+    if prod(shape.numpy()) > _EXACT:
+        return None
+    floats = _node("Cast", truths, to=int(ir.DataType.FLOAT))
+    attributes = {name: attribute.as_int() for name, attribute in node.attributes.items()}
+    reduced = _node(node.op_type, floats.outputs[0], *node.inputs[1:], **attributes)
+    return [floats, reduced, _node("Cast", reduced.outputs[0], to=int(x.dtype))]
+
+
+RULES: dict[str, Rule] = {
+    "Clip": _clip,
+    "Pow": _pow,
+    "ReduceMax": _of_truths,
+    "ReduceMin": _of_truths,
+    "ReduceSum": _of_truths,
+}
 
 
 def decompose(model: ir.Model) -> None:
