@@ -24,6 +24,7 @@ import targets_gemm
 import targets_layers
 import targets_networks
 import targets_streaming
+import targets_training
 import torch
 from address_search import instances, solve
 from rich.console import Console
@@ -53,6 +54,7 @@ PARTS = (
     targets_networks,
     targets_calls,
     targets_streaming,
+    targets_training,
 )
 
 

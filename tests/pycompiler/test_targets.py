@@ -63,6 +63,16 @@ def test_a_layer_has_a_row(targets: ModuleType) -> None:
     assert layers.measured(replace(small, most=0.5), "float", "mini")["met"]  # has no target
 
 
+def test_training_has_rows(targets: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLSDK_DEVICE", "emu2")
+    rows = list(targets.targets_training.rows(pictures=1280, test_pictures=250))
+    assert len(rows) == 4
+    assert all(row["ratio"] == row["value"] / row["bound"] for row in rows)
+    assert rows[0]["ratio"] >= 1
+    assert rows[-1]["value"] > 0.5
+    assert not rows[-1]["met"]  # twenty steps are too few
+
+
 def test_what_cannot_be_compiled_is_not_met(
     targets: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,9 +23,9 @@ def _grown(pictures: torch.Tensor, labels: torch.Tensor, count: int, seed: int):
     def between(low: float, high: float) -> torch.Tensor:
         return torch.rand(count, generator=random) * (high - low) + low
 
-    angle, shear = between(-0.25, 0.25), between(-0.2, 0.2)
+    angle, shear = between(-0.15, 0.15), between(-0.12, 0.12)
     wide, high = between(0.9, 1.2), between(0.9, 1.2)
-    right, down = between(-0.15, 0.15), between(-0.15, 0.15)
+    right, down = between(-0.09, 0.09), between(-0.09, 0.09)
     cos, sin = torch.cos(angle), torch.sin(angle)
     rows = [cos * wide, shear - sin, right, sin, cos * high, down]
     matrix = torch.stack(rows, 1).reshape(count, 2, 3)

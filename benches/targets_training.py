@@ -1,0 +1,60 @@
+"""Trains a classifier of digits for one epoch: rows for `make bench`.
+
+The script is the one of the tests, with all its pictures, on two threads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from targets_layers import Row
+
+SCRIPT = Path(__file__).parents[1] / "tests/pycompiler/mlsdk/scripts/mnist.py"
+THREADS = "2"
+#: Seconds of a step and of an epoch; the accuracy after one.
+STEP, EPOCH, ACCURACY = 0.12, 150.0, 0.94
+
+_EPOCH = re.compile(r"epoch 1: (\d+) steps, mean loss [\d.]+, ([\d.]+) s")
+_ACCURACY = re.compile(r"accuracy ([\d.]+)")
+
+
+def rows(pictures: int = 60000, test_pictures: int = 10000) -> Iterator[Row]:
+    """Yield cycles over the bound of a step, and times and accuracy of an epoch."""
+    environment = {**os.environ, "RAYON_NUM_THREADS": THREADS}
+    counts = ["--pictures", str(pictures), "--test-pictures", str(test_pictures)]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pycompiler.mlsdk", str(SCRIPT), "--outdir", folder]
+        said = subprocess.run(
+            [*command, *counts], env=environment, capture_output=True, text=True, check=True
+        )
+        report = json.loads((Path(folder) / "train" / "report.json").read_text())
+    found, accuracy = _EPOCH.search(said.stdout), _ACCURACY.search(said.stdout)
+    assert found is not None, said.stdout
+    assert accuracy is not None, said.stdout
+    steps, seconds, right = int(found[1]), float(found[2]), float(accuracy[1])
+    cycles, bound = report["cycles"], report["bound"]["cycles"]
+    yield _row("training step of 1024-256-10, batch 64", cycles, "cycles", bound, None)
+    yield _row(f"such a step, {THREADS} threads", seconds / steps, "s", STEP, 1.0)
+    yield _row(f"an epoch of {steps} steps", seconds, "s", EPOCH, 1.0)
+    row = _row("accuracy after it", right, "of 1", ACCURACY, None)
+    yield {**row, "target": "at least 1", "met": right >= ACCURACY}
+
+
+def _row(name: str, value: float, unit: str, bound: float, most: float | None) -> Row:
+    ratio = value / bound
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "bound": bound,
+        "ratio": ratio,
+        "target": "" if most is None else f"at most {most:g}",
+        "met": most is None or ratio <= most,
+    }
