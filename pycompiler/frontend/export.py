@@ -15,12 +15,13 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
 import onnx.numpy_helper
 import onnx.shape_inference
+import onnx_ir as ir
 import torch
 import torch.fx.traceback
 
@@ -31,6 +32,7 @@ from ..pfvm.random import hidden as hidden_random
 from ..pfvm.registered import PRIVATE, mark, mark_updates
 from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
+from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
@@ -262,16 +264,13 @@ def _optimised_around(
 ) -> tuple[onnx.ModelProto, dict[str, str]]:
     """Return the optimised model; the initializers in ``state`` are inputs for the optimiser."""
     graph = converted.model.graph
-    present = [name for name in state if name in graph.initializers]
-    hidden = [graph.initializers.pop(name) for name in present]
-    data = [value.const_value for value in hidden]
-    for value in hidden:
-        value.const_value = None
     given, random_nodes = len(graph.inputs), 0
-    graph.inputs.extend(hidden)
+    present, hidden, data = _hide(graph, state)
     if optimise:
         with hidden_random(converted.model) as random_nodes:
+            near = _hide(graph, lift_near_constants(converted.model))
             converted.optimize()
+        present, hidden, data = present + near[0], hidden + near[1], data + near[2]
     model = converted.model_proto
     if random_nodes:
         model = onnx.shape_inference.infer_shapes(model)
@@ -280,9 +279,23 @@ def _optimised_around(
     for name, value, tensor in zip(present, hidden, data, strict=True):
         assert tensor is not None
         assert value.name is not None
-        names[value.name] = state[name]  # the optimiser renames values that are outputs too
+        if name in state:
+            names[value.name] = state[name]  # the optimiser renames values that are outputs too
         model.graph.initializer.append(onnx.numpy_helper.from_array(tensor.numpy(), value.name))
     return model, names
+
+
+def _hide(
+    graph: ir.Graph, names: Iterable[str]
+) -> tuple[list[str], list[ir.Value], list[ir.TensorProtocol | None]]:
+    """Make initializers inputs; return those present, their values, and the data taken out."""
+    present = [name for name in names if name in graph.initializers]
+    hidden = [graph.initializers.pop(name) for name in present]
+    data = [value.const_value for value in hidden]
+    for value in hidden:
+        value.const_value = None
+    graph.inputs.extend(hidden)
+    return present, hidden, data
 
 
 def _why_not_converted(problem: BaseException) -> PycompilerError:
