@@ -120,4 +120,17 @@ EXPORT_TABLE: dict[str, Kind] = {
         "call zero_grad(), backward() and step() inside the function that compile() traces",
         {"optimizer": "MNCoreSGD"},
     ),
+    "P0118": Kind(
+        ExportError,
+        "`{name}` is no loss: it is {type}",
+        "give the name of a float of one element, such as the sum or mean of a loss",
+        {"name": "loss", "type": "float (4, 3)"},
+    ),
+    "P0119": Kind(
+        ExportError,
+        "operator `{op}` has no gradient",
+        "write the step with torch's backward() inside the function, or leave the operator out of"
+        " the loss",
+        {"op": "Loop"},
+    ),
 }

@@ -68,9 +68,7 @@ random = torch.Generator().manual_seed(1)
 
 
 def batch():
-    starts = torch.randint(
-        len(data) - arguments.sequence, (arguments.batch,), generator=random
-    )
+    starts = torch.randint(len(data) - arguments.sequence, (arguments.batch,), generator=random)
     windows = torch.stack([data[start : start + arguments.sequence + 1] for start in starts])
     return {"ids": windows[:, :-1], "next": windows[:, 1:].contiguous()}
 
