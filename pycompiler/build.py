@@ -55,13 +55,15 @@ def build(
     registry: Registry | None = None,
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
+    backprop: bool = False,
 ) -> Function:
     """Compile the model that ``make_model`` returns, and write ``folder``.
 
     ``board`` None stands for the host. ``ineffective`` names arguments of the caller that change
     nothing. ``registry`` holds the registered values that the function shares. ``io_specs`` are
     constraints on its inputs and outputs. ``progress`` shows the passes of a long compile on a
-    terminal.
+    terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
+    of that name is refused (P0703).
 
     On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
     An interrupt (KeyboardInterrupt) leaves no report.
@@ -83,6 +85,7 @@ def build(
                 registry,
                 io_specs or {},
                 ineffective,
+                backprop,
             )
     except KeyboardInterrupt:
         raise
@@ -104,8 +107,12 @@ def _build(
     registry: Registry | None,
     wanted: Mapping[str, IOSpec],
     ineffective: Sequence[str],
+    backprop: bool,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+    if checked.backprop and not backprop:
+        reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
+        raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
     warn_of_options(report, (*checked.ineffective, *ineffective))
     with report.running("export"):
         model = make_model()

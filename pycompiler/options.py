@@ -216,9 +216,8 @@ class Options:
     backprop: bool = option(
         False,
         _FLAG,
-        "let the compiler add the backward pass",
-        Effect.REFUSED,
-        reason="differentiate inside the function instead",
+        "let the compiler add the backward pass, for the argument `optimizers`",
+        Effect.OTHER,
     )
 
     #: layouts of inputs and outputs that ``io_spec_constraints`` asks for

@@ -55,9 +55,10 @@ def differentiate(
 
     ``loss`` is a value of one element of the main graph. ``wanted`` are values of floats. Those
     that do not reach the loss are missing in the result. ``scale`` names a scalar input: the
-    gradient of the loss itself. Without it, that is 1. ``target`` is the machine for which operators
-    without a rule are written out; without it, those of tables stay. The registered values of the model must be
-    plain inputs. P0118 for a loss that is no single float, P0119 for an operator without a rule.
+    gradient of the loss itself. Without it, that is 1. ``target`` is the machine for which
+    operators without a rule are written out. Without it, fewer operators are. The registered
+    values of the model must be plain inputs. P0118 for a loss that is no single float, P0119 for
+    an operator without a rule.
     """
     work = prepare(model)
     types = static_types(work)

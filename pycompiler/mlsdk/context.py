@@ -15,18 +15,20 @@ from ..errors import error
 from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
 from ..frontend.modules import as_function
-from ..options import OPTIONS
+from ..gradients.training import add_training
+from ..options import OPTIONS, parse_options
 from ..pfvm.registered import set_defaults
+from ..pfvm.session import Array
 from ..runtime.device import Board
 from ..runtime.io_spec import IOSpec
 from ..runtime.proxy import TensorProxy
 from .automap import Arguments, AutomapFunction, Results, flat_function
+from .backprop import wanted_groups
 from .cache import CacheOptions
 from .device import MNDevice
 from .function import CompiledFunction, TensorLike
 from .optimizers import MNCoreOptimizer, check_optimizer
 from .registry import ContextRegistry
-from .training import missing
 
 #: ``num_compiler_threads``, and why it changes nothing.
 THREADS = f"`num_compiler_threads` ({OPTIONS['num_threads'].reason})"
@@ -67,7 +69,7 @@ class Context:
         *,
         options: Mapping[str, Any] | None = None,
         cache_options: CacheOptions | None = None,
-        optimizers: Any = None,
+        optimizers: Sequence[torch.optim.Optimizer] | None = None,
         training: bool | None = None,
         num_compiler_threads: int | None = -1,
         quiet: bool = False,
@@ -90,7 +92,14 @@ class Context:
         ``function`` may differentiate, and may change registered tensors: call ``zero_grad()``,
         ``loss.backward()`` and ``optimizer.step()`` inside. Each call of the compiled function
         then changes their values on the device. Tracing changes nothing. ``training`` False
-        refuses such a function (P0116), None finds out. ``optimizers`` is refused (P0703).
+        refuses such a function (P0116), None finds out.
+
+        With the option `backprop`, ``function`` returns the loss alone, or as `loss`, and the
+        compiler adds the backward pass and the step of ``optimizers``, a list of registered
+        optimizers (MNCoreSGD, MNCoreAdam, MNCoreAdamW, or torch's of these names). Each call then
+        needs more scalars: `<optimizer>@<group>@mncore_learning_rate` (float32),
+        `<optimizer>@<group>@mncore_global_step` (int64, from 0 on) and `mncore_grad_scale_factor`
+        (float32): the gradient of the loss itself. P0118, P0119.
 
         Raises the diagnostics of :mod:`pycompiler.errors`; then an older ``codegen_dir`` is
         untouched and the report is in ``<codegen_dir>.failed``. Warns of operators that must run
@@ -110,15 +119,19 @@ class Context:
         threads = num_compiler_threads not in (-1, 0, 1, None)
         ineffective = [THREADS] if threads else []
 
+        backprop = parse_options(options).backprop if isinstance(options, Mapping) else False
+        groups = wanted_groups(optimizers, self.registry, backprop=backprop)
+        target = None if self._board is None else self._board.target
+
         def make_model() -> onnx.ModelProto:
-            if optimizers:
-                raise missing("optimizers")
             if not isinstance(inputs, Mapping):
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
             called = as_function(function, sample)
             model = export(called, sample, export_kwargs, self.registry.tensors, training)
-            set_defaults(model, lambda name: self.registry.values[name].values())
+            set_defaults(model, self._state)
+            if groups:
+                model = add_training(model, groups, self._state, target)
             return model
 
         found = build(
@@ -132,6 +145,7 @@ class Context:
             self.registry.values,
             io_spec_constraints,
             progress=not quiet,
+            backprop=backprop,
         )
         return CompiledFunction(found, folder)
 
@@ -206,6 +220,9 @@ class Context:
         self.registry.clear()
         if self._board is not None:
             self._board.close()
+
+    def _state(self, name: str) -> Array:
+        return self.registry.values[name].values()
 
     def _check_valid(self) -> None:
         if self._invalid:

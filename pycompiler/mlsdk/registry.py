@@ -5,13 +5,18 @@ from __future__ import annotations
 import torch
 
 from ..errors import error
-from ..frontend.tensor_names import get_tensor_name, set_tensor_name_in_module, tensors_of
+from ..frontend.tensor_names import (
+    get_tensor_name,
+    set_tensor_name,
+    set_tensor_name_in_module,
+    tensors_of,
+)
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
+from .backprop import torch_state
 from .optimizers import MNCoreOptimizer, set_buffer_name_in_optimizer
-from .training import missing
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
 
@@ -22,6 +27,8 @@ class ContextRegistry:
     def __init__(self) -> None:
         #: The values that functions share, by name.
         self.values = Registry()
+        #: The optimizers, by the prefix that they were registered under.
+        self.optimizers: dict[str, torch.optim.Optimizer] = {}
         self._tensors: dict[str, torch.Tensor] = {}
 
     @property
@@ -32,15 +39,20 @@ class ContextRegistry:
     def register(self, prefix: str, module_or_optimizer: object) -> None:
         """Name all parameters and buffers of a module ``prefix.<path>`` and register them.
 
-        Of an MNCoreOptimizer, the state is registered. P0703 for an optimizer of torch, P0608,
-        P0704.
+        Of an optimizer, the state is registered; one of torch gets its state here, for the
+        argument `optimizers` of ``Context.compile``. P0608, P0703, P0704.
         """
         if isinstance(module_or_optimizer, MNCoreOptimizer):
             set_buffer_name_in_optimizer(module_or_optimizer, prefix)
             self.add_optimizer(module_or_optimizer)
+            self.optimizers[prefix] = module_or_optimizer
             return
         if isinstance(module_or_optimizer, torch.optim.Optimizer):
-            raise missing(f"registry.register of {type(module_or_optimizer).__name__}")
+            for path, tensor in torch_state(module_or_optimizer):
+                set_tensor_name(tensor, f"{prefix}.{path}")
+                self.add(tensor)
+            self.optimizers[prefix] = module_or_optimizer
+            return
         module = module_or_optimizer
         if not isinstance(module, torch.nn.Module):
             raise error("P0704", name="module", value=repr(module), legal="a torch.nn.Module")
@@ -96,5 +108,6 @@ class ContextRegistry:
 
     def clear(self) -> None:
         """Forget all values."""
+        self.optimizers.clear()
         self._tensors.clear()
         self.values.clear()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Mapping
 
 import onnx
 
+from .metadata import read, record
 from .registered import registered
 
 _INPUT_KEYS = "pycompiler.input_keys"
@@ -74,8 +74,13 @@ def set_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> N
     for name in others & taken:
         renamed[name] = fresh(name, others | taken | set(renamed.values()))
     rename(graph, renamed)
-    for key, names in ((_INPUT_KEYS, inputs), (_OUTPUT_KEYS, outputs)):
-        model.metadata_props.add(key=key, value=json.dumps(names))
+    record_keys(model, inputs, outputs)
+
+
+def record_keys(model: onnx.ModelProto, inputs: list[str], outputs: list[str]) -> None:
+    """Record the caller's names of inputs and outputs, in order, in place of older ones."""
+    record(model, _INPUT_KEYS, inputs)
+    record(model, _OUTPUT_KEYS, outputs)
 
 
 def _separate_outputs(graph: onnx.GraphProto) -> None:
@@ -110,10 +115,9 @@ def separate_body_outputs(model: onnx.ModelProto) -> None:
 
 def keys(model: onnx.ModelProto) -> tuple[list[str], list[str]]:
     """Return the caller's names of the model's inputs and outputs, in order."""
-    recorded = {item.key: item.value for item in model.metadata_props}
     not_given = {tensor.name for tensor in model.graph.initializer} | set(registered(model))
     inputs = [value.name for value in model.graph.input if value.name not in not_given]
     outputs = [value.name for value in model.graph.output]
-    named_inputs = json.loads(recorded.get(_INPUT_KEYS, "null")) or inputs
-    named_outputs = json.loads(recorded.get(_OUTPUT_KEYS, "null")) or outputs
+    named_inputs = read(model, _INPUT_KEYS, None) or inputs
+    named_outputs = read(model, _OUTPUT_KEYS, None) or outputs
     return list(named_inputs), list(named_outputs)

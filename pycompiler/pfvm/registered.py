@@ -10,13 +10,14 @@ A model that trains has the new values as outputs behind the caller's; see :func
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx
 import onnx.numpy_helper
 from numpy.typing import NDArray
+
+from .metadata import read, record
 
 Array = NDArray[Any]
 
@@ -29,20 +30,18 @@ PRIVATE = ""
 
 def registered(model: onnx.ModelProto) -> dict[str, str]:
     """Return the registered name of each registered value, in order."""
-    recorded = {item.key: item.value for item in model.metadata_props}
-    return dict(json.loads(recorded.get(_KEY, "{}")))
+    return dict(read(model, _KEY, {}))
 
 
 def updates(model: onnx.ModelProto) -> dict[str, str]:
     """Return, by output: the registered input whose new value it is."""
-    recorded = {item.key: item.value for item in model.metadata_props}
-    return dict(json.loads(recorded.get(_UPDATES, "{}")))
+    return dict(read(model, _UPDATES, {}))
 
 
 def mark_updates(model: onnx.ModelProto, inputs: Mapping[str, str]) -> None:
-    """Record that outputs are new values of registered ``inputs``."""
+    """Record that more outputs are new values of registered ``inputs``."""
     if inputs:
-        model.metadata_props.add(key=_UPDATES, value=json.dumps(dict(inputs)))
+        record(model, _UPDATES, {**updates(model), **inputs})
 
 
 def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
@@ -53,7 +52,7 @@ def mark(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
         if tensor.name in names:
             info = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             model.graph.input.append(info)
-    model.metadata_props.add(key=_KEY, value=json.dumps(dict(names)))
+    record(model, _KEY, {**registered(model), **names})
 
 
 def set_defaults(model: onnx.ModelProto, values: Callable[[str], Array]) -> None:

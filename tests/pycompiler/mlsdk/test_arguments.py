@@ -81,7 +81,7 @@ def test_options_without_effect_are_one_warning(tmp_path: Path) -> None:
         compile_(options={"simulation_mode": "default", "backprop": False}, num_compiler_threads=-1)
     with pytest.raises(PycompilerError, match="backprop") as refusal:
         compile_(options={"backprop": True})
-    assert refusal.value.code == "P0703"
+    assert refusal.value.code == "P0704"
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,3 @@ def test_inputs_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
         with pytest.raises(PycompilerError) as caught:
             context("pfvm:cpu").compile(lambda d: d, inputs, tmp_path / "out")
         assert caught.value.code == "P0104"
-
-
-def test_optimizers_are_refused(tmp_path: Path) -> None:
-    parameter = torch.nn.Parameter(torch.ones(2))
-    with pytest.raises(PycompilerError) as caught:
-        context().compile(
-            lambda d: {"out": d["x"] * parameter},
-            {"x": torch.ones(2)},
-            tmp_path / "out",
-            optimizers=[torch.optim.SGD([parameter], 0.1)],
-        )
-    assert caught.value.code == "P0703"
