@@ -39,6 +39,14 @@ def _reciprocal(back: Back, x: str, y: str, grad: str) -> str:
     return back.op("Neg", back.op("Mul", grad, back.op("Mul", y, y)))
 
 
+def _atan(back: Back, x: str, y: str, grad: str) -> str:
+    return back.op("Div", grad, back.op("Add", back.op("Mul", x, x), back.number(1.0)))
+
+
+def _cos(back: Back, x: str, y: str, grad: str) -> str:
+    return back.op("Neg", back.op("Mul", grad, back.op("Sin", x)))
+
+
 def _erf(back: Back, x: str, y: str, grad: str) -> str:
     bell = back.op("Exp", back.op("Neg", back.op("Mul", x, x)))
     return back.op("Mul", grad, back.times(bell, 2 / sqrt(pi)))
@@ -231,10 +239,12 @@ def _cast(back: Back) -> bool:
 ELEMENTWISE: dict[str, Rule] = {
     "Abs": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Sign", x))),
     "Add": _add,
+    "Atan": _unary(_atan),
     "Cast": _cast,
     "Ceil": _flat,
     "Celu": _unary(_celu),
     "Clip": _clip,
+    "Cos": _unary(_cos),
     "Div": _div,
     "Elu": _exponential(1.0, 1.0),
     "Erf": _unary(_erf),
@@ -257,6 +267,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "Selu": _exponential(1.67326319217681884765625, 1.05070102214813232421875),
     "Sigmoid": _unary(_sigmoid),
     "Sign": _flat,
+    "Sin": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Cos", x))),
     "Softplus": _unary(_softplus),
     "Sqrt": _unary(lambda back, x, y, g: back.op("Div", back.times(g, 0.5), y)),
     "Sub": _sub,

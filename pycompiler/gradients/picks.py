@@ -74,8 +74,25 @@ def _top_k(back: Back) -> bool:
     return True
 
 
+def _scatter_elements(back: Back) -> bool:
+    reduction = bytes(back.attribute("reduction", b"none"))
+    if reduction not in (b"none", b"add"):
+        return False
+    axis = int(back.attribute("axis", 0))
+    if back.wants(2):
+        back.give(2, back.op("GatherElements", back.grad, back.input(1), axis=axis))
+    if back.wants(0):
+        value = back.grad
+        if reduction == b"none":
+            zeros = back.op("Expand", back.number(0.0), back.ints(back.shape(1)))
+            value = back.op("ScatterElements", value, back.input(1), zeros, axis=axis)
+        back.give(0, value)
+    return True
+
+
 PICKS: dict[str, Rule] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
+    "ScatterElements": _scatter_elements,
     "TopK": _top_k,
 }

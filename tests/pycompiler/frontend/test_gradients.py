@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnxruntime
 import pytest
 import torch
 from compiling import context, report_of, tried
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
+
+from pycompiler.frontend.export import export
+from pycompiler.gradients import differentiate
+from pycompiler.machine import load_target
 
 Shapes = Sequence[tuple[int, ...]]
 #: An operator on tensors, and what it is called with for sizes a, b, c: shapes of floats.
@@ -208,13 +214,17 @@ def gradients(names: Sequence[str]) -> Callable[[Any], dict[str, torch.Tensor]]:
     return run
 
 
-def check(folder: Path, device: str, names: Sequence[str], sizes: tuple[int, int, int]) -> None:
+def inputs_of(names: Sequence[str], sizes: tuple[int, int, int]) -> dict[str, torch.Tensor]:
     torch.manual_seed(sum(sizes))
-    inputs = {
+    return {
         f"{name}.{number}": torch.randn(shape)
         for name in names
         for number, shape in enumerate(CASES[name][1](*sizes))
     }
+
+
+def check(folder: Path, device: str, names: Sequence[str], sizes: tuple[int, int, int]) -> None:
+    inputs = inputs_of(names, sizes)
     run = gradients(names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -249,6 +259,51 @@ def test_on_the_host(
 def test_on_the_device(tmp_path: Path, names: list[str]) -> None:
     check(tmp_path / "out", "emu2:mini", names, (3, 5, 6))
     assert report_of(tmp_path / "out")["host_fallback"] == []
+
+
+#: Cases with an operator for which the compiler's own differentiation has no rule.
+WITHOUT_RULE = ("lstm",)
+
+
+@pytest.mark.parametrize("names", ALL, ids=lambda names: names[0])
+@settings(max_examples=tried(1), deadline=None, database=None, phases=[Phase.generate])
+@given(sizes=st.tuples(*[st.integers(2, 7)] * 3))
+def test_rules_of_the_compiler(names: list[str], sizes: tuple[int, int, int]) -> None:
+    """Differentiate the exported operators instead of tracing torch's gradients."""
+    chosen = [name for name in names if name not in WITHOUT_RULE]
+    inputs = inputs_of(chosen, sizes)
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        losses = []
+        for name in chosen:
+            own = [x for key, x in d.items() if key.partition(".")[0] == name]
+            losses.append(weighted(CASES[name][0](*own)))
+        return {"loss": torch.stack(losses).sum()}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = export(run, inputs)
+    target = load_target("mncore2")
+    model, found = differentiate(model, "loss", list(inputs), target=target)
+    for name in found.values():
+        model.graph.output.append(onnx.helper.make_value_info(name, onnx.TypeProto()))
+    data = model.SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    given = {key: x.numpy() for key, x in inputs.items() if key in used_inputs(model)}
+    results = session.run(list(found.values()), given)
+    wanted = gradients(chosen)(inputs)
+    for key, grad in zip(found, results, strict=True):
+        value = wanted[f"{key} grad"]
+        scale = max(1.0, float(value.abs().max()))
+        difference = float((torch.from_numpy(grad) - value).abs().max())
+        assert difference <= 2e-5 * scale, (sizes, key)
+    assert {f"{key} grad" for key in found} >= {
+        key for key, value in wanted.items() if key.endswith("grad") and value.any()
+    }
+
+
+def used_inputs(model: onnx.ModelProto) -> set[str]:
+    return {value.name for value in model.graph.input}
 
 
 def test_transforms_of_functions(tmp_path: Path) -> None:

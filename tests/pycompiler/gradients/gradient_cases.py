@@ -36,7 +36,7 @@ def _ints(*values: int) -> np.ndarray:
 
 _PLAIN = (
     "Abs Celu Elu Erf Exp HardSigmoid HardSwish Identity LeakyRelu Neg Relu Selu Sigmoid "
-    "Softplus Tanh Mish Ceil Floor Round Sign Trilu"
+    "Softplus Tanh Mish Atan Cos Sin Ceil Floor Round Sign Trilu"
 )
 _FLIPS = {"transA": 1, "transB": 1, "alpha": 0.5, "beta": 2.0}
 _GLOBAL = ("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -91,6 +91,8 @@ CASES = [
         "GatherElements", ("3b",), (np.asarray([[1, 0], [1, 1]]),), {"axis": 1}, name="other axis"
     ),
     Case("GatherND", ("abc",), (np.asarray([[1, 0], [0, 1], [1, 0]]),)),
+    Case("ScatterElements", ("3b", "22"), name="scatter"),
+    Case("ScatterElements", ("3b", "22"), (), {"reduction": "add"}, name="scatter"),
     Case("TopK", ("ab",), (_ints(2),), outputs=2),
     Case("TopK", ("ab",), (_ints(2),), {"axis": 0, "largest": 0}, outputs=2, name="least"),
     Case("CumSum", ("ab",), (np.int64(1),)),

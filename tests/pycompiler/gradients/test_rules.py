@@ -53,6 +53,8 @@ def _model(case: Case, sizes: Mapping[str, int], random: np.random.Generator) ->
         constants[2] = np.asarray([*shapes[0][:2], 7, 9])
     if case.name == "loss":
         constants = [np.arange(shapes[0][0]) * 3 % shapes[0][1]]
+    if case.name == "scatter":
+        constants, names = [], ["x0", "index", "x1"]
     if case.operator == "Clip" and not case.constants:
         feeds["x1"], feeds["x2"] = (np.full((), v, np.float32) for v in (-0.11, 0.32))
     if case.operator == "LeakyRelu":
@@ -64,7 +66,10 @@ def _model(case: Case, sizes: Mapping[str, int], random: np.random.Generator) ->
     if case.operator == "Where":
         truth = random.integers(0, 2, shapes[0]).astype(bool)
         tensors.append(numpy_helper.from_array(truth, "truth"))
-    inputs = [*names, *(t.name for t in tensors if t.name != "truth")]
+    if case.name == "scatter":
+        index = numpy_helper.from_array(np.asarray([[0, -1], [2, 1]]), "index")
+        tensors.append(index)
+    inputs = [*names, *(t.name for t in tensors if t.name not in names)]
     if case.operator == "Resize":
         inputs[1:3] = ["", ""]
     outputs = [f"y{number}" for number in range(case.outputs)]
