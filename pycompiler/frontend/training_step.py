@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ..errors import error
-from .gradient_rules import GRADIENT_RULES
+from .gradient_rules import GRADIENT_RULES, Counter, counted
 from .tensor_names import get_tensor_name
 
 Positional = Callable[..., tuple[torch.Tensor, ...]]
@@ -113,10 +113,19 @@ def training_step(
     def note(module: torch.nn.Module, _: object) -> None:
         buffers.extend(module.buffers())
 
+    counter = Counter()
+
+    def numbered(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        results = function(*given)
+        if counter.sites:
+            counter.calls.add_(1)
+        return results
+
+    buffers.append(counter.calls)
     watched = register_module_forward_pre_hook(note)
     try:
-        with _in_step(), _plain_kernels():
-            traced = _traced(function, inputs)
+        with _in_step(), _plain_kernels(), _kept(counter.calls), counted(counter):
+            traced = _traced(numbered, inputs)
     finally:
         watched.remove()
     names = [n.target for n in traced.graph.nodes if n.op == "get_attr"]
@@ -140,6 +149,16 @@ def training_step(
         return (*found[:results], *(found[results + place] for place in changed))
 
     return TrainingStep(step, tuple(state[place] for place in changed), private)
+
+
+@contextlib.contextmanager
+def _kept(tensor: torch.Tensor) -> Iterator[None]:
+    """Keep the values of a real tensor: torch's fake mode adds a number to them."""
+    value = tensor.clone()
+    try:
+        yield
+    finally:
+        tensor.copy_(value)
 
 
 @contextlib.contextmanager

@@ -128,7 +128,8 @@ class Context:
                 raise error("P0104", what="inputs", got=type(inputs).__name__)
             sample = {name: _sample(value) for name, value in inputs.items()}
             called = as_function(function, sample)
-            model = export(called, sample, export_kwargs, self.registry.tensors, training)
+            step = True if groups else training  # the rules of steps also give random numbers
+            model = export(called, sample, export_kwargs, self.registry.tensors, step)
             set_defaults(model, self._state)
             if groups:
                 model = add_training(model, groups, self._state, target)

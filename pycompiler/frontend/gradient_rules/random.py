@@ -1,0 +1,130 @@
+"""Random numbers that the device computes: a function of a counter.
+
+Each random operator of a training step has a number, each call of the step too, and each element
+of a tensor. A hash of the three is the random number. So a mask is the same wherever the step reads
+it, the next call has another, and the bits do not depend on the device. The steps of the hash are
+those of the finalizer of MurmurHash3, with shifts by 16.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from .constants import constant
+
+_ATEN = torch.ops.aten
+_CALLS, _SITES = -1640531527, -2048144789  # odd numbers, which spread neighbours
+_ROUNDS = (-2048144789, -1028477387)
+_LOW16, _HIGH16, _HIGH24 = (1 << 16) - 1, -(1 << 16), -(1 << 8)
+
+_tracing = threading.local()
+
+
+class Counter:
+    """The number of calls of a step, and of random operators that its trace has met."""
+
+    def __init__(self) -> None:
+        first = torch.initial_seed() & 0x3FFFFFFF
+        self.calls = torch.tensor(first, dtype=torch.int32)
+        self.sites = 0
+
+
+@contextlib.contextmanager
+def counted(counter: Counter) -> Iterator[None]:
+    """Let the rules of this thread use ``counter``."""
+    _tracing.counter = counter
+    try:
+        yield
+    finally:
+        _tracing.counter = None
+
+
+def _axis(size: int, step: int, shape: Sequence[int]) -> torch.Tensor:
+    return (torch.arange(size, dtype=torch.int64) * step).to(torch.int32).reshape(shape)
+
+
+def _places(shape: Sequence[int]) -> torch.Tensor:
+    """Return the number of each element, as a sum of one small constant per axis."""
+    total, step = constant(lambda: torch.zeros((), dtype=torch.int32)), 1
+    for axis in reversed(range(len(shape))):
+        wide = [-1 if a == axis else 1 for a in range(len(shape))]
+        own = constant(partial(_axis, shape[axis], step, wide))
+        total, step = total + own, step * shape[axis]
+    return total
+
+
+def _mixed(bits: torch.Tensor) -> torch.Tensor:
+    """Return the hash of 32-bit integers."""
+    for factor in (*_ROUNDS, 1):
+        # The device has no shift: the upper half is a float of 16 digits, which is exact.
+        half = ((bits & _HIGH16).to(torch.float32) * 2.0**-16).to(torch.int32)
+        bits = bits ^ (half & _LOW16)
+        if factor != 1:
+            bits = bits * factor
+    return bits
+
+
+def uniform(shape: Sequence[int]) -> torch.Tensor | None:
+    """Return floats of 24 random bits in [0, 1); None outside of a training step."""
+    counter: Counter | None = getattr(_tracing, "counter", None)
+    if counter is None:
+        return None
+    counter.sites += 1
+    start = _mixed(counter.calls * _CALLS + counter.sites * _SITES % (1 << 31))
+    bits = _mixed(_places(shape) + start)
+    return (bits & _HIGH24).to(torch.float32) * 2.0**-32 + 0.5
+
+
+def _chosen(like: torch.Tensor, chance: float) -> Any:
+    found = uniform(like.shape)
+    return NotImplemented if found is None else (found < chance).to(like.dtype)
+
+
+def _bernoulli_in_place(tensor: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> Any:
+    chosen = NotImplemented if generator is not None else _chosen(tensor, p)
+    return chosen if chosen is NotImplemented else tensor.copy_(chosen)
+
+
+def _bernoulli(tensor: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> Any:
+    return NotImplemented if generator is not None else _chosen(tensor, p)
+
+
+def _native_dropout(tensor: torch.Tensor, p: float, train: bool | None) -> Any:
+    if train is False:
+        return NotImplemented
+    kept = _chosen(tensor, 1 - p)
+    if kept is NotImplemented:
+        return NotImplemented
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return tensor * kept * scale, kept.to(torch.bool)
+
+
+def _rand_like(tensor: torch.Tensor, *, dtype: Any = None, **_: Any) -> Any:
+    found = uniform(tensor.shape)
+    return NotImplemented if found is None else found.to(dtype or tensor.dtype)
+
+
+def _rand(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
+    found = uniform(size)
+    return NotImplemented if found is None else found.to(dtype or torch.get_default_dtype())
+
+
+def _empty(size: Sequence[int], _: Sequence[int], **facts: Any) -> torch.Tensor:
+    """Fill memory without values, which dropout takes for its mask: zeros are as good."""
+    return torch.zeros(size, dtype=facts.get("dtype"))
+
+
+RANDOM_RULES: dict[Any, Callable[..., Any]] = {
+    _ATEN.bernoulli_.float: _bernoulli_in_place,
+    _ATEN.bernoulli.p: _bernoulli,
+    _ATEN.empty_permuted.default: _empty,
+    _ATEN.native_dropout.default: _native_dropout,
+    _ATEN.rand.default: _rand,
+    _ATEN.rand_like.default: _rand_like,
+}
