@@ -14,7 +14,7 @@ from .app.reader import read_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
-from .files import write_file
+from .files import read_input, write_file
 from .graph.graph import TensorType
 from .machine import Target
 from .options import Options, parse_options
@@ -212,6 +212,17 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     if app.target != board.target.name:
         raise error("P0503", path=folder, found=app.target, device=board.target.name)
     return DeviceFunction(app, board, registry)
+
+
+def load_model(path: Path) -> onnx.ModelProto:
+    """Return the model of a file; its external data lies beside it. P0001, P0002."""
+    model = parse_model(read_input(path), path)
+    try:
+        onnx.load_external_data_for_model(model, str(path.parent))
+    except Exception as problem:
+        reason = f"its external data cannot be read ({problem})"
+        raise error("P0002", path=path, reason=reason) from problem
+    return model
 
 
 def parse_model(data: bytes, path: Path) -> onnx.ModelProto:

@@ -13,16 +13,16 @@ from typing import Any
 
 import click
 import numpy as np
-import onnx
 
 from .app.dump import dump_app
 from .app.reader import read_app
-from .build import build, load_function, parse_model
+from .build import build, load_function, load_model
 from .console import table_console
 from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error
 from .files import TEXT_BYTES, read_input, write_file
 from .graph.dtypes import numpy_dtype
 from .graph.graph import TensorType
+from .memory.command import memory
 from .options import OPTIONS, effect_note
 from .pfvm.session import Array
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
@@ -30,17 +30,7 @@ from .report.summary import cost_lines, summary_table, totals
 from .runtime.device import Board, find_device
 
 commands = click.Group()
-
-
-def _load_model(path: Path) -> onnx.ModelProto:
-    """Return the model of a file; its external data lies beside it."""
-    model = parse_model(read_input(path), path)
-    try:
-        onnx.load_external_data_for_model(model, str(path.parent))
-    except Exception as problem:
-        reason = f"its external data cannot be read ({problem})"
-        raise error("P0002", path=path, reason=reason) from problem
-    return model
+commands.add_command(memory)
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -81,7 +71,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
     """Compile an ONNX MODEL with static shapes into a codegen_dir."""
     try:
         build(
-            lambda: _load_model(model),
+            lambda: load_model(model),
             device,
             _board(device),
             _options(settings),

@@ -25,6 +25,7 @@ from .layout_spec import (
     read_gemm_layout_spec,
     read_layout_spec,
 )
+from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
 from .scheduler.schedulers import SCHEDULERS
 
@@ -152,6 +153,12 @@ class Options:
         _one_of(*SCHEDULERS, "auto_recompute_sa"),
         "which values stay in LM between operators",
         instead={"auto_recompute_sa": "spill_opt"},
+    )
+    update: str = option(
+        LAST,
+        _one_of(LAST, IMMEDIATE),
+        "when a training step computes new values: where the function does, which is behind the "
+        "backward pass, or each as soon as its gradient exists, so that its memory is free again",
     )
     time_slice: str = option(
         "auto",

@@ -61,7 +61,7 @@ def compile_onnx(
     passes.
     """
     with report.running("import") as facts:
-        imported = import_onnx(model, target)
+        imported = import_onnx(model, target, options.update)
         facts["nodes"] = len(imported.graph.nodes)
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered

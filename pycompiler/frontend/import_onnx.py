@@ -21,6 +21,7 @@ from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered, updates
 from ..pfvm.session import Array
 from ..pfvm.source import source_of
+from ..pfvm.update_order import LAST, ordered
 from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
 from .lookup_nodes import lookups
@@ -49,14 +50,16 @@ class ImportedModel:
     updates: dict[str, str]
 
 
-def import_onnx(model: onnx.ModelProto, target: Target) -> ImportedModel:
+def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> ImportedModel:
     """Read a model with static shapes for a machine.
+
+    ``update`` says when a training step computes new values.
 
     Constant nodes become constants. Identity nodes and unused nodes are left out.
     P0103 for a dynamic shape, P0108 for an invalid model.
     """
     given, changed = registered(model), updates(model)
-    model, defaults = detach(lower(model, target))
+    model, defaults = detach(ordered(lower(model, target), update))
     types = static_types(model)
     data = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     alias: dict[str, str] = {}

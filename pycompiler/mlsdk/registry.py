@@ -15,7 +15,7 @@ from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
-from .backprop import torch_state
+from .known_steps import torch_state
 from .optimizers import MNCoreOptimizer, set_buffer_name_in_optimizer
 
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
