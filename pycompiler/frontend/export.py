@@ -45,6 +45,7 @@ from .training_step import (
     refused_gradients,
     training_step,
 )
+from .written_out import WrittenOut
 
 Function = Callable[[dict[str, torch.Tensor]], Mapping[str, torch.Tensor]]
 
@@ -140,7 +141,7 @@ def export(
     def positional(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         given = dict(zip(keys, tensors, strict=True))
         shown = contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr)
-        with shown[0], shown[1], NoWrites(given):
+        with shown[0], shown[1], NoWrites(given), WrittenOut():
             result = check_tensors("function's result", traced(dict(given)), "result")
         result_keys[:] = result
         return tuple(result.values())

@@ -1,0 +1,90 @@
+"""The CTC loss in plain operators, one step of its recursion per frame.
+
+Graves et al., 2006: the labels get blanks between them, and alpha[s] is the log of the sum over all
+alignments that end at label s. torch's own operator has a size that depends on data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+#: Stands for the logarithm of 0. Sums of a few million of them stay finite in float32.
+_NEVER = -1e30
+
+Lengths = torch.Tensor | Sequence[int] | int
+
+
+def ctc_loss(
+    log_probs: torch.Tensor,
+    targets: torch.Tensor,
+    input_lengths: Lengths,
+    target_lengths: Lengths,
+    blank: int,
+    reduction: str,
+    zero_infinity: bool,
+) -> torch.Tensor:
+    """Return ``torch.nn.functional.ctc_loss`` of the same arguments.
+
+    ``log_probs``: frames, batch, classes, or without batch; ``targets``: batch, labels, or the
+    labels of all samples in a row.
+    """
+    batched = log_probs.dim() == 3
+    if not batched:
+        log_probs = log_probs.unsqueeze(1)
+    frames, batch, _ = log_probs.shape
+    own = _lengths(input_lengths, log_probs).expand(batch)
+    wanted = _lengths(target_lengths, log_probs).expand(batch)
+    if targets.dim() == 1 and batched:
+        targets = _padded(targets, target_lengths, wanted)
+    labels = targets.reshape(batch, -1).to(torch.int64)
+    count = 2 * labels.shape[1] + 1
+    place = torch.arange(count, device=labels.device)
+    shown = _between(labels, blank)
+    # A step of two labels skips a blank. It must not join two equal labels.
+    earlier = torch.cat([labels.new_full((batch, min(2, count)), blank), shown[:, :-2]], 1)
+    may_skip = (shown != blank) & (shown != earlier)
+    score = log_probs.gather(2, shown.unsqueeze(0).expand(frames, batch, count))
+    never = score.new_full((batch, 2), _NEVER)
+    alpha = torch.where(place < 2, score[0], _NEVER)
+    for frame in range(1, frames):
+        one = torch.cat([never[:, :1], alpha[:, :-1]], 1)
+        two = torch.cat([never[:, : min(2, count)], alpha[:, :-2]], 1)
+        ways = torch.stack([alpha, one, torch.where(may_skip, two, _NEVER)])
+        new = torch.logsumexp(ways, 0) + score[frame]
+        alpha = torch.where((frame < own).unsqueeze(1), new, alpha)
+    last = wanted.unsqueeze(1) * 2
+    ends = (place == last) | (place == last - 1)
+    loss = -torch.logsumexp(torch.where(ends, alpha, _NEVER), 1)
+    impossible = loss > -_NEVER / 2
+    loss = torch.where(impossible, 0.0 if zero_infinity else float("inf"), loss)
+    if reduction == "mean":
+        return (loss / wanted.clamp(min=1).to(loss.dtype)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss if batched else loss.squeeze(0)
+
+
+def _between(labels: torch.Tensor, blank: int) -> torch.Tensor:
+    """Return the labels with a blank before, between and behind them."""
+    batch = labels.shape[0]
+    pairs = torch.stack([torch.full_like(labels, blank), labels], 2).reshape(batch, -1)
+    return torch.cat([pairs, labels.new_full((batch, 1), blank)], 1)
+
+
+def _lengths(given: Lengths, like: torch.Tensor) -> torch.Tensor:
+    if isinstance(given, torch.Tensor):
+        return given.to(torch.int64).reshape(-1)
+    numbers = [given] if isinstance(given, int) else list(given)
+    return torch.tensor(numbers, dtype=torch.int64, device=like.device)
+
+
+def _padded(targets: torch.Tensor, given: Lengths, wanted: torch.Tensor) -> torch.Tensor:
+    """Return one row of labels per sample. Where lengths are tensors, a row may be any length."""
+    longest = targets.shape[0]
+    if not isinstance(given, torch.Tensor):
+        longest = given if isinstance(given, int) else max(given, default=0)
+    first = torch.cumsum(wanted, 0) - wanted
+    places = first.unsqueeze(1) + torch.arange(longest, device=targets.device)
+    return targets[places.clamp(max=max(targets.shape[0] - 1, 0))]
