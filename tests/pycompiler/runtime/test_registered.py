@@ -235,12 +235,14 @@ def test_invalidate(tmp_path: Path) -> None:
         assert caught.value.code == "P0607"
 
 
-def test_an_optimizer_of_torch_is_refused() -> None:
-    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(2))], 0.1)
+def test_an_optimizer_without_a_known_step_is_refused() -> None:
+    parameters = [nn.Parameter(torch.ones(2))]
     shared: Context = context("pfvm:cpu")
-    with pytest.raises(PycompilerError, match="SGD") as caught:
-        shared.registry.register("o", optimizer)
+    with pytest.raises(PycompilerError, match="Adagrad") as caught:
+        shared.registry.register("o", torch.optim.Adagrad(parameters, 0.1))
     assert caught.value.code == "P0703"
+    shared.registry.register("model0", nn.ParameterList(parameters))
+    shared.registry.register("o", torch.optim.SGD(parameters, 0.1))
     with pytest.raises(PycompilerError, match="MNCoreOptimizer") as caught:
-        shared.register_optimizer_buffers(optimizer)  # type: ignore[arg-type]
+        shared.register_optimizer_buffers(torch.optim.SGD(parameters, 0.1))  # type: ignore[arg-type]
     assert caught.value.code == "P0704"
