@@ -30,6 +30,7 @@ OTHER: dict[str, Any] = {
     "gemm_precision": "half",
     "strict": True,
     "scheduler": "spill_opt",
+    "update": "immediate",
     "time_slice": "off",
     "layout_planner": "first_arrival",
     "layout_spec": ("entry",),
