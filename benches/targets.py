@@ -22,6 +22,7 @@ import targets_calls
 import targets_convolutions
 import targets_gemm
 import targets_layers
+import targets_memory
 import targets_networks
 import targets_streaming
 import targets_training
@@ -55,6 +56,7 @@ PARTS = (
     targets_calls,
     targets_streaming,
     targets_training,
+    targets_memory,
 )
 
 

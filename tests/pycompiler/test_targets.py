@@ -73,6 +73,13 @@ def test_training_has_rows(targets: ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert not rows[-1]["met"]  # twenty steps are too few
 
 
+def test_a_training_step_has_its_words(targets: ModuleType) -> None:
+    (row,) = targets.targets_memory.rows(layers=2, batch=5, width=24, machine="mini")
+    assert 0 < row["value"] < row["bound"]
+    assert row["ratio"] == row["value"] / row["bound"]
+    assert row["met"] == (row["ratio"] <= 0.25)
+
+
 def test_what_cannot_be_compiled_is_not_met(
     targets: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
