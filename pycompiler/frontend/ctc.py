@@ -28,14 +28,18 @@ def ctc_loss(
     """Return ``torch.nn.functional.ctc_loss`` of the same arguments.
 
     ``log_probs``: frames, batch, classes, or without batch; ``targets``: batch, labels, or the
-    labels of all samples in a row.
+    labels of all samples in a row. ValueError for arguments that torch refuses too.
     """
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if not 0 <= blank < log_probs.shape[-1]:
+        raise ValueError(f"blank must be one of {log_probs.shape[-1]} classes, not {blank}")
     batched = log_probs.dim() == 3
     if not batched:
         log_probs = log_probs.unsqueeze(1)
     frames, batch, _ = log_probs.shape
-    own = _lengths(input_lengths, log_probs).expand(batch)
-    wanted = _lengths(target_lengths, log_probs).expand(batch)
+    own = _lengths("input_lengths", input_lengths, log_probs)
+    wanted = _lengths("target_lengths", target_lengths, log_probs)
     if targets.dim() == 1 and batched:
         targets = _padded(targets, target_lengths, wanted)
     labels = targets.reshape(batch, -1).to(torch.int64)
@@ -73,11 +77,16 @@ def _between(labels: torch.Tensor, blank: int) -> torch.Tensor:
     return torch.cat([pairs, labels.new_full((batch, 1), blank)], 1)
 
 
-def _lengths(given: Lengths, like: torch.Tensor) -> torch.Tensor:
+def _lengths(name: str, given: Lengths, like: torch.Tensor) -> torch.Tensor:
+    """Return a length for each sample of ``like``: frames, batch, classes."""
     if isinstance(given, torch.Tensor):
-        return given.to(torch.int64).reshape(-1)
-    numbers = [given] if isinstance(given, int) else list(given)
-    return torch.tensor(numbers, dtype=torch.int64, device=like.device)
+        found = given.to(torch.int64).reshape(-1)
+    else:
+        numbers = [given] if isinstance(given, int) else list(given)
+        found = torch.tensor(numbers, dtype=torch.int64, device=like.device)
+    if len(found) != like.shape[1]:
+        raise ValueError(f"{name} has {len(found)} lengths for a batch of {like.shape[1]}")
+    return found
 
 
 def _padded(targets: torch.Tensor, given: Lengths, wanted: torch.Tensor) -> torch.Tensor:

@@ -22,12 +22,14 @@ from ..errors import error
 from ..graph.graph import TensorType
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import registered, updates
+from ..pfvm.update_order import reads
 from .tensors import ACTIVATION, GRADIENT, VIEWS, WEIGHT_GRADIENT, Tensor, bytes_of
 
 _PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _WITHIN = frozenset(
     {"BatchNormalization", "Relu", "LeakyRelu", "Sigmoid", "Tanh", "Clip", "Gelu", "Elu", "Selu"}
 )
+_STATISTICS = 3  # the place of running statistics, which learn without a gradient
 #: What the backward pass of an operator reads. Others read their operands and their result.
 _OPERANDS, _RESULT, _NOTHING = (True, False), (False, True), (False, False)
 _READS = {
@@ -124,8 +126,12 @@ def _layers(model: onnx.ModelProto, types: dict[str, TensorType]) -> list[_Layer
         if node.op_type == "Constant" or all(name in constants for name in node.input if name):
             constants.update(node.output)
             continue
-        own = [name for name in node.input if name in constants and _learns(types[name])]
-        operands = [tensor.get(n, n) for n in node.input if n and n not in constants]
+        given = node.input
+        if node.op_type == "BatchNormalization":
+            given = given[:_STATISTICS]
+        own = [name for name in given if name in constants and _learns(types[name])]
+        captured = sorted(reads(node) - set(node.input))  # by the bodies of a control flow
+        operands = [tensor.get(n, n) for n in (*node.input, *captured) if n and n not in constants]
         if node.op_type in VIEWS:
             tensor.update(dict.fromkeys(outputs, operands[0]))
             continue

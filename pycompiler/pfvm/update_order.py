@@ -41,7 +41,7 @@ def own_updates(model: onnx.ModelProto) -> dict[str, str]:
                 for other in goals & large if name in large else ():
                     merged[root(other)] = root(name)
                 goals |= {name}
-        for name in _reads(node):
+        for name in reads(node):
             reached.setdefault(name, set()).update(goals)
         reached[_key(node)] = goals
     found = {}
@@ -56,13 +56,13 @@ def _key(node: onnx.NodeProto) -> str:
     return next(filter(None, node.output), "")
 
 
-def _reads(node: onnx.NodeProto) -> set[str]:
+def reads(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node or one of its bodies reads."""
     names = {name for name in node.input if name}
     for attribute in node.attribute:
         bodies = [attribute.g] if attribute.HasField("g") else list(attribute.graphs)
         for body in bodies:
-            names.update(*(_reads(inner) for inner in body.node))
+            names.update(*(reads(inner) for inner in body.node))
             names.update(value.name for value in body.output)
     return names
 
@@ -97,7 +97,7 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
     for place, node in enumerate(nodes):
         if _key(node) not in own:
             continue
-        waiting[place] = {n for n in _reads(node) if n in made and made[n] not in free}
+        waiting[place] = {n for n in reads(node) if n in made and made[n] not in free}
         if not waiting[place]:
             free.add(place)
         for name in waiting[place]:
@@ -110,7 +110,7 @@ def _early(nodes: list[onnx.NodeProto], own: Mapping[str, str]) -> list[onnx.Nod
         stack = [place]
         while stack:
             current = stack[-1]
-            first = {made[n] for n in _reads(nodes[current]) if n in made} & free - done
+            first = {made[n] for n in reads(nodes[current]) if n in made} & free - done
             stack += sorted(first, reverse=True)
             if not first:
                 stack.pop()

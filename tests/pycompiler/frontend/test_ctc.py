@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from pycompiler.errors import PycompilerError
 from pycompiler.frontend.ctc import ctc_loss
 from pycompiler.frontend.export import export
 from pycompiler.gradients.differentiate import differentiate
@@ -105,3 +106,26 @@ def test_the_rules_of_the_compiler() -> None:
     (grad,) = session.run([found["x"]], {key: x.numpy() for key, x in sample.items()})
     wanted = _with_gradient(sample)["grad"]
     assert torch.allclose(torch.from_numpy(grad), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"reduction": "men"}, "men is not a valid value for reduction"),
+        ({"blank": 5}, "blank must be one of 5 classes, not 5"),
+        ({"input_lengths": torch.tensor([7, 7])}, "input_lengths has 2 lengths for a batch of 3"),
+    ],
+)
+def test_refused(changes: dict[str, object], text: str) -> None:
+    """What torch refuses is refused while the function is traced, not computed in another way."""
+    sample = _sample()
+    arguments = {"input_lengths": sample["own"], "target_lengths": sample["wanted"], **changes}
+
+    def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        loss = functional.ctc_loss(d["x"], d["t"], **arguments)  # type: ignore[arg-type]
+        return {"loss": loss}
+
+    with pytest.raises((ValueError, RuntimeError)):
+        run(sample)
+    with pytest.raises(PycompilerError, match=text):
+        export(run, sample)

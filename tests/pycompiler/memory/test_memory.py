@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from pycompiler.pfvm.registered import detach, updates
 from pycompiler.pfvm.update_order import IMMEDIATE, LAST, ordered, own_updates
 
 MIB = 2**20
+Tensors = dict[str, torch.Tensor]
 
 
 def test_resnet18() -> None:
@@ -78,6 +80,17 @@ def test_drawn_packings(seed: int) -> None:
     assert ways[-1].size >= lower_bound(tensors)
 
 
+def _train(model: nn.Module, optimizer: MNCoreSGD) -> Callable[[Tensors], Tensors]:
+    def train(d: Tensors) -> Tensors:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(d["x"]), d["y"])
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss}
+
+    return train
+
+
 @pytest.fixture(scope="module")
 def step(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compile a training step."""
@@ -88,15 +101,10 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shared.registry.register("model0", model)
     shared.registry.register("optimizer0", optimizer)
 
-    def train(d: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(d["x"]), d["y"])
-        loss.backward()
-        optimizer.step()
-        return {"loss": loss}
-
     folder = tmp_path_factory.mktemp("memory") / "step"
-    shared.compile(train, {"x": torch.randn(9, 7), "y": torch.randn(9, 3)}, folder)
+    shared.compile(
+        _train(model, optimizer), {"x": torch.randn(9, 7), "y": torch.randn(9, 3)}, folder
+    )
     return folder
 
 
@@ -149,17 +157,10 @@ def test_updates_give_the_same_bits(tmp_path: Path) -> None:
         shared.registry.register("model0", model)
         shared.registry.register("optimizer0", optimizer)
 
-        def train(
-            d: dict[str, torch.Tensor], optimizer: MNCoreSGD = optimizer, model: nn.Module = model
-        ) -> dict[str, torch.Tensor]:
-            optimizer.zero_grad()
-            loss = nn.functional.mse_loss(model(d["x"]), d["y"])
-            loss.backward()
-            optimizer.step()
-            return {"loss": loss}
-
         sample = {"x": torch.randn(5, 6), "y": torch.randn(5, 3)}
-        compiled = shared.compile(train, sample, tmp_path / when, options={"update": when})
+        compiled = shared.compile(
+            _train(model, optimizer), sample, tmp_path / when, options={"update": when}
+        )
         for _ in range(3):
             compiled(sample)
         shared.synchronize()
@@ -217,3 +218,39 @@ def test_load_model_reads_external_data(tmp_path: Path) -> None:
     model = resnet18()
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data")
     assert training_tensors(prepare(load_model(tmp_path / "m.onnx"))) == training_tensors(model)
+
+
+def test_a_body_keeps_what_it_reads() -> None:
+    """A value that only the branch of an If reads lives until the If."""
+    info = helper.make_tensor_value_info
+    x, y = info("x", TensorProto.FLOAT, (5,)), info("y", TensorProto.FLOAT, (5,))
+    branches = {
+        name: helper.make_graph(
+            [helper.make_node(op, ["a"], [f"{name}_out"])],
+            name,
+            [],
+            [info(f"{name}_out", TensorProto.FLOAT, (5,))],
+        )
+        for name, op in (("then_branch", "Neg"), ("else_branch", "Abs"))
+    }
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"]),
+        helper.make_node("Tanh", ["x"], ["b"]),
+        helper.make_node("If", ["c"], ["d"], **branches),
+        helper.make_node("Add", ["b", "d"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x, info("c", TensorProto.BOOL, ())], [y])
+    model = prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    (kept,) = [tensor for tensor in tensors_of(model) if tensor.name == "a"]
+    assert (kept.start, kept.end) == (0, 3)
+
+
+def test_running_statistics_have_no_gradient() -> None:
+    data = [helper.make_tensor(n, TensorProto.FLOAT, (3,), [1.0] * 3) for n in "sbmv"]
+    info = helper.make_tensor_value_info
+    x, y = (info(n, TensorProto.FLOAT, (2, 3, 4)) for n in "xy")
+    nodes = [helper.make_node("BatchNormalization", ["x", *"sbmv"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], data)
+    model = prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    found = {t.name for t in training_tensors(model) if t.kind == WEIGHT_GRADIENT}
+    assert found == {"gradient of s", "gradient of b"}
