@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ..errors import error
+from .attention import attention, is_hard
 
 _ATEN = torch.ops.aten
 #: torch's numbers of the reductions; the third is the sum.
@@ -211,6 +212,7 @@ _RULES: dict[object, _Rule] = {
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),
     _ATEN.multinomial.default: _Rule(_drawn_once, _refused),
+    _ATEN.scaled_dot_product_attention.default: _Rule(is_hard, attention),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from ..machine import Target
-from .composites import decompose
+from .composites import decompose, has_first
 from .empty import settle_empty
 from .fold import fold_constants
 from .prepare import prepare, static_types
@@ -21,5 +21,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     plain = prepare(plain)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
+    if has_first(plain):
+        plain = prepare(decompose(plain, static_types(plain), target, first=True))
     plain = prepare(decompose(plain, static_types(plain), target))
     return attach(fold_constants(plain, static_types(plain)), registered)

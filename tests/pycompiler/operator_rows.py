@@ -77,7 +77,7 @@ def precise(array: Array) -> Tensor:
 
 
 #: The operators that make products of halves in `mixed`.
-HALVES = PRODUCTS | {"GridSample"}
+HALVES = PRODUCTS | {"Attention", "GridSample"}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..names import all_names
 from ..opsets import OLDEST, opset_of
 from . import (
     activations,
+    attention,
     convolution,
     einsum,
     gemm,
@@ -34,7 +35,7 @@ from . import (
     shuffles,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, TABLES, Writer
+from .writer import FLOATS, MOVED, SHORT, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,15 @@ class Composite:
 
     ``write`` appends those, or returns False for a form of the operator that it does not rewrite.
     ``error`` is a row of the tolerance table. ``elems`` are the accepted element types of the first
-    input. ``note`` names the forms that are rewritten.
+    input. ``note`` names the forms that are rewritten. ``first`` says that the rule writes other
+    operators of this table.
     """
 
     write: Callable[[Writer], bool]
     error: str
     elems: frozenset[str] = FLOATS
     note: str = ""
+    first: bool = False
 
 
 _INDICES = frozenset({"int32", "int64"})
@@ -105,17 +108,30 @@ COMPOSITES: dict[str, Composite] = {
     "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),
     "ArgMax": Composite(picking.extreme_index, MOVE),
     "ArgMin": Composite(picking.extreme_index, MOVE),
+    "Attention": Composite(attention.attention, SUM, SHORT, note="any softmax precision is single"),
+    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, SHORT, first=True),
     "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
     "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
 }
 
 
+def has_first(model: onnx.ModelProto) -> bool:
+    """Whether the model has operators that must be written out before all others."""
+    rules = (_rule(node) for node in model.graph.node)
+    return any(rule is not None and rule.first for rule in rules)
+
+
 def decompose(
-    model: onnx.ModelProto, types: dict[str, TensorType], target: Target | None
+    model: onnx.ModelProto,
+    types: dict[str, TensorType],
+    target: Target | None,
+    *,
+    first: bool = False,
 ) -> onnx.ModelProto:
     """Return ``model`` with its composite operators written out.
 
-    ``types`` are the types of its values. ``target`` is the machine, None for the host.
+    ``types`` are the types of its values. ``target`` is the machine, None for the host. ``first``
+    writes out only operators that must come before all others.
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
@@ -130,7 +146,11 @@ def decompose(
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
-        written = _write(node, types, taken, data, given, target, makers)
+        rule = _rule(node)
+        if rule is None or (first and not rule.first):
+            nodes.append(node)
+            continue
+        written = _write(rule, node, types, taken, data, given, target, makers)
         if written is None:
             nodes.append(node)
         else:
@@ -144,7 +164,12 @@ def decompose(
     return out
 
 
+def _rule(node: onnx.NodeProto) -> Composite | None:
+    return COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+
+
 def _write(
+    rule: Composite,
     node: onnx.NodeProto,
     types: dict[str, TensorType],
     taken: set[str],
@@ -153,8 +178,7 @@ def _write(
     target: Target | None,
     makers: dict[str, onnx.NodeProto],
 ) -> Writer | None:
-    rule = COMPOSITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-    if rule is None or types[node.input[0]].elem not in rule.elems:
+    if types[node.input[0]].elem not in rule.elems:
         return None
     read = {name: numpy_helper.to_array(data[name]) for name in node.input if name in data}
     write = Writer(node, types, taken, read, target, given, makers)

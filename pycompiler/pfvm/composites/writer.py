@@ -20,8 +20,10 @@ from ..session import Array
 FLOATS = frozenset({"float"})
 #: The element types of rules that only move elements.
 MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
-#: Element types of tables: short floats are singles on the device.
-TABLES = MOVED | {"float16", "bfloat16"}
+#: Floats that are singles on the device.
+SHORT = FLOATS | {"float16", "bfloat16"}
+#: Element types of tables.
+TABLES = MOVED | SHORT
 
 _VIEWS = ("Reshape", "Flatten")
 

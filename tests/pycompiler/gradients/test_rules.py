@@ -23,7 +23,11 @@ from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import COMPOSITES
 
 #: The opset of operators that older ones lack.
-OPSETS = {"MeanVarianceNormalization": 23, "RMSNormalization": 23, "Swish": 24}
+OPSETS = {
+    **dict.fromkeys(("Attention", "RotaryEmbedding"), 23),
+    **dict.fromkeys(("MeanVarianceNormalization", "RMSNormalization"), 23),
+    "Swish": 24,
+}
 TARGET = load_target("mncore2")
 #: The operators of docs/operators.md.
 OPERATORS = {name for name in LAYERS if onnx.defs.has(name)} | {*COMPOSITES}

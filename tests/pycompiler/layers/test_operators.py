@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
+import operator_attention
 import operator_convolutions
 import operator_moving
 import operator_picks
@@ -39,6 +40,7 @@ ROWS: tuple[Row, ...] = (
     *operator_windows.ROWS,
     *operator_convolutions.ROWS,
     *operator_resizes.ROWS,
+    *operator_attention.ROWS,
 )
 
 

@@ -1,0 +1,80 @@
+"""torch's attention, in each form that its exporter knows and in those that it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from compiling import context, report_of
+
+from pycompiler.tolerance import SUM, SUMS
+
+F = torch.nn.functional
+Tensors = dict[str, torch.Tensor]
+QUERIES, KEYS, CHANNELS = 5, 7, 8
+
+
+def _drawn() -> Tensors:
+    made = torch.Generator().manual_seed(7)
+
+    def numbers(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=made)
+
+    seen = torch.rand(2, 1, QUERIES, KEYS, generator=made) < 0.6
+    seen[0, :, 2] = False  # a row that sees no key
+    return {
+        "q": numbers(2, 6, QUERIES, CHANNELS),
+        "k": numbers(2, 6, KEYS, CHANNELS),
+        "v": numbers(2, 6, KEYS, 9),
+        "few_k": numbers(2, 2, KEYS, CHANNELS),
+        "few_v": numbers(2, 2, KEYS, 9),
+        "past_k": numbers(2, 6, 3, CHANNELS),
+        "past_v": numbers(2, 6, 3, 9),
+        "seen": seen,
+        "added": torch.where(seen, numbers(2, 1, QUERIES, KEYS), -torch.inf),
+    }
+
+
+def _with_past(d: Tensors) -> torch.Tensor:
+    k, v = (torch.cat((d[f"past_{name}"], d[name]), 2) for name in "kv")
+    return F.scaled_dot_product_attention(d["q"], k, v)
+
+
+FORMS: dict[str, Callable[[Tensors], torch.Tensor]] = {
+    "plain": lambda d: F.scaled_dot_product_attention(d["q"], d["k"], d["v"]),
+    "causal": lambda d: F.scaled_dot_product_attention(d["q"], d["k"], d["v"], is_causal=True),
+    "scaled": lambda d: F.scaled_dot_product_attention(d["q"], d["k"], d["v"], scale=0.3),
+    "seen": lambda d: F.scaled_dot_product_attention(d["q"], d["k"], d["v"], d["seen"]),
+    "added": lambda d: F.scaled_dot_product_attention(d["q"], d["k"], d["v"], d["added"]),
+    "groups": lambda d: F.scaled_dot_product_attention(
+        d["q"], d["few_k"], d["few_v"], is_causal=True, enable_gqa=True
+    ),
+    "masked groups": lambda d: F.scaled_dot_product_attention(
+        d["q"], d["few_k"], d["few_v"], d["seen"], enable_gqa=True
+    ),
+    "no batch": lambda d: F.scaled_dot_product_attention(
+        d["q"][0], d["k"][0], d["v"][0], is_causal=True
+    ),
+    "past": _with_past,
+}
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+def test_every_form_matches(tmp_path: Path, mode: str) -> None:
+    def everything(d: Tensors) -> Tensors:
+        return {name: form(d) for name, form in FORMS.items()}
+
+    sample = _drawn()
+    compiled = context().compile(
+        everything, sample, tmp_path / "out", options={"float_dtype": mode}
+    )
+    assert report_of(tmp_path / "out")["host_fallback"] == []
+    doubles = {n: t.double() if t.is_floating_point() else t for n, t in sample.items()}
+    found, wanted = compiled(sample), everything(doubles)
+    assert (wanted["seen"][0, :, 2] == 0).all()
+    largest = max(float(sample[name].abs().max()) for name in ("q", "k", "v", "few_k", "few_v"))
+    limit = SUMS["Half" if mode == "mixed" else "Float", SUM] * (CHANNELS + KEYS) * largest**3
+    for name, reference in wanted.items():
+        assert float((found[name].cpu() - reference).abs().max()) < limit, name
