@@ -149,7 +149,7 @@ class Options:
         False, _FLAG, "make it an error (P0303) if an operator must run on the host"
     )
     scheduler: str = option(
-        "reuse_consecutive",
+        "spill_opt",
         _one_of(*SCHEDULERS, "auto_recompute_sa"),
         "which values stay in LM between operators",
         instead={"auto_recompute_sa": "spill_opt"},

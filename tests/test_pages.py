@@ -119,6 +119,7 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/host.md",
         "docs/mlsdk_values.md",
         "docs/tutorial/kernel.md",
+        "docs/torch_compile.md",
         "docs/training.md",
         "docs/tutorial/model.md",
     }

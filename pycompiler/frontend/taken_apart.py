@@ -199,15 +199,49 @@ def _adaptive_average(x: torch.Tensor, sizes: Sequence[int]) -> Any:
     return found.reshape(*front, *sizes)
 
 
+def _reads_a_view(node: torch.fx.Node) -> bool:
+    """Whether strides are those of a view's memory, which the exporter takes for rows in order."""
+    x: Any = node.args[0]
+    return not x.meta["val"].is_contiguous() or _offset(x.meta["val"]) != 0
+
+
+def _offset(x: torch.Tensor) -> int:
+    return int(x.storage_offset())
+
+
+def _as_strided(
+    x: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Any:
+    """Pick the elements by their place in memory, if ``x`` has all of its memory."""
+    if x.is_contiguous() and not _offset(x):
+        return NotImplemented
+    steps = x.stride()
+    order = sorted(range(x.ndim), key=lambda axis: -steps[axis])
+    whole = x.permute(order)
+    if _offset(x) or not whole.is_contiguous():
+        raise error("P0102", op="aten.as_strided.default of a part of a tensor")
+    first = storage_offset or 0
+    place = torch.arange(first, first + 1)
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        own = torch.arange(count) * step
+        place = place + own.reshape([-1] + [1] * (len(size) - axis - 1))
+    return whole.reshape(-1)[place.reshape(-1)].reshape(size)
+
+
 _RULES: dict[object, _Rule] = {
     _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool3d.default: _Rule(_uneven, _adaptive_average),
+    _ATEN.as_strided.default: _Rule(_reads_a_view, _as_strided),
     _ATEN.avg_pool2d.default: _average(_ATEN.avg_pool2d.default),
     _ATEN.avg_pool3d.default: _average(_ATEN.avg_pool3d.default),
     _ATEN.batch_norm.default: _Rule(
         _trains, _batch_norm, _ATEN._native_batch_norm_legit_functional.default
     ),
+    _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
     _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +125,7 @@ def training_step(
     buffers.append(counter.calls)
     watched = register_module_forward_pre_hook(note)
     try:
-        with _in_step(), _plain_kernels(), _kept(counter.calls), counted(counter):
+        with _in_step(), plain_kernels(), _kept(counter.calls), counted(counter):
             traced = _traced(numbered, inputs)
     finally:
         watched.remove()
@@ -162,20 +163,30 @@ def _kept(tensor: torch.Tensor) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _plain_kernels() -> Iterator[None]:
+def plain_kernels() -> Iterator[None]:
     """Have torch build attention and recurrent cells of plain operators, which all have rules."""
-    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
-        yield
+    with contextlib.ExitStack() as stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of settings for hardware that is not there
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        try:
+            yield
+        finally:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                stack.close()
 
 
-def _rules() -> dict[Any, Callable[..., Any]]:
+def step_rules() -> dict[Any, Callable[..., Any]]:
+    """Return how operators are written in those that the exporter and the device have."""
     return {**core_aten_decompositions(), **GRADIENT_RULES}
 
 
 def _traced(function: Positional, inputs: tuple[torch.Tensor, ...]) -> torch.fx.GraphModule:
     trace = make_fx(
         function,
-        decomposition_table=_rules(),
+        decomposition_table=step_rules(),
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
         record_stack_traces=True,
@@ -210,7 +221,7 @@ def _without_writes(
 
     trace = make_fx(
         torch.func.functionalize(lifted, remove="mutations"),
-        decomposition_table=_rules(),
+        decomposition_table=step_rules(),
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
         record_stack_traces=True,

@@ -29,7 +29,7 @@ OTHER: dict[str, Any] = {
     "float_dtype": "mixed",
     "gemm_precision": "half",
     "strict": True,
-    "scheduler": "spill_opt",
+    "scheduler": "always_from_dram",
     "update": "immediate",
     "time_slice": "off",
     "layout_planner": "first_arrival",

@@ -10,6 +10,7 @@ import pytest
 import torch
 from compiling import compiled, context, model_of, report_of, run
 
+from pycompiler.errors import PycompilerError
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.pfvm.session import HostSession
 from pycompiler.tolerance import FUNCTION, bound
@@ -127,3 +128,31 @@ def test_source_lines_survive() -> None:
     model.graph.node[0].metadata_props.add(key=key, value=line)
     for node in optimise(model).graph.node:
         assert {item.key: item.value for item in node.metadata_props}[key] == line
+
+
+@pytest.mark.parametrize(
+    "strided",
+    [
+        lambda x: torch.as_strided(x, (2, 3), (4, 1), 2),
+        lambda x: torch.as_strided(x.permute(1, 0), (3, 2), (2, 1)),
+        lambda x: torch.as_strided(x.reshape(2, 2, 5).permute(2, 0, 1), (2, 2, 2), (3, 1, 5), 4),
+    ],
+    ids=["rows", "turned", "three axes"],
+)
+def test_strides_are_those_of_the_memory(
+    tmp_path: Path, strided: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"y": strided(d["x"] * 2)}
+
+    sample = {"x": torch.randn(4, 5)}
+    compiled = context().compile(function, sample, tmp_path / "out")
+    assert torch.equal(compiled(sample)["y"].cpu(), function(sample)["y"])
+
+
+def test_strides_of_a_part_are_refused(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"y": torch.as_strided((d["x"] * 2)[:, 1:], (2, 2), (5, 1))}
+
+    with pytest.raises(PycompilerError, match=r"P0102.*as_strided"):
+        context().compile(function, {"x": torch.randn(4, 5)}, tmp_path / "out")

@@ -25,7 +25,7 @@ DUMPS = {
     f"layout.{planner}.txt"
     for planner in (
         *("side", "dtype", "location", "layout", "time_slice", "slices"),
-        *("reuse_consecutive", "address"),
+        *("spill_opt", "address"),
     )
 }
 

@@ -250,7 +250,7 @@ def test_a_dump_after_every_planner() -> None:
         "layout",
         "time_slice",
         "slices",
-        "reuse_consecutive",
+        "spill_opt",
         "address",
     ]
     for text in dumps.values():

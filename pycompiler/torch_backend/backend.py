@@ -1,0 +1,54 @@
+"""The back end that ``torch.compile`` calls with each graph that it captures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+
+from ..frontend.training_step import plain_kernels, step_rules
+from .partition import Parts, partitioned
+from .settings import Settings
+
+#: Told of each graph that is cut: whether it is the `forward` or the `backward` one, and its parts.
+Watcher = Callable[[str, Parts], None]
+
+
+def emu2(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    watcher: Watcher | None = None,
+) -> Callable[..., Any]:
+    """Compile a graph for ``torch.compile(function, backend="emu2", options=...)``.
+
+    torch's AOT autograd writes the graph, and its backward pass if one is needed, in operators
+    without side effects. Those that the device can run form pieces, the others stay in torch.
+    ``options`` are ``device`` (`emu2`), ``codegen_dir``, ``cache_dir``, and those of a compile
+    (P0601, P0701, P0702, P0704). ``watcher`` is told of each graph.
+    """
+    settings = Settings.of(options)
+
+    def compiler(kind: str) -> Callable[..., Any]:
+        def compiled(graph: torch.fx.GraphModule, _: Sequence[Any]) -> Any:
+            with torch._guards.tracing(None):
+                parts = partitioned(graph, settings)
+            if watcher is not None:
+                watcher(kind, parts)
+            return make_boxed_func(parts.graph.forward)
+
+        return compiled
+
+    compile_graph = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("forward"),
+        decompositions=step_rules(),
+    )
+    with plain_kernels():
+        compiled: Callable[..., Any] = compile_graph(module, inputs)
+    return compiled

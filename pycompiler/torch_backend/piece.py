@@ -1,0 +1,164 @@
+"""A part of a graph that runs on the device, compiled for each set of shapes that arrives."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.fx.traceback
+
+from ..mlsdk.function import CompiledFunction
+from ..report.codegen_dir import REPORT, read_file
+from .settings import Settings
+
+#: Tensors, and whole numbers that stand for sizes.
+Value = torch.Tensor | int | float | bool
+_Key = tuple[object, ...]
+Tensors = dict[str, torch.Tensor]
+Function = Callable[[Tensors], Tensors]
+
+_numbers = itertools.count()
+
+
+class Piece(torch.nn.Module):
+    """Runs a graph of operators on the device; its result is a tuple.
+
+    A tensor that a call gives with the same bytes as the call before stays on the device. So
+    parameters are copied there once, and again after each change.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule, settings: Settings):
+        super().__init__()
+        # As an attribute of its own, the graph would be a submodule.
+        self.__dict__["_graph"] = graph
+        self._settings, self._number = settings, next(_numbers)
+        self._compiled: dict[_Key, _Resident] = {}
+        #: One report for each set of shapes.
+        self.reports: list[dict[str, Any]] = []
+
+    @property
+    def graph(self) -> torch.fx.GraphModule:
+        """The graph."""
+        graph: torch.fx.GraphModule = self.__dict__["_graph"]
+        return graph
+
+    @property
+    def placeholders(self) -> list[torch.fx.Node]:
+        """The inputs of the graph."""
+        return [node for node in self.graph.graph.nodes if node.op == "placeholder"]
+
+    def forward(self, *values: Value) -> tuple[torch.Tensor, ...]:
+        """Run the graph; it is compiled if these shapes are new. Raises what a compile raises."""
+        return self.prepared(values)(values)
+
+    def prepared(self, values: Sequence[Value]) -> _Resident:
+        """Return the function for values like these."""
+        key: _Key = tuple(
+            (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else value
+            for value in values
+        )
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(values)
+        return self._compiled[key]
+
+    @staticmethod
+    def traced(graph: torch.fx.GraphModule, values: Sequence[Value]) -> tuple[Function, Tensors]:
+        """Return a graph as a function of a dict, and a sample of its inputs.
+
+        Numbers in ``values`` become part of the function.
+        """
+        sample = {
+            f"x{place}": sample_of(tuple(value.shape), value.dtype)
+            for place, value in enumerate(values)
+            if isinstance(value, torch.Tensor)
+        }
+
+        def function(given: Tensors) -> Tensors:
+            operands = (given.get(f"x{place}", value) for place, value in enumerate(values))
+            with torch.fx.traceback.preserve_node_meta():  # the lines of the user's model
+                found = torch.fx.Interpreter(graph).run(*operands)
+            return {f"y{place}": tensor for place, tensor in enumerate(found)}
+
+        return function, sample
+
+    def _compile(self, values: Sequence[Value]) -> _Resident:
+        settings = self._settings
+        function, sample = self.traced(self.graph, values)
+        with tempfile.TemporaryDirectory(prefix="emu2-") as scratch:
+            base = settings.codegen_dir or Path(scratch)
+            folder = base / f"piece{self._number}.{len(self._compiled)}"
+            compiled = settings.context.compile(
+                function,
+                sample,
+                folder,
+                options=settings.compile,
+                cache_options=settings.cache,
+                training=False,
+                quiet=True,
+            )
+            self.reports.append(json.loads(read_file(folder, REPORT)))
+        orders = [_order(node) for node in self._results]
+        return _Resident(compiled, orders)
+
+    @property
+    def _results(self) -> Sequence[torch.fx.Node]:
+        results: Any = self.graph.graph.output_node().args[0]
+        return tuple(results)
+
+
+class _Resident:
+    """A compiled function whose inputs stay on the device."""
+
+    def __init__(self, compiled: CompiledFunction, orders: Sequence[Sequence[int] | None]):
+        self._compiled, self._orders = compiled, orders
+        self._inputs = compiled.allocate_input_proxy()
+        self._kept: dict[str, torch.Tensor] = {}
+
+    def __call__(self, values: Sequence[Value]) -> tuple[torch.Tensor, ...]:
+        for place, value in enumerate(values):
+            if isinstance(value, torch.Tensor):
+                self._load(f"x{place}", value.detach())
+        found = self._compiled(self._inputs)
+        return tuple(
+            _laid_out(found[f"y{place}"].cpu(), order) for place, order in enumerate(self._orders)
+        )
+
+    def _load(self, name: str, value: torch.Tensor) -> None:
+        kept = self._kept.get(name)
+        if kept is None or not _same_bytes(kept, value):
+            self._kept[name] = value.clone(memory_format=torch.contiguous_format)
+            self._inputs[name].load_from(self._kept[name])
+
+
+def _order(node: torch.fx.Node) -> list[int] | None:
+    """Return the axes of a result from the outermost in memory; None if they are in order.
+
+    Operators of torch that read strides must find those of the trace.
+    """
+    value: Any = node.meta.get("val")
+    strides = [int(stride) for stride in value.stride()] if value is not None else []
+    order = sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis))
+    return None if order == list(range(len(order))) else order
+
+
+def _laid_out(tensor: torch.Tensor, order: Sequence[int] | None) -> torch.Tensor:
+    if order is None:
+        return tensor
+    back = sorted(range(len(order)), key=lambda place: order[place])
+    return tensor.permute(*order).contiguous().permute(*back)
+
+
+def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and dtype have the same bits: 0 is not -0."""
+    bits = (tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other))
+    return torch.equal(*bits)
+
+
+def sample_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor that stands for those of a call."""
+    return torch.zeros(shape, dtype=dtype)
