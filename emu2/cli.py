@@ -26,6 +26,7 @@ from emu2.console import (
     warned,
 )
 from emu2.explain import entries, explain, listing
+from emu2.profile_cli import profile_command
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
 spec_option = click.option(
@@ -141,6 +142,7 @@ def explain_code(code: str | None) -> None:
 cli.add_command(asm)
 cli.add_command(bench)
 cli.add_command(disasm)
+cli.add_command(profile_command)
 
 
 def main() -> NoReturn:

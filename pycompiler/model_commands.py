@@ -25,12 +25,14 @@ from .graph.graph import TensorType
 from .memory.command import memory
 from .options import OPTIONS, effect_note
 from .pfvm.session import Array
+from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import cost_lines, summary_table, totals
 from .runtime.device import Board, find_device
 
 commands = click.Group()
 commands.add_command(memory)
+commands.add_command(profile)
 
 
 def _options(settings: tuple[str, ...]) -> dict[str, Any]:

@@ -118,6 +118,7 @@ def test_the_pages_that_must_run_do() -> None:
         "docs/compiler/overrides.md",
         "docs/host.md",
         "docs/mlsdk_values.md",
+        "docs/profiling.md",
         "docs/tutorial/kernel.md",
         "docs/torch_compile.md",
         "docs/training.md",

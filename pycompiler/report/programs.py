@@ -12,6 +12,7 @@ from ..machine import Target
 from .cycle_shares import cycle_shares
 from .report import Report
 from .schedule import schedule_facts
+from .work import multiply_adds, operand_words
 
 
 def record_programs(
@@ -71,6 +72,8 @@ def _node_rows(
                 "cycles": 0,
                 "wait_cycles": 0,
                 "dram_words": {"read": 0, "written": 0},
+                "multiply_adds": 0,
+                "operand_words": 0,
                 "busy_steps": Counter(),
                 "source": node.source,
             },
@@ -80,6 +83,8 @@ def _node_rows(
         row["steps"] += found.steps
         row["cycles"] += found.steps * step_cycles + stalled
         row["wait_cycles"] += found.wait_steps * step_cycles + stalled
+        row["multiply_adds"] += multiply_adds(node, graph)
+        row["operand_words"] += operand_words(node, graph)
         row["dram_words"]["read"] += found.dram_read
         row["dram_words"]["written"] += found.dram_written
         row["busy_steps"].update(found.busy)

@@ -1,0 +1,190 @@
+"""Where the cycles of a program go: by line, by instruction, by MV that is waited for.
+
+All numbers come from the cycle model, as those of a trace do: nothing runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import emu2
+
+View = Literal["line", "instruction", "mv"]
+VIEWS: tuple[View, ...] = ("line", "instruction", "mv")
+
+
+@dataclass
+class Row:
+    """Cycles of one line, instruction or MV. ``text`` is what stands there.
+
+    ``line`` counts from 1, 0 for what has no single line. ``cycles`` are those of ``steps``, and
+    ``stalls`` behind them. ``words`` are the long words of MVs. ``note`` tells what a stall waits
+    for.
+    """
+
+    text: str
+    line: int = 0
+    count: int = 0
+    steps: int = 0
+    cycles: int = 0
+    stalls: int = 0
+    words: int = 0
+    note: str = ""
+
+
+@dataclass
+class Profile:
+    """The counters of a program, and its rows by view, the most cycles first."""
+
+    name: str
+    counters: Mapping[str, Any]
+    rows: Mapping[View, list[Row]] = field(default_factory=dict)
+
+    def json(self) -> dict[str, Any]:
+        """Return what `emu2 profile --json` writes."""
+        found: dict[str, Any] = {"program": self.name, "counters": dict(self.counters)}
+        for view, rows in self.rows.items():
+            found[view] = [vars(row) for row in rows]
+        return found
+
+
+def profile(program: emu2.Program) -> Profile:
+    """Return the profile of a program."""
+    found = _Collector()
+    program.trace(found)
+    found.close()
+    rows: dict[View, list[Row]] = {
+        "line": _sorted(found.lines.values()),
+        "instruction": _sorted(found.instructions.values()),
+        "mv": _sorted(found.mvs.values()),
+    }
+    return Profile(program.filename, program.report(), rows)
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (-(row.cycles + row.stalls), row.line, row.text))
+
+
+class _Collector:
+    """Takes the text of a trace, one event a line, and adds up its slices."""
+
+    def __init__(self) -> None:
+        self.lines: dict[int, Row] = {}
+        self.instructions: dict[str, Row] = {}
+        self.mvs: dict[int, Row] = {}
+        self._tracks: dict[tuple[int, int], str] = {}
+        self._processes: dict[int, str] = {}
+        #: the last MV by tag
+        self._tagged: dict[str, Mapping[str, Any]] = {}
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *whole, self._rest = (self._rest + text).split("\n")
+        for line in whole:
+            self._read(line)
+        return len(text)
+
+    def close(self) -> None:
+        self._read(self._rest)
+
+    def _read(self, line: str) -> None:
+        text = line.rstrip().rstrip(",")
+        if not text.startswith('{"args"'):
+            return
+        event = json.loads(text)
+        if event["ph"] == "M":
+            if event["name"] == "process_name":
+                self._processes[event["pid"]] = event["args"]["name"]
+            elif event["name"] == "thread_name":
+                self._tracks[event["pid"], event["tid"]] = event["args"]["name"]
+            return
+        process = self._processes[event["pid"]]
+        track = self._tracks[event["pid"], event["tid"]]
+        reader = _READERS.get((process, track if process == "PE" else ""))
+        if reader is not None:
+            reader(self, event)
+
+    def _step(self, event: Mapping[str, Any]) -> None:
+        number, text = event["args"]["line"], event["name"]
+        rows = [self.lines.setdefault(number, Row(text, number))]
+        rows[0].text = text  # a wait is told before its line
+        rows += [self.instructions.setdefault(name, Row(name)) for name in _mnemonics(text)]
+        for row in rows:
+            row.count += 1
+            row.steps += event["args"]["steps"]
+            row.cycles += event["dur"]
+
+    def _wait(self, event: Mapping[str, Any]) -> None:
+        number, stalled = event["args"]["line"], int(event.get("dur", 0))
+        row = self.lines.setdefault(number, Row(event["name"], number))
+        row.stalls += stalled
+        own = self.instructions.setdefault("wait", Row("wait"))
+        own.count += 1
+        own.stalls += stalled
+        mv = self._tagged.get(event["name"].split()[-1].removeprefix("i"))
+        if mv is not None and stalled:
+            line = mv["line"]
+            waited = self.mvs[line]
+            waited.stalls += stalled
+            row.note = f"waits for line {line}: queued {mv['queued']}, holds {mv['held']} cycles"
+
+    def _mv(self, event: Mapping[str, Any]) -> None:
+        facts = event["args"]
+        number = facts["line"]
+        row = self.mvs.setdefault(number, Row(event["name"], number))
+        row.count += 1
+        row.words += facts["long words"]
+        row.note = f"queued {facts['queued']}, holds {facts['holds memories for']} cycles"
+        own = self.instructions.setdefault(event["name"].split()[0].split("/")[0], Row(""))
+        own.text = event["name"].split()[0].split("/")[0]
+        own.count += 1
+        own.words += facts["long words"]
+        tag = facts.get("tag")
+        if tag is not None:
+            held = facts["holds memories for"]
+            self._tagged[tag] = {"line": number, "queued": facts["queued"], "held": held}
+
+
+_READERS: dict[tuple[str, str], Callable[[_Collector, Mapping[str, Any]], None]] = {
+    ("PE", "steps"): _Collector._step,
+    ("PE", "waits"): _Collector._wait,
+    ("MV", ""): _Collector._mv,
+}
+
+
+def _mnemonics(text: str) -> Iterator[str]:
+    """Yield the instructions of a line, each once; a wait is no instruction of the PEs."""
+    seen = set()
+    for part in text.split(";"):
+        name = part.split()[0].split("/")[0] if part.split() else ""
+        if name and name != "wait" and name not in seen:
+            seen.add(name)
+            yield name
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row in two profiles, before and after; None where it is missing."""
+
+    text: str
+    before: Row | None
+    after: Row | None
+
+    @property
+    def cycles(self) -> int:
+        """Cycles after, less those before."""
+        return _all(self.after) - _all(self.before)
+
+
+def _all(row: Row | None) -> int:
+    return 0 if row is None else row.cycles + row.stalls
+
+
+def changes(before: Profile, after: Profile) -> list[Change]:
+    """Return how the cycles of each instruction changed, the largest change first."""
+    old, new = ({row.text: row for row in own.rows["instruction"]} for own in (before, after))
+    made = [Change(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
+    return sorted(made, key=lambda change: -abs(change.cycles))

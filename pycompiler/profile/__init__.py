@@ -1,0 +1,1 @@
+"""Where the cycles of a compiled function go, from its report."""

@@ -1,0 +1,91 @@
+"""The command `pycompiler profile`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from ..console import table_console
+from ..errors import error
+from ..files import write_file
+from ..report.codegen_dir import REPORT, read_file
+from ..report.summary import cost_lines, percent, totals
+from ..runtime.device import find_device
+from .nodes import VIEWS, Group, View, changes, grouped
+from .roofline import roofline
+
+
+@click.command("profile")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--by", type=click.Choice(VIEWS), default="node", show_default=True)
+@click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="rows to show")
+@click.option(
+    "--compare", type=click.Path(path_type=Path), help="another codegen_dir: what changes"
+)
+@click.option(
+    "--draw", type=click.Path(path_type=Path), help="write a roofline picture (SVG) to this file"
+)
+def profile(folder: Path, by: View, top: int, compare: Path | None, draw: Path | None) -> None:
+    """Show where the cycles of the compiled function in FOLDER go.
+
+    The rows with the most cycles come first. Waits are cycles in which the program waits for MVs.
+    Utilisation is the share of the steps in which the busiest slot has an instruction.
+    """
+    facts = _report(folder)
+    console = table_console()
+    console.print(totals(facts), soft_wrap=True)
+    for line in cost_lines(facts):
+        console.print(line, soft_wrap=True)
+    groups = grouped(facts["nodes"], by)
+    if compare is not None:
+        other = _report(compare)
+        console.print(totals(other), soft_wrap=True)
+        console.print(_changed(groups, grouped(other["nodes"], by), by, top))
+    else:
+        console.print(_table(groups, facts["cycles"], by, top))
+    if draw is not None:
+        machine = find_device(facts["device"])
+        write_file(draw, roofline(facts["nodes"], machine.target, folder.name).encode())
+        click.echo(f"wrote {draw}")
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    """Return the report of a finished compile for the device. P0004."""
+    found: dict[str, Any] = json.loads(read_file(folder, REPORT))
+    if not found.get("nodes"):
+        reason = "its report has no program: the compile failed, or was for the host"
+        raise error("P0004", path=folder, reason=reason, wanted=REPORT)
+    return found
+
+
+def _table(groups: list[Group], cycles: int, by: View, top: int) -> Table:
+    table = Table(by, "nodes", "cycles", "share", "waits", "steps", "DRAM words",
+                  "multiply-adds", "utilisation")  # fmt: skip
+    for column in table.columns[1:-1]:
+        column.justify = "right"
+    for group in groups[:top]:
+        slot, used = group.busiest
+        table.add_row(
+            group.name,
+            *(str(group.nodes), str(group.cycles), percent(group.cycles / cycles)),
+            *(str(group.waits), str(group.steps), str(group.words), str(group.multiply_adds)),
+            f"{percent(used)} {slot}" if slot else "-",
+        )
+    if len(groups) > top:
+        table.caption = f"{len(groups) - top} more rows (--top)"
+    return table
+
+
+def _changed(before: list[Group], after: list[Group], by: View, top: int) -> Table:
+    table = Table(by, "cycles", "before", "after")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, old, new in changes(before, after)[:top]:
+        ends = [0 if group is None else group.cycles for group in (old, new)]
+        shown = ["-" if group is None else str(group.cycles) for group in (old, new)]
+        table.add_row(name, f"{ends[1] - ends[0]:+}", *shown)
+    return table

@@ -1,0 +1,75 @@
+"""Cycles by node, by operator and by line of the model, and how two compiles differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+View = Literal["node", "operator", "source"]
+VIEWS: tuple[View, ...] = ("node", "operator", "source")
+
+
+@dataclass
+class Group:
+    """Nodes that count together.
+
+    ``cycles`` include ``waits``, the cycles of waiting for MVs. ``words`` are long words from and
+    to DRAM. ``busy`` has the steps in which a slot has an instruction.
+    """
+
+    name: str
+    nodes: int = 0
+    steps: int = 0
+    cycles: int = 0
+    waits: int = 0
+    words: int = 0
+    multiply_adds: int = 0
+    busy: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a row of the report's ``nodes``."""
+        self.nodes += 1
+        self.steps += row["steps"]
+        self.cycles += row["cycles"]
+        self.waits += row["wait_cycles"]
+        self.words += row["dram_words"]["read"] + row["dram_words"]["written"]
+        self.multiply_adds += row.get("multiply_adds", 0)
+        self.busy.update(row["busy_steps"])
+
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The slot with the most instructions, and the share of the steps that have one."""
+        slot = max(sorted(self.busy), key=lambda name: self.busy[name], default="")
+        return slot, self.busy[slot] / self.steps if slot and self.steps else 0.0
+
+
+def grouped(rows: Iterable[Mapping[str, Any]], view: View) -> list[Group]:
+    """Return the rows of a report in groups, the most cycles first."""
+    groups: dict[str, Group] = {}
+    for row in rows:
+        name = _name(row, view)
+        groups.setdefault(name, Group(name)).add(row)
+    return sorted(groups.values(), key=lambda group: (-group.cycles, group.name))
+
+
+def _name(row: Mapping[str, Any], view: View) -> str:
+    if view == "operator":
+        return str(row["op"])
+    if view == "source":
+        return str(row["source"] or "(no line of the model)")
+    return f"{row['node']} ({row['op']})"
+
+
+def changes(
+    before: Sequence[Group], after: Sequence[Group]
+) -> list[tuple[str, Group | None, Group | None]]:
+    """Return the groups of two compiles side by side, the largest change of cycles first."""
+    old, new = ({group.name: group for group in own} for own in (before, after))
+    rows = [(name, old.get(name), new.get(name)) for name in sorted({*old, *new})]
+    return sorted(rows, key=lambda row: -abs(_cycles(row[2]) - _cycles(row[1])))
+
+
+def _cycles(group: Group | None) -> int:
+    return 0 if group is None else group.cycles
