@@ -2,15 +2,14 @@
 
 A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
 all in one precision. A PE memory has one port for each direction. An input of the MAU serves one
-instruction. The masks of a line must have one length. That needs no check: masks of two long words
-stand only in downloads, which mask nothing but their transfers. The assembler checks every line
-again.
+instruction. The masks of a line are one mask register, with one length. The assembler checks every
+line again.
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from ..layers.fragment import (
@@ -57,6 +56,9 @@ class Op:
     flushes: bool
     #: source memory of a transfer from L1BM or L2BM
     source: str | None
+    #: memories of which it reads or writes words that only the T register knows, or all words
+    anywhere_read: frozenset[str] = frozenset()
+    anywhere_written: frozenset[str] = frozenset()
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
@@ -75,11 +77,16 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
     reads: list[Touch] = []
     writes: list[Touch] = []
     takes: set[str] = set()
+    anywhere_read: set[str] = set()
+    anywhere_written: set[str] = set()
 
     def note(operand: Operand, into: list[Touch]) -> None:
         if isinstance(operand, PeOperand):
             if operand.mask is not None:
-                reads.append(_pe(operand.mask, addresses))
+                reads.append(_mask(operand.mask, operand.words, addresses))
+            if operand.indirect:
+                anywhere_read.add("t")
+                (anywhere_read if into is reads else anywhere_written).add(operand.memory)
             into.append(_pe(operand, addresses))
         elif isinstance(operand, BlockOperand):
             into.append(_block(operand, addresses))
@@ -105,6 +112,8 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
         frozenset(takes),
         instruction.flush is not None,
         blocks[0].memory if blocks else None,
+        frozenset(anywhere_read),
+        frozenset(anywhere_written),
     )
 
 
@@ -118,6 +127,13 @@ def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
         return Touch(operand.memory, words, tuple((first + w, c) for c, w in enumerate(at)))
     places = tuple((first + w + extra, c) for c, w in enumerate(at) for extra in range(wide))
     return Touch(operand.memory, words, places)
+
+
+def _mask(register: PeOperand, words: int, addresses: Addresses) -> Touch:
+    """Return the read of a mask for accesses of ``words`` words, which decide its length."""
+    touch = _pe(register, addresses)
+    at, _, word = touch.words
+    return replace(touch, words=(at, max(words, WORDS_PER_LONG), word))
 
 
 def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
