@@ -12,8 +12,9 @@ from itertools import groupby
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.dram_transfer import DOWNLOAD
 from ..machine import Target
-from .concat import Code, concatenate
+from .concat import concatenate
 from .fragment_cache import Fragments
+from .writer import Code
 
 
 @dataclass(frozen=True, eq=False)
