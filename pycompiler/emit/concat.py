@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from ..layers.fragment import Fragment, Move
 from ..machine import Target
 from .addressed_lines import Ready, Shelf
+from .clock import Clock
 from .early_downloads import Part, bring_forward
 from .hazards import Tracker
+from .move_costs import MoveCosts
 from .text import Addresses
 from .writer import Code, Listing, Writer
 
@@ -25,7 +27,8 @@ def concatenate(
     before its own still work. ``downloads`` says for each fragment whether it is a download, whose
     parts may stand before earlier nodes; without it all stays in order.
     """
-    writer = Writer(target, addresses, Tracker(target))
+    clock = Clock(MoveCosts(addresses, target), target)
+    writer = Writer(target, addresses, Tracker(target), clock)
     shelf = Shelf(addresses, target)
     ready = [shelf.of(fragment) for _, _, fragment in fragments]
     names = [(node, comment) for node, comment, _ in fragments]

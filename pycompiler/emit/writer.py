@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..layers.fragment import Move
 from ..machine import Target
 from .addressed_lines import Ready, literals
+from .clock import Clock
 from .hazards import Accesses, Tracker
 from .relocation import Relocation
 from .text import Addresses, dram_operand, move_text
@@ -40,11 +41,15 @@ class NodeCode:
 
 @dataclass(frozen=True)
 class Code:
-    """A program: its lines, the lines that name DRAM addresses, and the counts of each node."""
+    """A program: its lines, the lines that name DRAM addresses, and the counts of each node.
+
+    ``cycles`` are those of the cycle model.
+    """
 
     lines: tuple[str, ...]
     relocations: tuple[Relocation, ...]
     nodes: tuple[NodeCode, ...]
+    cycles: int
 
     @property
     def text(self) -> str:
@@ -54,15 +59,26 @@ class Code:
 
 @dataclass
 class Writer:
-    """Writes lines, each with the `nop` and the `wait` that it needs."""
+    """Writes lines, each with the `nop` and the `wait` that it needs.
+
+    With ``early_waits``, a line without a `wait` takes that of an MV that has ended: it costs
+    nothing there, and no idle step is needed for it later.
+    """
 
     target: Target
     addresses: Addresses
     tracker: Tracker
+    clock: Clock
+    early_waits: bool = False
     lines: list[str] = field(default_factory=list)
     relocations: list[Relocation] = field(default_factory=list)
     wait_steps: int = 0
     wait_lines: list[int] = field(default_factory=list)
+
+    @property
+    def cycles(self) -> int:
+        """The cycles of all lines so far."""
+        return self.clock.now(self.tracker.step)
 
     def nops(self, count: int) -> None:
         """Write idle steps; the tracker knows of them already."""
@@ -74,8 +90,8 @@ class Writer:
         self.wait_lines.append(len(self.lines))
         self.wait_steps += 1
         self.lines.append(f"nop; wait {self.target.tag(tag)}")
+        self._waited(tag)
         self.tracker.nops(1)
-        self.tracker.waited(tag)
 
     def line(self, ready: Ready) -> None:
         """Write a line, with the idle steps and the waits that it needs."""
@@ -88,13 +104,20 @@ class Writer:
             self.wait(tag)
         self.nops(self.tracker.issue(touched))
         text = ready.text
+        if self.early_waits and not tags:
+            tags = self.clock.over(self.tracker.step - 1)
         for tag in tags[-1:]:
             self.wait_lines.append(len(self.lines))
             text += f"; wait {self.target.tag(tag)}"
-            self.tracker.waited(tag)
+            # The line itself is a step behind the wait.
+            self._waited(tag, 1)
         for literal in literals(line):
             self.relocations.append(Relocation(len(self.lines), literal.value or "", 0))
         self.lines.append(text)
+
+    def _waited(self, tag: int, steps: int = 0) -> None:
+        self.tracker.waited(tag)
+        self.clock.wait(tag, self.tracker.step - steps)
 
     def _move(self, move: Move, touched: Accesses, tags: list[int]) -> None:
         for tag in tags:
@@ -107,6 +130,7 @@ class Writer:
         self.wait_steps += distance
         self.tracker.nops(distance)
         self.tracker.issue_move(tag, touched)
+        self.clock.issue(tag, move, self.tracker.step)
         dram = dram_operand(move)
         if dram is not None and dram.value is not None and dram.entries is None:
             self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
@@ -147,6 +171,11 @@ class Listing:
     ):
         self._names, self._writer = names, writer
         self._rows = [_Row(own) for own in busy]
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self._rows)
 
     def begin(self, node: int) -> None:
         """Write the comment that stands before the first line of a node."""
@@ -197,4 +226,4 @@ class Listing:
             )
             for (node, _), row in zip(self._names, self._rows, strict=True)
         )
-        return Code(tuple(writer.lines), tuple(writer.relocations), tuple(nodes))
+        return Code(tuple(writer.lines), tuple(writer.relocations), tuple(nodes), writer.cycles)
