@@ -6,7 +6,7 @@ See docs/compiler/merging.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..layers.fragment import Fragment, Move, Step
 from ..machine import Target
@@ -14,6 +14,7 @@ from .addressed_lines import Ready, Shelf
 from .clock import Clock
 from .hazards import Accesses, Tracker
 from .move_costs import MoveCosts
+from .shifted import Shifted
 from .text import Addresses
 from .timeline import Placed, Timeline
 from .writer import Code, Listing, Writer
@@ -21,6 +22,8 @@ from .writer import Code, Listing, Writer
 #: A pass over the program that saves less than this share of the cycles is the last one.
 LEAST_SAVING = 0.005
 _MOST_PASSES = 4
+#: How many places of L2BM are tried for a chunk of a download.
+_PLACES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,9 @@ class Unit:
 
     owner: int
     lines: Sequence[Ready]
+    #: whether it belongs to a chunk of a download; and the MVs of the chunk that it begins
+    streams: bool = False
+    begins: Sequence[Ready] | None = None
 
     @property
     def is_move(self) -> bool:
@@ -37,7 +43,10 @@ class Unit:
 
 
 def merge(
-    fragments: Sequence[tuple[str, str, Fragment]], addresses: Addresses, target: Target
+    fragments: Sequence[tuple[str, str, Fragment]],
+    addresses: Addresses,
+    target: Target,
+    downloads: Sequence[bool],
 ) -> Code | None:
     """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
 
@@ -51,10 +60,11 @@ def merge(
         found = _units(owner, lines.lines)
         if found is None:
             return None
-        units += found
+        units += _chunks(found) if downloads[owner] else found
     best: Code | None = None
+    shifted = Shifted(target)
     for _ in range(_MOST_PASSES):
-        placed = place(units, costs, target)
+        placed = place(units, costs, target, shifted)
         listing = Listing(
             [(node, comment) for node, comment, _ in fragments],
             [lines.busy for lines in ready],
@@ -99,28 +109,73 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
     return out
 
 
-def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Placed]:
+def _chunks(units: Sequence[Unit]) -> list[Unit]:
+    """Return the units of a download, each with its place in a chunk."""
+    if not units[0].is_move:
+        return list(units)
+    out: list[Unit] = []
+    for number, unit in enumerate(units):
+        begins = None
+        if unit.is_move and not (number and units[number - 1].is_move):
+            end = number
+            while end < len(units) and units[end].is_move:
+                end += 1
+            begins = [one.lines[0] for one in units[number:end]]
+        out.append(replace(unit, streams=True, begins=begins))
+    return out
+
+
+def place(
+    units: Sequence[Unit], costs: MoveCosts, target: Target, shifted: Shifted
+) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing."""
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
     timeline = Timeline(costs, target, anywhere)
+    shift = 0
     for unit in units:
+        if unit.begins is not None:
+            shift = _best_shift(unit.begins, timeline, target, shifted)
+        elif not unit.streams:
+            shift = 0
+        lines = [shifted.of(line, shift) for line in unit.lines] if shift else unit.lines
         if unit.is_move:
-            timeline.place_move(unit.lines[0], unit.owner)
+            timeline.place_move(lines[0], unit.owner)
         else:
-            timeline.place_lines(unit.lines, unit.owner)
+            timeline.place_lines(lines, unit.owner)
     return timeline.placed
 
 
+def _best_shift(
+    moves: Sequence[Ready], timeline: Timeline, target: Target, shifted: Shifted
+) -> int:
+    """Return how far the words of a chunk move in L2BM, so that its MVs begin early."""
+    writes = [access for move in moves for access in move.touched.writes]
+    low = min(access.low for access in writes)
+    words = max(access.high for access in writes) - low
+    capacity = target.words("l2bm")
+    each = capacity // _PLACES
+    best: tuple[int, int, int] | None = None
+    for at in range(0, capacity - words + 1, each):
+        shift = at - low
+        starts = max(timeline.start_of(shifted.of(move, shift)) for move in moves)
+        found = starts, abs(shift), shift
+        if best is None or found < best:
+            best = found
+    return 0 if best is None else best[2]
+
+
 def _in_time(units: Sequence[Unit], placed: Sequence[Placed]) -> list[Unit]:
-    """Return the units in the order of their steps."""
-    order: list[tuple[int, int, Unit]] = []
+    """Return the units as they were placed, in the order of their steps."""
+    order: list[tuple[int, bool, int, Unit]] = []
     number = 0
     for unit in units:
-        order.append((placed[number].step, number, unit))
+        own = placed[number : number + len(unit.lines)]
+        made = Unit(unit.owner, tuple(one.ready for one in own))
+        order.append((own[0].step, not made.is_move, number, made))
         number += len(unit.lines)
-    order.sort(key=lambda one: one[:2])
-    return [unit for _, _, unit in order]
+    order.sort(key=lambda one: one[:3])
+    return [unit for *_, unit in order]
 
 
 def _written(placed: Sequence[Placed], listing: Listing) -> Code:

@@ -143,6 +143,12 @@ def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
     return Touch(operand.memory, (), tuple((first + g, 0) for g in granules))
 
 
+def moved_touch(touch: Touch, words: int) -> Touch:
+    """Return a touch of a memory above the PEs that lies ``words`` higher, a count of granules."""
+    granules = words // _GRANULE
+    return replace(touch, places=tuple((place + granules, at) for place, at in touch.places))
+
+
 @cache
 def _number(memory: str) -> int:
     """Return the number of the memory's first place."""

@@ -172,6 +172,22 @@ class Timeline:
         """Place an MV."""
         assert isinstance(ready.line, Move)
         moves, touched = self._moves, ready.touched
+        cost = self._costs.of(ready.line)
+        start = self.start_of(ready)
+        for name in cost.ports:
+            moves.ports[name].hold(start, cost.holds)
+        end = start + cost.holds + cost.latency
+        for accesses, times in ((touched.reads, moves.read), (touched.writes, moves.written)):
+            for access in accesses:
+                times.note(access, end)
+                times.note(access, end, self._units_of(access))
+        step = start // self._target.cycles
+        self.placed.append(Placed(step, owner, ready, len(self.placed), end))
+
+    def start_of(self, ready: Ready) -> int:
+        """Return the first cycle in which an MV may start; it is the first of a step."""
+        assert isinstance(ready.line, Move)
+        moves, touched = self._moves, ready.touched
         step, cycle = -1, 0
         for access in touched.reads:
             step = max(step, moves.lines_written.last(access) + self._before_move)
@@ -192,14 +208,7 @@ class Timeline:
                 free = -(-port.free(start, cost.holds) // each) * each
                 if free > start:
                     start, moved = free, True
-        for port in ports:
-            port.hold(start, cost.holds)
-        end = start + cost.holds + cost.latency
-        for accesses, times in ((touched.reads, moves.read), (touched.writes, moves.written)):
-            for access in accesses:
-                times.note(access, end)
-                times.note(access, end, self._units_of(access))
-        self.placed.append(Placed(start // each, owner, ready, len(self.placed), end))
+        return start
 
     def _units_of(self, access: Access) -> tuple[Unit, ...]:
         """Return the units of an access, each with its group and L2B."""
