@@ -11,12 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Move, Operand, Step
-from ..machine import Target
+from ..layers.fragment import (
+    BlockOperand,
+    Fragment,
+    Instruction,
+    Line,
+    Move,
+    Operand,
+    PeOperand,
+    Step,
+)
+from ..machine import REGISTER_FILES, Target
 
 _MEMORY = "l1bm"
 #: The share of L1BM that the ring takes.
 _SHARE = 8
+#: Makers of masks use this many words at the end of a register file.
+_LAST = 2
 
 
 @dataclass(frozen=True)
@@ -39,13 +50,18 @@ class ReorderedAddresses:
         words = target.words(_MEMORY)
         size = words // _SHARE
         self._ring = _Ring(words - size, size)
+        self._registers = _Registers(target)
         self._made: dict[int, tuple[Sequence[Line], tuple[Line, ...]]] = {}
 
     def of(self, fragment: Fragment) -> Fragment:
         """Return a download in stream form, or as it is if it has none."""
         kept = self._made.get(id(fragment.lines))
         if kept is None:
-            lines = _streamed(fragment.lines, self._ring) or fragment.lines
+            own = [
+                self._registers.of(line) if isinstance(line, Step) else line
+                for line in fragment.lines
+            ]
+            lines = _streamed(own, self._ring) or fragment.lines
             kept = self._made[id(fragment.lines)] = fragment.lines, lines
         return replace(fragment, lines=kept[1])
 
@@ -148,3 +164,50 @@ def _moved(step: Step, ring: _Ring, first: int) -> Step | None:
             sides.append(tuple(side))
         instructions.append(replace(instruction, sources=sides[0], destinations=sides[1]))
     return Step(tuple(instructions))
+
+
+class _Registers:
+    """Other mask registers, and another word for the number of a unit, than other nodes use.
+
+    Masks are made from the first register on; here they are counted from the last one down. The
+    words of a register file that downloads use are its last ones.
+    """
+
+    def __init__(self, target: Target):
+        self._masks = target.masks["memory"]
+        self._entries = target.masks["entries"]
+        self._cycles = target.cycles
+        self._files = {memory: target.words(memory) for memory in REGISTER_FILES}
+
+    def of(self, step: Step) -> Step:
+        """Return the step with other registers."""
+        return Step(
+            tuple(
+                replace(
+                    one,
+                    sources=tuple(map(self._operand, one.sources)),
+                    destinations=tuple(map(self._operand, one.destinations)),
+                )
+                for one in step.instructions
+            )
+        )
+
+    def _operand(self, operand: Operand) -> Operand:
+        if not isinstance(operand, PeOperand):
+            return operand
+        if operand.mask is not None:
+            operand = replace(operand, mask=self._register(operand.mask))
+        if operand.memory == self._masks:
+            return self._register(operand)
+        words = self._files.get(operand.memory)
+        if words is not None and operand.value is None:
+            assert min(operand.offsets) >= words - _LAST
+            return replace(operand, offsets=tuple(at - _LAST for at in operand.offsets))
+        return operand
+
+    def _register(self, register: PeOperand) -> PeOperand:
+        entry = register.offsets[0] // self._cycles
+        if not entry:
+            return register
+        moved = (self._entries - 2 * entry) * self._cycles
+        return replace(register, offsets=tuple(at + moved for at in register.offsets))
