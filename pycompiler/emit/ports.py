@@ -28,6 +28,9 @@ from .text import Addresses, base
 _GRANULE = 16
 _PLACES = 32  # bits for a place of one memory
 
+#: The kinds of instructions, numbered: numbers are compared faster than facts.
+_KINDS: dict[tuple[object, ...], int] = {}
+
 Place = int  # memory and long word (or granule), in one number
 #: The words of each cycle. Two reads may share a port if their words are equal.
 Words = tuple[object, ...]
@@ -61,9 +64,10 @@ class Op:
     anywhere_written: frozenset[str] = frozenset()
 
     @cached_property
-    def kind(self) -> tuple[object, ...]:
-        """All facts that decide about ports, except the words."""
-        return self.slot, self.rules, self.flushes, self.source, self.memories
+    def kind(self) -> int:
+        """A number for all facts that decide about ports, except the words."""
+        facts = self.slot, self.rules, self.flushes, self.source, self.memories
+        return _KINDS.setdefault(facts, len(_KINDS))
 
     @cached_property
     def memories(self) -> tuple[tuple[str, bool], ...]:

@@ -76,20 +76,26 @@ class Timeline:
 
     def place_lines(self, run: Sequence[Ready], owner: int) -> None:
         """Place lines that stand behind each other without a gap."""
-        group = [(offset, op) for offset, line in enumerate(run) for op in line.ops]
         at = 0
         for offset, line in enumerate(run):
             step = self._earliest(line, at + offset)
             at = max(at, step - offset)
-        at = self._placing.free(group, at)
-        first = 0
-        while (bad := self._unfit(run, at, first)) is not None:
-            # The line that did not fit is asked first.
-            first = bad
-            at = max(at + 1, self._placing.free(group, at))
+        worst = 0
+        while True:
+            # The line that did not fit last is asked first.
+            at = self._free(run[worst], at + worst) - worst
+            bad = self._unfit(run, at, worst)
+            if bad is None:
+                break
+            if bad == worst:
+                at += 1
+            worst = bad
         for offset, line in enumerate(run):
             self._put(line, at + offset)
             self.placed.append(Placed(at + offset, owner, line, len(self.placed)))
+
+    def _free(self, line: Ready, at: int) -> int:
+        return self._placing.free([(0, op) for op in line.ops], at)
 
     def _unfit(self, run: Sequence[Ready], at: int, first: int) -> int | None:
         """Return a line that does not fit if the run begins at ``at``; None if all fit."""
