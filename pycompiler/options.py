@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from .emit.segments import EMITS, MERGED
 from .errors import error
 from .layers.products.roles import PRECISIONS
 from .layout_spec import (
@@ -179,6 +180,12 @@ class Options:
         (), _PATH, "file (JSON) of forced layouts of matrix products", read=read_gemm_layout_spec
     )
     sram_budget: float = option(1.0, _SHARE, "share of LM that a compile may use", read=float)
+    emit: str = option(
+        MERGED,
+        _one_of(*EMITS),
+        "how nodes become one program: one after the other, or merged, so that lines of one node "
+        "fill the steps in which another waits or leaves slots unused",
+    )
     overrides: Mapping[str, Mapping[str, str]] = option(
         {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
     )

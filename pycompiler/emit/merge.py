@@ -14,6 +14,7 @@ from .addressed_lines import Ready, Shelf
 from .clock import Clock
 from .hazards import Accesses, Tracker
 from .move_costs import MoveCosts
+from .reorder_addresses import ReorderedAddresses
 from .shifted import Shifted
 from .text import Addresses
 from .timeline import Placed, Timeline
@@ -50,10 +51,15 @@ def merge(
 ) -> Code | None:
     """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
 
-    None if lines that belong together cannot be kept together.
+    ``downloads`` says for each fragment whether it is a download. None if lines that belong
+    together cannot be kept together.
     """
     shelf = Shelf(addresses, target, ports=True)
-    ready = [shelf.of(fragment) for _, _, fragment in fragments]
+    other = ReorderedAddresses(target)
+    ready = [
+        shelf.of(other.of(fragment) if download else fragment)
+        for (_, _, fragment), download in zip(fragments, downloads, strict=True)
+    ]
     costs = MoveCosts(addresses, target)
     units: list[Unit] = []
     for owner, lines in enumerate(ready):
