@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from ..layers.fragment import Fragment, Move, Step
 from ..machine import Target
@@ -25,6 +26,16 @@ LEAST_SAVING = 0.005
 _MOST_PASSES = 4
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
+
+
+class Kind(Enum):
+    """What the pass makes of the lines of a node."""
+
+    #: a download: it gets other addresses, and its lines are placed one by one
+    DOWNLOAD = "download"
+    #: another transfer: its lines are placed one by one
+    TRANSFER = "transfer"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,18 +58,24 @@ def merge(
     fragments: Sequence[tuple[str, str, Fragment]],
     addresses: Addresses,
     target: Target,
-    downloads: Sequence[bool],
+    kinds: Sequence[Kind],
 ) -> Code | None:
     """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
 
-    ``downloads`` says for each fragment whether it is a download. None if lines that belong
-    together cannot be kept together.
+    ``kinds`` has the kind of each node. None if lines that belong together cannot be kept together.
     """
     shelf = Shelf(addresses, target, ports=True)
     other = ReorderedAddresses(target)
+
+    def own(fragment: Fragment, kind: Kind) -> Fragment:
+        if kind is Kind.DOWNLOAD:
+            fragment = other.of(fragment)
+        # Lines of transfers are placed one by one.
+        return fragment if kind is Kind.OTHER else replace(fragment, packed=True)
+
     ready = [
-        shelf.of(other.of(fragment) if download else fragment)
-        for (_, _, fragment), download in zip(fragments, downloads, strict=True)
+        shelf.of(own(fragment, kind))
+        for (_, _, fragment), kind in zip(fragments, kinds, strict=True)
     ]
     costs = MoveCosts(addresses, target)
     units: list[Unit] = []
@@ -66,7 +83,7 @@ def merge(
         found = _units(owner, lines.lines)
         if found is None:
             return None
-        units += _chunks(found) if downloads[owner] else found
+        units += _chunks(found) if kinds[owner] is Kind.DOWNLOAD else found
     best: Code | None = None
     shifted = Shifted(target)
     for _ in range(_MOST_PASSES):

@@ -54,10 +54,7 @@ class ReorderedAddresses:
         self._made: dict[int, tuple[Sequence[Line], tuple[Line, ...]]] = {}
 
     def of(self, fragment: Fragment) -> Fragment:
-        """Return a download in stream form, or as it is if it has none.
-
-        It is not packed, so that each of its lines can be placed alone.
-        """
+        """Return a download in stream form, or as it is if it has none."""
         kept = self._made.get(id(fragment.lines))
         if kept is None:
             own = [
@@ -66,7 +63,7 @@ class ReorderedAddresses:
             ]
             lines = _streamed(own, self._ring) or fragment.lines
             kept = self._made[id(fragment.lines)] = fragment.lines, lines
-        return replace(fragment, lines=kept[1], packed=True)
+        return replace(fragment, lines=kept[1])
 
 
 def _streamed(lines: Sequence[Line], ring: _Ring) -> tuple[Line, ...] | None:

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..graph.graph import MNGraph, MNNode, Side
-from ..layers.dram_transfer import DOWNLOAD
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.switch.layer import SWITCH
 from ..machine import Target
 from .concat import concatenate
 from .fragment_cache import Fragments
-from .merge import merge
+from .merge import Kind, merge
 from .writer import Code
-
 
 #: The values of the option `emit`.
 CONCAT, MERGED = "concat", "l1merge"
 EMITS = (CONCAT, MERGED)
+
+_KINDS = {DOWNLOAD: Kind.DOWNLOAD, UPLOAD: Kind.TRANSFER, SWITCH: Kind.TRANSFER}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) ->
     downloads = [node.op == DOWNLOAD for node in nodes]
     code = concatenate(fragments, addresses, target, downloads)
     if emit == MERGED:
-        merged = merge(fragments, addresses, target, downloads)
+        kinds = [_KINDS.get(node.op, Kind.OTHER) for node in nodes]
+        merged = merge(fragments, addresses, target, kinds)
         if merged is not None and merged.cycles < code.cycles:
             return merged
     return code
