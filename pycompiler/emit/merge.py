@@ -21,9 +21,6 @@ from .text import Addresses
 from .timeline import Placed, Timeline
 from .writer import Code, Listing, Writer
 
-#: A pass over the program that saves less than this share of the cycles is the last one.
-LEAST_SAVING = 0.005
-_MOST_PASSES = 4
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
 
@@ -84,21 +81,13 @@ def merge(
         if found is None:
             return None
         units += _chunks(found) if kinds[owner] is Kind.DOWNLOAD else found
-    best: Code | None = None
-    shifted = Shifted(target)
-    for _ in range(_MOST_PASSES):
-        placed = place(units, costs, target, shifted)
-        listing = Listing(
-            [(node, comment) for node, comment, _ in fragments],
-            [lines.busy for lines in ready],
-            Writer(target, addresses, Tracker(target), Clock(costs, target), early_waits=True),
-        )
-        code = _written(placed, listing)
-        if best is not None and code.cycles > (1 - LEAST_SAVING) * best.cycles:
-            return min(best, code, key=lambda one: one.cycles)
-        best = code
-        units = _in_time(units, placed)
-    return best
+    placed = place(units, costs, target)
+    listing = Listing(
+        [(node, comment) for node, comment, _ in fragments],
+        [lines.busy for lines in ready],
+        Writer(target, addresses, Tracker(target), Clock(costs, target), early_waits=True),
+    )
+    return _written(placed, listing)
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
@@ -148,13 +137,12 @@ def _chunks(units: Sequence[Unit]) -> list[Unit]:
     return out
 
 
-def place(
-    units: Sequence[Unit], costs: MoveCosts, target: Target, shifted: Shifted
-) -> list[Placed]:
+def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing."""
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
     timeline = Timeline(costs, target, anywhere)
+    shifted = Shifted(target)
     shift = 0
     for unit in units:
         if unit.begins is not None:
@@ -186,19 +174,6 @@ def _best_shift(
         if best is None or found < best:
             best = found
     return 0 if best is None else best[2]
-
-
-def _in_time(units: Sequence[Unit], placed: Sequence[Placed]) -> list[Unit]:
-    """Return the units as they were placed, in the order of their steps."""
-    order: list[tuple[int, bool, int, Unit]] = []
-    number = 0
-    for unit in units:
-        own = placed[number : number + len(unit.lines)]
-        made = Unit(unit.owner, tuple(one.ready for one in own))
-        order.append((own[0].step, not made.is_move, number, made))
-        number += len(unit.lines)
-    order.sort(key=lambda one: one[:3])
-    return [unit for *_, unit in order]
 
 
 def _written(placed: Sequence[Placed], listing: Listing) -> Code:

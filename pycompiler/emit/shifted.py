@@ -38,11 +38,11 @@ class Shifted:
             tuple(_access(access, words) for access in ready.touched.writes),
         )
         if isinstance(ready.line, Move):
-            source, destination = (
-                _operand(operand, words) for operand in (ready.line.source, ready.line.destination)
+            line = replace(
+                ready.line,
+                source=_block(ready.line.source, words),
+                destination=_block(ready.line.destination, words),
             )
-            assert isinstance(source, BlockOperand) and isinstance(destination, BlockOperand)
-            line = replace(ready.line, source=source, destination=destination)
             return replace(ready, line=line, touched=touched)
         instructions = tuple(_instruction(one, words) for one in ready.line.instructions)
         tokens = ready.text.split(" ")
@@ -65,9 +65,13 @@ def _operands(instruction: Instruction) -> tuple[Operand, ...]:
 
 
 def _operand(operand: Operand, words: int) -> Operand:
-    if isinstance(operand, BlockOperand) and operand.memory == _MEMORY:
-        return replace(operand, offset=operand.offset + words)
-    return operand
+    return _block(operand, words) if isinstance(operand, BlockOperand) else operand
+
+
+def _block(operand: BlockOperand, words: int) -> BlockOperand:
+    if operand.memory != _MEMORY:
+        return operand
+    return replace(operand, offset=operand.offset + words)
 
 
 def _instruction(instruction: Instruction, words: int) -> Instruction:
