@@ -24,6 +24,7 @@ from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered, updates
 from .pipeline import compile_onnx
+from .presets.read import environment_facts
 from .report.codegen_dir import (
     L3IR,
     MODEL_APP,
@@ -110,6 +111,7 @@ def _build(
     backprop: bool,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+    report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
         raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
