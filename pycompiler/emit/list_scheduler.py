@@ -8,7 +8,7 @@ free. No instruction moves past an MV line or past a line that may wait for an M
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from ..graph.disjoint_sets import DisjointSets
@@ -164,7 +164,7 @@ def _in_order(steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]]) -> 
 
 
 def _sorted(
-    steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]], groups: dict[int, Group]
+    steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]], groups: Mapping[int, Group]
 ) -> list[Group] | None:
     """Sort the groups so that each comes after those it depends on; None if there is a cycle."""
     later: dict[int, set[int]] = {group: set() for group in groups}

@@ -9,6 +9,7 @@ line again.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
@@ -197,6 +198,13 @@ class Ports:
         if op.flushes and line.flushes:
             return False
         return self._room(op, line) and self._shared(op, line)
+
+    def shared(self, ops: Sequence[Op], line: LineState) -> bool:
+        """Whether the shared units have room for all of ``ops``, of which each fits the line."""
+        return all(
+            sum(slot in slots for slot in line.slots) + sum(op.slot in slots for op in ops) <= limit
+            for slots, limit in self._shares
+        )
 
     def _room(self, op: Op, line: LineState) -> bool:
         for touch in op.reads:

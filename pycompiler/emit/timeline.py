@@ -19,7 +19,7 @@ from .addressed_lines import Ready
 from .hazards import Access
 from .move_costs import MoveCosts
 from .placing import Placing
-from .ports import LineState, Op
+from .ports import Op
 from .touch_times import Port, TouchTimes, Unit
 
 
@@ -64,7 +64,9 @@ class Timeline:
         self._target, self._costs = target, costs
         self._placing = Placing(target)
         unit = target.mv_unit
-        self._moves = _Moves(*(TouchTimes(unit) for _ in range(4)))
+        self._moves = _Moves(
+            TouchTimes(unit), TouchTimes(unit), TouchTimes(unit), TouchTimes(unit)
+        )
         # Memories that some line reads or writes at addresses that only a register knows.
         self._any = {memory: _Anywhere() for memory in anywhere}
         self._unknown = {memory: _Anywhere() for memory in anywhere}
@@ -110,17 +112,8 @@ class Timeline:
             return placing.tried(line.ops[0], at)
         if not all(placing.fits(op, at) for op in line.ops):
             return False
-        if at >= len(placing.lines) or not placing.lines[at].ops:
-            return True
         # Each instruction fits alone, but all of them may be too many for a shared unit.
-        state = LineState()
-        for op in placing.lines[at].ops:
-            state.add(op)
-        for op in line.ops:
-            if not placing.ports.fits(op, state):
-                return False
-            state.add(op)
-        return True
+        return at >= len(placing.lines) or placing.ports.shared(line.ops, placing.lines[at])
 
     def _earliest(self, line: Ready, at: int) -> int:
         for op in line.ops:
