@@ -66,8 +66,8 @@ def build(
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
     of that name is refused (P0703).
 
-    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
-    An interrupt (KeyboardInterrupt) leaves no report.
+    On any exception, and on an interrupt, an older ``folder`` is untouched and the report of what
+    was done is in ``<folder>.failed``.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
@@ -88,8 +88,6 @@ def build(
                 ineffective,
                 backprop,
             )
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json())
