@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import lcm
 
 from ..layers.fragment import Fragment, Move, Step
 from ..machine import Target
 from .addressed_lines import Ready, Shelf
 from .clock import Clock
-from .hazards import Accesses, Tracker
+from .hazards import Access, Accesses, Tracker
 from .move_costs import MoveCosts
 from .reorder_addresses import ReorderedAddresses
-from .shifted import Shifted
+from .shifted import MEMORY, Shifted
 from .text import Addresses
 from .timeline import Placed, Timeline
 from .writer import Code, Listing, Writer
@@ -122,10 +123,13 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
 
 
 def _chunks(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units of a download, each with its place in a chunk."""
-    if not units[0].is_move:
-        return list(units)
+    """Return the units of a download, each with its place in a chunk: MVs and the lines behind.
+
+    If a line reads words of L2BM that the MVs of its chunk did not bring, the words must stay where
+    they are. Then the units are returned as they came.
+    """
     out: list[Unit] = []
+    brought: list[Access] = []
     for number, unit in enumerate(units):
         begins = None
         if unit.is_move and not (number and units[number - 1].is_move):
@@ -133,6 +137,13 @@ def _chunks(units: Sequence[Unit]) -> list[Unit]:
             while end < len(units) and units[end].is_move:
                 end += 1
             begins = [one.lines[0] for one in units[number:end]]
+            brought = [access for move in begins for access in move.touched.writes]
+        elif not unit.is_move:
+            for access in (access for line in unit.lines for access in line.touched.reads):
+                if access.memory == MEMORY and not any(
+                    one.low <= access.low and access.high <= one.high for one in brought
+                ):
+                    return list(units)
         out.append(replace(unit, streams=True, begins=begins))
     return out
 
@@ -164,8 +175,9 @@ def _best_shift(
     writes = [access for move in moves for access in move.touched.writes]
     low = min(access.low for access in writes)
     words = max(access.high for access in writes) - low
-    capacity = target.words("l2bm")
-    each = capacity // _PLACES
+    capacity = target.words(MEMORY)
+    unit = lcm(target.mv_unit, target.l2bm_row)
+    each = max(1, capacity // _PLACES // unit) * unit
     best: tuple[int, int, int] | None = None
     for at in range(0, capacity - words + 1, each):
         shift = at - low

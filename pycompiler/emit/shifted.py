@@ -11,7 +11,7 @@ from .hazards import Access, Accesses
 from .ports import Op, Touch, moved_touch
 from .text import operand_text
 
-_MEMORY = "l2bm"
+MEMORY = "l2bm"
 
 
 class Shifted:
@@ -69,7 +69,7 @@ def _operand(operand: Operand, words: int) -> Operand:
 
 
 def _block(operand: BlockOperand, words: int) -> BlockOperand:
-    if operand.memory != _MEMORY:
+    if operand.memory != MEMORY:
         return operand
     return replace(operand, offset=operand.offset + words)
 
@@ -83,7 +83,7 @@ def _instruction(instruction: Instruction, words: int) -> Instruction:
 
 
 def _access(access: Access, words: int) -> Access:
-    if access.memory != _MEMORY:
+    if access.memory != MEMORY:
         return access
     return replace(access, low=access.low + words, high=access.high + words)
 
@@ -91,7 +91,7 @@ def _access(access: Access, words: int) -> Access:
 def _op(op: Op, instruction: Instruction, words: int) -> Op:
     def moved(touches: tuple[Touch, ...]) -> tuple[Touch, ...]:
         return tuple(
-            moved_touch(touch, words) if touch.memory == _MEMORY else touch for touch in touches
+            moved_touch(touch, words) if touch.memory == MEMORY else touch for touch in touches
         )
 
     return replace(op, instruction=instruction, reads=moved(op.reads), writes=moved(op.writes))

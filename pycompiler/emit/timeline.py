@@ -64,9 +64,7 @@ class Timeline:
         self._target, self._costs = target, costs
         self._placing = Placing(target)
         unit = target.mv_unit
-        self._moves = _Moves(
-            TouchTimes(unit), TouchTimes(unit), TouchTimes(unit), TouchTimes(unit)
-        )
+        self._moves = _Moves(TouchTimes(unit), TouchTimes(unit), TouchTimes(unit), TouchTimes(unit))
         # Memories that some line reads or writes at addresses that only a register knows.
         self._any = {memory: _Anywhere() for memory in anywhere}
         self._unknown = {memory: _Anywhere() for memory in anywhere}
@@ -101,7 +99,8 @@ class Timeline:
 
     def _unfit(self, run: Sequence[Ready], at: int, first: int) -> int | None:
         """Return a line that does not fit if the run begins at ``at``; None if all fit."""
-        for number in (first, *range(len(run))):
+        order: list[int] = [first, *range(len(run))]
+        for number in order:
             if not self._fits(run[number], at + number):
                 return number
         return None
