@@ -20,7 +20,7 @@ from pycompiler.app.model import DeviceSegment
 from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import Kind, merge
+from pycompiler.emit.merge import Kind, Unit, _chunks, merge
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
 from pycompiler.emit.segments import emit_segments
 from pycompiler.emit.shifted import Shifted
@@ -272,6 +272,23 @@ def test_a_line_that_lies_elsewhere_is_the_line_with_other_addresses() -> None:
                 if isinstance(operand, BlockOperand) and operand.memory == "l2bm"
             ]
             assert [f"$lc{access.low}" for access in l2bm] == shown
+
+
+def test_a_chunk_stays_where_its_lines_read_other_words() -> None:
+    """Words of L2BM that the MVs of the chunk did not bring cannot lie elsewhere."""
+    target = load_target("mini")
+    found = target.transfer("l2bmb", "down")
+
+    def chunks(read: int) -> list[Unit]:
+        move = Move("mvp", 64, BlockOperand("dram", 0, 64), BlockOperand("l2bm", 0, 64, l2b=0))
+        block = BlockOperand("l2bm", read, found.source_words)
+        into = BlockOperand("l1bm", 0, found.destination_words)
+        line = Step((Instruction("l2bm", "l2bmb", (block,), (into,)),))
+        lines = Shelf({}, target, ports=True).of(Fragment((move, line), packed=True)).lines
+        return _chunks([Unit(0, (ready,)) for ready in lines])
+
+    assert [unit.streams for unit in chunks(0)] == [True, True]
+    assert [unit.streams for unit in chunks(128)] == [False, False]
 
 
 def test_a_merged_program_that_is_slower_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
