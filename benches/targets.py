@@ -23,6 +23,7 @@ import targets_convolutions
 import targets_gemm
 import targets_layers
 import targets_memory
+import targets_merge
 import targets_networks
 import targets_streaming
 import targets_training
@@ -57,6 +58,7 @@ PARTS = (
     targets_streaming,
     targets_training,
     targets_memory,
+    targets_merge,
 )
 
 

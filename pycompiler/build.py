@@ -24,6 +24,7 @@ from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered, updates
 from .pipeline import compile_onnx
+from .presets.read import environment_facts
 from .report.codegen_dir import (
     L3IR,
     MODEL_APP,
@@ -65,8 +66,8 @@ def build(
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
     of that name is refused (P0703).
 
-    On any exception an older ``folder`` is untouched and the report is in ``<folder>.failed``.
-    An interrupt (KeyboardInterrupt) leaves no report.
+    On any exception, and on an interrupt, an older ``folder`` is untouched and the report of what
+    was done is in ``<folder>.failed``.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
@@ -87,8 +88,6 @@ def build(
                 ineffective,
                 backprop,
             )
-    except KeyboardInterrupt:
-        raise
     except BaseException as problem:
         report.failed(problem)
         write_failure(folder, report.json())
@@ -110,6 +109,7 @@ def _build(
     backprop: bool,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
+    report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
         raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)

@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from .emit.segments import EMITS, MERGED
 from .errors import error
 from .layers.products.roles import PRECISIONS
 from .layout_spec import (
@@ -27,6 +28,7 @@ from .layout_spec import (
 )
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
+from .presets.read import FOLDER, names, read_preset
 from .scheduler.schedulers import SCHEDULERS
 
 
@@ -179,6 +181,12 @@ class Options:
         (), _PATH, "file (JSON) of forced layouts of matrix products", read=read_gemm_layout_spec
     )
     sram_budget: float = option(1.0, _SHARE, "share of LM that a compile may use", read=float)
+    emit: str = option(
+        MERGED,
+        _one_of(*EMITS),
+        "how nodes become one program: one after the other, or merged, so that lines of one node "
+        "fill the steps in which another waits or leaves slots unused",
+    )
     overrides: Mapping[str, Mapping[str, str]] = option(
         {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
     )
@@ -192,16 +200,15 @@ class Options:
     option_json: Any = option(
         None,
         _PATH,
-        "preset file of the vendor's SDK",
-        Effect.NONE,
-        reason="preset files are not read",
+        f"preset of options: {', '.join(f'`{name}`' for name in names())}, or a JSON file; options "
+        "that are given too win over it",
+        Effect.OTHER,
     )
     envs: Mapping[str, Any] | None = option(
         None,
         _ENVIRONMENT,
-        "environment of a compile in the vendor's SDK",
-        Effect.NONE,
-        reason="no pass reads environment variables",
+        f"environment of a compile; `{FOLDER}` is the folder of presets, and no pass reads others",
+        Effect.OTHER,
     )
     simulation_mode: str = option(
         "default",
@@ -248,9 +255,10 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     """Check ``options``.
 
     P0701 for an unknown key, P0702 for a value that is not legal, P0703 for one whose effect is
-    missing; P0001 and P0310 for a file of forced layouts that cannot be read.
+    missing; P0001 and P0310 for a file of forced layouts that cannot be read, P0001 and P0706 for a
+    preset.
     """
-    given = dict(options or {})
+    given = _with_preset(dict(options or {}))
     values: dict[str, Any] = {}
     ineffective: list[str] = []
     for key, value in given.items():
@@ -266,12 +274,23 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
             raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
         if known.effect is Effect.NONE and value != known.default:
             ineffective.append(f"`{key}` ({known.reason})")
+        if key == "envs" and (others := sorted(value.keys() - {FOLDER})):
+            ineffective.append(f"`envs` (no pass reads {', '.join(others)})")
         if known.instead and value in known.instead:
             stand_in = known.instead[value]
             ineffective.append(f"`{key}={value}` (not implemented: `{stand_in}` takes its place)")
             value = stand_in
         values[key] = known.read(value)
     return Options(**values, ineffective=tuple(ineffective))
+
+
+def _with_preset(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with those of the preset that they name; given ones win."""
+    name, environment = given.get("option_json"), given.get("envs")
+    if name is None or not _is_path(name):
+        return given
+    preset = read_preset(name, environment if _is_environment(environment) else None)
+    return {**preset.options, **given}
 
 
 def effect_note(known: Option) -> str:

@@ -78,7 +78,7 @@ def compile_onnx(
         dumps[f"layout.{name}.txt"] = print_graph(graph)
         record(graph, report)
     with report.running("emit"):
-        segments = emit_segments(graph, target)
+        segments = emit_segments(graph, target, options.emit)
     with report.running("assemble"):
         made = make_app(graph, imported, segments, target)
         record_programs(report, graph, segments, made.programs, options.scheduler, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..emit.concat import Relocation
+from ..emit.relocation import Relocation
 from ..pfvm.session import Array
 
 FORMAT = 3

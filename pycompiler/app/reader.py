@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..emit.concat import Relocation
+from ..emit.relocation import Relocation
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array

@@ -15,6 +15,7 @@ from ..layers.fragment import BlockOperand, Fragment, Instruction, Line, Literal
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .list_scheduler import schedule
+from .ports import Op, op_of
 from .text import Addresses, instruction_text
 
 #: Memories that MVs access.
@@ -26,13 +27,15 @@ class Ready:
     """A line with its accesses and its text.
 
     The text of an MV is empty here: it is made when the MV gets a tag. ``shared`` says whether the
-    line touches a memory that MVs use.
+    line touches a memory that MVs use. ``ops`` are its instructions with their port needs, if they
+    were asked for.
     """
 
     line: Line
     touched: Accesses
     text: str
     shared: bool
+    ops: tuple[Op, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +47,13 @@ class Lines:
 
 
 class Shelf:
-    """The lines of fragments; equal fragments at equal addresses are made once."""
+    """The lines of fragments; equal fragments at equal addresses are made once.
 
-    def __init__(self, addresses: Addresses, target: Target):
-        self._addresses, self._target = addresses, target
+    ``ports`` asks for the port needs of their instructions.
+    """
+
+    def __init__(self, addresses: Addresses, target: Target, ports: bool = False):
+        self._addresses, self._target, self._ports = addresses, target, ports
         # Keys are identities. The lines are kept so that no other object gets the same identity.
         self._in_dram: dict[int, tuple[Sequence[Line], frozenset[str | None]]] = {}
         self._made: dict[tuple[int, tuple[int | None, ...]], Lines] = {}
@@ -107,16 +113,27 @@ class Shelf:
                 texts[id(instruction)] = found
             return found
 
+        # Likewise its port needs.
+        needs: dict[int, Op] = {}
+
+        def need(instruction: Instruction) -> Op:
+            found = needs.get(id(instruction))
+            if found is None:
+                found = needs[id(instruction)] = op_of(instruction, addresses, self._target)
+            return found
+
         out: list[Ready] = []
         busy: Counter[str] = Counter()
         for line in lines:
             touched = accesses(line, addresses)
             shared = any(a.memory in _SHARED for a in (*touched.reads, *touched.writes))
-            written = ""
+            written, ops = "", tuple[Op, ...]()
             if isinstance(line, Step):
                 busy.update(instruction.slot for instruction in line.instructions)
                 written = "; ".join(map(text, line.instructions))
-            out.append(Ready(line, touched, written, shared))
+                if self._ports:
+                    ops = tuple(map(need, line.instructions))
+            out.append(Ready(line, touched, written, shared, ops))
         return Lines(out, busy)
 
 

@@ -32,6 +32,11 @@ class Access:
     cycles: tuple[int, ...] = ()
     source: str | None = None
 
+    @property
+    def anywhere(self) -> bool:
+        """Whether only a register knows which words it touches."""
+        return self.high == _NO_END
+
     def touches(self, other: Access) -> bool:
         """Whether both accesses touch a common long word."""
         if self.memory != other.memory or self.low >= other.high or other.low >= self.high:

@@ -2,15 +2,15 @@
 
 A slot holds one instruction. Of the slots that drive one unit, only a limited number may be used,
 all in one precision. A PE memory has one port for each direction. An input of the MAU serves one
-instruction. The masks of a line must have one length. That needs no check: masks of two long words
-stand only in downloads, which mask nothing but their transfers. The assembler checks every line
-again.
+instruction. The masks of a line are one mask register, with one length. The assembler checks every
+line again.
 """
 
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from ..layers.fragment import (
@@ -28,6 +28,9 @@ from .text import Addresses, base
 #: size.
 _GRANULE = 16
 _PLACES = 32  # bits for a place of one memory
+
+#: The kinds of instructions, numbered: numbers are compared faster than facts.
+_KINDS: dict[tuple[object, ...], int] = {}
 
 Place = int  # memory and long word (or granule), in one number
 #: The words of each cycle. Two reads may share a port if their words are equal.
@@ -57,11 +60,15 @@ class Op:
     flushes: bool
     #: source memory of a transfer from L1BM or L2BM
     source: str | None
+    #: memories of which it reads or writes words that only the T register knows, or all words
+    anywhere_read: frozenset[str] = frozenset()
+    anywhere_written: frozenset[str] = frozenset()
 
     @cached_property
-    def kind(self) -> tuple[object, ...]:
-        """All facts that decide about ports, except the words."""
-        return self.slot, self.rules, self.flushes, self.source, self.memories
+    def kind(self) -> int:
+        """A number for all facts that decide about ports, except the words."""
+        facts = self.slot, self.rules, self.flushes, self.source, self.memories
+        return _KINDS.setdefault(facts, len(_KINDS))
 
     @cached_property
     def memories(self) -> tuple[tuple[str, bool], ...]:
@@ -75,11 +82,16 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
     reads: list[Touch] = []
     writes: list[Touch] = []
     takes: set[str] = set()
+    anywhere_read: set[str] = set()
+    anywhere_written: set[str] = set()
 
     def note(operand: Operand, into: list[Touch]) -> None:
         if isinstance(operand, PeOperand):
             if operand.mask is not None:
-                reads.append(_pe(operand.mask, addresses))
+                reads.append(_mask(operand.mask, operand.words, addresses))
+            if operand.indirect:
+                anywhere_read.add("t")
+                (anywhere_read if into is reads else anywhere_written).add(operand.memory)
             into.append(_pe(operand, addresses))
         elif isinstance(operand, BlockOperand):
             into.append(_block(operand, addresses))
@@ -105,6 +117,8 @@ def op_of(instruction: Instruction, addresses: Addresses, target: Target) -> Op:
         frozenset(takes),
         instruction.flush is not None,
         blocks[0].memory if blocks else None,
+        frozenset(anywhere_read),
+        frozenset(anywhere_written),
     )
 
 
@@ -120,11 +134,24 @@ def _pe(operand: PeOperand, addresses: Addresses) -> Touch:
     return Touch(operand.memory, words, places)
 
 
+def _mask(register: PeOperand, words: int, addresses: Addresses) -> Touch:
+    """Return the read of a mask for accesses of ``words`` words, which decide its length."""
+    touch = _pe(register, addresses)
+    at, _, word = touch.words
+    return replace(touch, words=(at, max(words, WORDS_PER_LONG), word))
+
+
 def _block(operand: BlockOperand, addresses: Addresses) -> Touch:
     start = base(operand.value, addresses) + operand.offset
     first = _number(operand.memory)
     granules = range(start // _GRANULE, (start + operand.words - 1) // _GRANULE + 1)
     return Touch(operand.memory, (), tuple((first + g, 0) for g in granules))
+
+
+def moved_touch(touch: Touch, words: int) -> Touch:
+    """Return a touch of a memory above the PEs that lies ``words`` higher, a count of granules."""
+    granules = words // _GRANULE
+    return replace(touch, places=tuple((place + granules, at) for place, at in touch.places))
 
 
 @cache
@@ -171,6 +198,13 @@ class Ports:
         if op.flushes and line.flushes:
             return False
         return self._room(op, line) and self._shared(op, line)
+
+    def shared(self, ops: Sequence[Op], line: LineState) -> bool:
+        """Whether the shared units have room for all of ``ops``, of which each fits the line."""
+        return all(
+            sum(slot in slots for slot in line.slots) + sum(op.slot in slots for op in ops) <= limit
+            for slots, limit in self._shares
+        )
 
     def _room(self, op: Op, line: LineState) -> bool:
         for touch in op.reads:

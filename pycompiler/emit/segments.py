@@ -10,10 +10,19 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..graph.graph import MNGraph, MNNode, Side
-from ..layers.dram_transfer import DOWNLOAD
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.switch.layer import SWITCH
 from ..machine import Target
-from .concat import Code, concatenate
+from .concat import concatenate
 from .fragment_cache import Fragments
+from .merge import Kind, merge
+from .writer import Code
+
+#: The values of the option `emit`.
+CONCAT, MERGED = "concat", "l1merge"
+EMITS = (CONCAT, MERGED)
+
+_KINDS = {DOWNLOAD: Kind.DOWNLOAD, UPLOAD: Kind.TRANSFER, SWITCH: Kind.TRANSFER}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +40,25 @@ class Segment:
     code: Code | None
 
 
-def emit_segments(graph: MNGraph, target: Target) -> list[Segment]:
-    """Return the segments of a graph with addresses, in the order in which they run."""
+def emit_segments(graph: MNGraph, target: Target, emit: str = CONCAT) -> list[Segment]:
+    """Return the segments of a graph with addresses, in the order in which they run.
+
+    ``emit`` says how the nodes of a segment become one program: one after the other, or merged.
+    """
     made: list[Segment] = []
     with _without_collection():
         for (_, side), group in groupby(graph.nodes, lambda n: (n.segment, n.side)):
             nodes = tuple(group)
-            code = _emit(nodes, graph, target) if side is Side.DEVICE else None
+            code = _emit(nodes, graph, target, emit) if side is Side.DEVICE else None
             made.append(Segment(nodes, *_boundary(nodes, graph), code))
     return made
 
 
-def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
-    """Return the program of the nodes of one segment."""
+def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) -> Code:
+    """Return the program of the nodes of one segment.
+
+    A merged program that would take longer than the nodes one after the other is not used.
+    """
     addresses = {n: v.addr for n, v in graph.values.items() if v.addr is not None}
     made = Fragments(target)
     fragments = []
@@ -52,7 +67,13 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target) -> Code:
         comment = json.dumps(f"{node.op} {node.name}: {operands}")[1:-1]
         fragments.append((node.name, comment, made.of(node, graph)))
     downloads = [node.op == DOWNLOAD for node in nodes]
-    return concatenate(fragments, addresses, target, downloads)
+    code = concatenate(fragments, addresses, target, downloads)
+    if emit == MERGED:
+        kinds = [_KINDS.get(node.op, Kind.OTHER) for node in nodes]
+        merged = merge(fragments, addresses, target, kinds)
+        if merged is not None and merged.cycles < code.cycles:
+            return merged
+    return code
 
 
 def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -285,6 +285,12 @@ TABLE: dict[str, Kind] = {
         "same device, with the same shape and dtype",
         {"name": "out", "reason": "the function has no such input or output"},
     ),
+    "P0706": Kind(
+        OptionError,
+        "`{name}` is no preset: {reason}",
+        "name a preset of docs/compiler/presets.md, or a JSON file with a dict of options",
+        {"name": "O9", "reason": "there is no such file"},
+    ),
     # P09: our bugs
     "P0901": Kind(
         InternalError,

@@ -267,7 +267,7 @@ def dram_words(layout: Layout, target: Target) -> int:
 
 
 #: Buffers of L2BM for each direction: one is filled while the other is emptied.
-BUFFERS = 2
+BUFFERS = 4
 
 
 def _buffer_words(target: Target, buffers: int) -> int:

@@ -90,5 +90,7 @@ def _node_rows(
         row["busy_steps"].update(found.busy)
     for row in rows.values():
         row["busy_steps"] = busy = dict(sorted(row["busy_steps"].items()))
-        row["utilisation"] = round(max(busy.values(), default=0) / (row["steps"] or 1), 4)
+        # In a merged program, instructions of a node also stand in steps of others.
+        share = max(busy.values(), default=0) / (row["steps"] or 1)
+        row["utilisation"] = round(min(share, 1.0), 4)
     return list(rows.values())

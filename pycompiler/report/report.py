@@ -70,8 +70,9 @@ class Report:
         self.data["status"] = "ok"
 
     def failed(self, problem: BaseException) -> None:
-        """Record why the compilation ended."""
-        self.data |= {"status": "failed", "bound": {}, "cycle_shares": {}}
+        """Record why the compilation ended; an interrupt is no failure."""
+        status = "interrupted" if isinstance(problem, KeyboardInterrupt) else "failed"
+        self.data |= {"status": status, "bound": {}, "cycle_shares": {}}
         row: dict[str, Any] = {"message": str(problem), "type": type(problem).__name__}
         if isinstance(problem, PycompilerError):
             row = {"code": problem.code, "message": problem.message, "help": problem.help}

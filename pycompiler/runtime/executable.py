@@ -12,7 +12,7 @@ import numpy as np
 import emu2
 
 from ..app.model import App, DeviceSegment, HostSegment, Port
-from ..emit.concat import Moved, relocate
+from ..emit.relocation import Moved, relocate
 from ..errors import error
 from ..graph.dtypes import MNDtype, numpy_dtype
 from ..graph.graph import TensorType

@@ -24,7 +24,9 @@ from .given_addresses import with_given
 _SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if there is room:
 #: the download may then begin so early.
-AHEAD = (64, 16, 4, 0)
+AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
+#: How many downloads may get more nodes than the others.
+MOST_EARLIER = 64
 
 
 def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
@@ -63,10 +65,7 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
     values: dict[str, MNValue] = {}
     for location, wanted in blocks.items():
         capacity = target.words(location.memory)
-        for nodes in AHEAD:
-            addresses, words = pack([_ahead(block, graph, nodes) for block in wanted])
-            if words <= capacity:
-                break
+        addresses, words = _packed(wanted, graph, capacity, location is not Location.DRAM)
         # The search cannot work with given addresses.
         free = all(block.at is None for block in wanted)
         if words > capacity and location is not Location.DRAM and free:
@@ -82,6 +81,36 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
             addr = (values[whole].addr or 0) + number * words
             values[part] = replace(graph.values[part], addr=addr)
     return take_turns(graph.with_values(values, stage=Stage.ADDRESSED), target)
+
+
+def _packed(
+    blocks: list[Block], graph: MNGraph, capacity: int, local: bool
+) -> tuple[dict[str, int], int]:
+    """Pack the blocks, and keep the words of downloads free before them, where there is room.
+
+    First all downloads get the same number of nodes. Then the larger ones get more, one by one.
+    """
+    for nodes in AHEAD:
+        early = [_ahead(block, graph, nodes) for block in blocks]
+        addresses, words = pack(early)
+        if words <= capacity:
+            break
+    if not local or words > capacity:
+        return addresses, words
+    large = sorted(
+        (n for n, block in enumerate(blocks) if early[n] != _ahead(block, graph, AHEAD[0])),
+        key=lambda number: -blocks[number].words,
+    )
+    for number in large[:MOST_EARLIER]:
+        for more in AHEAD:
+            if more <= nodes:
+                break
+            block = _ahead(blocks[number], graph, more)
+            found, needed = pack([*early[:number], block, *early[number + 1 :]])
+            if needed <= capacity:
+                early[number], addresses, words = block, found, needed
+                break
+    return addresses, words
 
 
 def _ahead(block: Block, graph: MNGraph, nodes: int) -> Block:

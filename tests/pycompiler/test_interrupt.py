@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import shutil
@@ -58,7 +59,11 @@ def test_the_command_ends_at_once(tmp_path: Path) -> None:
         assert (process.returncode, said) == (130, "interrupted\n")
         left = {path.name for path in tmp_path.iterdir()}
         # The signal may come when the folder is there already: then the folder is whole.
-        assert left - {"out"} == {"model.onnx"}
+        assert left - {"out", "out.failed"} == {"model.onnx"}
+        if "out.failed" in left:
+            report = json.loads((tmp_path / "out.failed" / "report.json").read_text())
+            assert report["status"] == "interrupted"
+            shutil.rmtree(tmp_path / "out.failed")
         if "out" in left:
             assert {"model.app", "report.json"} <= {
                 path.name for path in (tmp_path / "out").iterdir()
@@ -82,6 +87,8 @@ def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
     def stop(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
+    done = {None: ["export"], "optimise": ["export", "pfvm"], "compile_onnx": ["export", "pfvm"]}
+    done["write_folder"] = []
     for place in (None, "optimise", "compile_onnx", "write_folder"):
         with pytest.MonkeyPatch.context() as patch:
             if place is not None:
@@ -89,10 +96,19 @@ def test_the_api_lets_it_through(tmp_path: Path, old: bool) -> None:
             function = model if place is None else lambda d: {"y": d["x"] * 2.0}
             with pytest.raises(KeyboardInterrupt):
                 shared.compile(function, sample, out)
-        assert {path.name for path in tmp_path.iterdir()} == ({"out"} if old else set())
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "out.failed",
+            *(["out"] if old else []),
+        }
+        report = json.loads((tmp_path / "out.failed" / "report.json").read_text())
+        assert report["status"] == "interrupted"
+        # What was done by then is there.
+        passes = [row["pass"] for row in report["passes"]]
+        assert passes == done[place] or (place == "write_folder" and passes[-1] == "bound")
         assert not old or {path.name: path.read_bytes() for path in out.iterdir()} == before
     compiled = shared.compile(lambda d: {"y": d["x"] * 3.0}, sample, out)
     assert torch.equal(compiled(sample)["y"].cpu(), sample["x"] * 3)
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
 
 
 def test_a_planner_hears_it_within_the_limit(request: pytest.FixtureRequest) -> None:

@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
     "layout_spec": ("entry",),
     "gemm_layout_spec": ("entry",),
     "sram_budget": 0.5,
+    "emit": "concat",
     "overrides": {"x": {"location": "DRAM"}},
     "out_onnx": Path("lowered.onnx"),
     "option_json": "O1.json",

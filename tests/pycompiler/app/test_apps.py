@@ -19,7 +19,7 @@ import pycompiler.app as app_package
 from pycompiler.app import App, AppValue, DeviceSegment, HostSegment, Port, read_app, write_app
 from pycompiler.app.dump import dump_app
 from pycompiler.app.generated import gpfnapp_generated
-from pycompiler.emit.concat import Relocation
+from pycompiler.emit.relocation import Relocation
 from pycompiler.errors import PycompilerError
 
 text = st.text(max_size=8)

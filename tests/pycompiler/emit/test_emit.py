@@ -10,8 +10,10 @@ from compiling import compiled, model_of, run
 from typed_model import typed_model
 
 from pycompiler.app.model import DeviceSegment
-from pycompiler.emit.concat import Code, Moved, concatenate, relocate
+from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
+from pycompiler.emit.relocation import Moved, relocate
+from pycompiler.emit.writer import Code
 from pycompiler.errors import PycompilerError
 from pycompiler.layers.fragment import (
     BlockOperand,

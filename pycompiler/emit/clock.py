@@ -1,0 +1,49 @@
+"""The cycle model while a program is written: when MVs end, and how long waits stall."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from ..layers.fragment import Move
+from ..machine import Target
+from .move_costs import MoveCosts
+
+
+class Clock:
+    """Follows a program in issue order; all times are cycles."""
+
+    def __init__(self, costs: MoveCosts, target: Target):
+        self._costs, self._step_cycles = costs, target.cycles
+        self._stalls = 0
+        #: When each memory is free for the next MV.
+        self._free: dict[str, int] = {}
+        #: When the MVs end that no line has waited for, by tag; and the same by time.
+        self._ends: dict[int, int] = {}
+        self._by_end: list[tuple[int, int]] = []
+
+    def now(self, steps: int) -> int:
+        """Return the cycle in which the step after ``steps`` steps begins."""
+        return self._step_cycles * steps + self._stalls
+
+    def issue(self, tag: int, move: Move, steps: int) -> None:
+        """Note an MV."""
+        cost = self._costs.of(move)
+        start = max((self._free.get(port, 0) for port in cost.ports), default=0)
+        start = max(start, self.now(steps))
+        for port in cost.ports:
+            self._free[port] = start + cost.holds
+        self._ends[tag] = end = start + cost.holds + cost.latency
+        heappush(self._by_end, (end, tag))
+
+    def wait(self, tag: int, steps: int) -> None:
+        """Note a wait; the time stands still until the MV has ended."""
+        self._stalls += max(0, self._ends.pop(tag) - self.now(steps))
+
+    def over(self, steps: int) -> list[int]:
+        """Return the tag of an MV that has ended and that no line has waited for, if any."""
+        while self._by_end:
+            end, tag = self._by_end[0]
+            if self._ends.get(tag) == end:
+                return [tag] if end <= self.now(steps) else []
+            heappop(self._by_end)
+        return []

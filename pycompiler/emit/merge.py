@@ -1,0 +1,229 @@
+"""Merges the nodes of a segment into one stream of lines, where they do not touch common words.
+
+See docs/compiler/merging.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import lcm
+
+from ..layers.fragment import Fragment, Move, Step
+from ..machine import Target
+from .addressed_lines import Ready, Shelf
+from .clock import Clock
+from .hazards import Access, Accesses, Tracker
+from .move_costs import MoveCosts
+from .reorder_addresses import ReorderedAddresses
+from .shifted import MEMORY, Shifted
+from .text import Addresses
+from .timeline import Placed, Timeline
+from .writer import Code, Listing, Writer
+
+#: How many places of L2BM are tried for a chunk of a download.
+_PLACES = 8
+
+
+class Kind(Enum):
+    """What the pass makes of the lines of a node."""
+
+    #: a download: it gets other addresses, and its lines are placed one by one
+    DOWNLOAD = "download"
+    #: another transfer: its lines are placed one by one
+    TRANSFER = "transfer"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """An MV, or lines of node ``owner`` that must follow each other without a gap."""
+
+    owner: int
+    lines: Sequence[Ready]
+    #: whether it belongs to a chunk of a download; and the MVs of the chunk that it begins
+    streams: bool = False
+    begins: Sequence[Ready] | None = None
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it is an MV."""
+        return isinstance(self.lines[0].line, Move)
+
+
+def merge(
+    fragments: Sequence[tuple[str, str, Fragment]],
+    addresses: Addresses,
+    target: Target,
+    kinds: Sequence[Kind],
+) -> Code | None:
+    """Make one program of ``(node, comment, fragment)``, in which nodes share lines.
+
+    ``kinds`` has the kind of each node. None if lines that belong together cannot be kept together.
+    """
+    shelf = Shelf(addresses, target, ports=True)
+    other = ReorderedAddresses(target)
+
+    def own(fragment: Fragment, kind: Kind) -> Fragment:
+        if kind is Kind.DOWNLOAD:
+            fragment = other.of(fragment)
+        # Lines of transfers are placed one by one.
+        return fragment if kind is Kind.OTHER else replace(fragment, packed=True)
+
+    ready = [
+        shelf.of(own(fragment, kind))
+        for (_, _, fragment), kind in zip(fragments, kinds, strict=True)
+    ]
+    costs = MoveCosts(addresses, target)
+    units: list[Unit] = []
+    for owner, lines in enumerate(ready):
+        found = _units(owner, lines.lines)
+        if found is None:
+            return None
+        units += _chunks(found) if kinds[owner] is Kind.DOWNLOAD else found
+    placed = place(units, costs, target)
+    listing = Listing(
+        [(node, comment) for node, comment, _ in fragments],
+        [lines.busy for lines in ready],
+        Writer(target, addresses, Tracker(target), Clock(costs, target), early_waits=True),
+    )
+    return _written(placed, listing)
+
+
+def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
+    """Cut a node into units; None if lines of one unit would have to wait for an MV among them."""
+    out: list[Unit] = []
+    run: list[Ready] = []
+    between: list[Ready] = []  # MVs that stand between two lines of the run
+
+    def close() -> None:
+        if run:
+            out.append(Unit(owner, tuple(run)))
+        out.extend(Unit(owner, (move,)) for move in between)
+        run.clear()
+        between.clear()
+
+    before: frozenset[str] = frozenset()
+    for ready in lines:
+        if isinstance(ready.line, Move):
+            between.append(ready)
+            continue
+        taken = frozenset(slot for op in ready.ops for slot in op.takes)
+        if not taken <= before:
+            return None
+        if not taken:
+            close()
+        elif any(move.touched.conflicts(ready.touched) for move in between):
+            return None
+        run.append(ready)
+        before = frozenset(op.slot for op in ready.ops)
+    close()
+    return out
+
+
+def _chunks(units: Sequence[Unit]) -> list[Unit]:
+    """Return the units of a download, each with its place in a chunk: MVs and the lines behind.
+
+    If a line reads words of L2BM that the MVs of its chunk did not bring, the words must stay where
+    they are. Then the units are returned as they came.
+    """
+    out: list[Unit] = []
+    brought: list[Access] = []
+    for number, unit in enumerate(units):
+        begins = None
+        if unit.is_move and not (number and units[number - 1].is_move):
+            end = number
+            while end < len(units) and units[end].is_move:
+                end += 1
+            begins = [one.lines[0] for one in units[number:end]]
+            brought = [access for move in begins for access in move.touched.writes]
+        elif not unit.is_move:
+            for access in (access for line in unit.lines for access in line.touched.reads):
+                if access.memory == MEMORY and not any(
+                    one.low <= access.low and access.high <= one.high for one in brought
+                ):
+                    return list(units)
+        out.append(replace(unit, streams=True, begins=begins))
+    return out
+
+
+def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Placed]:
+    """Return all lines and MVs with their steps, in the order of placing."""
+    ops = (op for unit in units for line in unit.lines for op in line.ops)
+    anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
+    timeline = Timeline(costs, target, anywhere)
+    shifted = Shifted(target)
+    shift = 0
+    for unit in units:
+        if unit.begins is not None:
+            shift = _best_shift(unit.begins, timeline, target, shifted)
+        elif not unit.streams:
+            shift = 0
+        lines = [shifted.of(line, shift) for line in unit.lines] if shift else unit.lines
+        if unit.is_move:
+            timeline.place_move(lines[0], unit.owner)
+        else:
+            timeline.place_lines(lines, unit.owner)
+    return timeline.placed
+
+
+def _best_shift(
+    moves: Sequence[Ready], timeline: Timeline, target: Target, shifted: Shifted
+) -> int:
+    """Return how far the words of a chunk move in L2BM, so that its MVs begin early."""
+    writes = [access for move in moves for access in move.touched.writes]
+    low = min(access.low for access in writes)
+    words = max(access.high for access in writes) - low
+    capacity = target.words(MEMORY)
+    unit = lcm(target.mv_unit, target.l2bm_row)
+    each = max(1, capacity // _PLACES // unit) * unit
+    best: tuple[int, int, int] | None = None
+    for at in range(0, capacity - words + 1, each):
+        shift = at - low
+        starts = max(timeline.start_of(shifted.of(move, shift)) for move in moves)
+        found = starts, abs(shift), shift
+        if best is None or found < best:
+            best = found
+    return 0 if best is None else best[2]
+
+
+def _written(placed: Sequence[Placed], listing: Listing) -> Code:
+    """Write the lines in the order of their steps, those of one step as one line."""
+    joined: dict[tuple[int, ...], Ready] = {}
+    begun = -1
+    order = sorted(placed, key=lambda one: (one.step, not one.end, one.number))
+    at = 0
+    while at < len(order):
+        here = [order[at]]
+        if not here[0].end:
+            while at + len(here) < len(order) and order[at + len(here)].step == here[0].step:
+                here.append(order[at + len(here)])
+        at += len(here)
+        owner = max(one.owner for one in here)
+        while begun < owner:
+            begun += 1
+            listing.begin(begun)
+        ready = here[0].ready
+        if len(here) > 1:
+            key = tuple(id(one.ready) for one in here)
+            found = joined.get(key)
+            ready = joined[key] = found or _joined([one.ready for one in here])
+        listing.put(ready, here[0].owner)
+    while begun < listing.nodes - 1:
+        begun += 1
+        listing.begin(begun)
+    return listing.finish()
+
+
+def _joined(lines: Sequence[Ready]) -> Ready:
+    """Return one line of all instructions."""
+    instructions = tuple(
+        one for ready in lines if isinstance(ready.line, Step) for one in ready.line.instructions
+    )
+    touched = Accesses(
+        tuple(access for ready in lines for access in ready.touched.reads),
+        tuple(access for ready in lines for access in ready.touched.writes),
+    )
+    text = "; ".join(ready.text for ready in lines)
+    return Ready(Step(instructions), touched, text, any(ready.shared for ready in lines))

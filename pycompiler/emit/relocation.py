@@ -1,0 +1,69 @@
+"""Moves a program to another DRAM base: the lines that name DRAM addresses are listed beside it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..machine import Target
+from .text import literal_text
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """Line ``line`` (from 0) names the DRAM address ``value`` + ``offset``.
+
+    A PE line has it as a literal, in blocks of an MV.
+    """
+
+    line: int
+    value: str
+    offset: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The DRAM words from ``start`` to before ``stop`` of a program lie at ``at`` instead."""
+
+    start: int
+    stop: int
+    at: int
+
+
+def relocate(
+    text: str,
+    relocations: Sequence[Relocation],
+    delta: int,
+    target: Target,
+    moved: Sequence[Moved] = (),
+) -> str:
+    """Return the program with ``delta`` added to its DRAM addresses; ``moved`` lists exceptions."""
+    if not delta and not moved:
+        return text
+    dram = f"${target.letter('dram')}"
+    address = re.compile(re.escape(dram) + r"(\d+)")
+    by_start = sorted(moved, key=lambda part: part.start)
+    starts = [part.start for part in by_start]
+
+    literal = re.compile(re.escape(literal_text(0)).replace("0" * 8, r"([0-9A-F]{8})"))
+    block = target.mv_block
+
+    def place(at: int) -> int:
+        number = bisect_right(starts, at) - 1
+        if number >= 0 and at < by_start[number].stop:
+            return by_start[number].at + at - starts[number]
+        return at + delta
+
+    def operand(found: re.Match[str]) -> str:
+        return f"{dram}{place(int(found.group(1)))}"
+
+    def bits(found: re.Match[str]) -> str:
+        return literal_text(place(int(found.group(1), 16) * block) // block)
+
+    lines = text.split("\n")
+    for relocation in relocations:
+        line, moves = address.subn(operand, lines[relocation.line])
+        lines[relocation.line] = line if moves else literal.sub(bits, line)
+    return "\n".join(lines)

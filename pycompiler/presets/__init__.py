@@ -1,0 +1,1 @@
+"""Presets: sets of options with a name, one JSON file each."""

@@ -1,0 +1,89 @@
+"""Finds and reads presets: the option ``option_json``.
+
+A preset is a JSON file: a dict of options. The key ``doc`` says what the preset is for. A preset is
+named by its path, or by its name with or without ``.json``. A name is looked up in the folder of
+the environment variable ``PRESET_OPTIONS_DIR``, then in this package. If a path does not exist, its
+last part is looked up as a name: scripts name the folder of another installation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import error
+from ..files import TEXT_BYTES, read_input
+
+#: The environment variable that names the folder of presets.
+FOLDER = "PRESET_OPTIONS_DIR"
+OWN = Path(__file__).parent
+_SUFFIX = ".json"
+#: Variables with these beginnings steer compiles of other installations.
+_PREFIXES = ("CODEGEN_", "MNCORE_", "PFVM_")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset: the file that it stands in, what it is for, and its options."""
+
+    path: Path
+    doc: str
+    options: Mapping[str, Any]
+
+
+def names() -> list[str]:
+    """Return the names of the presets in this package."""
+    return sorted(path.stem for path in OWN.glob(f"*{_SUFFIX}"))
+
+
+def read_preset(name: Any, environment: Mapping[str, Any] | None = None) -> Preset:
+    """Return the preset of a name or path. P0001 if it cannot be read, P0706 if it is none.
+
+    ``environment`` wins over the environment of the process.
+    """
+    path = next((path for path in _places(Path(name), environment or {}) if path.exists()), None)
+    if path is None:
+        reason = f"there is no such file, and no preset has this name ({', '.join(names())})"
+        raise error("P0706", name=name, reason=reason)
+    try:
+        found = json.loads(read_input(path, TEXT_BYTES))
+    except (ValueError, RecursionError) as problem:
+        raise error("P0706", name=path, reason=f"it is no JSON: {problem}") from problem
+    if not isinstance(found, dict):
+        raise error("P0706", name=path, reason="it is no dict of options")
+    if "option_json" in found:
+        raise error("P0706", name=path, reason="a preset cannot name another preset")
+    doc = found.pop("doc", "")
+    return Preset(path, str(doc), found)
+
+
+def _places(path: Path, environment: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the files that a name or a path may mean, the first choice first."""
+    yield path
+    file = path.name if path.name.endswith(_SUFFIX) else path.name + _SUFFIX
+    folder = environment.get(FOLDER) or os.environ.get(FOLDER)
+    if folder:
+        yield Path(str(folder)) / file
+    yield OWN / file
+
+
+def environment_facts(
+    environment: Mapping[str, Any] | None, preset: bool
+) -> dict[str, dict[str, str] | list[str]]:
+    """Return which variables of the environment a compile used, and which it ignored.
+
+    ``environment`` are variables given to the compile; those of the process count if their names
+    say that they steer a compile. ``preset`` says whether a preset was asked for.
+    """
+    process = {
+        name: value
+        for name, value in os.environ.items()
+        if name == FOLDER or name.startswith(_PREFIXES)
+    }
+    found = {**process, **(environment or {})}
+    used = {FOLDER: str(found[FOLDER])} if preset and FOLDER in found else {}
+    return {"used": used, "ignored": sorted(found.keys() - used.keys())}
