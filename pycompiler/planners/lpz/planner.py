@@ -21,12 +21,11 @@ from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
 from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
-from .elimination import Elimination
 from .families import Seed, add_families
 from .growth import grow
 from .known import Known
 from .pools import Pools
-from .search import cheapest, total
+from .search import Search, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
@@ -179,21 +178,21 @@ class LayoutPlannerZ:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""
         single, pairs = self._tables()
         # Each of them sees only few costs change from round to round.
-        guessing, knowing = (Elimination([len(one) for one in single], pairs) for _ in range(2))
+        guessing, knowing = (Search([len(one) for one in single], pairs) for _ in range(2))
         idle, self.exhausted = 0, False
         while idle < patience:
             tables = self._tables()
-            found = cheapest(*tables, best, guessing)
+            found = guessing.cheapest(*tables, best)
             now = total(*tables, best)
             if now - total(*tables, found) <= _worth(now):
                 self.exhausted = True
                 break
             self._look(found)
             # Switches that were looked at for different choices may combine to a better one.
-            best = cheapest(*self._tables(known=True), best, knowing)
+            best = knowing.cheapest(*self._tables(known=True), best)
             idle = 0 if self._total(best) < now else idle + 1
         while self._moved(best):
-            best = cheapest(*self._tables(known=True), best, knowing)
+            best = knowing.cheapest(*self._tables(known=True), best)
         return best
 
     def _moved(self, best: list[int]) -> bool:
