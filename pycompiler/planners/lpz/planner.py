@@ -81,6 +81,8 @@ class LayoutPlannerZ:
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
         self.pools = Pools(graph, target, wanted, first, known)
+        #: The costs of variables alone, without regard to what is the only candidate.
+        self._own_costs: dict[int, Table] = {}
         self._readers: dict[str, list[MNNode]] = {}
         for node in graph.nodes:
             for name in set(node.inputs):
@@ -276,18 +278,19 @@ class LayoutPlannerZ:
         """Return the costs of the candidates of a variable: its nodes and transfers."""
         variable = self.pools.variables[number]
         out = np.zeros(len(variable.pool), dtype=np.int64)
-        for index, candidate in enumerate(variable.pool):
+        before = self._own_costs.get(number, out[:0])
+        out[: len(before)] = before
+        crossing = [(n, times) for n in variable.values if (times := self._crossings(n))]
+        for index in range(len(before), len(out)):
+            candidate = variable.pool[index]
             for node in variable.nodes:
-                layouts = self.pools.all_of(node, candidate)
-                out[index] += self.costs.node(node, layouts)
-            for name in variable.values:
-                times = self._crossings(name)
-                if times:
-                    value = self.graph.values[name]
-                    out[index] += times * self.costs.transfer(value, candidate[name])
+                out[index] += self.costs.node(node, self.pools.all_of(node, candidate))
+            for name, times in crossing:
+                out[index] += times * self.costs.transfer(self.graph.values[name], candidate[name])
+        self._own_costs[number] = out
         if number in self._only:
             others = np.arange(len(out)) != self._only[number]
-            out[others] = UNKNOWN
+            out = np.where(others, UNKNOWN, out)
         return out
 
     def _crossings(self, name: str) -> int:
