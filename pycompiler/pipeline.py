@@ -112,6 +112,9 @@ def _passes(
         constants=imported.constants,
     )
     schedule = SCHEDULERS[options.scheduler]
+    addresses = partial(
+        plan_addresses, target=target, overrides=overrides, renewed=imported.updates
+    )
     return (
         ("side", partial(plan_sides, strict=options.strict), _record_sides),
         ("dtype", dtypes, _nothing),
@@ -124,7 +127,7 @@ def _passes(
             lambda graph: schedule(graph, target, options.sram_budget, overrides),
             _nothing,
         ),
-        ("address", partial(plan_addresses, target=target, overrides=overrides), _nothing),
+        ("address", addresses, _nothing),
     )
 
 

@@ -21,6 +21,10 @@ from torch._decomp import core_aten_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from ..errors import error
 from .gradient_rules import GRADIENT_RULES, Counter, counted
@@ -125,7 +129,7 @@ def training_step(
     buffers.append(counter.calls)
     watched = register_module_forward_pre_hook(note)
     try:
-        with _in_step(), plain_kernels(), _kept(counter.calls), counted(counter):
+        with _in_step(), plain_kernels(), _kept(counter.calls), counted(counter), _no_new_state():
             traced = _traced(numbered, inputs)
     finally:
         watched.remove()
@@ -160,6 +164,39 @@ def _kept(tensor: torch.Tensor) -> Iterator[None]:
         yield
     finally:
         tensor.copy_(value)
+
+
+@contextlib.contextmanager
+def _no_new_state() -> Iterator[None]:
+    """Refuse optimizers of torch that make their state while they are traced. P0703.
+
+    It would begin anew in each call. Their state stays as it was.
+    """
+    before: dict[int, dict[Any, dict[str, Any]]] = {}
+
+    def note(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        before[id(optimizer)] = {p: dict(found) for p, found in optimizer.state.items()}
+
+    def check(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        known = before.pop(id(optimizer))
+        old = _identities(t for found in known.values() for t in found.values())
+        state = [t for found in optimizer.state.values() for t in found.values()]
+        if any(isinstance(t, torch.Tensor) and id(t) not in old for t in state):
+            optimizer.state.clear()
+            optimizer.state.update(known)
+            raise error(
+                "P0703",
+                name=type(optimizer).__name__,
+                reason="its state would begin anew in each call",
+                remedy="use MNCoreSGD, MNCoreAdam, MNCoreAdamW, or an MNCoreOptimizer of your own",
+            )
+
+    hooks = (register_optimizer_step_pre_hook(note), register_optimizer_step_post_hook(check))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @contextlib.contextmanager

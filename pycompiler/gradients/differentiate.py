@@ -26,6 +26,7 @@ from .back import Back, Rule
 from .elementwise import ELEMENTWISE
 from .moves import MOVES
 from .picks import PICKS
+from .recurrent import written_as_steps
 from .sums import SUMS
 from .windows import WINDOWS
 
@@ -66,6 +67,11 @@ def differentiate(
         found = types.get(loss)
         shown = "missing" if found is None else f"{found.elem} {found.shape}"
         raise error("P0118", name=loss, type=shown)
+    active, _ = _active(work.graph, types, loss, wanted)
+    steps = written_as_steps(work, types, {next(filter(None, n.output), "") for n in active})
+    if steps is not work:
+        work = prepare(steps)
+        types = static_types(work)
     for _ in range(len(COMPOSITES)):
         plain = _written_out(work, types, loss, wanted, target)
         if plain is work:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..pfvm.windows import APART
 from .back import Back, Rule
 from .moves import spread
 
@@ -100,25 +101,33 @@ def _cropped(back: Back, value: str, windows: _Windows) -> str:
 def _weight_gradient(
     back: Back, image: str, grad: str, windows: _Windows, shape: tuple[int, ...]
 ) -> str:
-    """Append the gradient of weights of ``shape``: one product per tap."""
-    outs, ins = shape[:2]
+    """Append the gradient of weights of ``shape``.
+
+    A product adds over places, so it gives a matrix of taps and channels by channels.
+    """
     groups = int(back.attribute("group", 1))
+    outs, ins = shape[0] // groups, shape[1]
     pictures, places = back.shape(0)[0], prod(windows.counts)
+    whole = places < APART and pictures > 1
+    front = [groups] if groups > 1 else []
 
-    def rows(value: str, channels: int, perm: list[int]) -> str:
+    def rows(value: str, channels: int) -> str:
+        """Append the value as (pictures, groups, channels, places)."""
+        if not whole:
+            return back.reshape(value, [pictures, *front, channels, places])
         apart = back.reshape(value, [pictures, groups, channels, places])
-        lines = [pictures * places, channels] if perm[-1] == 2 else [channels, pictures * places]
-        return back.reshape(back.op("Transpose", apart, perm=perm), [groups, *lines])
+        together = back.op("Transpose", apart, perm=[1, 2, 0, 3])
+        return back.reshape(together, [1, *front, channels, pictures * places])
 
-    left = rows(grad, outs // groups, [1, 2, 0, 3])
     padded = _wide(back, image, windows)
-    taps = []
-    for tap in windows.taps():
-        right = rows(_part(back, padded, windows, tap), ins, [1, 0, 3, 2])
-        found = back.op("MatMul", left, right)
-        taps.append(back.reshape(found, [outs, ins, 1]))
-    whole = taps[0] if len(taps) == 1 else back.op("Concat", *taps, axis=2)
-    return back.reshape(whole, shape)
+    taps = [rows(_part(back, padded, windows, tap), ins) for tap in windows.taps()]
+    axis = 1 + len(front)
+    left = taps[0] if len(taps) == 1 else back.op("Concat", *taps, axis=axis)
+    found = back.op("MatMul", left, back.turned(rows(grad, outs), axis + 2))
+    if pictures > 1 and not whole:
+        found = back.op("ReduceSum", found, back.ints([0]), keepdims=0)
+    apart = back.reshape(found, [groups, len(taps), ins, outs])
+    return back.reshape(back.op("Transpose", apart, perm=[0, 3, 2, 1]), shape)
 
 
 def _bias(back: Back) -> str:

@@ -106,6 +106,7 @@ class Context:
         on the host (HostFallbackWarning) and of arguments that change nothing (OptionWarning).
         """
         self._check_valid()
+        self.registry.check()
         folder = _folder(codegen_dir)
         for name, value, kind, legal in (
             ("cache_options", cache_options, CacheOptions, "a CacheOptions or None"),
@@ -211,7 +212,7 @@ class Context:
         return TensorProxy(self.registry.find(tensor))
 
     def synchronize(self) -> None:
-        """Copy the values on the device to the registered tensors."""
+        """Copy the values on the device to the registered tensors. P0608."""
         self._check_valid()
         self.registry.synchronize()
 

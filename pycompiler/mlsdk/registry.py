@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from ..errors import error
 from ..frontend.tensor_names import (
@@ -12,6 +13,7 @@ from ..frontend.tensor_names import (
     tensors_of,
 )
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
+from ..frontend.training_step import in_training_step
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
@@ -30,6 +32,8 @@ class ContextRegistry:
         #: The optimizers, by the prefix that they were registered under.
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
         self._tensors: dict[str, torch.Tensor] = {}
+        #: What refuses a step of torch's optimizers on the host, as long as they are registered.
+        self._hooks: list[RemovableHandle] = []
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -52,6 +56,7 @@ class ContextRegistry:
                 set_tensor_name(tensor, f"{prefix}.{path}")
                 self.add(tensor)
             self.optimizers[prefix] = module_or_optimizer
+            self._hooks.append(module_or_optimizer.register_step_pre_hook(_refuse_step))
             return
         module = module_or_optimizer
         if not isinstance(module, torch.nn.Module):
@@ -100,14 +105,35 @@ class ContextRegistry:
         named = get_tensor_name(tensor)
         raise error("P0608", name=named or "without name", problem="it is not registered")
 
+    def check(self) -> None:
+        """Check that no tensor has changed its shape or dtype since it was registered. P0608."""
+        for name, tensor in self._tensors.items():
+            then, now = self.values[name].type, tuple(tensor.shape)
+            if (then.elem, then.shape) != (_ELEMS.get(tensor.dtype), now):
+                before = f"{dtype_name(TORCH_DTYPES[then.elem])} {then.shape}"
+                problem = f"it was {before} when it was registered, and is "
+                raise error(
+                    "P0608", name=name, problem=f"{problem}{dtype_name(tensor.dtype)} {now} now"
+                )
+
     def synchronize(self) -> None:
-        """Copy the values on the device to the tensors."""
+        """Copy the values on the device to the tensors. P0608."""
+        self.check()
         with torch.no_grad():
             for name, tensor in self._tensors.items():
                 tensor.copy_(to_tensor(self.values[name].values()))
 
     def clear(self) -> None:
         """Forget all values."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
         self.optimizers.clear()
         self._tensors.clear()
         self.values.clear()
+
+
+def _refuse_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+    """Refuse a step on the host: the device has the parameters. P0117."""
+    if not in_training_step():
+        raise error("P0117", optimizer=type(optimizer).__name__)

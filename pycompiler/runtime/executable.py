@@ -119,6 +119,13 @@ class DeviceFunction:
             for port in app.registered
         }
         self._updates = {port.value: self._registered[port.key] for port in app.updates}
+        #: By new value: the registered value whose words the program overwrites with it.
+        self._in_place = {
+            port.value: port.key
+            for port in app.updates
+            if self._in_dram(port.value) is not None
+            and self._in_dram(port.value) == self._in_dram(port.key)
+        }
         self._room = board.allocate(app.dram_words)
         self._bound_always: Bound | None = None
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
@@ -130,6 +137,11 @@ class DeviceFunction:
         """Return the DRAM place of an input or output; None if only the host uses it."""
         ports = self.app.outputs if output else self.app.inputs
         return self._own(next(port.value for port in ports if port.key == key))
+
+    def _in_dram(self, name: str) -> int | None:
+        """Return where a value begins in the function's room; None if only the host has it."""
+        value = self.app.values[name]
+        return None if value.layout is None else value.dram
 
     def _own(self, name: str) -> DramTensor | None:
         value = self.app.values[name]
@@ -187,9 +199,9 @@ class DeviceFunction:
 
     def _update(self, values: Mapping[str, Array], bound: Bound) -> None:
         """Give registered values what the call made of them."""
-        known = {*values, *bound, *self._registered, *self.app.constants}
+        known = {*values, *bound, *self._registered, *self.app.constants} - {*self._in_place}
         for name, registered in self._updates.items():
-            own = self._own(name)
+            own = bound.get(name) or self._own(name)
             if name in known or own is None:
                 registered.load(self._fetch(name, values, bound))
             else:
@@ -219,11 +231,13 @@ class DeviceFunction:
     def _registered_places(self) -> Bound:
         """Return the places of registered values, which have some from the first call on."""
         if self._bound_always is None:
-            self._bound_always = {
+            bound = {
                 name: found.copy_like(own)
                 for name, found in self._registered.items()
                 if (own := self._own(name)) is not None
             }
+            new = {name: bound[old] for name, old in self._in_place.items()}
+            self._bound_always = {**bound, **new}
         return self._bound_always
 
     def _loaded(self, bound: Bound) -> list[emu2.Program | HostSession]:

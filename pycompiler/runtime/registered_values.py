@@ -45,8 +45,13 @@ class Registered:
             copy.write(array)
 
     def renew(self, place: DramTensor) -> None:
-        """Replace the values by those at ``place``; copies in the same order take its words."""
+        """Replace the values by those at ``place``; copies in the same order take its words.
+
+        ``place`` may be one of the copies itself.
+        """
         for copy in self._copies:
+            if copy.addr == place.addr and copy.board is place.board:
+                continue
             if copy.like(place):
                 copy.write_words(place.words())
             else:

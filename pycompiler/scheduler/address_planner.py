@@ -6,6 +6,7 @@ the lowest address that is free for its whole life. If that fails in LM, a searc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..errors import error
@@ -20,6 +21,7 @@ from ..planners.overrides import Overrides, wanted_addresses
 from .address_search import Buffer, OutOfTimeError, place
 from .best_fit import Block, pack
 from .given_addresses import with_given
+from .in_place import written_in_place
 
 _SECONDS = 5.0  # time limit of the search
 #: For how many nodes the words of a download are kept free before it, if there is room:
@@ -29,9 +31,16 @@ AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
 MOST_EARLIER = 64
 
 
-def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None = None) -> MNGraph:
+def plan_addresses(
+    graph: MNGraph,
+    target: Target,
+    overrides: Overrides | None = None,
+    renewed: Mapping[str, str] | None = None,
+) -> MNGraph:
     """Set the address of every device value.
 
+    ``renewed`` maps the key of an output to the registered value whose new value it is. The new
+    value takes over the words of the old one where it can.
     P0302 if the values do not fit DRAM, P0304 if they do not fit LM. P0306 if an override gives an
     address that is impossible.
     """
@@ -43,10 +52,12 @@ def plan_addresses(graph: MNGraph, target: Target, overrides: Overrides | None =
     slices = dict(slices_of(node) for node in graph.nodes if node.op in (SPLIT, CONCAT))
     inside = {part for parts in slices.values() for part in parts}
     blocks: dict[Location, list[Block]] = {}
-    for name in sorted(graph.device_values()):
+    on_old = written_in_place(graph, renewed or {})
+    # A block on another one comes behind it.
+    for name in sorted(graph.device_values(), key=lambda name: (name in on_old, name)):
         value = graph.values[name]
         start, stop = born.get(name, 0), last.get(name, end)
-        on = None
+        on = on_old.get(name)
         if name in inside:
             continue
         if value.location is Location.DRAM:

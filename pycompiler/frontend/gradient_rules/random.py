@@ -12,6 +12,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import factorial, pi
 from typing import Any
 
 import torch
@@ -81,6 +82,31 @@ def uniform(shape: Sequence[int]) -> torch.Tensor | None:
     return (bits & _HIGH24).to(torch.float32) * 2.0**-32 + 0.5
 
 
+def normal(shape: Sequence[int]) -> torch.Tensor | None:
+    """Return normal floats, at most 5.77 in size; None outside of a training step.
+
+    Two uniform numbers make one of them, by the formula of Box and Muller. The first lies above 0.
+    """
+    length, angle = uniform(shape), uniform(shape)
+    if length is None or angle is None:
+        return None
+    return (-2.0 * (1.0 - length).log()).sqrt() * _cosine(angle)
+
+
+def _cosine(turns: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of turns in [0, 1), within 5e-7: the device has none of its own.
+
+    It is the sine of the quarter turns from -1 to 1 that :func:`abs` leaves, by Taylor's series.
+    """
+    quarter = (turns - 0.5).abs() - 0.25
+    square = quarter * quarter
+    found = torch.zeros_like(square)
+    for power in reversed(range(1, 12, 2)):
+        sign = -1.0 if power % 4 == 3 else 1.0
+        found = found * square + sign * (2.0 * pi) ** power / factorial(power)
+    return found * quarter
+
+
 def _chosen(like: torch.Tensor, chance: float) -> Any:
     found = uniform(like.shape)
     return NotImplemented if found is None else (found < chance).to(like.dtype)
@@ -115,6 +141,30 @@ def _rand(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
     return NotImplemented if found is None else found.to(dtype or torch.get_default_dtype())
 
 
+def _randn_like(tensor: torch.Tensor, *, dtype: Any = None, **_: Any) -> Any:
+    found = normal(tensor.shape)
+    return NotImplemented if found is None else found.to(dtype or tensor.dtype)
+
+
+def _randn(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
+    found = normal(size)
+    return NotImplemented if found is None else found.to(dtype or torch.get_default_dtype())
+
+
+def _normal_in_place(
+    tensor: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
+) -> Any:
+    found = None if generator is not None else normal(tensor.shape)
+    return NotImplemented if found is None else tensor.copy_(found * std + mean)
+
+
+def _uniform_in_place(
+    tensor: torch.Tensor, first: float = 0.0, end: float = 1.0, *, generator: Any = None
+) -> Any:
+    found = None if generator is not None else uniform(tensor.shape)
+    return NotImplemented if found is None else tensor.copy_(found * (end - first) + first)
+
+
 def _empty(size: Sequence[int], _: Sequence[int], **facts: Any) -> torch.Tensor:
     """Fill memory without values, which dropout takes for its mask: zeros are as good."""
     return torch.zeros(size, dtype=facts.get("dtype"))
@@ -125,6 +175,10 @@ RANDOM_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.bernoulli.p: _bernoulli,
     _ATEN.empty_permuted.default: _empty,
     _ATEN.native_dropout.default: _native_dropout,
+    _ATEN.normal_.default: _normal_in_place,
     _ATEN.rand.default: _rand,
     _ATEN.rand_like.default: _rand_like,
+    _ATEN.randn.default: _randn,
+    _ATEN.randn_like.default: _randn_like,
+    _ATEN.uniform_.default: _uniform_in_place,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ...pfvm.windows import APART
 from .constants import constant
 
 _ATEN = torch.ops.aten
@@ -50,20 +51,23 @@ def _weights(
     dilation: Sequence[int],
     groups: int,
 ) -> torch.Tensor:
-    """Return the gradient of the weights ``(out, in / groups, *kernel)``: one product per tap.
+    """Return the gradient of the weights ``(out, in / groups, *kernel)``.
 
-    A product adds over pictures and places, so each tap is a matrix of channels by channels.
+    A product adds over places, so it gives a matrix of taps and channels by channels.
     """
-    axes = len(kernel)
+    axes, ins = len(kernel), x.shape[1] // groups
     x = torch.nn.functional.pad(x, [end for pad in reversed(padding) for end in (pad, pad)])
-    pictures, outs, given = grad.shape[0], grad.shape[1], grad.shape[2:]
+    pictures, outs, given = grad.shape[0], grad.shape[1] // groups, grad.shape[2:]
     places = prod(given)
+    whole = places < APART and pictures > 1
 
     def rows(tensor: torch.Tensor, channels: int) -> torch.Tensor:
-        parts = tensor.reshape(pictures, groups, channels, places).permute(1, 2, 0, 3)
-        return parts.reshape(groups, channels, pictures * places)
+        """Return the tensor as (pictures, groups, channels, places)."""
+        parts = tensor.reshape(pictures, groups, channels, places)
+        if whole:
+            parts = parts.permute(1, 2, 0, 3).reshape(1, groups, channels, pictures * places)
+        return parts.squeeze(1) if groups == 1 else parts
 
-    left = rows(grad, outs // groups)
     taps = []
     for tap in product(*map(range, kernel)):
         part = x
@@ -71,9 +75,11 @@ def _weights(
             first = tap[axis] * dilation[axis]
             end = first + (given[axis] - 1) * stride[axis] + 1
             part = _ATEN.slice.Tensor(part, 2 + axis, first, end, stride[axis])
-        taps.append(left @ rows(part, x.shape[1] // groups).transpose(1, 2))
-    out = torch.stack(taps, -1)
-    return out.reshape(outs, x.shape[1] // groups, *kernel)
+        taps.append(rows(part, ins))
+    found = torch.cat(taps, -2) @ rows(grad, outs).transpose(-1, -2)
+    found = found.sum(0) if found.shape[0] > 1 else found.squeeze(0)
+    found = found.reshape(groups, len(taps), ins, outs).permute(0, 3, 2, 1)
+    return found.reshape(groups * outs, ins, *kernel)
 
 
 def _convolution_backward(

@@ -40,10 +40,13 @@ class Guesses:
         self._make_room()
         at = np.ix_(rows, columns)
         missing = self._table[at] < 0
-        if missing.any():
-            ours = {rows[i]: sources[i] for i in np.flatnonzero(missing.any(axis=1)).tolist()}
-            theirs = {columns[i]: results[i] for i in np.flatnonzero(missing.any(axis=0)).tolist()}
-            self._table[np.ix_([*ours], [*theirs])] = ask([*ours.values()], [*theirs.values()])
+        new = missing.all(axis=1)
+        # New sources first, then new results for the others: known costs are not asked for again.
+        for part in (new[:, None] & missing, ~new[:, None] & missing):
+            if part.any():
+                ours = {rows[i]: sources[i] for i in np.flatnonzero(part.any(axis=1)).tolist()}
+                theirs = {columns[i]: results[i] for i in np.flatnonzero(part.any(axis=0)).tolist()}
+                self._table[np.ix_([*ours], [*theirs])] = ask([*ours.values()], [*theirs.values()])
         return self._table[at]
 
     def _make_room(self) -> None:

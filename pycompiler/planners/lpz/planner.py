@@ -21,12 +21,11 @@ from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
 from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
-from .elimination import Elimination
 from .families import Seed, add_families
 from .growth import grow
 from .known import Known
 from .pools import Pools
-from .search import cheapest, total
+from .search import Search, total
 
 #: The search ends after PATIENCE rounds without a better choice, or when at most the fraction WORTH
 #: of the steps could be saved.
@@ -82,6 +81,8 @@ class LayoutPlannerZ:
         self.costs = Costs(graph, target, known)
         first = FirstArrival(graph, target, wanted).run()
         self.pools = Pools(graph, target, wanted, first, known)
+        #: The costs of variables alone, without regard to what is the only candidate.
+        self._own_costs: dict[int, Table] = {}
         self._readers: dict[str, list[MNNode]] = {}
         for node in graph.nodes:
             for name in set(node.inputs):
@@ -179,21 +180,21 @@ class LayoutPlannerZ:
         """Return the cheapest choice whose costs are known, ``best`` or a better one."""
         single, pairs = self._tables()
         # Each of them sees only few costs change from round to round.
-        guessing, knowing = (Elimination([len(one) for one in single], pairs) for _ in range(2))
+        guessing, knowing = (Search([len(one) for one in single], pairs) for _ in range(2))
         idle, self.exhausted = 0, False
         while idle < patience:
             tables = self._tables()
-            found = cheapest(*tables, best, guessing)
+            found = guessing.cheapest(*tables, best)
             now = total(*tables, best)
             if now - total(*tables, found) <= _worth(now):
                 self.exhausted = True
                 break
             self._look(found)
             # Switches that were looked at for different choices may combine to a better one.
-            best = cheapest(*self._tables(known=True), best, knowing)
+            best = knowing.cheapest(*self._tables(known=True), best)
             idle = 0 if self._total(best) < now else idle + 1
         while self._moved(best):
-            best = cheapest(*self._tables(known=True), best, knowing)
+            best = knowing.cheapest(*self._tables(known=True), best)
         return best
 
     def _moved(self, best: list[int]) -> bool:
@@ -277,18 +278,19 @@ class LayoutPlannerZ:
         """Return the costs of the candidates of a variable: its nodes and transfers."""
         variable = self.pools.variables[number]
         out = np.zeros(len(variable.pool), dtype=np.int64)
-        for index, candidate in enumerate(variable.pool):
+        before = self._own_costs.get(number, out[:0])
+        out[: len(before)] = before
+        crossing = [(n, times) for n in variable.values if (times := self._crossings(n))]
+        for index in range(len(before), len(out)):
+            candidate = variable.pool[index]
             for node in variable.nodes:
-                layouts = self.pools.all_of(node, candidate)
-                out[index] += self.costs.node(node, layouts)
-            for name in variable.values:
-                times = self._crossings(name)
-                if times:
-                    value = self.graph.values[name]
-                    out[index] += times * self.costs.transfer(value, candidate[name])
+                out[index] += self.costs.node(node, self.pools.all_of(node, candidate))
+            for name, times in crossing:
+                out[index] += times * self.costs.transfer(self.graph.values[name], candidate[name])
+        self._own_costs[number] = out
         if number in self._only:
             others = np.arange(len(out)) != self._only[number]
-            out[others] = UNKNOWN
+            out = np.where(others, UNKNOWN, out)
         return out
 
     def _crossings(self, name: str) -> int:

@@ -8,39 +8,60 @@ candidates of each variable one by one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .elimination import Costs, Elimination
+from .improvement import Improvement
+
+
+class Search:
+    """Finds choices for variables with ``sizes`` candidates, of which ``pairs`` share costs.
+
+    It is fast if the last costs that it had were nearly the same.
+    """
+
+    def __init__(self, sizes: Sequence[int], pairs: Iterable[tuple[int, int]]):
+        known = tuple(pairs)
+        self._elimination = Elimination(sizes, known)
+        #: Whether the choices are the cheapest there are.
+        self.exact = self._elimination.exact
+        # The choices of the two ways differ, and each remembers its own.
+        self._improvements = [Improvement(sizes, known) for _ in range(2)]
+
+    def cheapest(
+        self,
+        single: Sequence[Costs],
+        pairs: Mapping[tuple[int, int], Costs],
+        start: Sequence[int],
+    ) -> list[int]:
+        """Return one choice per variable that costs at most as much as ``start``.
+
+        ``single[v][c]`` is the cost of choice ``c`` of variable ``v``. ``pairs[u, v][b, c]`` is the
+        cost of choice ``b`` of ``u`` together with choice ``c`` of ``v``. No cost is negative.
+        An array that was given to the last call too must have the same costs as then.
+        """
+        best, least = list(start), total(single, pairs, start)
+        own, others = self._improvements
+        more = [] if self.exact else [others.run(single, pairs, best)]
+        while True:
+            found = self._elimination.run(single, pairs, best)
+            ways = [found if self.exact else own.run(single, pairs, found), *more]
+            costs = [total(single, pairs, way) for way in ways]
+            if min(costs) >= least:
+                return best
+            least = min(costs)
+            best = ways[costs.index(least)]
+            if self.exact:
+                return best
+            # No single change makes the best choice cheaper any more.
+            more = []
 
 
 def cheapest(
-    single: Sequence[Costs],
-    pairs: Mapping[tuple[int, int], Costs],
-    start: Sequence[int],
-    elimination: Elimination | None = None,
+    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
 ) -> list[int]:
-    """Return one choice per variable that costs at most as much as ``start``.
-
-    ``single[v][c]`` is the cost of choice ``c`` of variable ``v``. ``pairs[u, v][b, c]`` is the
-    cost of choice ``b`` of ``u`` together with choice ``c`` of ``v``. No cost is negative.
-    ``elimination`` is one for these variables. The search is fast if the last costs that it had
-    were nearly the same.
-    """
-    elimination = elimination or Elimination([len(costs) for costs in single], pairs)
-    best, least = list(start), total(single, pairs, start)
-    others = [] if elimination.exact else [_improved(single, pairs, best)]
-    while True:
-        found = elimination.run(single, pairs, best)
-        ways = [found if elimination.exact else _improved(single, pairs, found), *others]
-        costs = [total(single, pairs, way) for way in ways]
-        if min(costs) >= least:
-            return best
-        least = min(costs)
-        best = ways[costs.index(least)]
-        if elimination.exact:
-            return best
-        # No single change makes the best choice cheaper any more.
-        others = []
+    """Return what a new :class:`Search` finds."""
+    return Search([len(costs) for costs in single], pairs).cheapest(single, pairs, start)
 
 
 def total(
@@ -49,32 +70,3 @@ def total(
     """Return the total cost of the choices."""
     found = sum(int(costs[choice]) for costs, choice in zip(single, chosen, strict=True))
     return found + sum(int(costs[chosen[u], chosen[v]]) for (u, v), costs in pairs.items())
-
-
-def _improved(
-    single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]
-) -> list[int]:
-    """Improve one choice at a time until no single change makes the total cheaper."""
-    chosen = list(start)
-    # For each variable the others with which it shares costs, and the costs by choices of both.
-    beside: list[list[tuple[int, Costs]]] = [[] for _ in single]
-    # For each variable the costs of its choices beside the choices of the others.
-    sums = [costs.copy() for costs in single]
-    for (u, v), table in pairs.items():
-        beside[u].append((v, table))
-        beside[v].append((u, table.T))
-        sums[u] += table[:, chosen[v]]
-        sums[v] += table[chosen[u]]
-    changed = [True] * len(single)
-    while any(changed):
-        for variable, costs in enumerate(sums):
-            if not changed[variable]:
-                continue
-            changed[variable] = False
-            before, choice = chosen[variable], int(costs.argmin())
-            if costs[choice] < costs[before]:
-                chosen[variable] = choice
-                for other, table in beside[variable]:
-                    sums[other] += table[choice] - table[before]
-                    changed[other] = True
-    return chosen

@@ -71,12 +71,17 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-LSTM = nn.LSTM(4, 3, batch_first=True)
+LSTM, GRU = nn.LSTM(4, 3, batch_first=True), nn.GRU(4, 3, 2, bidirectional=True)
 
 
 def _lstm(x: torch.Tensor) -> torch.Tensor:
     out: torch.Tensor = LSTM(x)[0]
     return out
+
+
+def _gru(x: torch.Tensor) -> torch.Tensor:
+    outs, last = GRU(x)
+    return torch.cat([outs, last.repeat(1, 1, 2)])
 
 
 CASES: Mapping[str, Case] = {
@@ -95,6 +100,10 @@ CASES: Mapping[str, Case] = {
     "convolution": (
         lambda x, w, b: functional.conv2d(x, w, b, stride=2, padding=(1, 0)),
         lambda a, b, c: [(2, a, b + 3, c + 3), (3, a, 3, 2), (3,)],
+    ),
+    "convolution of many places": (
+        lambda x, w: functional.conv2d(x, w, padding=1),
+        lambda a, b, c: [(3, a, b + 4, c + 2), (b, a, 3, 3)],
     ),
     "convolution of groups": (
         lambda x, w: functional.conv2d(x, w, groups=2, dilation=(1, 2), padding=2),
@@ -138,6 +147,7 @@ CASES: Mapping[str, Case] = {
     "gelu by tanh": (lambda x: functional.gelu(x, approximate="tanh"), _one),
     "glu": (lambda x: functional.glu(torch.cat([x, x * 2], 1)), _one),
     "group norm": (lambda x, w, b: functional.group_norm(x, 1, w, b), _channels),
+    "gru": (_gru, lambda a, b, c: [(3, a, 4)]),
     "hardswish": (functional.hardswish, _one),
     "huber": (lambda x, y: functional.huber_loss(x, y), _two),
     "index": (lambda x: x[_places(x)], _one),
@@ -261,21 +271,16 @@ def test_on_the_device(tmp_path: Path, names: list[str]) -> None:
     assert report_of(tmp_path / "out")["host_fallback"] == []
 
 
-#: Cases with an operator for which the compiler's own differentiation has no rule.
-WITHOUT_RULE = ("lstm",)
-
-
 @pytest.mark.parametrize("names", ALL, ids=lambda names: names[0])
 @settings(max_examples=tried(1), deadline=None, database=None, phases=[Phase.generate])
 @given(sizes=st.tuples(*[st.integers(2, 7)] * 3))
 def test_rules_of_the_compiler(names: list[str], sizes: tuple[int, int, int]) -> None:
     """Differentiate the exported operators instead of tracing torch's gradients."""
-    chosen = [name for name in names if name not in WITHOUT_RULE]
-    inputs = inputs_of(chosen, sizes)
+    inputs = inputs_of(names, sizes)
 
     def run(d: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         losses = []
-        for name in chosen:
+        for name in names:
             own = [x for key, x in d.items() if key.partition(".")[0] == name]
             losses.append(weighted(CASES[name][0](*own)))
         return {"loss": torch.stack(losses).sum()}
@@ -291,7 +296,7 @@ def test_rules_of_the_compiler(names: list[str], sizes: tuple[int, int, int]) ->
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     given = {key: x.numpy() for key, x in inputs.items() if key in used_inputs(model)}
     results = session.run(list(found.values()), given)
-    wanted = gradients(chosen)(inputs)
+    wanted = gradients(names)(inputs)
     for key, grad in zip(found, results, strict=True):
         value = wanted[f"{key} grad"]
         scale = max(1.0, float(value.abs().max()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import sqrt
+from math import erf, pi, sqrt
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from compiling import context, report_of
 from torch import nn
 
 from pycompiler.frontend.gradient_rules import Counter, counted
-from pycompiler.frontend.gradient_rules.random import uniform
+from pycompiler.frontend.gradient_rules.random import normal, uniform
 from pycompiler.mlsdk import MNCoreSGD
 
 Tensors = dict[str, torch.Tensor]
@@ -105,3 +105,78 @@ def test_masks(tmp_path: Path) -> None:
     host = _step(tmp_path / "host", "pfvm:cpu")
     for ours, theirs in zip(found, host, strict=True):
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+#: How far a normal number may lie from the formula of Box and Muller in exact arithmetic.
+NORMAL_ERROR = 2e-6
+
+
+def _box_muller(size: tuple[int, int], counter: Counter) -> torch.Tensor:
+    """Return the formula in doubles, of the next two draws of ``counter``."""
+    with counted(counter):
+        length, angle = uniform(size), uniform(size)
+    assert length is not None
+    assert angle is not None
+    turned = torch.cos(2 * pi * angle.double())
+    return (-2 * torch.log1p(-length.double())).sqrt() * turned
+
+
+@pytest.mark.parametrize("seed", [0, 77])
+def test_normal_numbers(seed: int) -> None:
+    torch.manual_seed(seed)
+    counter = Counter()
+    with counted(counter):
+        found = normal((512, 512))
+    assert found is not None
+    counter.sites = 0
+    assert float((found.double() - _box_muller((512, 512), counter)).abs().max()) < NORMAL_ERROR
+    count, values = found.numel(), found.double()
+    for power, moment, spread in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs(((values**power).mean() - moment) * sqrt(count / spread)) < MOST, power
+    for bound in (-2.0, -0.5, 0.1, 1.7):
+        chance = (1 + erf(bound / sqrt(2))) / 2
+        share = (values < bound).double().mean()
+        assert abs((share - chance) * sqrt(count / (chance * (1 - chance)))) < MOST, bound
+    near = (values[1:] * values[:-1]).mean(), (values[:, 1:] * values[:, :-1]).mean()
+    assert max(abs(one) for one in near) * sqrt(count) < MOST
+
+
+def test_normal_numbers_on_the_device(tmp_path: Path) -> None:
+    results = {}
+    for device in ("emu2:mini", "pfvm:cpu"):
+        torch.manual_seed(3)
+        model = nn.Linear(3, 2)
+        optimizer = MNCoreSGD(model.parameters(), 0.0)
+        chip = context(device)
+        chip.registry.register("model", model)
+        chip.registry.register("optimizer", optimizer)
+
+        def run(
+            d: Mapping[str, torch.Tensor],
+            model: nn.Module = model,
+            optimizer: MNCoreSGD = optimizer,
+        ) -> Tensors:
+            optimizer.zero_grad()
+            first = torch.randn(21, 13)
+            loss = model(d["x"] + torch.randn_like(d["x"])).sum()
+            loss.backward()
+            optimizer.step()
+            filled = torch.empty(40, 50).normal_(2.0, 0.5)
+            return {"first": first, "filled": filled, "flat": torch.empty(30, 40).uniform_(-1, 3)}
+
+        compiled = chip.compile(run, {"x": torch.ones(4, 3)}, tmp_path / device[:4])
+        results[device] = [compiled({"x": torch.ones(4, 3)}) for _ in range(2)]
+    assert report_of(tmp_path / "emu2")["host_fallback"] == []
+    torch.manual_seed(3)
+    nn.Linear(3, 2)
+    wanted = _box_muller((21, 13), Counter())
+    for ours, theirs in zip(results["emu2:mini"], results["pfvm:cpu"], strict=True):
+        for name in ("first", "filled", "flat"):
+            difference = ours[name].cpu() - theirs[name].cpu()
+            assert float(difference.abs().max()) <= NORMAL_ERROR, name
+    first = results["emu2:mini"][0]
+    assert float((first["first"].cpu().double() - wanted).abs().max()) < NORMAL_ERROR
+    assert abs(float(first["filled"].cpu().mean()) - 2.0) < MOST * 0.5 / sqrt(2000)
+    assert abs(float(first["flat"].cpu().mean()) - 1.0) < MOST * 4 / sqrt(12 * 1200)
+    assert -1 <= float(first["flat"].cpu().min()) < float(first["flat"].cpu().max()) < 3
+    assert not torch.equal(first["first"].cpu(), results["emu2:mini"][1]["first"].cpu())

@@ -115,3 +115,16 @@ def test_guesses_are_asked_for_once() -> None:
         told = asked.total()
         assert np.array_equal(known.table(ours, theirs, ask), wanted)
         assert asked.total() == told >= before
+
+
+def test_a_candidate_more_on_both_sides_asks_for_its_own_pairs() -> None:
+    layouts = [Layout(((SubAxis(size),),)) for size in range(2, 12)]
+    known, asked = Guesses(), []
+
+    def ask(sources: Sequence[Layout], results: Sequence[Layout]) -> list[list[int]]:
+        asked.append(len(sources) * len(results))
+        return [[1 for _ in results] for _ in sources]
+
+    known.table(layouts[:9], layouts[:9], ask)
+    known.table(layouts, layouts, ask)
+    assert asked == [81, 10, 9]

@@ -26,7 +26,7 @@ from pycompiler.planners.lpz import elimination, pools
 from pycompiler.planners.lpz import planner as lpz
 from pycompiler.planners.lpz.costs import NEVER, TOO_LARGE
 from pycompiler.planners.lpz.elimination import Elimination
-from pycompiler.planners.lpz.search import cheapest, total
+from pycompiler.planners.lpz.search import Search, cheapest, total
 from pycompiler.planners.switch_plan import plan_switch
 
 Table = np.ndarray
@@ -77,13 +77,14 @@ def test_a_search_that_goes_on_is_that_of_the_reference(seed: int, table: int) -
     tables: list[tuple[Any, Any]] = [(single, v) for v in range(len(single))]
     tables += [(pairs, pair) for pair in pairs]
     with small_tables(table):
-        work = Elimination([len(costs) for costs in single], pairs)
+        sizes = [len(costs) for costs in single]
+        work, search = Elimination(sizes, pairs), Search(sizes, pairs)
         for _ in range(6):
             start = [rng.randrange(len(costs)) for costs in single]
             wanted = reference_elimination(single, pairs, start)
             assert work.run(single, pairs, start) == wanted
             wanted = reference_cheapest(single, pairs, start)
-            assert cheapest(single, pairs, start, work) == wanted
+            assert search.cheapest(single, pairs, start) == wanted
             for _ in range(rng.randrange(4)):
                 where, key = rng.choice(tables)
                 changed = where[key].copy()

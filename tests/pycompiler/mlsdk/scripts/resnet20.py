@@ -15,6 +15,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="mncore2:auto")
 parser.add_argument("--outdir", default=str(Path(tempfile.gettempdir()) / "resnet20"))
 parser.add_argument("--option_json", default=None)
+parser.add_argument("--float_dtype", default="float", choices=["float", "mixed"])
 parser.add_argument("--steps", type=int, default=20)
 parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--blocks", type=int, default=3, help="blocks of each of the three widths")
@@ -78,7 +79,9 @@ if not arguments.plain:
     Context.switch_context(context)
     context.registry.register("model0", model)
     context.registry.register("optimizer0", optimizer)
-    options = {"option_json": arguments.option_json} if arguments.option_json else {}
+    options = {"float_dtype": arguments.float_dtype}
+    if arguments.option_json:
+        options["option_json"] = arguments.option_json
     sample = {"x": pictures[: arguments.batch], "t": labels[: arguments.batch]}
     folder = storage.path(arguments.outdir)
     start = time.perf_counter()

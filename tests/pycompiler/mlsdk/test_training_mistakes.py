@@ -1,0 +1,196 @@
+"""Mistakes of a user who trains: each gets one diagnostic, which says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from compiling import context
+from torch import nn
+
+from pycompiler.errors import PycompilerError
+from pycompiler.mlsdk import CompiledFunction, Context, MNCoreOptimizer, MNCoreSGD
+
+
+@dataclass
+class Run:
+    """A model that trains in a context; a mistake changes it at some time."""
+
+    chip: Context
+    model: nn.Linear
+    optimizer: torch.optim.Optimizer
+    folder: Path
+    #: What is registered, by the time of the compile.
+    registered: tuple[str, ...] = ("model", "optimizer")
+    sample: Mapping[str, torch.Tensor] | None = None
+
+    def register(self) -> None:
+        for name in self.registered:
+            self.chip.registry.register(name, getattr(self, name))
+
+    def compile(self) -> CompiledFunction:
+        def step(d: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+            self.optimizer.zero_grad()
+            loss = self.model(d["x"]).square().sum()
+            loss.backward()
+            self.optimizer.step()
+            return {"loss": loss}
+
+        return self.chip.compile(step, self.inputs(4), self.folder)
+
+    def inputs(self, rows: int) -> dict[str, torch.Tensor]:
+        return {"x": torch.ones(rows, self.model.weight.shape[1])}
+
+
+def _resize(run: Run) -> None:
+    run.model.weight.data = torch.ones(2, 5)
+
+
+def _model_forgotten(run: Run) -> None:
+    run.registered = ("optimizer",)
+    run.register()
+    run.compile()
+
+
+def _optimizer_forgotten(run: Run) -> None:
+    run.registered = ("model",)
+    run.register()
+    run.compile()
+
+
+def _group_forgotten(run: Run) -> None:
+    """A layer that came after the registration."""
+    run.register()
+    last = nn.Linear(2, 1)
+    run.optimizer.add_param_group({"params": list(last.parameters())})
+    run.model.forward = lambda x: last(nn.Linear.forward(run.model, x))  # type: ignore[method-assign]
+    run.compile()
+
+
+def _resized_before_compiling(run: Run) -> None:
+    run.register()
+    _resize(run)
+    run.compile()
+
+
+def _resized_before_coming_back(run: Run) -> None:
+    run.register()
+    run.compile()(run.inputs(4))
+    _resize(run)
+    run.chip.synchronize()
+
+
+def _other_batch(run: Run) -> None:
+    run.register()
+    run.compile()(run.inputs(5))
+
+
+def _other_values(run: Run) -> None:
+    run.register()
+    run.chip.get_registered_value_proxy(run.model.weight).load_from(torch.ones(2, 5))
+
+
+def _other_state(run: Run) -> None:
+    run.register()
+    state = deepcopy(run.optimizer.state_dict())
+    state["state"][0]["momentum_buffer"] = torch.ones(7)
+    run.optimizer.load_state_dict(state)
+
+
+def _other_model(run: Run) -> None:
+    run.register()
+    run.model = nn.Linear(5, 2)
+    run.register()
+
+
+def _step_outside(run: Run) -> None:
+    run.register()
+    run.compile()(run.inputs(4))
+    run.model(run.inputs(4)["x"]).sum().backward()
+    run.optimizer.step()
+
+
+def _step_of_torch_outside(run: Run) -> None:
+    run.optimizer = torch.optim.Adam(run.model.parameters())
+    run.register()
+    run.model(run.inputs(4)["x"]).sum().backward()
+    run.optimizer.step()
+
+
+def _state_of_torch_inside(run: Run) -> None:
+    """Its momentum would begin anew in each call."""
+    run.optimizer = torch.optim.SGD(run.model.parameters(), 0.1, 0.9)
+    run.registered = ("model",)
+    run.register()
+    try:
+        run.compile()
+    finally:
+        assert not run.optimizer.state
+
+
+MISTAKES: Mapping[str, tuple[Callable[[Run], None], str, str]] = {
+    "model forgotten": (_model_forgotten, "P0115", "context.registry.register(prefix, module)"),
+    "optimizer forgotten": (_optimizer_forgotten, "P0115", "register_optimizer_buffers(optimizer)"),
+    "group forgotten": (_group_forgotten, "P0115", "register"),
+    "resized before compiling": (_resized_before_compiling, "P0608", "float32 (2, 5) now"),
+    "resized before coming back": (_resized_before_coming_back, "P0608", "model.weight"),
+    "other batch": (_other_batch, "P0603", "x: float32 (4, 3)"),
+    "other values": (_other_values, "P0609", "float32 (2, 3)"),
+    "other state": (_other_state, "P0704", "momentum_buffer"),
+    "other model": (_other_model, "P0608", "another tensor is registered"),
+    "step outside": (_step_outside, "P0117", "inside the function"),
+    "step of torch outside": (_step_of_torch_outside, "P0117", "Adam.step()"),
+    "state of torch inside": (_state_of_torch_inside, "P0703", "MNCoreSGD"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_one_diagnostic(tmp_path: Path, mistake: str) -> None:
+    make, code, text = MISTAKES[mistake]
+    model = nn.Linear(3, 2)
+    optimizer: Any = MNCoreSGD(model.parameters(), lr=0.1, momentum=0.9)
+    run = Run(context("pfvm:cpu"), model, optimizer, tmp_path / "out")
+    with pytest.raises(PycompilerError) as caught:
+        make(run)
+    shown = caught.value.render()
+    assert caught.value.code == code
+    assert text in shown
+    assert shown.count("error[") == 1
+    assert isinstance(optimizer, MNCoreOptimizer)
+
+
+def test_torch_steps_again_when_the_context_has_ended() -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.9)
+    chip = context("pfvm:cpu")
+    chip.registry.register("optimizer", optimizer)
+    chip.invalidate()
+    before = model.bias.detach().clone()
+    model(torch.ones(4, 3)).sum().backward()
+    optimizer.step()
+    assert torch.allclose(model.bias, before - 2.0)
+
+
+def test_a_registered_momentum_of_torch_serves_inside(tmp_path: Path) -> None:
+    """Its state exists and lives on the device, so nothing begins anew."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    twin = deepcopy(model)
+    optimizer, theirs = (
+        torch.optim.SGD(m.parameters(), lr=0.01, momentum=0.9) for m in (model, twin)
+    )
+    run = Run(context("pfvm:cpu"), model, optimizer, tmp_path / "out")
+    run.register()
+    compiled = run.compile()
+    for _ in range(3):
+        compiled(run.inputs(4))
+        theirs.zero_grad()
+        twin(run.inputs(4)["x"]).square().sum().backward()
+        theirs.step()
+    run.chip.synchronize()
+    assert torch.allclose(model.weight, twin.weight, rtol=1e-5)
