@@ -93,6 +93,10 @@ _DEVICE = {
 }
 
 
+#: Element types without a device dtype that the host computes.
+HOST_ONLY = frozenset({"complex64", "complex128"})
+
+
 def device_dtype(elem: str) -> MNDtype:
     """Return the device dtype that holds ONNX element type ``elem``; Unknown if there is none."""
     return _DEVICE.get(elem, MNDtype.UNKNOWN)

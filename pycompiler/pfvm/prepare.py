@@ -10,8 +10,9 @@ import onnx.inliner
 import onnx.shape_inference
 
 from ..errors import error
-from ..graph.dtypes import onnx_name
+from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name
 from ..graph.graph import TensorType
+from .known_shapes import with_known_shapes
 from .names import separate_body_outputs
 from .opsets import converted
 from .shapes import check_shapes
@@ -29,7 +30,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         model = converted(model)
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        inferred = with_known_shapes(model)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
         reason = " ".join(str(problem).split())
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
@@ -49,8 +50,9 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
         if info.name not in types:
             types[info.name] = _static(info)
     for name, found in types.items():
-        if found.elem == "string":
-            raise error("P0109", what="value", name=name, kind="text", legal="numbers")
+        if device_dtype(found.elem) is MNDtype.UNKNOWN and found.elem not in HOST_ONLY:
+            kind = "text" if found.elem == "string" else found.elem
+            raise error("P0109", what="value", name=name, kind=kind, legal="numbers")
     for node in graph.node:
         for name in node.output:
             if name and name not in types:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from pycompiler.build import build
 from pycompiler.errors import InternalError, PycompilerError
@@ -90,8 +91,9 @@ def _run(case: Any, device: str, folder: Path) -> tuple[str, str]:
     contract = False
     for given, expected in case.data_sets:
         inputs = {}
-        for name, value in zip(names, given, strict=True):
-            inputs[name] = np.asarray(value)
+        given, expected = ([_array(value) for value in values] for values in (given, expected))
+        for name, value in zip(names, given, strict=False):
+            inputs[name] = value
         results = function.run(inputs)
         arrays = [held.values() for held in results.values()]
         problem, outside = _differ(arrays, expected, given, case.rtol, case.atol, random)
@@ -101,6 +103,12 @@ def _run(case: Any, device: str, folder: Path) -> tuple[str, str]:
     if contract:
         return CONTRACT, "a NaN or an infinity"
     return where, reason
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, onnx.TensorProto):
+        value = numpy_helper.to_array(value)
+    return np.asarray(value)
 
 
 def _differ(
