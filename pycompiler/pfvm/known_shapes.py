@@ -44,7 +44,11 @@ def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    try:
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError:
+        # onnx follows data as if every tensor had one axis, and then refuses some broadcasts.
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True)
 
 
 def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
