@@ -23,6 +23,7 @@ from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered, updates
+from .pfvm.well_formed import check_model
 from .pipeline import compile_onnx
 from .report.codegen_dir import (
     L3IR,
@@ -180,6 +181,7 @@ def _serialized(model: onnx.ModelProto) -> bytes:
 def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
     """Return a function that runs the whole model on the host."""
     registry = Registry() if registry is None else registry
+    check_model(model)
     prepared = prepare(model)
     types = static_types(prepared)
     inputs, outputs = keys(prepared)
