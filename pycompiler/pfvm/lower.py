@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import onnx
 
+from ..errors import error
+from ..graph.dtypes import device_dtype, onnx_name
 from ..machine import Target
 from .composites import decompose
 from .empty import settle_empty
 from .fold import fold_constants
+from .known_shapes import known_types
 from .parameters import with_parameters
 from .prepare import prepare, static_types
 from .registered import attach, detach
 
 _ROUNDS = 8
+
+#: A value between two operators may be alive in slices only; yet some share of it must fit.
+_SLICES = 16
+
+
+def _check_room(model: onnx.ModelProto, target: Target) -> None:
+    """Refuse, before anything is made, a value that all DRAMs together cannot hold. P0302."""
+    graph, capacity = model.graph, target.words("dram")
+    ends = {info.name for info in (*graph.input, *graph.output, *graph.initializer)}
+    for name, (elem, shape) in known_types(graph).items():
+        words = -(-prod(shape) // (device_dtype(onnx_name(elem)).words_per_long or 1))
+        words = -(-words // target.groups)
+        if words > capacity * (1 if name in ends else _SLICES):
+            raise error("P0302", words=words, memory="dram", capacity=capacity)
 
 
 def _with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -26,12 +45,15 @@ def _with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
-    """Return the model from which the graph is made; ``model`` is unchanged. P0103, P0108, P0109.
+    """Return the model from which the graph is made; ``model`` is unchanged. P0103, P0108, P0109,
+    P0302.
 
     ``target`` None stands for the host.
     """
     plain, registered = detach(model)
     plain = _with_parameters(prepare(plain))
+    if target is not None:
+        _check_room(plain, target)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
     plain = prepare(decompose(plain, static_types(plain), target))
