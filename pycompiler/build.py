@@ -10,7 +10,10 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
+import emu2
+
 from .app.reader import read_app
+from .app.verify import verify_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
@@ -213,7 +216,14 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     if app.target != board.target.name:
         raise error("P0503", path=folder, found=app.target, device=board.target.name)
-    return DeviceFunction(app, board, registry)
+    verify_app(app, board.target, str(folder / MODEL_APP))
+    try:
+        return DeviceFunction(app, board, registry)
+    except (PycompilerError, emu2.EmulatorError) as problem:
+        if isinstance(problem, PycompilerError) and problem.code not in ("P0401", "P0402"):
+            raise
+        reason = f"its program is damaged ({problem})"
+        raise error("P0501", path=folder / MODEL_APP, reason=reason) from problem
 
 
 def load_model(path: Path) -> onnx.ModelProto:
