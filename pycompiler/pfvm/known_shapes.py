@@ -16,7 +16,6 @@ import onnx.shape_inference
 from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
-from .names import graphs
 from .random import is_random
 from .session import Array, HostSession
 
@@ -45,30 +44,9 @@ def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
-    if _has_long_range(model.graph):
-        # onnx would make the numbers of a Range to follow them.
-        return onnx.shape_inference.infer_shapes(model, strict_mode=True)
-    try:
-        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except onnx.shape_inference.InferenceError:
-        # onnx follows data as if every tensor had one axis, and then refuses some broadcasts.
-        return onnx.shape_inference.infer_shapes(model, strict_mode=True)
-
-
-def _has_long_range(graph: onnx.GraphProto) -> bool:
-    """Whether some Range is not known to be short."""
-    for part in graphs(graph):
-        known = constants(part)
-        for node in part.node:
-            if node.op_type != "Range" or node.domain not in _STANDARD:
-                continue
-            if not all(name in known and prod(known[name].dims) == 1 for name in node.input):
-                return True
-            numbers = (numpy_helper.to_array(known[name]) for name in node.input)
-            start, limit, step = (float(number.reshape(())) for number in numbers)
-            if not step or not abs(limit - start) <= _MOST * abs(step):
-                return True
-    return False
+    # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
+    # of any length, and refuses some broadcasts of data with two axes.
+    return onnx.shape_inference.infer_shapes(model, strict_mode=True)
 
 
 def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:

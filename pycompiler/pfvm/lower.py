@@ -13,6 +13,7 @@ from .composites import decompose
 from .empty import settle_empty
 from .fold import fold_constants
 from .known_shapes import known_types
+from .onnx_functions import write_out_functions
 from .parameters import with_parameters
 from .prepare import prepare, static_types
 from .registered import attach, detach
@@ -21,6 +22,13 @@ _ROUNDS = 8
 
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
 _SLICES = 16
+
+#: Functions of ONNX call others of ONNX; these are all that ONNX has.
+_DEEPEST = 4
+
+
+def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
+    return prepare(fold_constants(model, static_types(model)))
 
 
 def _check_room(model: onnx.ModelProto, target: Target) -> None:
@@ -56,5 +64,12 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
         _check_room(plain, target)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
-    plain = prepare(decompose(plain, static_types(plain), target))
+    for _ in range(_DEEPEST):
+        written = decompose(plain, static_types(plain), target)
+        written = prepare(written) if written is not plain else written
+        whole = write_out_functions(written, static_types(written))
+        if whole is written:
+            plain = written
+            break
+        plain = _folded(_with_parameters(prepare(whole)))
     return attach(fold_constants(plain, static_types(plain)), registered)
