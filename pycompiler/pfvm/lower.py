@@ -6,13 +6,14 @@ from math import prod
 
 import onnx
 
-from ..errors import error
+from ..errors import PycompilerError, error
 from ..graph.dtypes import device_dtype, onnx_name
 from ..machine import Target
 from .composites import decompose
 from .empty import settle_empty
 from .fold import fold_constants
 from .known_shapes import known_types
+from .narrow_integers import widen_integers
 from .onnx_functions import write_out_functions
 from .parameters import with_parameters
 from .prepare import prepare, static_types
@@ -25,6 +26,22 @@ _SLICES = 16
 
 #: Functions of ONNX call others of ONNX; these are all that ONNX has.
 _DEEPEST = 4
+
+
+def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
+    """Return the model with composites, and then functions of ONNX, written out."""
+    written = decompose(model, static_types(model), target)
+    plain = prepare(written) if written is not model else prepare(model)
+    for _ in range(_DEEPEST):
+        whole = write_out_functions(plain, static_types(plain))
+        if whole is plain:
+            break
+        try:
+            found = _folded(_with_parameters(prepare(whole)))
+            plain = prepare(decompose(found, static_types(found), target))
+        except PycompilerError:
+            break  # a function whose shapes stay open: the host runs the operator as a whole
+    return plain
 
 
 def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -62,14 +79,10 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     plain = _with_parameters(prepare(plain))
     if target is not None:
         _check_room(plain, target)
+    if target is not None:
+        widened = widen_integers(plain, static_types(plain))
+        plain = plain if widened is plain else prepare(widened)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
-    for _ in range(_DEEPEST):
-        written = decompose(plain, static_types(plain), target)
-        written = prepare(written) if written is not plain else written
-        whole = write_out_functions(written, static_types(written))
-        if whole is written:
-            plain = written
-            break
-        plain = _folded(_with_parameters(prepare(whole)))
+    plain = _written_out(plain, target)
     return attach(fold_constants(plain, static_types(plain)), registered)

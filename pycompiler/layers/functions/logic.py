@@ -61,6 +61,12 @@ def _bitwise(name: str) -> Build:
     return build
 
 
+def _shift(p: Program, call: Call) -> Row:
+    """Shift by the number of bits that each lane names; zeros come in."""
+    right = call.attributes["direction"] == "RIGHT"
+    return p.alu(f"{'u' if right else ''}{call.letter}ls{'r' if right else 'l'}", *call.inputs)
+
+
 def _where(p: Program, call: Call) -> Row:
     mask, a, b = call.inputs
     return p.select(mask, a, b)
@@ -91,6 +97,15 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("BitwiseOr", _bitwise("or"), BINARY, INTEGERS, MOVE),
     Function("BitwiseXor", _bitwise("xor"), BINARY, INTEGERS, MOVE),
     Function("BitwiseNot", lambda p, call: _not(p, call.inputs[0]), UNARY, INTEGERS, MOVE),
+    Function(
+        "BitShift",
+        _shift,
+        BINARY,
+        INTEGERS,
+        MOVE,
+        attributes=frozenset({"direction"}),
+        note="by less than twice the width of an element",
+    ),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
     Function("IsInf", _isinf, UNARY, (FLOAT,), MOVE, "test"),
