@@ -64,7 +64,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
-    dtypes = sorted(device_dtype(elem).value for elem in composite.elems)
+    dtypes = sorted({device_dtype(elem).value for elem in composite.elems})
     return op, ", ".join(dtypes), _bound(composite.error), composite.note
 
 

@@ -37,7 +37,7 @@ class HostSession:
         off = _WRONG_FOR_RANDOM if taken_for_functions(proto.graph) else []
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        self._reference: ReferenceEvaluator | None = None
+        self._reference = _reference(proto) if _is_wrong(proto) else None
         try:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
@@ -103,6 +103,23 @@ class HostSession:
                 shown = f"{array.dtype} {array.shape}"
                 raise ValueError(f"`{info.name}` is {shown} instead of {wanted} {dims}")
         return found
+
+
+def _is_wrong(model: onnx.ModelProto) -> bool:
+    """Whether onnxruntime runs the model otherwise than ONNX says.
+
+    It places the elements of a MaxUnpool with a given shape as if it had none, and takes the size
+    of the result for the scale of a Resize with `align_corners`.
+    """
+    for node in model.graph.node:
+        if node.op_type == "MaxUnpool" and len(node.input) > 2:
+            return True
+        scaled = len(node.input) > 2 and node.input[2]
+        if node.op_type == "Resize" and scaled:
+            modes = [a.s for a in node.attribute if a.name == "coordinate_transformation_mode"]
+            if modes == [b"align_corners"]:
+                return True
+    return False
 
 
 def _reference(model: onnx.ModelProto) -> ReferenceEvaluator | None:

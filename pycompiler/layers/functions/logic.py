@@ -18,7 +18,10 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import Program, Result, Row
+from .program import Program, Result, Row, long, word
+
+#: Bits of an integer, by the letter of its instructions.
+_BITS = {"l": 64, "i": 32}
 
 
 def _extreme(call: Call, name: str) -> str:
@@ -62,9 +65,12 @@ def _bitwise(name: str) -> Build:
 
 
 def _shift(p: Program, call: Call) -> Row:
-    """Shift by the number of bits that each lane names; zeros come in."""
-    right = call.attributes["direction"] == "RIGHT"
-    return p.alu(f"{'u' if right else ''}{call.letter}ls{'r' if right else 'l'}", *call.inputs)
+    """Shift by a count without sign; a count of the width or more leaves zeros or sign bits."""
+    x, count = call.inputs
+    wide = long(_BITS[call.letter]) if call.letter == "l" else word(_BITS[call.letter])
+    bounded = p.alu(f"u{call.letter}min", count, wide)
+    side = "r" if call.attributes["direction"] == "RIGHT" else "l"
+    return p.alu(f"{call.letter}ls{side}", x, bounded)
 
 
 def _where(p: Program, call: Call) -> Row:
@@ -104,7 +110,7 @@ FUNCTIONS: tuple[Function, ...] = (
         INTEGERS,
         MOVE,
         attributes=frozenset({"direction"}),
-        note="by less than twice the width of an element",
+        note="right shifts of signed integers bring in the sign",
     ),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
