@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 
-class BufferFault(ValueError):
+class DamagedBufferError(ValueError):
     """The structure of a flatbuffer is damaged."""
 
 
@@ -44,13 +44,13 @@ APP = Table(
 
 
 def check_buffer(data: bytes, root: Table) -> None:
-    """Raise :class:`BufferFault` unless ``data`` is a flatbuffer of the schema ``root``."""
+    """Raise :class:`DamagedBufferError` unless ``data`` is a flatbuffer of the schema ``root``."""
     try:
         _Checker(data).table(_offset(data, 0), root)
     except struct.error as problem:
-        raise BufferFault(f"an offset leaves the file ({problem})") from problem
+        raise DamagedBufferError(f"an offset leaves the file ({problem})") from problem
     except UnicodeDecodeError as problem:
-        raise BufferFault(f"a text is not UTF-8: {problem.object[:40]!r}") from problem
+        raise DamagedBufferError(f"a text is not UTF-8: {problem.object[:40]!r}") from problem
 
 
 def _offset(data: bytes, at: int) -> int:
@@ -64,27 +64,27 @@ class _Checker:
     def take(self, at: int, size: int) -> None:
         """Count bytes of the file as read."""
         if at < 0 or at + size > len(self.data):
-            raise BufferFault(f"a part at {at} of {size} bytes leaves the file")
+            raise DamagedBufferError(f"a part at {at} of {size} bytes leaves the file")
         self.left -= size
         if self.left < 0:
-            raise BufferFault("parts of the file overlap")
+            raise DamagedBufferError("parts of the file overlap")
 
     def table(self, at: int, table: Table) -> None:
         if at < 0:
-            raise BufferFault("a table lies before the file")
+            raise DamagedBufferError("a table lies before the file")
         start = at - int(struct.unpack_from("<i", self.data, at)[0])
         if start < 0:
-            raise BufferFault("a table has no list of fields")
+            raise DamagedBufferError("a table has no list of fields")
         length, size = struct.unpack_from("<HH", self.data, start)
         if length < 4 or length % 2 or start + length > len(self.data) or size < 4:
-            raise BufferFault("a list of fields is damaged")
+            raise DamagedBufferError("a list of fields is damaged")
         self.take(at, size)
         places = dict(self._places(start, length, size))
         for number, kind in enumerate(table.fields):
             place = places.get(number)
             if place is None:
                 if number in table.required:
-                    raise BufferFault("a field is missing")
+                    raise DamagedBufferError("a field is missing")
                 continue
             self._field(at + place, kind, size - place)
 
@@ -93,12 +93,12 @@ class _Checker:
             (place,) = struct.unpack_from("<H", self.data, start + 4 + 2 * number)
             if place:
                 if not 4 <= place < size:
-                    raise BufferFault("a field lies outside of its table")
+                    raise DamagedBufferError("a field lies outside of its table")
                 yield number, place
 
     def _field(self, at: int, kind: object, room: int) -> None:
         if (kind if isinstance(kind, int) else 4) > room:
-            raise BufferFault("a field leaves its table")
+            raise DamagedBufferError("a field leaves its table")
         if isinstance(kind, int):
             return
         target = _offset(self.data, at)

@@ -12,7 +12,7 @@ from ..emit.concat import Relocation
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
-from .buffer import APP, BufferFault, check_buffer
+from .buffer import APP, DamagedBufferError, check_buffer
 from .generated import gpfnapp_generated
 from .model import DIGEST_BYTES, FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
 from .verify import value_faults
@@ -33,7 +33,7 @@ def read_app(data: bytes, path: str) -> App:
         if found.Format() != FORMAT:
             raise error("P0502", path=path, found=found.Format(), wanted=FORMAT)
         return _app(_fb.AppT.InitFromObj(found))
-    except BufferFault as problem:
+    except DamagedBufferError as problem:
         raise error("P0501", path=path, reason=str(problem)) from problem
 
 
@@ -44,13 +44,15 @@ def _text(data: bytes | None) -> str:
 def _app(root: Any) -> App:
     values = {value.name: value for value in map(_value, root.values or [])}
     if len(values) != len(root.values or []):
-        raise BufferFault("two values have one name")
+        raise DamagedBufferError("two values have one name")
     for value in values.values():
         for reason in value_faults(value):
-            raise BufferFault(reason)
+            raise DamagedBufferError(reason)
     for constant in root.constants or []:
         if _text(constant.value) not in values:
-            raise BufferFault(f"there is data of the unknown value `{_text(constant.value)}`")
+            raise DamagedBufferError(
+                f"there is data of the unknown value `{_text(constant.value)}`"
+            )
     return App(
         _text(root.producer),
         _text(root.target),
@@ -84,7 +86,7 @@ def _bytes(data: Any) -> bytes:
 def _array(data: Any, value: AppValue) -> Array:
     dtype = numpy_dtype(value.elem)
     if len(_bytes(data)) != prod(value.shape) * dtype.itemsize:
-        raise BufferFault(f"the data of `{value.name}` does not fit its shape {value.shape}")
+        raise DamagedBufferError(f"the data of `{value.name}` does not fit its shape {value.shape}")
     return np.frombuffer(_bytes(data), dtype=dtype).reshape(value.shape).copy()
 
 

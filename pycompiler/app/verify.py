@@ -153,7 +153,9 @@ def _host_faults(number: int, segment: HostSegment, app: App) -> Iterator[str]:
     if tuple(inputs) != segment.inputs or tuple(outputs) != segment.outputs:
         yield f"segment {number} has other inputs and outputs than its model"
         return
-    infos = [i for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}]
+    infos = [
+        i for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}
+    ]
     for info in (*infos, *model.graph.output):
         tensor, value = info.type.tensor_type, app.values.get(info.name)
         if value is None:

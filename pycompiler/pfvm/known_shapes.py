@@ -26,8 +26,30 @@ _ROUNDS = 24
 _STANDARD = ("", "ai.onnx")
 #: Operators whose first operand has the shape of the result.
 _SAME = frozenset(
-    "Abs Cast CastLike Ceil Clip Elu Erf Exp Floor Identity LeakyRelu Log Neg Not Reciprocal Relu "
-    "Round Sigmoid Sign Softplus Sqrt Tanh".split()
+    [
+        "Abs",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Clip",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Identity",
+        "LeakyRelu",
+        "Log",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Sigmoid",
+        "Sign",
+        "Softplus",
+        "Sqrt",
+        "Tanh",
+    ]
 )
 
 _Type = tuple[int, tuple[int, ...]]

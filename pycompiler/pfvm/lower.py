@@ -70,10 +70,9 @@ def _with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
-    """Return the model from which the graph is made; ``model`` is unchanged. P0103, P0108, P0109,
-    P0302.
+    """Return the model from which the graph is made; ``model`` is unchanged.
 
-    ``target`` None stands for the host.
+    P0103, P0108, P0109, P0302. ``target`` None stands for the host.
     """
     plain, registered = detach(model)
     plain = _with_parameters(prepare(plain))

@@ -20,8 +20,19 @@ _WIDE = {**dict.fromkeys(_SMALL, "int32"), "uint32": "int64"}
 _LEAVING = frozenset({"Add", "Sub", "Mul", "Neg", "Abs", "BitwiseNot", "BitShift"})
 #: Operators that compare, choose or change bits: only `uint32` needs wider operands for them.
 _OTHERS = frozenset(
-    "Min Max Equal Less Greater LessOrEqual GreaterOrEqual BitwiseAnd BitwiseOr BitwiseXor "
-    "Where".split()
+    [
+        "Min",
+        "Max",
+        "Equal",
+        "Less",
+        "Greater",
+        "LessOrEqual",
+        "GreaterOrEqual",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Where",
+    ]
 )
 _TRUTHS = frozenset({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
 _DIVISIONS = frozenset({"Div", "Mod"})

@@ -18,11 +18,32 @@ from .opsets import opset_of
 
 #: Each may be taken apart; forms that a layer or a rule accepts are not.
 WRITTEN_OUT = frozenset(
-    "AffineGrid BlackmanWindow CastLike CausalConvWithState CenterCropPad DynamicQuantizeLinear "
-    "GreaterOrEqual HammingWindow HannWindow LayerNormalization LessOrEqual LinearAttention "
-    "MeanVarianceNormalization NegativeLogLikelihoodLoss ReduceL1 ReduceL2 "
-    "ReduceLogSum ReduceLogSumExp ReduceSumSquare Shrink Softsign "
-    "SoftmaxCrossEntropyLoss SwiGLU ThresholdedRelu".split()
+    [
+        "AffineGrid",
+        "BlackmanWindow",
+        "CastLike",
+        "CausalConvWithState",
+        "CenterCropPad",
+        "DynamicQuantizeLinear",
+        "GreaterOrEqual",
+        "HammingWindow",
+        "HannWindow",
+        "LayerNormalization",
+        "LessOrEqual",
+        "LinearAttention",
+        "MeanVarianceNormalization",
+        "NegativeLogLikelihoodLoss",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceSumSquare",
+        "Shrink",
+        "Softsign",
+        "SoftmaxCrossEntropyLoss",
+        "SwiGLU",
+        "ThresholdedRelu",
+    ]
 )
 #: The same for operators of other domains of ONNX.
 _OTHERS = frozenset({("ai.onnx.preview", "FlexAttention")})
@@ -94,9 +115,7 @@ def _function(
     found = b""
     if schema.has_context_dependent_function and contexts:
         data = node.SerializeToString()
-        found = schema.get_context_dependent_function_with_opset_version(
-            max(contexts), data, infos
-        )
+        found = schema.get_context_dependent_function_with_opset_version(max(contexts), data, infos)
     elif schema.has_function and newest:
         found = schema.get_function_with_opset_version(newest)
     if not found:

@@ -75,7 +75,6 @@ class HostSession:
             raise error("P0602", what=self.what, reason=_first_line(problem)) from problem
         return {k: np.asarray(r) for k, r in zip(self.output_keys, results, strict=True)}
 
-
     def _results(self, feed: Mapping[str, Array]) -> list[Array]:
         """Return the results in order; the reference evaluator stands in if onnxruntime fails."""
         if self._reference is None:

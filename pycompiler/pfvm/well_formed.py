@@ -133,9 +133,9 @@ def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> I
         return
     if isinstance(value, onnx.TensorProto):
         yield from tensor_faults(value)
-    if attribute.name in ("to", "dtype") and isinstance(value, int):
-        if value not in _Known.values():
-            yield f"{where} is data type {value}, which ONNX does not have"
+    typed = attribute.name in ("to", "dtype") and isinstance(value, int)
+    if typed and value not in _Known.values():
+        yield f"{where} is data type {value}, which ONNX does not have"
 
 
 #: Bits of an element in ``raw_data``.

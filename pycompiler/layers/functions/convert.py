@@ -158,7 +158,8 @@ FUNCTIONS: tuple[Function, ...] = (
         ELEMENTWISE,
         pairs=_PAIRS,
         attributes=frozenset({"to", "saturate"}),
-        note="integers are rounded once; out of range saturates to 32 or 64 bits; 8 and 16 bits are taken modulo 2^8 and 2^16",
+        note="integers are rounded once; out of range saturates to 32 or 64 bits; "
+        "8 and 16 bits are taken modulo 2^8 and 2^16",
     ),
     Function("Floor", _floor, UNARY, error=MOVE),
     Function("Ceil", _ceil, UNARY, error=MOVE),

@@ -9,6 +9,7 @@ from typing import Any
 
 import flatbuffers
 import numpy as np
+
 from pycompiler.app.generated import gpfnapp_generated
 from pycompiler.app.model import DIGEST_BYTES
 

@@ -24,9 +24,7 @@ def seeds() -> list[onnx.ModelProto]:
     from onnx import numpy_helper
 
     def model(nodes: list[Any], inputs: dict[str, tuple[int, ...]], data: Any = None) -> Any:
-        infos = [
-            helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()
-        ]
+        infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()]
         graph = helper.make_graph(
             nodes,
             "g",
@@ -55,27 +53,76 @@ def seeds() -> list[onnx.ModelProto]:
         ],
     )
     made = [
-        model([node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])], {"x": (3, 4)}, {"w": ones}),
-        model([node("Add", ["x", "z"], ["m"]), node("Softmax", ["m"], ["y"], axis=-1)], {"x": (3, 4), "z": (4,)}),
-        model([node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])], {"x": (1, 2, 5, 5)}, {"w": np.ones((2, 2, 3, 3), "f4")}),
+        model(
+            [node("MatMul", ["x", "w"], ["m"]), node("Relu", ["m"], ["y"])],
+            {"x": (3, 4)},
+            {"w": ones},
+        ),
+        model(
+            [node("Add", ["x", "z"], ["m"]), node("Softmax", ["m"], ["y"], axis=-1)],
+            {"x": (3, 4), "z": (4,)},
+        ),
+        model(
+            [node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+            {"x": (1, 2, 5, 5)},
+            {"w": np.ones((2, 2, 3, 3), "f4")},
+        ),
         model([node("Split", ["x", "s"], ["y", "z"], axis=1)], {"x": (3, 4)}, {"s": ints([1, 3])}),
         model([node("Pad", ["x", "p"], ["y"])], {"x": (3, 4)}, {"p": ints([0, 1, 0, 1])}),
         model([node("Reshape", ["x", "s"], ["y"])], {"x": (3, 4)}, {"s": ints([2, 6])}),
         model([node("Expand", ["x", "s"], ["y"])], {"x": (3, 1)}, {"s": ints([3, 4])}),
         model([node("Tile", ["x", "s"], ["y"])], {"x": (3, 4)}, {"s": ints([1, 2])}),
-        model([node("Slice", ["x", "a", "b"], ["y"])], {"x": (3, 4)}, {"a": ints([0, 1]), "b": ints([2, 3])}),
-        model([node("ConstantOfShape", ["s"], ["k"]), node("Add", ["x", "k"], ["y"])], {"x": (3, 4)}, {"s": ints([3, 4])}),
+        model(
+            [node("Slice", ["x", "a", "b"], ["y"])],
+            {"x": (3, 4)},
+            {"a": ints([0, 1]), "b": ints([2, 3])},
+        ),
+        model(
+            [node("ConstantOfShape", ["s"], ["k"]), node("Add", ["x", "k"], ["y"])],
+            {"x": (3, 4)},
+            {"s": ints([3, 4])},
+        ),
         model([node("Gather", ["x", "i"], ["y"], axis=1)], {"x": (3, 4)}, {"i": ints([0, 2])}),
-        model([node("Loop", ["n", "c", "x"], ["y"], body=body)], {"x": (3, 4)}, {"n": ints(3), "c": ints(True)}),
+        model(
+            [node("Loop", ["n", "c", "x"], ["y"], body=body)],
+            {"x": (3, 4)},
+            {"n": ints(3), "c": ints(True)},
+        ),
         model([node("ReduceSum", ["x", "a"], ["y"], keepdims=0)], {"x": (3, 4)}, {"a": ints([1])}),
-        model([node("Resize", ["x", "", "", "s"], ["y"])], {"x": (1, 1, 3, 4)}, {"s": ints([1, 1, 6, 8])}),
-        model([node("LayerNormalization", ["x", "w"], ["y"])], {"x": (3, 4)}, {"w": np.ones(4, "f4")}),
-        model([node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])], {"x": (1, 2, 4, 4)}),
-        model([node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Concat", ["t", "t"], ["y"], axis=0)], {"x": (3, 4)}),
-        model([node("Range", ["a", "b", "c"], ["r"]), node("Cast", ["r"], ["f"], to=1), node("Add", ["x", "f"], ["y"])],
-              {"x": (3, 4)}, {"a": ints(0), "b": ints(4), "c": ints(1)}),
-        model([node("OneHot", ["i", "d", "v"], ["y"])], {}, {"i": ints([1, 2]), "d": ints(4), "v": np.array([0, 1], "f4")}),
-    ]  # fmt: skip
+        model(
+            [node("Resize", ["x", "", "", "s"], ["y"])],
+            {"x": (1, 1, 3, 4)},
+            {"s": ints([1, 1, 6, 8])},
+        ),
+        model(
+            [node("LayerNormalization", ["x", "w"], ["y"])], {"x": (3, 4)}, {"w": np.ones(4, "f4")}
+        ),
+        model(
+            [node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
+            {"x": (1, 2, 4, 4)},
+        ),
+        model(
+            [
+                node("Transpose", ["x"], ["t"], perm=[1, 0]),
+                node("Concat", ["t", "t"], ["y"], axis=0),
+            ],
+            {"x": (3, 4)},
+        ),
+        model(
+            [
+                node("Range", ["a", "b", "c"], ["r"]),
+                node("Cast", ["r"], ["f"], to=1),
+                node("Add", ["x", "f"], ["y"]),
+            ],
+            {"x": (3, 4)},
+            {"a": ints(0), "b": ints(4), "c": ints(1)},
+        ),
+        model(
+            [node("OneHot", ["i", "d", "v"], ["y"])],
+            {},
+            {"i": ints([1, 2]), "d": ints(4), "v": np.array([0, 1], "f4")},
+        ),
+    ]
     function = helper.make_function(
         "f", "F", ["a"], ["b"], [node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 18)]
     )

@@ -14,6 +14,7 @@ if __package__ in (None, ""):
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[3])]
 
 import onnx
+
 from node_suite.cases import node_tests
 from node_suite.judge import FAULTS, Outcome
 from node_suite.page import PAGE, RECORD, counts, page, record

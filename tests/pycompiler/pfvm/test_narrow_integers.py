@@ -17,7 +17,10 @@ SMALL = ("int8", "uint8", "int16", "uint16", "uint32")
 
 def quotient(a: Array, b: Array) -> Array:
     """Divide towards zero, in Python's integers."""
-    made = [abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(a, b, strict=True)]
+    made = [
+        abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1)
+        for x, y in zip(a, b, strict=True)
+    ]
     return np.array(made).astype(a.dtype)
 
 
@@ -91,7 +94,9 @@ def test_cast_takes_the_low_bits(source: str, dtype: str) -> None:
     elems = [int(helper.np_dtype_to_tensor_dtype(np.dtype(name))) for name in (source, dtype)]
     info = helper.make_tensor_value_info
     node = helper.make_node("Cast", ["x"], ["y"], to=elems[1])
-    graph = helper.make_graph([node], "g", [info("x", elems[0], (64,))], [info("y", elems[1], (64,))])
+    graph = helper.make_graph(
+        [node], "g", [info("x", elems[0], (64,))], [info("y", elems[1], (64,))]
+    )
     opsets = [helper.make_opsetid("", 18)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
     compiled_one, report = compiled(model, "mini")
