@@ -33,8 +33,8 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
   short.
 * Integers of 8 and 16 bits (int8, uint8, int16, uint16) have 32 bits on the device. Add, Sub, Mul,
   Neg, Abs, Div, Mod, BitShift and a `Cast` take results modulo 2^8 or 2^16. Operators of `Int`
-  accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise operators of
-  uint32 work on int64. Div and Mod of int32 do too. All of them are exact.
+  accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise
+  operators of uint32 work on int64. Div and Mod of int32 do too. All of them are exact.
 * Truth values are masks of 32 bits.
 * Results below 2^-126 become 0, and denormals count as 0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
