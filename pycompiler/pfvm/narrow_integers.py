@@ -7,6 +7,8 @@ works on `int64`. So does the division of `int32`, which needs room for its corr
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -83,7 +85,7 @@ class _Writer:
         return True
 
     def op(
-        self, like: onnx.NodeProto, op: str, inputs: list[str], result: str = "", **facts: int
+        self, like: onnx.NodeProto, op: str, inputs: list[str], result: str = "", **facts: Any
     ) -> str:
         """Append an operator in the place of ``like``; return the name of its result."""
         name = result or fresh(f"{like.output[0]}.{op}", self.taken)

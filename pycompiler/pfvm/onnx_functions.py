@@ -7,6 +7,7 @@ standard has a function of simpler operators for it.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 import onnx
 import onnx.defs
@@ -98,7 +99,7 @@ def _function(
     domain = "" if node.domain in _STANDARD else node.domain
     version = versions.get(domain, 0)
     try:
-        schema = onnx.defs.get_schema(node.op_type, version, domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, version, domain)
     except onnx.defs.SchemaError:
         return None
     infos = []

@@ -95,10 +95,10 @@ def _cast(p: Program, call: Call) -> Row:
         single_value = x if source is FLOAT else _cast(p, replace(call, attributes={}))
         return _rounded(p, single_value, *_SHORT[call.attributes["to"]])
     if target is INT and call.attributes.get("to") in _NARROW and source is not BOOL:
-        bits, letter = _NARROW[call.attributes["to"]]
+        places, letter = _NARROW[call.attributes["to"]]
         whole = _cast(p, replace(call, attributes={}))
-        # Twice a shift by the bits above: the last `bits` bits, with their sign or without.
-        return p.alu(f"{letter}lsr", p.alu("ilsl", whole, 32 - bits), 32 - bits)
+        # Twice a shift by the bits above: the last `places` bits, with their sign or without.
+        return p.alu(f"{letter}lsr", p.alu("ilsl", whole, 32 - places), 32 - places)
     if source is target:
         return x
     if source is BOOL:
