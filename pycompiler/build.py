@@ -10,8 +10,6 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-import emu2
-
 from .app.reader import read_app
 from .app.verify import verify_app
 from .app.writer import write_app
@@ -219,8 +217,8 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     verify_app(app, board.target, str(folder / MODEL_APP))
     try:
         return DeviceFunction(app, board, registry)
-    except (PycompilerError, emu2.EmulatorError) as problem:
-        if isinstance(problem, PycompilerError) and problem.code not in ("P0401", "P0402"):
+    except PycompilerError as problem:
+        if problem.code not in ("P0401", "P0402"):
             raise
         reason = f"its program is damaged ({problem})"
         raise error("P0501", path=folder / MODEL_APP, reason=reason) from problem
