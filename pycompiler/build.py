@@ -11,6 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from .app.reader import read_app
+from .app.verify import verify_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
@@ -23,6 +24,7 @@ from .pfvm.names import keys
 from .pfvm.optimise import optimise
 from .pfvm.prepare import prepare, static_types
 from .pfvm.registered import registered, updates
+from .pfvm.well_formed import check_model
 from .pipeline import compile_onnx
 from .presets.read import environment_facts
 from .report.codegen_dir import (
@@ -180,6 +182,7 @@ def _serialized(model: onnx.ModelProto) -> bytes:
 def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> HostFunction:
     """Return a function that runs the whole model on the host."""
     registry = Registry() if registry is None else registry
+    check_model(model)
     prepared = prepare(model)
     types = static_types(prepared)
     inputs, outputs = keys(prepared)
@@ -211,7 +214,14 @@ def load_function(folder: Path, board: Board | None, registry: Registry | None =
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     if app.target != board.target.name:
         raise error("P0503", path=folder, found=app.target, device=board.target.name)
-    return DeviceFunction(app, board, registry)
+    verify_app(app, board.target, str(folder / MODEL_APP))
+    try:
+        return DeviceFunction(app, board, registry)
+    except PycompilerError as problem:
+        if problem.code not in ("P0401", "P0402"):
+            raise
+        reason = f"its program is damaged ({problem})"
+        raise error("P0501", path=folder / MODEL_APP, reason=reason) from problem
 
 
 def load_model(path: Path) -> onnx.ModelProto:

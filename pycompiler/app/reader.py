@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from ..emit.relocation import Relocation
 from ..errors import error
 from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
+from .buffer import APP, DamagedBufferError, check_buffer
 from .generated import gpfnapp_generated
 from .model import DIGEST_BYTES, FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+from .verify import value_faults
 
 _fb: Any = gpfnapp_generated
 
@@ -24,10 +27,14 @@ def read_app(data: bytes, path: str) -> App:
     # Unpacking damaged offsets and lengths can take any time and memory, so check the digest first.
     if hashlib.sha256(data[:-DIGEST_BYTES]).digest() != data[-DIGEST_BYTES:]:
         raise error("P0501", path=path, reason="it is damaged, its digest is wrong")
-    found = _fb.App.GetRootAs(data, 0)
-    if found.Format() != FORMAT:
-        raise error("P0502", path=path, found=found.Format(), wanted=FORMAT)
-    return _app(_fb.AppT.InitFromObj(found))
+    try:
+        check_buffer(data[:-DIGEST_BYTES], APP)
+        found = _fb.App.GetRootAs(data, 0)
+        if found.Format() != FORMAT:
+            raise error("P0502", path=path, found=found.Format(), wanted=FORMAT)
+        return _app(_fb.AppT.InitFromObj(found))
+    except DamagedBufferError as problem:
+        raise error("P0501", path=path, reason=str(problem)) from problem
 
 
 def _text(data: bytes | None) -> str:
@@ -36,6 +43,16 @@ def _text(data: bytes | None) -> str:
 
 def _app(root: Any) -> App:
     values = {value.name: value for value in map(_value, root.values or [])}
+    if len(values) != len(root.values or []):
+        raise DamagedBufferError("two values have one name")
+    for value in values.values():
+        for reason in value_faults(value):
+            raise DamagedBufferError(reason)
+    for constant in root.constants or []:
+        if _text(constant.value) not in values:
+            raise DamagedBufferError(
+                f"there is data of the unknown value `{_text(constant.value)}`"
+            )
     return App(
         _text(root.producer),
         _text(root.target),
@@ -68,6 +85,8 @@ def _bytes(data: Any) -> bytes:
 
 def _array(data: Any, value: AppValue) -> Array:
     dtype = numpy_dtype(value.elem)
+    if len(_bytes(data)) != prod(value.shape) * dtype.itemsize:
+        raise DamagedBufferError(f"the data of `{value.name}` does not fit its shape {value.shape}")
     return np.frombuffer(_bytes(data), dtype=dtype).reshape(value.shape).copy()
 
 

@@ -133,4 +133,10 @@ EXPORT_TABLE: dict[str, Kind] = {
         " the loss",
         {"op": "Loop"},
     ),
+    "P0120": Kind(
+        ExportError,
+        "the model is too large: {what}, more than {limit}",
+        "compile it in parts, or correct the sizes in the model",
+        {"what": "`y` of shape (1099511627776,) has 1099511627776 elements", "limit": "1073741824"},
+    ),
 }

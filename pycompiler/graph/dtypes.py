@@ -74,6 +74,7 @@ def numpy_dtype(name: str) -> np.dtype[np.generic]:
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_elem_type(name)))
 
 
+# Integers of 8 and 16 bits are kept in 32 bits, where the device has arithmetic for them.
 # The device's half has other field widths than torch's 16-bit formats. A single holds every value
 # of both.
 _DEVICE = {
@@ -82,15 +83,19 @@ _DEVICE = {
     "float": MNDtype.FLOAT,
     "double": MNDtype.DOUBLE,
     "bool": MNDtype.SINGLE_BOOL,
-    "int8": MNDtype.INT8,
-    "uint8": MNDtype.BYTE,
-    "int16": MNDtype.SHORT,
-    "uint16": MNDtype.USHORT,
+    "int8": MNDtype.INT,
+    "uint8": MNDtype.INT,
+    "int16": MNDtype.INT,
+    "uint16": MNDtype.INT,
     "int32": MNDtype.INT,
     "uint32": MNDtype.UINT,
     "int64": MNDtype.LONG,
     "uint64": MNDtype.ULONG,
 }
+
+
+#: Element types without a device dtype that the host computes.
+HOST_ONLY = frozenset({"complex64", "complex128"})
 
 
 def device_dtype(elem: str) -> MNDtype:

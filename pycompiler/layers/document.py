@@ -9,6 +9,7 @@ from pathlib import Path
 from ..graph.dtypes import device_dtype
 from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
+from ..pfvm.onnx_functions import WRITTEN_OUT
 from ..tolerance import RELATIVE, SUMS
 from .base import Layer
 from .elementwise import Elementwise
@@ -30,6 +31,10 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
   silu) has the bounds of both.
 * 16-bit floats are singles on the device. They are rounded when a `Cast` or an output makes them
   short.
+* Integers of 8 and 16 bits (int8, uint8, int16, uint16) have 32 bits on the device. Add, Sub, Mul,
+  Neg, Abs, Div, Mod, BitShift and a `Cast` take results modulo 2^8 or 2^16. Operators of `Int`
+  accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise
+  operators of uint32 work on int64. Div and Mod of int32 do too. All of them are exact.
 * Truth values are masks of 32 bits.
 * Results below 2^-126 become 0, and denormals count as 0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
@@ -50,13 +55,22 @@ of terms of the longest sum plus 8. The largest term may be a difference or a qu
 | operator | dtypes | error bound | restrictions |
 |---|---|---|---|
 """
+_FUNCTIONS = """
+## Written as ONNX defines them
+
+For these operators, in forms that no row above gives, ONNX's standard has a function of simpler
+operators. It is written out, and each of its operators has its own bound. [The page of ONNX's node
+tests](onnx.md) says which forms run on the device as a whole.
+
+"""
 
 
 def page() -> str:
     """Return the page."""
     rows = (_row(LAYERS[op]) for op in sorted(LAYERS) if not op.startswith("MNCore"))
     others = (_composite(op, COMPOSITES[op]) for op in sorted(COMPOSITES))
-    return _HEAD + _table(rows) + _WRITTEN_OUT + _table(others)
+    named = ", ".join(sorted(WRITTEN_OUT))
+    return _HEAD + _table(rows) + _WRITTEN_OUT + _table(others) + _FUNCTIONS + f"{named}.\n"
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
@@ -64,7 +78,7 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _composite(op: str, composite: Composite) -> tuple[str, str, str, str]:
-    dtypes = sorted(device_dtype(elem).value for elem in composite.elems)
+    dtypes = sorted({device_dtype(elem).value for elem in composite.elems})
     return op, ", ".join(dtypes), _bound(composite.error), composite.note
 
 

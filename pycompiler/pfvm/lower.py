@@ -2,26 +2,88 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import onnx
 
+from ..errors import PycompilerError, error
+from ..graph.dtypes import device_dtype, onnx_name
 from ..machine import Target
 from .composites import decompose, has_first
 from .empty import settle_empty
 from .fold import fold_constants
+from .known_shapes import known_types
+from .narrow_integers import widen_integers
+from .onnx_functions import write_out_functions
+from .parameters import with_parameters
 from .prepare import prepare, static_types
 from .registered import attach, detach
 
+_ROUNDS = 8
+
+#: A value between two operators may be alive in slices only; yet some share of it must fit.
+_SLICES = 16
+
+#: Functions of ONNX call others of ONNX; these are all that ONNX has.
+_DEEPEST = 4
+
+
+def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
+    """Return the model with composites, and then functions of ONNX, written out."""
+    if has_first(model):
+        model = prepare(decompose(model, static_types(model), target, first=True))
+    written = decompose(model, static_types(model), target)
+    plain = prepare(written) if written is not model else prepare(model)
+    for _ in range(_DEEPEST):
+        whole = write_out_functions(plain, static_types(plain))
+        if whole is plain:
+            break
+        try:
+            found = _folded(_with_parameters(prepare(whole)))
+            plain = prepare(decompose(found, static_types(found), target))
+        except PycompilerError:
+            break  # a function whose shapes stay open: the host runs the operator as a whole
+    return plain
+
+
+def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
+    return prepare(fold_constants(model, static_types(model)))
+
+
+def _check_room(model: onnx.ModelProto, target: Target) -> None:
+    """Refuse, before anything is made, a value that all DRAMs together cannot hold. P0302."""
+    graph, capacity = model.graph, target.words("dram")
+    ends = {info.name for info in (*graph.input, *graph.output, *graph.initializer)}
+    for name, (elem, shape) in known_types(graph).items():
+        words = -(-prod(shape) // (device_dtype(onnx_name(elem)).words_per_long or 1))
+        words = -(-words // target.groups)
+        if words > capacity * (1 if name in ends else _SLICES):
+            raise error("P0302", words=words, memory="dram", capacity=capacity)
+
+
+def _with_parameters(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the parameters that its types decide; one may make others known."""
+    for _ in range(_ROUNDS):
+        found = with_parameters(model)
+        if len(found.graph.initializer) == len(model.graph.initializer):
+            break
+        model = prepare(found)
+    return model
+
 
 def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
-    """Return the model from which the graph is made; ``model`` is unchanged. P0103, P0108, P0109.
+    """Return the model from which the graph is made; ``model`` is unchanged.
 
-    ``target`` None stands for the host.
+    P0103, P0108, P0109, P0302. ``target`` None stands for the host.
     """
     plain, registered = detach(model)
-    plain = prepare(plain)
+    plain = _with_parameters(prepare(plain))
+    if target is not None:
+        _check_room(plain, target)
+    if target is not None:
+        widened = widen_integers(plain, static_types(plain))
+        plain = plain if widened is plain else prepare(widened)
     settled = settle_empty(plain)
     plain = plain if settled is plain else prepare(settled)
-    if has_first(plain):
-        plain = prepare(decompose(plain, static_types(plain), target, first=True))
-    plain = prepare(decompose(plain, static_types(plain), target))
+    plain = _written_out(plain, target)
     return attach(fold_constants(plain, static_types(plain)), registered)

@@ -8,6 +8,7 @@ The names of inputs and outputs and the source lines of nodes stay.
 from __future__ import annotations
 
 import logging
+from math import prod
 
 import onnx
 import onnx_ir as ir
@@ -31,13 +32,18 @@ from .prepare import prepare
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
 from .split_products import split_products
+from .well_formed import check_model
 
 # Larger results of constant nodes are not folded, so that the model does not grow.
 _MOST_FOLDED = 1 << 20
 
+#: Operators whose results may be much larger than their operands.
+_GROWING = frozenset({"ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile"})
+
 
 def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the optimised model; ``model`` is unchanged. P0103, P0108."""
+    """Return the optimised model; ``model`` is unchanged. P0103, P0108, P0120."""
+    check_model(model)
     plain, registered = detach(model)
     prepared = settle_empty(prepare(plain))
     level = logging.root.manager.disable
@@ -46,7 +52,12 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
         made = ir.from_proto(prepared)
         write_out_bernoulli(made)
         with hidden(made):
-            fold_constants(made, input_size_limit=_MOST_FOLDED, output_size_limit=_MOST_FOLDED)
+            fold_constants(
+                made,
+                input_size_limit=_MOST_FOLDED,
+                output_size_limit=_MOST_FOLDED,
+                should_fold=_is_small,
+            )
             if opset_of(prepared) >= OLDEST:
                 decompose(made)
                 fold_batch_norms(made)
@@ -71,6 +82,17 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     _keep_outputs(result, [value.name for value in prepared.graph.output])
     separate_body_outputs(result)
     return attach(result, registered)
+
+
+def _is_small(node: ir.Node) -> bool | None:
+    """Return False for results that may be large: the library computes first and measures then."""
+    for value in node.outputs:
+        shape = value.shape
+        if shape is not None and shape.is_static() and prod(shape.numpy()) > _MOST_FOLDED:
+            return False
+        if node.op_type in _GROWING and (shape is None or not shape.is_static()):
+            return False
+    return None
 
 
 def _drop_identities(model: ir.Model) -> None:

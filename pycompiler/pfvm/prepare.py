@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import textwrap
+from math import prod
 
 import onnx
 import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
+from onnx import numpy_helper
 
-from ..errors import error
-from ..graph.dtypes import onnx_name
+from ..errors import PycompilerError, error
+from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name
 from ..graph.graph import TensorType
-from .names import separate_body_outputs
+from .known_shapes import constants, known_types, with_known_shapes
+from .names import graphs, separate_body_outputs
 from .opsets import converted
 from .shapes import check_shapes
+from .well_formed import check_elements, check_loops
 
 _LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
 
@@ -29,13 +33,28 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         model = converted(model)
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as problem:
-        reason = " ".join(str(problem).split())
+        inferred = with_known_shapes(model)
+    except PycompilerError:
+        raise
+    except Exception as problem:  # onnx raises many kinds for models that it did not expect
+        reason = " ".join(str(problem).split()) or type(problem).__name__
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
+    for name, (_, shape) in known_types(inferred.graph).items():
+        check_elements(name, shape)
+    check_loops(inferred.graph, _numbers(inferred))
     check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
+
+
+def _numbers(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the constants that are one whole number."""
+    found: dict[str, int] = {}
+    for part in graphs(model.graph):
+        for name, tensor in constants(part).items():
+            if tensor.data_type == onnx.TensorProto.INT64 and prod(tensor.dims) == 1:
+                found[name] = int(numpy_helper.to_array(tensor).reshape(()))
+    return found
 
 
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
@@ -49,8 +68,9 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
         if info.name not in types:
             types[info.name] = _static(info)
     for name, found in types.items():
-        if found.elem == "string":
-            raise error("P0109", what="value", name=name, kind="text", legal="numbers")
+        if device_dtype(found.elem) is MNDtype.UNKNOWN and found.elem not in HOST_ONLY:
+            kind = "text" if found.elem == "string" else found.elem
+            raise error("P0109", what="value", name=name, kind=kind, legal="numbers")
     for node in graph.node:
         for name in node.output:
             if name and name not in types:

@@ -1,7 +1,12 @@
-"""The CPU runtime of ONNX models: onnxruntime, one session per model."""
+"""The CPU runtime of ONNX models: onnxruntime, one session per model.
+
+onnx's reference evaluator, which is slow, runs models that onnxruntime does not know: newer opsets,
+and element types of operators that it has no kernel for.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
 
 from ..errors import error
 from .names import keys
@@ -31,13 +37,26 @@ class HostSession:
         off = _WRONG_FOR_RANDOM if taken_for_functions(proto.graph) else []
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        self._reference = _reference(proto) if _is_wrong(proto) else None
         try:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"], disabled_optimizers=off
             )
         except Exception as problem:  # the runtime's errors have no common base class
-            raise error("P0602", what=what, reason=_first_line(problem)) from problem
-        self._names = [value.name for value in self._session.get_inputs()]
+            reference = _reference(proto)
+            if reference is None:
+                raise error("P0602", what=what, reason=_first_line(problem)) from problem
+            self._reference = reference
+        self._proto = proto
+        held = {tensor.name for tensor in proto.graph.initializer}
+        self._names = [value.name for value in proto.graph.input if value.name not in held]
+        if self._reference is None:
+            self._names = [value.name for value in self._session.get_inputs()]
+
+    @property
+    def runtime(self) -> str:
+        """The library that runs the model: ``onnxruntime``, or ``onnx.reference``."""
+        return "onnxruntime" if self._reference is None else "onnx.reference"
 
     def run(
         self, inputs: Mapping[str, Array], replaced: Mapping[str, Array] | None = None
@@ -51,10 +70,63 @@ class HostSession:
         # numpy gives a contiguous scalar an axis.
         feed = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
         try:
-            results = self._session.run(None, feed)
+            results = self._results(feed)
         except Exception as problem:
             raise error("P0602", what=self.what, reason=_first_line(problem)) from problem
         return {k: np.asarray(r) for k, r in zip(self.output_keys, results, strict=True)}
+
+    def _results(self, feed: Mapping[str, Array]) -> list[Array]:
+        """Return the results in order; the reference evaluator stands in if onnxruntime fails."""
+        if self._reference is None:
+            try:
+                return list(self._session.run(None, feed))
+            except Exception:
+                reference = _reference(self._proto)
+                if reference is None:
+                    raise
+                found = self._evaluated(reference, feed)
+                self._reference = reference
+                return found
+        return self._evaluated(self._reference, feed)
+
+    def _evaluated(self, reference: ReferenceEvaluator, feed: Mapping[str, Array]) -> list[Array]:
+        """Return what the reference evaluator makes, which must have the declared types."""
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = [np.asarray(result) for result in reference.run(None, dict(feed))]
+        for array, info in zip(found, self._proto.graph.output, strict=True):
+            tensor = info.type.tensor_type
+            dims = tuple(dim.dim_value for dim in tensor.shape.dim)
+            wanted = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            if tensor.HasField("shape") and (array.shape, array.dtype) != (dims, wanted):
+                shown = f"{array.dtype} {array.shape}"
+                raise ValueError(f"`{info.name}` is {shown} instead of {wanted} {dims}")
+        return found
+
+
+def _is_wrong(model: onnx.ModelProto) -> bool:
+    """Whether onnxruntime runs the model otherwise than ONNX says.
+
+    It places the elements of a MaxUnpool with a given shape as if it had none, and takes the size
+    of the result for the scale of a Resize with `align_corners`.
+    """
+    for node in model.graph.node:
+        if node.op_type == "MaxUnpool" and len(node.input) > 2:
+            return True
+        scaled = len(node.input) > 2 and node.input[2]
+        if node.op_type == "Resize" and scaled:
+            modes = [a.s for a in node.attribute if a.name == "coordinate_transformation_mode"]
+            if modes == [b"align_corners"]:
+                return True
+    return False
+
+
+def _reference(model: onnx.ModelProto) -> ReferenceEvaluator | None:
+    """Return onnx's own evaluator of a model; None if it lacks an operator."""
+    try:
+        return ReferenceEvaluator(model)
+    except Exception:  # its errors have no common base class either
+        return None
 
 
 def _first_line(problem: BaseException) -> str:

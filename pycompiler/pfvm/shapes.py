@@ -159,7 +159,32 @@ def _conv(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -
         raise _refused(node, name, f"bias {bias} is not ({rows},)")
 
 
+def _reduction(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constants) -> None:
+    """Compare constant axes with the rank, and the result with what is left."""
+    given = data.get(node.input[1]) if len(node.input) > 1 and node.input[1] else None
+    if given is None:
+        return
+    before, after, name = shapes[node.input[0]], shapes[node.output[0]], node.output[0]
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    if given.ndim != 1:
+        raise _refused(node, name, f"its axes have shape {given.shape} instead of one axis")
+    _in_range(node, given, 0, len(before))
+    axes = {int(axis) % len(before) for axis in given}
+    if not axes and not facts.get("noop_with_empty_axes", 0):
+        axes = set(range(len(before)))
+    kept = facts.get("keepdims", 1)
+    sizes = enumerate(before)
+    wanted = tuple(1 if a in axes else n for a, n in sizes if kept or a not in axes)
+    if after != wanted:
+        raise _refused(node, name, f"{before} without axes {sorted(axes)} is not {after}")
+
+
+_REDUCTIONS = (
+    *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
+    *("ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
+)
 _RULES: dict[str, _Rule] = {
+    **dict.fromkeys(_REDUCTIONS, _reduction),
     "Conv": _conv,
     "ConvTranspose": _conv,
     "Reshape": _reshape,

@@ -261,7 +261,12 @@ class DeviceFunction:
         for number, segment in enumerate(self.app.segments):
             if isinstance(segment, DeviceSegment):
                 code = relocate(segment.code, segment.relocations, self._room.addr, target, moved)
-                steps.append(target.assemble(code, f"segment{number}.vsm"))
+                program = target.assemble(code, f"segment{number}.vsm")
+                facts = program.report()
+                if (facts["steps"], facts["cycles"]) != (segment.steps, segment.cycles):
+                    reason = f"segment {number} has {facts['steps']} steps, not {segment.steps}"
+                    raise error("P0402", layout=f"segment {number}", reason=reason)
+                steps.append(program)
             else:
                 steps.append(self._sessions[number])
         return steps

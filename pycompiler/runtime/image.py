@@ -151,6 +151,8 @@ class DramImage:
             flat = -flat.astype(np.dtype(f"i{self._word.itemsize}"))
         elif self._half is not None and flat.dtype.kind not in "iu":
             flat = self._half.to_half(flat.astype(np.float32))
+        elif flat.itemsize < self._word.itemsize and flat.dtype.kind in "iu":
+            flat = flat.astype(np.dtype(f"i{self._word.itemsize}"))
         elif flat.itemsize < self._word.itemsize:  # 16-bit floats are singles on the device
             flat = flat.astype(np.float32)
         bits = flat.view(np.dtype(f"u{self._word.itemsize}"))
@@ -162,13 +164,16 @@ class DramImage:
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
         """Return the tensor whose long words, as :meth:`pack` makes them, are ``words``.
 
-        ``dtype`` has the width of the device's dtype, or is bool or a 16-bit float.
+        ``dtype`` has the width of the device's dtype, or is bool, a 16-bit float or an integer of
+        8 or 16 bits.
         """
         bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
         if dtype == np.bool_:
             return np.asarray((bits != 0).reshape(self.shape))
         if self._half is not None and dtype.kind not in "iu":
             return np.asarray(self._half.from_half(bits).astype(dtype).reshape(self.shape))
+        if dtype.itemsize < self._word.itemsize and dtype.kind in "iu":
+            return np.asarray(bits.astype(np.uint64).astype(dtype).reshape(self.shape))
         if dtype.itemsize < self._word.itemsize:
             single = bits.astype(np.uint32).view(np.float32)
             return np.asarray(single.astype(dtype).reshape(self.shape))

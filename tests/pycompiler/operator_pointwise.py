@@ -14,6 +14,7 @@ from onnx import helper
 from operator_rows import (
     DTYPES,
     LONG,
+    NATURAL,
     NUMBERS,
     REAL,
     TRUTH,
@@ -155,7 +156,35 @@ def _cast(source: str, to: str) -> Callable[[random.Random], Sample]:
 
     def sample(rng: random.Random) -> Sample:
         x = values(rng, source, random_shape(rng, 0, 6, MOST))
+        if to == NATURAL:  # torch computes with int64 instead
+            return Sample({"x": x}, lambda x: x & 0xFFFFFFFF, attributes={"to": number})
         return Sample({"x": x}, lambda x: x.to(_TORCH[to]), attributes={"to": number})
+
+    return sample
+
+
+def _shift(dtype: str) -> Callable[[random.Random], Sample]:
+    """Shift by counts inside and outside of the width, also below zero."""
+    bits = np.iinfo(dtype).bits
+
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 0, 6, MOST)
+        right = rng.random() < 0.5
+        shapes = [shape, part_of(rng, shape)]
+        rng.shuffle(shapes)
+        x = values(rng, dtype, shapes[0])
+        made = np.random.default_rng(rng.getrandbits(32))
+        count = made.integers(-2, bits + 3, shapes[1]).astype(dtype)
+
+        def function(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+            far = (count < 0) | (count >= bits)
+            near = torch.where(far, 0, count)
+            if right:
+                return torch.where(far, torch.where(x < 0, -1, 0), x >> near).to(x.dtype)
+            return torch.where(far, 0, x << near).to(x.dtype)
+
+        direction = "RIGHT" if right else "LEFT"
+        return Sample({"x": x, "count": count}, function, attributes={"direction": direction})
 
     return sample
 
@@ -195,6 +224,12 @@ def _rows() -> Iterator[Row]:
         for to in _TORCH:
             claim = f"{DTYPES[source].value} to {DTYPES[to].value}"
             yield Row("Cast", claim, to, _cast(source, to), FUNCTIONS["Cast"].error)
+    for source, to in ((NATURAL, LONG), (LONG, NATURAL)):
+        claim = f"{DTYPES[source].value} to {DTYPES[to].value}"
+        yield Row("Cast", claim, to, _cast(source, to), FUNCTIONS["Cast"].error)
+    for dtype in (WHOLE, LONG):
+        error = FUNCTIONS["BitShift"].error
+        yield Row("BitShift", DTYPES[dtype].value, dtype, _shift(dtype), error, opset=28)
 
 
 ROWS: tuple[Row, ...] = tuple(_rows())

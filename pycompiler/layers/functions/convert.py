@@ -9,7 +9,7 @@ import onnx
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import ELEMENTWISE, MOVE
-from .elementwise_function import BOOL, FLOAT, INT, LONG, UNARY, Call, Function
+from .elementwise_function import BOOL, FLOAT, INT, LONG, UINT, UNARY, Call, Function
 from .program import Program, Result, Row, double, first_word, long, neg, single, word
 
 _MANTISSA = 23
@@ -70,6 +70,15 @@ _SHORT: dict[object, tuple[int, float]] = {
 }
 
 
+#: Integers that are kept in 32 bits: their bits, and the shift that brings their sign or zeros.
+_NARROW: dict[object, tuple[int, str]] = {
+    onnx.TensorProto.INT8: (8, "i"),
+    onnx.TensorProto.UINT8: (8, "ui"),
+    onnx.TensorProto.INT16: (_HALF, "i"),
+    onnx.TensorProto.UINT16: (_HALF, "ui"),
+}
+
+
 def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
     """Round to a shorter fraction: add half of the last place to the bits; ties go to even."""
     odd = p.alu("iand", p.alu("uilsr", x, bits), 1)
@@ -85,6 +94,11 @@ def _cast(p: Program, call: Call) -> Row:
     if target is FLOAT and call.attributes.get("to") in _SHORT:
         single_value = x if source is FLOAT else _cast(p, replace(call, attributes={}))
         return _rounded(p, single_value, *_SHORT[call.attributes["to"]])
+    if target is INT and call.attributes.get("to") in _NARROW and source is not BOOL:
+        places, letter = _NARROW[call.attributes["to"]]
+        whole = _cast(p, replace(call, attributes={}))
+        # Twice a shift by the bits above: the last `places` bits, with their sign or without.
+        return p.alu(f"{letter}lsr", p.alu("ilsl", whole, 32 - places), 32 - places)
     if source is target:
         return x
     if source is BOOL:
@@ -104,6 +118,8 @@ _NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (FLOAT, LONG): _float_to_long,
     (INT, LONG): lambda p, x: p.alu("llsr", x, long(32)),
     (LONG, INT): _low_in_both,
+    (UINT, LONG): lambda p, x: p.alu("ullsr", x, long(32)),
+    (LONG, UINT): _low_in_both,
 }
 _PAIRS: frozenset[tuple[MNDtype, MNDtype]] = frozenset(
     {
@@ -142,7 +158,8 @@ FUNCTIONS: tuple[Function, ...] = (
         ELEMENTWISE,
         pairs=_PAIRS,
         attributes=frozenset({"to", "saturate"}),
-        note="integers are rounded once; out of range saturates to 32 or 64 bits",
+        note="integers are rounded once; out of range saturates to 32 or 64 bits; "
+        "8 and 16 bits are taken modulo 2^8 and 2^16",
     ),
     Function("Floor", _floor, UNARY, error=MOVE),
     Function("Ceil", _ceil, UNARY, error=MOVE),

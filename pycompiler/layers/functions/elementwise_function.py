@@ -11,7 +11,7 @@ from ...tolerance import ELEMENTWISE
 from .program import Input, Program, Row
 
 FLOAT, BOOL, HALF = MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.HALF
-INT, LONG = MNDtype.INT, MNDtype.LONG
+INT, LONG, UINT = MNDtype.INT, MNDtype.LONG, MNDtype.UINT
 INTEGERS = (INT, LONG)
 NUMBERS = (FLOAT, *INTEGERS)
 

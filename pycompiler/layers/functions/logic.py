@@ -18,7 +18,10 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import Program, Result, Row
+from .program import Program, Result, Row, long, word
+
+#: Bits of an integer, by the letter of its instructions.
+_BITS = {"l": 64, "i": 32}
 
 
 def _extreme(call: Call, name: str) -> str:
@@ -61,6 +64,15 @@ def _bitwise(name: str) -> Build:
     return build
 
 
+def _shift(p: Program, call: Call) -> Row:
+    """Shift by a count without sign; a count of the width or more leaves zeros or sign bits."""
+    x, count = call.inputs
+    wide = long(_BITS[call.letter]) if call.letter == "l" else word(_BITS[call.letter])
+    bounded = p.alu(f"u{call.letter}min", count, wide)
+    side = "r" if call.attributes["direction"] == "RIGHT" else "l"
+    return p.alu(f"{call.letter}ls{side}", x, bounded)
+
+
 def _where(p: Program, call: Call) -> Row:
     mask, a, b = call.inputs
     return p.select(mask, a, b)
@@ -91,6 +103,15 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("BitwiseOr", _bitwise("or"), BINARY, INTEGERS, MOVE),
     Function("BitwiseXor", _bitwise("xor"), BINARY, INTEGERS, MOVE),
     Function("BitwiseNot", lambda p, call: _not(p, call.inputs[0]), UNARY, INTEGERS, MOVE),
+    Function(
+        "BitShift",
+        _shift,
+        BINARY,
+        INTEGERS,
+        MOVE,
+        attributes=frozenset({"direction"}),
+        note="right shifts of signed integers bring in the sign",
+    ),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
     Function("IsInf", _isinf, UNARY, (FLOAT,), MOVE, "test"),

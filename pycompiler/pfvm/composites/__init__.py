@@ -35,7 +35,7 @@ from . import (
     shuffles,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, SHORT, TABLES, Writer
+from .writer import FLOATS, MOVED, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ COMPOSITES: dict[str, Composite] = {
     "OneHot": Composite(picking.one_hot, MOVE, _INDICES, note="constant depth and values"),
     "ArgMax": Composite(picking.extreme_index, MOVE),
     "ArgMin": Composite(picking.extreme_index, MOVE),
-    "Attention": Composite(attention.attention, SUM, SHORT, note="any softmax precision is single"),
-    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, SHORT, first=True),
+    "Attention": Composite(attention.attention, SUM, note="any softmax precision is single"),
+    "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, first=True),
     "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
     "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
 }

@@ -80,13 +80,17 @@ def triangle(write: Writer) -> bool:
     """Keep the elements of a triangle of each matrix."""
     shape, offset = write.type(0).shape, 0
     name = write.node.input[1] if len(write.node.input) > 1 else ""
-    if name:
-        if name not in write.data:
-            return False
-        offset = int(write.data[name].reshape(-1)[0])
-    ones = np.ones(shape[-2:], dtype=bool)
     upper = int(write.attribute("upper", 1))
-    kept = write.constant(np.triu(ones, offset) if upper else np.tril(ones, offset), "kept")
+    rows, columns = (np.arange(size, dtype=np.int64) for size in shape[-2:])
+    distance = columns - rows[:, None]
+    if name and name not in write.data:
+        one = write.reshape(name, (1,))
+        test = "GreaterOrEqual" if upper else "LessOrEqual"
+        kept = write.op(test, write.constant(distance, "distance"), one)
+    else:
+        if name:
+            offset = int(write.data[name].reshape(-1)[0])
+        kept = write.constant(distance >= offset if upper else distance <= offset, "kept")
     value, goal = write.node.input[0], write.node.output[0]
     if write.type(0).elem == "bool":
         write.op("And", value, kept, result=goal)

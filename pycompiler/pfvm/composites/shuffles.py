@@ -23,7 +23,14 @@ def space_to_depth(write: Writer) -> bool:
     block = int(write.attribute("blocksize", 0))
     down, right = rows // block, columns // block
     apart = (batch, channels, down, block, right, block)
-    return _shuffled(write, apart, (0, 3, 5, 1, 2, 4), (batch, channels * block**2, down, right))
+    mode = write.attribute("mode", b"DCR")
+    if mode not in _ORDERS:
+        return False
+    return _shuffled(write, apart, _ORDERS[mode], (batch, channels * block**2, down, right))
+
+
+#: By the mode of SpaceToDepth: whether places in a block or channels come first.
+_ORDERS = {b"DCR": (0, 3, 5, 1, 2, 4), b"CRD": (0, 1, 3, 5, 2, 4)}
 
 
 def _shuffled(

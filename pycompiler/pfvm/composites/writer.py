@@ -16,14 +16,14 @@ from ...machine import Target
 from ..names import fresh
 from ..session import Array
 
-#: The element types that most rules accept.
-FLOATS = frozenset({"float"})
+#: The element types that most rules accept. Short floats are singles on the device.
+FLOATS = frozenset({"float", "float16", "bfloat16"})
+#: Integers of 8 and 16 bits have 32 on the device.
+SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
 #: The element types of rules that only move elements.
-MOVED = FLOATS | {"bool", "int32", "int64", "uint32"}
-#: Floats that are singles on the device.
-SHORT = FLOATS | {"float16", "bfloat16"}
+MOVED = FLOATS | SMALL | {"bool", "int32", "int64", "uint32"}
 #: Element types of tables.
-TABLES = MOVED | SHORT
+TABLES = MOVED
 
 _VIEWS = ("Reshape", "Flatten")
 

@@ -1,0 +1,240 @@
+"""Finds static shapes that ONNX's shape inference leaves open.
+
+The inference knows no values but those of constants and of a few operators. Here the values that a
+shape depends on are computed, as long as they depend on constants and on known shapes alone. A
+shape also goes from the result of an operator back to its operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+from onnx import helper, numpy_helper
+
+from ..errors import PycompilerError
+from .random import is_random
+from .session import Array, HostSession
+
+#: Values with more elements are not computed: shapes are short.
+_MOST = 1 << 12
+#: Each round makes more shapes known; deeper chains of shapes are not followed.
+_ROUNDS = 24
+_STANDARD = ("", "ai.onnx")
+#: Operators whose first operand has the shape of the result.
+_SAME = frozenset(
+    [
+        "Abs",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Clip",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Identity",
+        "LeakyRelu",
+        "Log",
+        "Neg",
+        "Not",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Sigmoid",
+        "Sign",
+        "Softplus",
+        "Sqrt",
+        "Tanh",
+    ]
+)
+
+_Type = tuple[int, tuple[int, ...]]
+
+
+def with_known_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with inferred types. onnx's InferenceError if they contradict."""
+    inferred = _inferred(model)
+    for _ in range(_ROUNDS):
+        if not _settle(inferred):
+            break
+        inferred = _inferred(inferred)
+    return inferred
+
+
+def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
+    # onnx could follow data too (`data_prop`), but then it makes the numbers of a Range or a Cast
+    # of any length, and refuses some broadcasts of data with two axes.
+    return onnx.shape_inference.infer_shapes(model, strict_mode=True)
+
+
+def static_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
+    """Return the shape of a tensor; None if it is not static."""
+    tensor = info.type.tensor_type
+    if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        return None
+    dims = tensor.shape.dim
+    if not all(dim.HasField("dim_value") for dim in dims):
+        return None
+    return tuple(int(dim.dim_value) for dim in dims)
+
+
+def known_types(graph: onnx.GraphProto) -> dict[str, _Type]:
+    """Return element type and shape of the tensors of a graph that have a static shape."""
+    found = {t.name: (int(t.data_type), tuple(t.dims)) for t in graph.initializer}
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        shape = static_shape(info)
+        if shape is not None:
+            found.setdefault(info.name, (int(info.type.tensor_type.elem_type), shape))
+    return found
+
+
+def constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the tensors of the graph's initializers and Constant nodes."""
+    given = {value.name for value in graph.input}
+    found = {t.name: t for t in graph.initializer if t.name not in given}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.domain in _STANDARD:
+            tensor = _tensor(node)
+            if tensor is not None:
+                found[node.output[0]] = tensor
+    return found
+
+
+def _tensor(node: onnx.NodeProto) -> onnx.TensorProto | None:
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return value if isinstance(value, onnx.TensorProto) else None
+    kinds = {"value_float": "f4", "value_floats": "f4", "value_int": "i8", "value_ints": "i8"}
+    if attribute.name not in kinds:
+        return None
+    return numpy_helper.from_array(np.array(value, kinds[attribute.name]), node.output[0])
+
+
+def _settle(model: onnx.ModelProto) -> bool:
+    """Compute values that shapes depend on, in place; whether there is something new."""
+    graph = model.graph
+    types = known_types(graph)
+    open_values = [
+        name for node in graph.node for name in node.output if name and name not in types
+    ]
+    if not open_values:
+        return False
+    changed = _go_back(graph, types)
+    known = constants(graph)
+    wanted = _ancestors(graph, set(open_values))
+    kept: list[onnx.NodeProto] = []
+    given = {value.name for value in graph.output}
+    for node in graph.node:
+        made = None
+        if not given & set(node.output) and wanted & set(node.output):
+            made = _values(node, known, types, model)
+        if made is None:
+            kept.append(node)
+            continue
+        changed = True
+        for name, array in zip(node.output, made, strict=True):
+            known[name] = numpy_helper.from_array(array, name)
+            types[name] = int(known[name].data_type), tuple(known[name].dims)
+            graph.initializer.append(known[name])
+    if changed:
+        del graph.node[:]
+        graph.node.extend(kept)
+        stale = [info for info in graph.value_info if static_shape(info) is None]
+        for info in stale:
+            graph.value_info.remove(info)
+    return changed
+
+
+def _go_back(graph: onnx.GraphProto, types: dict[str, _Type]) -> bool:
+    """Give operands the shape of their result, where an operator changes no shape."""
+    changed = False
+    elems = {info.name: info.type.tensor_type.elem_type for info in graph.value_info}
+    makers = {name for node in graph.node for name in node.output}
+    for node in reversed(graph.node):
+        if node.op_type not in _SAME or node.domain not in _STANDARD:
+            continue
+        source, result = node.input[0], node.output[0]
+        if source in types or source not in makers or result not in types or not elems.get(source):
+            continue
+        shape = types[result][1]
+        types[source] = (elems[source], shape)
+        for info in list(graph.value_info):
+            if info.name == source:
+                graph.value_info.remove(info)
+        graph.value_info.append(helper.make_tensor_value_info(source, elems[source], shape))
+        changed = True
+    return changed
+
+
+def _ancestors(graph: onnx.GraphProto, wanted: set[str]) -> set[str]:
+    """Return the values from which ``wanted`` are made, with them."""
+    found = set(wanted)
+    for node in reversed(graph.node):
+        if found & set(node.output):
+            found.update(node.input)
+    return found
+
+
+def _values(
+    node: onnx.NodeProto,
+    known: dict[str, onnx.TensorProto],
+    types: dict[str, _Type],
+    model: onnx.ModelProto,
+) -> list[Array] | None:
+    """Return the results of a node if they are known and short."""
+    if node.domain not in _STANDARD or not node.input or node.op_type == "Constant":
+        return None
+    if node.op_type in ("Shape", "Size"):
+        if node.input[0] not in types:
+            return None
+        return [_of_shape(node, types[node.input[0]][1])]
+    if any(name and name not in known for name in node.input) or is_random(node):
+        return None
+    if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
+        return None
+    sizes = [prod(types[name][1]) if name in types else _MOST + 1 for name in node.output]
+    sizes += [prod(known[name].dims) for name in node.input if name]
+    if max(sizes) > _MOST or not all(node.output):
+        return None
+    return _computed(node, known, types, model)
+
+
+def _of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+    if node.op_type == "Size":
+        return np.array(prod(shape), np.int64)
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    start, end = int(facts.get("start", 0)), int(facts.get("end", len(shape)))
+    first, last = (min(max(at + len(shape) * (at < 0), 0), len(shape)) for at in (start, end))
+    return np.array(shape[first:last], np.int64)
+
+
+def _computed(
+    node: onnx.NodeProto,
+    known: dict[str, onnx.TensorProto],
+    types: dict[str, _Type],
+    model: onnx.ModelProto,
+) -> list[Array] | None:
+    outputs = [helper.make_tensor_value_info(name, *types[name]) for name in node.output]
+    graph = helper.make_graph([node], "shape", [], outputs, list(_renamed(node, known)))
+    small = helper.make_model(graph, opset_imports=model.opset_import)
+    small.ir_version = model.ir_version
+    try:
+        found = HostSession(small.SerializeToString(), f"{node.op_type} of constants").run({})
+    except PycompilerError:
+        return None
+    return [np.asarray(found[name]) for name in node.output]
+
+
+def _renamed(
+    node: onnx.NodeProto, known: dict[str, onnx.TensorProto]
+) -> Iterator[onnx.TensorProto]:
+    for name in dict.fromkeys(name for name in node.input if name):
+        tensor = onnx.TensorProto()
+        tensor.CopyFrom(known[name])
+        tensor.name = name
+        yield tensor

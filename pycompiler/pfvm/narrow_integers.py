@@ -1,0 +1,146 @@
+"""Integers that the device has no arithmetic for are computed as wider ones.
+
+Integers of 8 and 16 bits are 32-bit integers on the device, in memory too. An operator that may
+leave their range works on `int32`, and a Cast brings the result back, modulo 2^8 or 2^16. `uint32`
+works on `int64`. So does the division of `int32`, which needs room for its corrections.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..graph.graph import TensorType
+from .names import all_names, fresh
+
+_SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
+_WIDE = {**dict.fromkeys(_SMALL, "int32"), "uint32": "int64"}
+#: Operators whose results may leave the range of small integers.
+_LEAVING = frozenset({"Add", "Sub", "Mul", "Neg", "Abs", "BitwiseNot", "BitShift"})
+#: Operators that compare, choose or change bits: only `uint32` needs wider operands for them.
+_OTHERS = frozenset(
+    [
+        "Min",
+        "Max",
+        "Equal",
+        "Less",
+        "Greater",
+        "LessOrEqual",
+        "GreaterOrEqual",
+        "BitwiseAnd",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Where",
+    ]
+)
+_TRUTHS = frozenset({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
+_DIVISIONS = frozenset({"Div", "Mod"})
+
+
+def widen_integers(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
+    """Return the model with operators on narrow integers written on wider ones."""
+    out = onnx.ModelProto()
+    write = _Writer(types, all_names(model.graph))
+    for node in model.graph.node:
+        if node.domain not in ("", "ai.onnx") or not write.node(node):
+            write.nodes.append(node)
+    if not write.changed:
+        return model
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    out.graph.node.extend(write.nodes)
+    out.graph.initializer.extend(write.constants)
+    return out
+
+
+class _Writer:
+    def __init__(self, types: dict[str, TensorType], taken: set[str]):
+        self.types, self.taken = types, taken
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.changed = False
+
+    def node(self, node: onnx.NodeProto) -> bool:
+        """Write a node on wider integers; return False if it stays as it is."""
+        elem = self.types[node.input[-1]].elem if node.input and node.input[-1] else ""
+        op = node.op_type
+        if op in _DIVISIONS and elem in (*_WIDE, "int32"):
+            self._divide(node, elem)
+        elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
+            wide = _WIDE[elem]
+            first = 1 if op == "Where" else 0
+            inputs = list(node.input[:first])
+            inputs += [self.cast(node, name, wide) for name in node.input[first:]]
+            if op in _TRUTHS:
+                self.op(node, op, inputs, node.output[0])
+            else:
+                found = self.op(node, op, inputs)
+                self.cast(node, found, elem, node.output[0])
+        else:
+            return False
+        self.changed = True
+        return True
+
+    def op(
+        self, like: onnx.NodeProto, op: str, inputs: list[str], result: str = "", **facts: Any
+    ) -> str:
+        """Append an operator in the place of ``like``; return the name of its result."""
+        name = result or fresh(f"{like.output[0]}.{op}", self.taken)
+        self.taken.add(name)
+        made = helper.make_node(op, inputs, [name], **facts)
+        if op == like.op_type and op not in _DIVISIONS:
+            made.attribute.extend(like.attribute)
+        made.name = f"{like.name or like.op_type}.{op}.{len(self.nodes)}"
+        made.metadata_props.extend(like.metadata_props)
+        self.nodes.append(made)
+        return name
+
+    def cast(self, like: onnx.NodeProto, name: str, elem: str, result: str = "") -> str:
+        """Append a Cast to an element type."""
+        to = int(onnx.TensorProto.DataType.Value(elem.upper()))
+        return self.op(like, "Cast", [name], result, to=to)
+
+    def number(self, like: onnx.NodeProto, value: int) -> str:
+        name = fresh(f"{like.output[0]}.number", self.taken)
+        self.taken.add(name)
+        self.constants.append(numpy_helper.from_array(np.array(value, np.int64), name))
+        return name
+
+    def _divide(self, node: onnx.NodeProto, elem: str) -> None:
+        """Divide magnitudes in floating point, and correct the quotient by its remainder.
+
+        A quotient of magnitudes below 2^32 is off by 2^13 at most; that of its remainder is off by
+        1 at most.
+        """
+        a, b = (self.cast(node, name, "int64") for name in node.input)
+        p, q = (self.op(node, "Abs", [name]) for name in (a, b))
+        zero, one = self.number(node, 0), self.number(node, 1)
+        floats = self.cast(node, q, "float")
+        total, rest = zero, p
+        for _ in range(2):
+            quotient = self.op(node, "Div", [self.cast(node, rest, "float"), floats])
+            part = self.cast(node, quotient, "int64")
+            total = self.op(node, "Add", [total, part])
+            rest = self.op(node, "Sub", [p, self.op(node, "Mul", [total, q])])
+        over = self.op(node, "GreaterOrEqual", [rest, q])
+        under = self.op(node, "Less", [rest, zero])
+        for found, op in ((over, "Add"), (under, "Sub")):
+            step = self.op(node, "Where", [found, one, zero])
+            total = self.op(node, op, [total, step])
+        negative = [self.op(node, "Less", [name, zero]) for name in (a, b)]
+        opposite = self.op(node, "Xor", negative)
+        if node.op_type == "Div":
+            signed = self.op(node, "Where", [opposite, self.op(node, "Neg", [total]), total])
+            self.cast(node, signed, elem, node.output[0])
+            return
+        rest = self.op(node, "Sub", [p, self.op(node, "Mul", [total, q])])
+        rest = self.op(node, "Where", [negative[0], self.op(node, "Neg", [rest]), rest])
+        if not any(a.name == "fmod" and a.i for a in node.attribute):
+            # The result has the sign of the divisor.
+            none = self.op(node, "Equal", [rest, zero])
+            moved = self.op(node, "Where", [none, rest, self.op(node, "Add", [rest, b])])
+            rest = self.op(node, "Where", [opposite, moved, rest])
+        self.cast(node, rest, elem, node.output[0])

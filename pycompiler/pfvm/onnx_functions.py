@@ -1,0 +1,129 @@
+"""Operators that ONNX itself defines by others: their functions are written out.
+
+An operator of this table has no layer and no rewriting rule here, or only for some forms. ONNX's
+standard has a function of simpler operators for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import onnx
+import onnx.defs
+import onnx.inliner
+
+from ..graph.dtypes import onnx_elem_type
+from ..graph.graph import TensorType
+from .opsets import opset_of
+
+#: Each may be taken apart; forms that a layer or a rule accepts are not.
+WRITTEN_OUT = frozenset(
+    [
+        "AffineGrid",
+        "BlackmanWindow",
+        "CastLike",
+        "CausalConvWithState",
+        "CenterCropPad",
+        "DynamicQuantizeLinear",
+        "GreaterOrEqual",
+        "HammingWindow",
+        "HannWindow",
+        "LayerNormalization",
+        "LessOrEqual",
+        "LinearAttention",
+        "MeanVarianceNormalization",
+        "NegativeLogLikelihoodLoss",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceSumSquare",
+        "Shrink",
+        "Softsign",
+        "SoftmaxCrossEntropyLoss",
+        "SwiGLU",
+        "ThresholdedRelu",
+    ]
+)
+#: The same for operators of other domains of ONNX.
+_OTHERS = frozenset({("ai.onnx.preview", "FlexAttention")})
+_STANDARD = ("", "ai.onnx")
+_DOMAIN = "pycompiler.function"
+
+
+def is_written_out(node: onnx.NodeProto) -> bool:
+    """Whether the operator of a node may be taken apart."""
+    if node.domain in _STANDARD:
+        return node.op_type in WRITTEN_OUT
+    return (node.domain, node.op_type) in _OTHERS
+
+
+def write_out_functions(
+    model: onnx.ModelProto, types: dict[str, TensorType], kept: Container[str] = ()
+) -> onnx.ModelProto:
+    """Return the model with functions of ONNX in place of their operators, except nodes ``kept``.
+
+    ``types`` are the types of its values.
+    """
+    versions = {opset.domain or "": int(opset.version) for opset in model.opset_import}
+    versions[""] = opset_of(model)
+    functions: list[onnx.FunctionProto] = []
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for number, node in enumerate(out.graph.node):
+        if not is_written_out(node) or (node.output and node.output[0] in kept):
+            continue
+        function = _function(node, types, versions)
+        if function is None:
+            continue
+        name = f"{node.op_type}_{number}"
+        function.name, function.domain = name, _DOMAIN
+        node.op_type, node.domain = name, _DOMAIN
+        functions.append(function)
+    if not functions:
+        return model
+    out.functions.extend(functions)
+    out.opset_import.append(onnx.helper.make_opsetid(_DOMAIN, 1))
+    made = onnx.inliner.inline_local_functions(out)
+    left = [opset for opset in made.opset_import if opset.domain != _DOMAIN]
+    del made.opset_import[:]
+    made.opset_import.extend(left)
+    return made
+
+
+def _function(
+    node: onnx.NodeProto, types: dict[str, TensorType], versions: dict[str, int]
+) -> onnx.FunctionProto | None:
+    """Return ONNX's function for a node at the opset of the model; None if it has none."""
+    domain = "" if node.domain in _STANDARD else node.domain
+    version = versions.get(domain, 0)
+    try:
+        schema: Any = onnx.defs.get_schema(node.op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    infos = []
+    for name in node.input:
+        type = onnx.TypeProto()
+        if name:
+            if name not in types:
+                return None
+            elem, shape = onnx_elem_type(types[name].elem), types[name].shape
+            type = onnx.helper.make_tensor_type_proto(elem, shape)
+        infos.append(type.SerializeToString())
+    newest = max((v for v in schema.function_opset_versions if v <= versions[""]), default=0)
+    contexts = [v for v in schema.context_dependent_function_opset_versions if v <= versions[""]]
+    found = b""
+    if schema.has_context_dependent_function and contexts:
+        data = node.SerializeToString()
+        found = schema.get_context_dependent_function_with_opset_version(max(contexts), data, infos)
+    elif schema.has_function and newest:
+        found = schema.get_function_with_opset_version(newest)
+    if not found:
+        return None
+    function = onnx.FunctionProto()
+    function.ParseFromString(found)
+    for opset in function.opset_import:
+        if not opset.domain and opset.version < versions[""]:
+            opset.version = versions[""]
+    return function

@@ -1,0 +1,238 @@
+"""Refuses ONNX files whose parts contradict each other, before any pass reads them.
+
+onnx's checker looks at most parts, but not at the text of names, at numbers that no table of ONNX
+has, and at how much a small file may ask for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from ..errors import error
+from .names import graphs, keys
+from .registered import registered, updates
+
+#: The most elements of a value. Their places in DRAM take the host some tens of bytes each.
+MOST_ELEMENTS = 1 << 30
+#: The most nodes after functions are inlined.
+MOST_NODES = 1 << 17
+#: The most trips of a Loop whose count is known.
+MOST_TRIPS = 1 << 24
+#: Deeper bodies than anyone writes: passes are recursive.
+_DEEPEST = 32
+
+_Known = onnx.TensorProto.DataType
+
+
+def check_model(model: onnx.ModelProto) -> None:
+    """Refuse a model that is not well formed (P0108) or too large (P0120)."""
+    try:
+        for reason in _faults(model):
+            raise error("P0108", reason=reason)
+    except UnicodeError as problem:
+        reason = f"a name is not UTF-8: {problem.args[1][:40]!r}"
+        raise error("P0108", reason=reason) from problem
+    except RecursionError as problem:
+        raise error("P0108", reason="bodies are nested too deeply") from problem
+    _check_functions(model)
+
+
+def check_elements(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse a value of more elements than the host can place. P0120."""
+    if prod(shape) > MOST_ELEMENTS:
+        what = f"`{name}` of shape {shape} has {prod(shape)} elements"
+        raise error("P0120", what=what, limit=f"{MOST_ELEMENTS} elements of a value")
+
+
+def _faults(model: onnx.ModelProto) -> Iterator[str]:
+    _read_text(model, 0)
+    seen: Counter[str] = Counter(opset.domain or "ai.onnx" for opset in model.opset_import)
+    for domain, count in seen.items():
+        if count > 1:
+            yield f"the opset of {domain} is given {count} times"
+    newest = onnx.defs.onnx_opset_version()
+    for opset in model.opset_import:
+        if opset.domain in ("", "ai.onnx") and not 1 <= opset.version <= newest:
+            yield f"opset {opset.version} is unknown; opsets 1 to {newest} are known"
+    if not model.opset_import:
+        yield "it names no opset"
+    yield from _metadata_faults(model)
+    for part in (model.graph, *model.functions):
+        yield from _part_faults(part)
+
+
+def _metadata_faults(model: onnx.ModelProto) -> Iterator[str]:
+    """Yield what is wrong with the notes that this compiler leaves in a model."""
+    given = [value.name for value in model.graph.input]
+    held = {tensor.name for tensor in model.graph.initializer}
+    results = {value.name for value in model.graph.output}
+    try:
+        inputs, outputs = keys(model)
+        state, renewed = registered(model), updates(model)
+        known = all(isinstance(name, str) for name in (*inputs, *outputs))
+        known &= all(name in given and name in held for name in state)
+        known &= all(isinstance(name, str) for name in state.values())
+        known &= all(a in results and b in state for a, b in renewed.items())
+        free = [name for name in given if name not in held and name not in state]
+        known &= len(inputs) == len(free) and len(set(inputs)) == len(inputs)
+        known &= len(outputs) == len(model.graph.output) and len(set(outputs)) == len(outputs)
+    except (TypeError, ValueError, AttributeError, KeyError):
+        known = False
+    if not known:
+        yield "its notes of inputs, outputs and registered values do not fit it"
+
+
+def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
+    nodes = [node for body in _bodies(part) for node in body.node]
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from _attribute_faults(node, attribute)
+    if isinstance(part, onnx.FunctionProto):
+        return
+    for body in graphs(part):
+        for info in (*body.input, *body.output, *body.value_info):
+            elem = info.type.tensor_type.elem_type
+            if info.type.HasField("tensor_type") and elem not in _Known.values():
+                yield f"`{info.name}` has data type {elem}, which ONNX does not have"
+        for tensor in body.initializer:
+            yield from tensor_faults(tensor)
+        names = Counter(tensor.name for tensor in body.initializer)
+        for name, count in names.items():
+            if count > 1:
+                yield f"{count} initializers are named `{name}`"
+
+
+def _bodies(
+    part: onnx.GraphProto | onnx.FunctionProto,
+) -> Iterator[onnx.GraphProto | onnx.FunctionProto]:
+    yield part
+    for node in part.node:
+        for attribute in node.attribute:
+            for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from graphs(body)
+
+
+def _attribute_faults(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> Iterator[str]:
+    where = f"attribute `{attribute.name}` of {node.op_type} `{node.name or node.output[:1]}`"
+    if attribute.ref_attr_name:
+        return
+    kind = attribute.type
+    if kind not in onnx.AttributeProto.AttributeType.values():
+        yield f"{where} has type {kind}, which ONNX does not have"
+        return
+    try:
+        value = helper.get_attribute_value(attribute)
+    except (ValueError, TypeError) as problem:
+        yield f"{where}: {problem}"
+        return
+    if isinstance(value, onnx.TensorProto):
+        yield from tensor_faults(value)
+    typed = attribute.name in ("to", "dtype") and isinstance(value, int)
+    if typed and value not in _Known.values():
+        yield f"{where} is data type {value}, which ONNX does not have"
+
+
+#: Bits of an element in ``raw_data``.
+_BITS = {
+    _Known.Value(name): bits
+    for bits, names in {
+        2: "UINT2 INT2",
+        4: "UINT4 INT4 FLOAT4E2M1",
+        8: "UINT8 INT8 BOOL FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ FLOAT8E8M0",
+        16: "UINT16 INT16 FLOAT16 BFLOAT16",
+        32: "FLOAT INT32 UINT32",
+        64: "DOUBLE INT64 UINT64 COMPLEX64",
+        128: "COMPLEX128",
+    }.items()
+    for name in names.split()
+    if name in _Known.keys()  # noqa: SIM118 - an enum of protobuf
+}
+
+
+def tensor_faults(tensor: onnx.TensorProto) -> Iterator[str]:
+    """Yield why the data of a tensor does not fit its type."""
+    name = tensor.name
+    if tensor.data_type not in _Known.values() or not tensor.data_type:
+        yield f"tensor `{name}` has data type {tensor.data_type}, which ONNX does not have"
+        return
+    if any(size < 0 for size in tensor.dims):
+        yield f"tensor `{name}` has a negative dimension: {tuple(tensor.dims)}"
+        return
+    count = prod(tensor.dims)
+    if tensor.HasField("raw_data") and tensor.data_type in _BITS:
+        wanted = (count * _BITS[tensor.data_type] + 7) // 8
+        if len(tensor.raw_data) != wanted:
+            yield (
+                f"tensor `{name}` of shape {tuple(tensor.dims)} has {len(tensor.raw_data)} bytes "
+                f"of data instead of {wanted}"
+            )
+    elif tensor.data_location != onnx.TensorProto.EXTERNAL and not tensor.HasField("raw_data"):
+        given = max(len(getattr(tensor, field)) for field in _FIELDS)
+        packed = 8 // min(8, _BITS.get(tensor.data_type, 8))
+        twice = 2 if "COMPLEX" in _Known.Name(tensor.data_type) else 1
+        if given not in (count * twice, -(-count // packed)):
+            yield f"tensor `{name}` of shape {tuple(tensor.dims)} has {given} elements"
+
+
+_FIELDS = (
+    *("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data"),
+)
+
+
+def _read_text(message: Any, depth: int) -> None:
+    """Read every text of a message, which raises UnicodeDecodeError for other bytes. P0108."""
+    if depth > 8 * _DEEPEST:
+        raise error("P0108", reason="bodies are nested too deeply")
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            parts = [value] if hasattr(value, "ListFields") else value
+            for part in parts:
+                _read_text(part, depth + 1)
+        elif field.cpp_type == field.CPPTYPE_STRING:
+            for text in [value] if isinstance(value, str | bytes) else value:
+                if isinstance(text, str):
+                    text.encode()
+
+
+def _check_functions(model: onnx.ModelProto) -> None:
+    """Refuse functions that call themselves, and models that grow without bound. P0108, P0120."""
+    bodies = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
+    sizes: dict[tuple[str, str, str], int] = {}
+    open_ones: set[tuple[str, str, str]] = set()
+
+    def size_of(part: onnx.GraphProto | onnx.FunctionProto) -> int:
+        total = 0
+        for body in _bodies(part):
+            for node in body.node:
+                called = (node.domain, node.op_type, getattr(node, "overload", ""))
+                total += size(called) if called in bodies else 1
+        return total
+
+    def size(called: tuple[str, str, str]) -> int:
+        if called in open_ones or len(open_ones) > 8 * _DEEPEST:
+            raise error("P0108", reason=f"function `{called[1]}` calls itself")
+        if called not in sizes:
+            open_ones.add(called)
+            sizes[called] = size_of(bodies[called])
+            open_ones.discard(called)
+        return sizes[called]
+
+    total = size_of(model.graph)
+    if total > MOST_NODES:
+        what = f"the model has {total} nodes with its functions inlined"
+        raise error("P0120", what=what, limit=f"{MOST_NODES} nodes")
+
+
+def check_loops(graph: onnx.GraphProto, trips: Mapping[str, int]) -> None:
+    """Refuse loops whose known count is absurd; ``trips`` has the constants of one number."""
+    for part in graphs(graph):
+        for node in part.node:
+            if node.op_type == "Loop" and node.input and trips.get(node.input[0], 0) > MOST_TRIPS:
+                what = f"Loop `{node.name or node.output[0]}` makes {trips[node.input[0]]} trips"
+                raise error("P0120", what=what, limit=f"{MOST_TRIPS} trips of a Loop")

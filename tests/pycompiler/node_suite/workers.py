@@ -1,0 +1,133 @@
+"""Runs node tests in processes that stay, with limits of time and memory for each test."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from .judge import INTERNAL, TIME, Outcome, judge, operator_of
+
+_SECONDS = 30.0
+_GIGABYTES = 3.0
+#: Seconds for which a test that was asked to stop may go on before its process is ended.
+_GRACE = 5.0
+_CONTEXT = multiprocessing.get_context("fork")
+
+
+def _late(signum: int, frame: Any) -> None:
+    raise TimeoutError(f"it took longer than {_SECONDS:g} s")
+
+
+def _work(cases: Sequence[Any], device: str, ends: Connection) -> None:
+    """Judge the tests whose numbers come in; send their outcomes."""
+    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    while True:
+        number = ends.recv()
+        if number is None:
+            return
+        start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+        try:
+            found = judge(cases[number], device)
+        except TimeoutError as problem:
+            case = cases[number]
+            found = Outcome(case.name, operator_of(case.model, case.name), TIME, "", str(problem))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        seconds = round(time.perf_counter() - start, 3)
+        facts = (found.name, found.operator, found.kind, found.code, found.reason)
+        ends.send((number, Outcome(*facts, seconds)))
+
+
+class _Worker:
+    def __init__(self, cases: Sequence[Any], device: str):
+        self._ends, theirs = _CONTEXT.Pipe()
+        facts = cases, device, theirs
+        self._process = _CONTEXT.Process(target=_work, args=facts, daemon=True)
+        self._process.start()
+        theirs.close()
+        self.number: int | None = None
+        self._began = 0.0
+
+    @property
+    def ends(self) -> Connection:
+        return self._ends
+
+    def give(self, number: int) -> None:
+        self.number, self._began = number, time.monotonic()
+        self._ends.send(number)
+
+    def trouble(self) -> str:
+        """Return why the process must be ended; empty while all is well."""
+        if not self._process.is_alive():
+            return f"the process ended with code {self._process.exitcode}"
+        if time.monotonic() - self._began > _SECONDS + _GRACE:
+            return f"it took longer than {_SECONDS:g} s"
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
+        except (OSError, IndexError):
+            return ""
+        if pages * os.sysconf("SC_PAGE_SIZE") > _GIGABYTES * (1 << 30):
+            return f"it took more than {_GIGABYTES:g} GB"
+        return ""
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._ends.close()
+
+
+def run_all(
+    cases: Sequence[Any],
+    device: str,
+    jobs: int,
+    finished: Callable[[Outcome], None] = lambda _: None,
+) -> list[Outcome]:
+    """Judge tests in ``jobs`` processes; return their outcomes in order."""
+    found: dict[int, Outcome] = {}
+    waiting = deque(range(len(cases)))
+    workers: list[_Worker] = []
+
+    def done(number: int, outcome: Outcome) -> None:
+        found[number] = outcome
+        finished(outcome)
+
+    try:
+        while waiting or workers:
+            while waiting and len(workers) < jobs:
+                workers.append(_Worker(cases, device))
+                workers[-1].give(waiting.popleft())
+            wait([worker.ends for worker in workers], timeout=0.2)
+            for worker in list(workers):
+                assert worker.number is not None
+                if worker.ends.poll():
+                    try:
+                        done(*worker.ends.recv())
+                    except EOFError:
+                        pass
+                    else:
+                        if waiting:
+                            worker.give(waiting.popleft())
+                        else:
+                            worker.close()
+                            workers.remove(worker)
+                        continue
+                trouble = worker.trouble()
+                if trouble:
+                    case = cases[worker.number]
+                    kind = TIME if "longer" in trouble else INTERNAL
+                    operator = operator_of(case.model, case.name)
+                    done(worker.number, Outcome(case.name, operator, kind, "", trouble))
+                    worker.close()
+                    workers.remove(worker)
+    finally:
+        for worker in workers:
+            worker.close()
+    return [found[number] for number in range(len(cases))]

@@ -1,0 +1,105 @@
+"""Integers of every width against numpy: drawn values, with both ends of the range."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from compiling import compiled, run
+from onnx import helper
+
+Array = np.ndarray[Any, Any]
+SMALL = ("int8", "uint8", "int16", "uint16", "uint32")
+
+
+def quotient(a: Array, b: Array) -> Array:
+    """Divide towards zero, in Python's integers."""
+    made = [
+        abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1)
+        for x, y in zip(a, b, strict=True)
+    ]
+    return np.array(made).astype(a.dtype)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    return np.array([int(x) % int(y) for x, y in zip(a, b, strict=True)]).astype(a.dtype)
+
+
+def truncated(a: Array, b: Array) -> Array:
+    made = [int(x) - int(q) * int(y) for x, y, q in zip(a, b, quotient(a, b), strict=True)]
+    return np.array(made).astype(a.dtype)
+
+
+BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": quotient,
+    "Mod": remainder,
+    "Mod fmod": truncated,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "Less": np.less,
+    "GreaterOrEqual": np.greater_equal,
+    "Equal": np.equal,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseXor": np.bitwise_xor,
+}
+CASES = [(op, dtype) for op in BINARY for dtype in SMALL] + [
+    (op, "int32") for op in ("Div", "Mod", "Mod fmod")
+]
+
+
+def drawn(dtype: str, seed: int) -> tuple[Array, Array]:
+    made, info = np.random.default_rng(seed), np.iinfo(dtype)
+    ends = np.array([info.min, info.max, 0, 1, info.max // 2], dtype)
+    far = made.integers(info.min, info.max, 60, dtype=dtype, endpoint=True)
+    near = made.integers(max(info.min, -9), 10, 60).astype(dtype)
+    a = np.concatenate([ends, far, near])
+    b = np.concatenate([ends[::-1], near, far])
+    return a, np.where(b == 0, np.ones_like(b), b)
+
+
+@pytest.mark.parametrize(("named", "dtype"), CASES)
+def test_against_numpy(named: str, dtype: str) -> None:
+    op, _, mode = named.partition(" ")
+    a, b = drawn(dtype, len(named) + len(dtype))
+    with np.errstate(all="ignore"):
+        wanted = BINARY[named](a, b)
+    elem = int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+    result = int(helper.np_dtype_to_tensor_dtype(wanted.dtype))
+    info = helper.make_tensor_value_info
+    node = helper.make_node(op, ["a", "b"], ["y"], **({"fmod": 1} if mode else {}))
+    inputs = [info(name, elem, a.shape) for name in "ab"]
+    graph = helper.make_graph([node], "g", inputs, [info("y", result, a.shape)])
+    opsets = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made, report = compiled(model, "mini")
+    assert report["host_fallback"] == []
+    found = run(made, {"a": a, "b": b}, "mini")["y"]
+    assert found.dtype == wanted.dtype
+    assert np.array_equal(found, wanted), (a[found != wanted][:4], b[found != wanted][:4])
+
+
+@pytest.mark.parametrize("dtype", SMALL[:4])
+@pytest.mark.parametrize("source", ["int32", "int64", "float32"])
+def test_cast_takes_the_low_bits(source: str, dtype: str) -> None:
+    made = np.random.default_rng(5)
+    x = made.integers(-(1 << 20), 1 << 20, 64).astype(source)
+    elems = [int(helper.np_dtype_to_tensor_dtype(np.dtype(name))) for name in (source, dtype)]
+    info = helper.make_tensor_value_info
+    node = helper.make_node("Cast", ["x"], ["y"], to=elems[1])
+    graph = helper.make_graph(
+        [node], "g", [info("x", elems[0], (64,))], [info("y", elems[1], (64,))]
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    compiled_one, report = compiled(model, "mini")
+    assert report["host_fallback"] == []
+    found = run(compiled_one, {"x": x}, "mini")["y"]
+    assert np.array_equal(found, x.astype(np.int64).astype(dtype))

@@ -1,0 +1,209 @@
+"""Small models that ask for much, and models that contradict themselves: refused at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from pycompiler.build import build, parse_model
+from pycompiler.errors import PycompilerError
+from pycompiler.runtime.device import Board, find_device
+
+SECONDS = 5  # a refusal comes within
+MUCH = 10**10
+node = helper.make_node
+Typed = Mapping[str, tuple[int, Sequence[int]]]
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def model_of(
+    nodes: Sequence[Any],
+    inputs: Typed,
+    outputs: Typed,
+    data: Mapping[str, Any] | None = None,
+    functions: Sequence[Any] = (),
+    opset: int = 18,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(n, e, s) for n, (e, s) in inputs.items()],
+        [helper.make_tensor_value_info(n, e, s) for n, (e, s) in outputs.items()],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in (data or {}).items()],
+    )
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("f", 1)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    made.functions.extend(functions)
+    return made
+
+
+X, Y = {"x": (FLOAT, (4,))}, {"y": (FLOAT, (1,))}
+
+
+def total(op: str, *inputs: str, given: Typed = X, to: Typed = Y, **data: Any) -> onnx.ModelProto:
+    """Return the sum of what one operator makes."""
+    nodes = [node(op, inputs, ["z"]), node("Cast", ["z"], ["f"], to=FLOAT)]
+    nodes += [node("ReduceSum", ["f"], ["t"], keepdims=0), node("Add", ["t", "one"], ["y"])]
+    return model_of(nodes, given, to, {**data, "one": np.ones(1, np.float32)})
+
+
+def bomb() -> onnx.ModelProto:
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("f", 1)]
+    functions = [
+        helper.make_function("f", "F0", ["a"], ["b"], [node("Relu", ["a"], ["b"])], opsets)
+    ]
+    for level in range(1, 25):
+        inner = [node(f"F{level - 1}", [a], [b], domain="f") for a, b in (("a", "c"), ("c", "b"))]
+        functions.append(helper.make_function("f", f"F{level}", ["a"], ["b"], inner, opsets))
+    return model_of(
+        [node("F24", ["x"], ["y"], domain="f")], X, {"y": (FLOAT, (4,))}, None, functions
+    )
+
+
+def circle() -> onnx.ModelProto:
+    opsets = [helper.make_opsetid("f", 1)]
+    inner = [node("F", ["a"], ["b"], domain="f")]
+    function = helper.make_function("f", "F", ["a"], ["b"], inner, opsets)
+    call = node("F", ["x"], ["y"], domain="f")
+    return model_of([call], X, {"y": (FLOAT, (4,))}, None, [function])
+
+
+def loop() -> onnx.ModelProto:
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Identity", ["c"], ["d"]), node("Identity", ["s"], ["t"])],
+        "body",
+        [info("i", INT64, ()), info("c", BOOL, ()), info("s", FLOAT, (4,))],
+        [info("d", BOOL, ()), info("t", FLOAT, (4,))],
+    )
+    data = {"n": np.array(1 << 62), "c": np.array(True)}
+    return model_of(
+        [node("Loop", ["n", "c", "x"], ["y"], body=body)], X, {"y": (FLOAT, (4,))}, data
+    )
+
+
+def relu(shape: Sequence[int], opset: int = 18) -> onnx.ModelProto:
+    typed = (FLOAT, shape)
+    return model_of([node("Relu", ["x"], ["y"])], {"x": typed}, {"y": typed}, opset=opset)
+
+
+def two(op: str, data: Any, shapes: Sequence[Sequence[int]], **attributes: Any) -> onnx.ModelProto:
+    names = ["y", "z"][: len(shapes)]
+    made = node(op, ["x", "p"], names, **attributes)
+    outputs = {name: (FLOAT, shape) for name, shape in zip(names, shapes, strict=True)}
+    return model_of([made], X, outputs, {"p": data})
+
+
+ints = np.array
+HALF_FULL = {"d": ints(1 << 29), "v": np.array([0, 1], np.float32)}
+TABLE: dict[str, tuple[str, Any]] = {
+    "10^12 elements": ("P0120", lambda: relu((10**6, 10**6))),
+    "rows of 2^62": ("P0120", lambda: relu((1 << 62, 4))),
+    "more than the DRAM": ("P0302", lambda: relu((1 << 24,))),
+    "Pad": ("P0120", lambda: total("Pad", "x", "p", p=ints([0, MUCH]))),
+    "Expand": ("P0120", lambda: total("Expand", "s", "p", p=ints([MUCH]), s=np.ones(1, "f4"))),
+    "ConstantOfShape": ("P0120", lambda: total("ConstantOfShape", "p", p=ints([MUCH]))),
+    "ConstantOfShape that the host could make": (
+        "P0302",
+        lambda: total("ConstantOfShape", "p", p=ints([1 << 29])),
+    ),
+    "Range": ("P0120", lambda: total("Range", "a", "b", "c", a=ints(0), b=ints(MUCH), c=ints(1))),
+    "Tile": ("P0120", lambda: total("Tile", "x", "p", p=ints([MUCH]))),
+    "Tile of a constant": (
+        "P0302",
+        lambda: total("Tile", "k", "p", k=np.ones(4, "f4"), p=ints([1 << 27])),
+    ),
+    "OneHot": (
+        "P0120",
+        lambda: total("OneHot", "i", "d", "v", i=ints([1]), **HALF_FULL | {"d": ints(MUCH)}),
+    ),
+    "OneHot that the host could make": (
+        "P0302",
+        lambda: total("OneHot", "i", "d", "v", given={**X, "i": (INT64, (1,))}, **HALF_FULL),
+    ),
+    "function bomb": ("P0120", bomb),
+    "function that calls itself": ("P0108", circle),
+    "Loop": ("P0120", loop),
+    "unknown opset": ("P0108", lambda: relu((4,), 999)),
+    "negative Pad": ("P0108", lambda: two("Pad", ints([-3, -3]), [(2,)])),
+    "negative Split": ("P0108", lambda: two("Split", ints([5, -1]), [(5,), (1,)])),
+    "axes that are no list": ("P0112", lambda: two("ReduceSum", ints(0), [(1,)])),
+    "axes that leave another shape": (
+        "P0108",
+        lambda: two("ReduceSum", ints([0]), [(1,)], keepdims=0),
+    ),
+}
+
+
+def refusal(model: onnx.ModelProto, folder: Path) -> PycompilerError:
+    device = "emu2:mini"
+    board = Board(find_device(device).target)
+    with pytest.raises(PycompilerError) as found:
+        build(lambda: model, device, board, {}, folder)
+    return found.value
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_refused_at_once(name: str, tmp_path: Path) -> None:
+    code, make = TABLE[name]
+    start = time.monotonic()
+    problem = refusal(make(), tmp_path / "out")
+    assert problem.code == code, problem
+    assert time.monotonic() - start < SECONDS
+
+
+def changed(change: Any) -> onnx.ModelProto:
+    made = two("Add", np.ones(4, np.float32), [(4,)])
+    change(made)
+    return made
+
+
+def data_type(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].data_type = 99
+
+
+def raw_data(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].raw_data += b"1234"
+
+
+def twice(model: onnx.ModelProto) -> None:
+    model.graph.initializer.append(model.graph.initializer[0])
+
+
+def notes(model: onnx.ModelProto) -> None:
+    model.metadata_props.add(key="pycompiler.input_keys", value='["a", "b"]')
+
+
+@pytest.mark.parametrize("change", [data_type, raw_data, twice, notes])
+def test_contradictions(change: Any, tmp_path: Path) -> None:
+    assert refusal(changed(change), tmp_path / "out").code == "P0108"
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    for old, new in ((b"Add", b"A\xffd"), (b"\x01x", b"\x01\xff"), (b"\x01g", b"\x01\xfe")):
+        data = changed(lambda _: None).SerializeToString().replace(old, new)
+        model = parse_model(data, Path("model.onnx"))
+        assert refusal(model, tmp_path / "out").code == "P0108"
+
+
+def test_nodes_of_one_name(tmp_path: Path) -> None:
+    nodes = [node("Relu", ["x"], ["z"], name="n"), node("Relu", ["z"], ["y"], name="n")]
+    model = model_of(nodes, X, {"y": (FLOAT, (4,))})
+    device = "emu2:mini"
+    build(lambda: model, device, Board(find_device(device).target), {}, tmp_path / "out")
+
+
+@pytest.mark.parametrize("elem", ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT4", "UINT4", "FLOAT4E2M1"])
+def test_small_element_types_are_named(elem: str, tmp_path: Path) -> None:
+    kind = TensorProto.DataType.Value(elem)
+    nodes = [node("Cast", ["x"], ["y"], to=kind)]
+    problem = refusal(model_of(nodes, X, {"y": (kind, (4,))}, opset=23), tmp_path / "out")
+    assert problem.code == "P0109"
+    assert elem.lower() in str(problem)

@@ -1,0 +1,53 @@
+"""ONNX's node tests: none is wrong, none ends in a traceback, and docs/onnx.md says what becomes of
+each. `make test` runs one of every 24, `make test-long` all of them.
+
+After a change that moves tests: ``python tests/pycompiler/node_suite/run.py``.
+"""
+
+from __future__ import annotations
+
+import os
+
+import onnx
+import pytest
+from node_suite.cases import node_tests
+from node_suite.judge import DEVICE, FAULTS, HOST, REFUSED
+from node_suite.page import PAGE, RECORD, counts, page, read_record
+from node_suite.workers import run_all
+
+LONG = "EMU2_LONG" in os.environ
+STEP = 1 if LONG else 24
+VERSION, RECORDED = read_record(RECORD.read_text())
+#: The counts may grow; a change that makes them smaller loses something.
+LEAST_ON_DEVICE, LEAST_RIGHT = 1000, 1590
+
+
+def test_page_is_fresh() -> None:
+    assert PAGE.read_text() == page(RECORD.read_text()), "run tests/pycompiler/node_suite/run.py"
+
+
+def test_counts_do_not_shrink() -> None:
+    found = counts(RECORDED)
+    assert not [one for one in RECORDED if one.kind in FAULTS]
+    assert found[DEVICE] >= LEAST_ON_DEVICE
+    assert found[DEVICE] + found[HOST] >= LEAST_RIGHT
+    assert len({one.name for one in RECORDED}) == len(RECORDED) == sum(found.values())
+
+
+def test_refusals_have_codes() -> None:
+    assert {one.code for one in RECORDED if one.kind == REFUSED} <= {
+        *("P0103", "P0108", "P0109", "P0301", "P0305", "P0602")
+    }
+
+
+def test_outcomes_are_as_recorded() -> None:
+    cases = node_tests()
+    if not LONG:
+        cases = cases[5::STEP]
+    found = run_all(cases, "emu2:mini", 1)
+    assert not [one for one in found if one.kind in FAULTS]
+    if onnx.__version__ != VERSION:
+        pytest.skip(f"the outcomes are recorded with onnx {VERSION}")
+    known = {one.name: (one.kind, one.code) for one in RECORDED}
+    moved = [one for one in found if known[one.name] != (one.kind, one.code)]
+    assert not moved, [(one.name, known[one.name], one.kind, one.code, one.reason) for one in moved]
