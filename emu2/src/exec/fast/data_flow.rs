@@ -21,6 +21,7 @@ use crate::exec::destination::Write;
 use crate::exec::effects::write_depends_on;
 use crate::exec::mau_op::MauOp;
 use crate::exec::op::{Op, Step, MAX_SOURCES};
+use crate::exec::transfer_l2bm::RegionTransfer;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -28,6 +29,8 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) steps: Vec<Step>,
+    /// Copies between an L2B and its L1Bs, each with the number of the step that it comes before.
+    pub(crate) copies: Vec<(usize, Vec<RegionTransfer>)>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -51,6 +54,8 @@ pub(crate) enum Action {
     },
     /// The step of this number in the segment runs unchanged.
     FallbackStep(usize),
+    /// The copies of this number in the segment.
+    Copies(usize),
 }
 
 /// A node of the data flow graph: an op that is one kernel call.
@@ -81,7 +86,12 @@ enum StepPlan<'a> {
 
 impl Segment {
     /// The plan of `steps`, in which liveness is marked. `paths`: number of forwarding paths.
-    pub(crate) fn new(steps: Vec<Step>, paths: usize, lanes: usize) -> Segment {
+    pub(crate) fn new(
+        steps: Vec<Step>,
+        copies: Vec<(usize, Vec<RegionTransfer>)>,
+        paths: usize,
+        lanes: usize,
+    ) -> Segment {
         let mut parts = Vec::new();
         let mut first = 0;
         while first < steps.len() {
@@ -92,15 +102,40 @@ impl Segment {
                 Some(at) => at,
                 None => rest.len(),
             };
-            parts.push(Part::new(&rest[..count], first, paths, lanes));
+            let before = |at: usize| copies.iter().position(|(step, _)| *step == at).map(Action::Copies);
+            parts.push(Part::new(&rest[..count], first, paths, lanes, before));
             first += count;
         }
-        Segment { steps, parts }
+        // Copies behind the last step belong to the last part.
+        let last = copies.iter().position(|(step, _)| *step == steps.len()).map(Action::Copies);
+        match (parts.last_mut(), last) {
+            (Some(part), Some(copies)) => part.actions.push(copies),
+            (None, Some(copies)) => parts.push(Part { steps: 0..0, bases: 0, actions: vec![copies] }),
+            _ => {}
+        }
+        Segment { steps, copies, parts }
+    }
+
+    /// The copies that come before step `at`, or behind the last step.
+    pub(crate) fn copies_before(&self, at: usize) -> impl Iterator<Item = &[RegionTransfer]> {
+        self.copies.iter().filter(move |(step, _)| *step == at).map(|(_, all)| &all[..])
+    }
+
+    /// Number of transfers.
+    pub(crate) fn transfers(&self) -> usize {
+        self.copies.iter().map(|(_, all)| all.len()).sum()
     }
 }
 
 impl Part {
-    fn new(steps: &[Step], first: usize, paths: usize, lanes: usize) -> Part {
+    /// `copies_before`: the action that comes before a step of the segment.
+    fn new(
+        steps: &[Step],
+        first: usize,
+        paths: usize,
+        lanes: usize,
+        copies_before: impl Fn(usize) -> Option<Action>,
+    ) -> Part {
         let mut values = ValueNumbers::new(paths);
         let mut planned: Vec<StepPlan<'_>> = Vec::with_capacity(steps.len());
         for (k, step) in steps.iter().enumerate() {
@@ -132,6 +167,8 @@ impl Part {
                     actions.push(Action::FallbackStep(first + k));
                 }
             }
+            // PEs see nothing of a copy but the words in L1BM, and no plan moves an instruction that reads them.
+            actions.extend(copies_before(first + k));
         }
         actions.reverse();
         actions.shrink_to_fit();
