@@ -183,6 +183,7 @@ pub(super) fn run_each(
             for action in &part.actions {
                 match action {
                     Action::Call(op) => op.run(l1b, index, scratch),
+                    Action::Wide(call) => call.run(l1b, scratch),
                     Action::UpdateForward { path, later } => update_forward(*path, *later, l1b, scratch),
                     Action::FallbackStep(at) => run_step(&steps[*at], l1b, index, scratch),
                     Action::Copies(at) => copy_all(&copies[*at].1, l2b, l1b, k),

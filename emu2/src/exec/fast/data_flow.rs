@@ -15,6 +15,7 @@
 
 use super::kernel_call::{self, CallParts, ForwardUpdate, KernelCall};
 use super::value_numbering::{ReadFrom, ValueNumbers};
+use super::wide_call::WideCall;
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::Write;
@@ -47,6 +48,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Call(KernelCall),
+    Wide(Box<WideCall>),
     /// A forwarding path takes the result that has waited in a buffer.
     UpdateForward {
         path: u32,
@@ -65,6 +67,8 @@ struct Node<'a> {
     op: &'a Op,
     /// A multiply-add of both halves of a MAB, computed instead of `op`.
     both: Option<Box<MauOp>>,
+    /// The call, if it has two long words in every cycle.
+    wide: Option<Box<WideCall>>,
     /// Where the sources are read.
     reads: Reads<'a>,
     /// The op whose destinations and forwarding path take the result.
@@ -182,6 +186,11 @@ impl Part {
 fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
     let mut nodes = Nodes::new();
     for op in &step.ops {
+        if let Some(call) = WideCall::of(op) {
+            let reads = op.sources.iter().map(ReadFrom::Given).collect();
+            nodes.push(Node { op, both: None, wide: Some(Box::new(call)), reads, into: op });
+            continue;
+        }
         let whole = op.plain_rows.is_some()
             && op.base_writes.is_empty()
             && op.sources.len() <= MAX_SOURCES
@@ -194,7 +203,7 @@ fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
         if !reads.iter().all(|read| kernel_call::readable(&op.compute, *read)) {
             return None;
         }
-        nodes.push(Node { op, both: None, reads, into: op });
+        nodes.push(Node { op, both: None, wide: None, reads, into: op });
     }
     order(&mut nodes).then_some(nodes)
 }
@@ -214,6 +223,12 @@ impl Node<'_> {
     /// Whether this node must not run before `other`, a node of the same step. `behind`: this node stands behind it in the
     /// source.
     fn disturbs(&self, other: &Node<'_>, behind: bool) -> bool {
+        if let Some(register) = self.matrix_written() {
+            let touches = |access: &Access| access.slot == register;
+            if other.op.compute.matrix_slot() == Some(register) || other.op.accesses().any(touches) {
+                return true;
+            }
+        }
         let (ours, theirs) = (self.op.compute.own_slots(), other.op.compute.own_slots());
         let seen = |write: &Write| other.reads(&write.access);
         let twice = |write: &Write| behind && other.into.writes().any(|theirs| theirs.access.meets(&write.access));
@@ -227,6 +242,14 @@ impl Node<'_> {
         let slots = self.into.writes().flat_map(write_depends_on);
         let mut slots = slots.chain(self.op.compute.matrix_slot());
         sources.any(|source| source.meets(access)) || slots.any(|slot| slot == access.slot)
+    }
+
+    /// The slot of the matrix register that the node writes.
+    fn matrix_written(&self) -> Option<usize> {
+        match &self.op.compute {
+            Compute::MatrixWrite(access) => Some(access.slot),
+            _ => None,
+        }
     }
 
     fn reads_path(&self, path: usize) -> bool {
@@ -301,7 +324,9 @@ fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lane
     if step.forward {
         for op in step.ops.iter().rev() {
             let Some(at) = nodes.iter().position(|node| std::ptr::eq(node.op, op)) else { continue };
-            wanted[at] = nodes[at].into.forward.filter(|path| std::mem::replace(&mut live[*path], false));
+            let path = nodes[at].into.forward.filter(|path| std::mem::replace(&mut live[*path], false));
+            // A wide call has no path that anyone reads.
+            wanted[at] = path.filter(|_| nodes[at].wide.is_none());
         }
     }
     for path in nodes.iter().flat_map(|node| &node.reads).filter_map(|read| read.path()) {
@@ -336,6 +361,10 @@ fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lane
         })
         .collect();
     for ((node, path), all) in nodes.iter().zip(updates).zip(kept).rev() {
+        if let Some(call) = &node.wide {
+            actions.push(Action::Wide(call.clone()));
+            continue;
+        }
         if path.is_none() && all.is_empty() && !node.op.compute.sends() {
             continue;
         }

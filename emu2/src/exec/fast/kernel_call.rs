@@ -78,7 +78,9 @@ pub(crate) fn readable(compute: &Compute, read: ReadFrom<'_>) -> bool {
         return !compute.in_l1bm();
     }
     let wide = source.access().is_some_and(|access| access.words > WORDS_PER_LONG);
-    source.plain() && (source.whole() || (!compute.in_l1bm() && (!wide || compute.reads_l0())))
+    // Block floats take all cycles in one call per long word.
+    let together = !wide || compute.reads_l0() || matches!(compute, Compute::Block { path: true, .. });
+    source.plain() && (source.whole() || (!compute.in_l1bm() && together))
 }
 
 impl SourceRows {

@@ -274,21 +274,32 @@ kernel! {
         for (mab, matrix) in matrices.iter_mut().enumerate() {
             // Each row's mantissas in the order of memory, twice, so that pairs follow each other from any start.
             let mut rows = [Vector::ZERO; N];
-            let mut extended = [0; N];
+            let mut fields = [0; N];
+            let (mut differ, mut least) = ([0; N], [u16::MAX; N]);
             for (i, row) in register.chunks_exact(lanes).take(N).enumerate() {
                 let row: [u16; N] = bytemuck::cast(block(row, mab));
-                let (mut mantissas, mut fields) = ([0; N], [0; N]);
+                let mut mantissas = [0; N];
                 for j in 0..N {
-                    mantissas[j] = mantissa(row[j]);
-                    fields[j] = row[j] & EXP;
-                    extended[j] |= u16::from(is_extended(row[j]));
+                    mantissas[j] = short_mantissa(row[j]) << EXTENSION;
+                    differ[j] |= row[j] ^ row[0];
+                    // Here 0 wraps to the largest number.
+                    least[j] = least[j].min((row[j] & (EXP | FRAC)).wrapping_sub(1));
                 }
-                let (at, field) = (place(i), largest(fields));
-                rows[at] = Vector::new(mantissas);
-                matrix.exponents[at] = (field >> 9) as u8;
-                matrix.units[at / PAIRS][at % PAIRS] = unit_of(field);
+                rows[place(i)] = Vector::new(mantissas);
+                fields[place(i)] = row[0] & EXP;
             }
-            matrix.extended = largest(extended) != 0;
+            matrix.extended = false;
+            let differ = differ.iter().fold(0, |all, d| all | d & EXP);
+            if (differ != 0) | (largest(least.map(|size| !size)) > !FRAC) {
+                matrix.extended = unlike_rows(register, mab, lanes, &mut rows, &mut fields);
+            }
+            for half in 0..2 {
+                for i in 0..PAIRS {
+                    let field = fields[half * PAIRS + i];
+                    matrix.exponents[half * PAIRS + i] = (field >> 9) as u8;
+                    matrix.units[half][i] = unit_of(field);
+                }
+            }
             for (s, diagonal) in matrix.diagonals.iter_mut().enumerate() {
                 for (half, rows) in rows.as_chunks::<PAIRS>().0.iter().enumerate() {
                     for i in 0..PAIRS {
@@ -320,6 +331,18 @@ kernel! {
             *extended |= x.iter().any(|v| is_extended(*v));
         }
     }
+}
+
+/// Decodes the rows of a register whose elements differ in their exponent fields or are extended. Returns whether one is
+/// extended.
+fn unlike_rows(register: &[u64], mab: usize, lanes: usize, rows: &mut [Vector; N], fields: &mut [u16; N]) -> bool {
+    let mut extended = false;
+    for (i, row) in register.chunks_exact(lanes).take(N).enumerate() {
+        let row: [u16; N] = bytemuck::cast(block(row, mab));
+        (rows[place(i)], fields[place(i)]) = (Vector::new(row.map(mantissa)), largest(row.map(|v| v & EXP)));
+        extended |= row.iter().any(|v| is_extended(*v));
+    }
+    extended
 }
 
 /// Decodes consecutive vectors as if none had extended elements. Returns false if the elements of a vector differ in their
