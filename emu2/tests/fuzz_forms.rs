@@ -209,7 +209,11 @@ fn compiled(choices: &mut Choices) -> (usize, String) {
     );
     let wide = |choices: &mut Choices| one(choices, &["$llr0v", "$llr16v", "$lls0v", "$lln0v", "$llm0v4"]);
     let (end, x) = (wide(choices), one(choices, &["$aluf", "$aluf", "$mauf", "$lr0v", "$lm0v32"]));
-    let z = if choices.below(3) == 0 { wide(choices) } else { end.clone() };
+    let z = match choices.below(6) {
+        0 | 1 => wide(choices),
+        2 => one(choices, &["$aluf", "$mauf"]),
+        _ => end.clone(),
+    };
     let memory = |choices: &mut Choices| one(choices, &["$lm0v", "$ln8v", "$lm8v4", "$lr0v", "$ls8v", "$lm[0,8,0,8]"]);
     let mask = one(choices, &["/$imr1", "/$imr2", "/$imrp1", "/1010", "/0001", "/$imr0"]);
     let up = one(choices, &["$lb0", "$lb64", "$lb16", "$lb128"]);

@@ -61,7 +61,7 @@ impl Write {
             return l1b.pe[self.access.slot][first..first + result.0.len()].copy_from_slice(result.0);
         }
         let same_rows = self.access.words >= WORDS_PER_LONG && !self.access.per_pe(l1b);
-        if same_rows && self.mask.slot() != Some(self.access.slot) {
+        if same_rows && !rows.general && self.mask.slot() != Some(self.access.slot) {
             return self.store_whole_rows(l1b, lanes, result);
         }
         for (c, path) in result.0.chunks_exact(lanes).zip(result.1.chunks_exact(lanes)).enumerate() {

@@ -20,6 +20,8 @@ pub(super) struct LoweredMask {
 pub(super) struct MaskRows {
     pub(super) l0: Vec<u64>,
     pub(super) l1: Vec<u64>,
+    /// Every masked write goes PE by PE, which is the general form.
+    pub(super) general: bool,
 }
 
 /// How much a mask lets through in a cycle.
@@ -33,7 +35,7 @@ pub(super) enum Through {
 
 impl MaskRows {
     pub(super) fn new(lanes: usize) -> MaskRows {
-        MaskRows { l0: vec![0; lanes], l1: vec![0; lanes] }
+        MaskRows { l0: vec![0; lanes], l1: vec![0; lanes], general: false }
     }
 
     pub(super) fn fill(&mut self, bits: u64) {
