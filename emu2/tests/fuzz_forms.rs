@@ -195,3 +195,73 @@ fn one_place_for_all_cycles_is_no_path() {
         assert!(run_form(1, &program, false, false) == run_form(1, &program, true, false), "{text}");
     }
 }
+
+/// Lines as a compiler writes them: products behind block float conversions, masked writes, conversions of operands, and
+/// L2BM instructions among them. Few addresses, so that they meet. The number says which kind of line it is.
+fn compiled(choices: &mut Choices) -> (usize, String) {
+    let one = |choices: &mut Choices, of: &[&str]| of[choices.below(of.len() as u64) as usize].to_string();
+    let register = one(choices, &["x", "y"]);
+    let block = format!(
+        "hbfn/{} {} {}",
+        6 + choices.below(4),
+        one(choices, &["$lm0v32", "$lln0v", "$lm16v4", "$lr0v", "$lm8v", "$llm8v", "$lm0"]),
+        one(choices, &["$nowrite", "$nowrite", "$nowrite", "$ls0v", "$llr16v"])
+    );
+    let wide = |choices: &mut Choices| one(choices, &["$llr0v", "$llr16v", "$lls0v", "$lln0v", "$llm0v4"]);
+    let (end, x) = (wide(choices), one(choices, &["$aluf", "$aluf", "$mauf", "$lr0v", "$lm0v32"]));
+    let z = match choices.below(6) {
+        0 | 1 => wide(choices),
+        2 => one(choices, &["$aluf", "$mauf"]),
+        _ => end.clone(),
+    };
+    let memory = |choices: &mut Choices| one(choices, &["$lm0v", "$ln8v", "$lm8v4", "$lr0v", "$ls8v", "$lm[0,8,0,8]"]);
+    let mask = one(choices, &["/$imr1", "/$imr2", "/ll$imr1", "/1010", "/ll0110", "/$imr0"]);
+    let up = one(choices, &["$lb0", "$lb64", "$lb16", "$lb128"]);
+    let top = one(choices, &["$lc0", "$lc64", "$lc32", "$lc128"]);
+    let kind = choices.below(14) as usize;
+    let line = match kind {
+        0 => format!("hmfma $l{register} {x} {z} {end}; {block}"),
+        1 => format!("hmmul $l{register} {x} {end}; {block}"),
+        2 => format!("hmwrite {x} $ll{register}{}; {block}", one(choices, &["0", "8"])),
+        3 => format!("hmfma $l{register} {x} {z} {end}"),
+        4 => format!("hvpassar {}r {}", one(choices, &["$llm0v", "$lln8v", "$llr0v"]), memory(choices)),
+        5 => format!("fvadd {}e $ln0v {}", one(choices, &["$m0v", "$lm0v", "$n8v"]), memory(choices)),
+        6 => format!("isub $lm0v {} $omr{}", memory(choices), 1 + choices.below(2)),
+        7 => format!("lpassa {} {}{mask}", memory(choices), memory(choices)),
+        8 => format!("{} {up} {}{mask}", one(choices, &["l1bmm", "l1bmd", "l1bmp"]), memory(choices)),
+        9 => format!("l1bmm $llb0 {end}{mask}"),
+        10 => format!("l1bmd {} {up}", one(choices, &["$lm0v", "$ln8v", "$aluf"])),
+        11 => format!("{} {top} {up}; lpassa $ln0v $lm8v", one(choices, &["l2bmb", "l2bmd"])),
+        12 => format!("{} {up} {top}; l1bmd {up} $lm8v", one(choices, &["l2bmd", "l2bm@0", "l2bm@1", "l2bmrfadd"])),
+        _ => format!("{} {top} {up}", one(choices, &["l2bmb", "l2bmd", "l2bmb@1/0"])),
+    };
+    (kind, line + "\n")
+}
+
+/// The result of compiled lines depends neither on forms nor on regions: on the order in which the L1Bs run them. A debug
+/// statement ends a region, so every line of the third run is a region of its own.
+#[test]
+fn compiled_lines_and_regions_do_not_show() {
+    let mut kinds = [0; 14];
+    for seed in 0..if long() { 10_000 } else { 120 } {
+        let mut choices = Choices::seeded(seed);
+        let spec = &TABLES[(seed % 16 == 15) as usize * 2].spec;
+        // Programs that the assembler refuses are left out.
+        let (mut text, mut apart) = (String::new(), String::new());
+        for _ in 0..20 + choices.below(30) {
+            let (kind, more) = compiled(&mut choices);
+            if assemble(&more, "compiled.vsm", spec, Policy::Run).is_ok() {
+                kinds[kind] += 1;
+                text.push_str(&more);
+                apart.push_str(&format!("{more}d get $lm0n0c0b0m0p0 1\n"));
+            }
+        }
+        let [program, apart] = [text.as_str(), &apart].map(|t| assemble(t, "compiled.vsm", spec, Policy::Run).unwrap());
+        let based = seed % 8 == 0;
+        let fast = run_form(seed, &program, false, based);
+        assert!(fast == run_form(seed, &program, true, based), "seed {seed}, forms:\n{text}");
+        let apart = run_form(seed, &apart, false, based);
+        assert!((fast.0, fast.2) == (apart.0, apart.2), "seed {seed}, regions:\n{text}");
+    }
+    assert!(kinds.iter().all(|count| *count > 20), "{kinds:?}");
+}

@@ -62,7 +62,7 @@ impl BlockKernel {
 pub(super) enum SecondLongWord {
     Zero,
     Any,
-    /// It is the second long word of the first source.
+    /// It is zero if the second long word of the first source is.
     Source,
 }
 
@@ -78,7 +78,8 @@ impl Compute {
     pub(super) fn second(&self, plane: usize) -> SecondLongWord {
         let zero = |zero: bool| if zero { SecondLongWord::Zero } else { SecondLongWord::Any };
         match self {
-            Compute::Alu { path: true, .. } | Compute::Block { path: true, .. } => SecondLongWord::Any,
+            Compute::Alu { path: true, .. } => SecondLongWord::Any,
+            // A block of zeros stays one.
             Compute::Alu { .. } | Compute::Block { .. } | Compute::Rotate { .. } => SecondLongWord::Source,
             Compute::Store(_) | Compute::Reduce { .. } | Compute::MatrixWrite(_) => SecondLongWord::Source,
             Compute::Constant(word) => zero(*word == 0),

@@ -60,6 +60,10 @@ impl Write {
             let first = self.access.row(0) * lanes;
             return l1b.pe[self.access.slot][first..first + result.0.len()].copy_from_slice(result.0);
         }
+        let same_rows = self.access.words >= WORDS_PER_LONG && !self.access.per_pe(l1b);
+        if same_rows && !rows.general && self.mask.slot() != Some(self.access.slot) {
+            return self.store_whole_rows(l1b, lanes, result);
+        }
         for (c, path) in result.0.chunks_exact(lanes).zip(result.1.chunks_exact(lanes)).enumerate() {
             let through = self.mask.rows(l1b, c, rows);
             if through == Through::Nothing {
@@ -80,6 +84,17 @@ impl Write {
             }
             self.store_lanes(&mut l1b.pe[self.access.slot], lanes, path, &tmp.addresses, rows);
         }
+    }
+
+    /// Stores under a mask where no address differs between PEs and an access has whole long words.
+    fn store_whole_rows(&self, l1b: &mut L1b, lanes: usize, result: Path<'_>) {
+        let mut memory = std::mem::take(&mut l1b.pe[self.access.slot]);
+        for (c, path) in result.0.chunks_exact(lanes).zip(result.1.chunks_exact(lanes)).enumerate() {
+            let (l0, rest) = memory[self.access.row(c) * lanes..].split_at_mut(lanes);
+            let l1 = if self.access.words > WORDS_PER_LONG { &mut rest[..lanes] } else { &mut [] };
+            self.mask.store_rows(l1b, c, path, [l0, l1]);
+        }
+        l1b.pe[self.access.slot] = memory;
     }
 
     fn store_rows(&self, memory: &mut [u64], c: usize, lanes: usize, (l0, l1): Path<'_>) {

@@ -7,7 +7,7 @@ use super::fast::liveness::mark_live;
 use super::kept_regions::{KeptRegions, StepSource};
 use super::lower::Lowering;
 use super::op::{Scratch, Step};
-use super::region::{run_on_l2b, run_steps, Region, Stretch};
+use super::region::{pieces, run_each, run_on_l2b, Collected, Entry, Region, Stretch};
 use super::tags::{AssumedHost, Tags};
 use super::thread_buffers::ThreadBuffers;
 use super::transfer_l2bm::RegionTransfer;
@@ -232,10 +232,7 @@ impl Engine {
     /// Adds a step to the region.
     fn collect<'p>(&mut self, collected: &mut Collected<'p>, line: u32, step: &'p asm::Step) {
         collected.count = self.step_source.count().unwrap_or_else(|| {
-            match collected.stretches.last_mut() {
-                Some(Stretch::Steps(steps)) => steps.push((line, step)),
-                _ => collected.stretches.push(Stretch::Steps(vec![(line, step)])),
-            }
+            collected.step(line, step);
             collected.count + 1
         });
     }
@@ -254,10 +251,7 @@ impl Engine {
             self.collect(collected, line, step);
         }
         collected.count = self.step_source.count().unwrap_or_else(|| {
-            match collected.stretches.last_mut() {
-                Some(Stretch::Transfers(all)) => all.push(transfer),
-                _ => collected.stretches.push(Stretch::Transfers(vec![transfer])),
-            }
+            collected.transfer(transfer);
             collected.count + 1
         });
         if !down && !step.pe.is_empty() {
@@ -284,30 +278,38 @@ impl Engine {
                 self.run_region(region.stretches(), machine);
             }
         } else {
-            let region = self.lower(machine.layout(), &mut collected.stretches)?;
+            let region = self.lower(machine.layout(), collected.take())?;
             self.run_region(&region, machine);
             self.step_source.record(region);
         }
         Ok(())
     }
 
-    /// Lowers a region, and leaves nothing of it. Its segments are lowered separately.
-    fn lower(&mut self, layout: &Layout, stretches: &mut Vec<Stretch<Steps<'_>>>) -> Result<Region, RunError> {
+    /// Lowers a region. Its segments are lowered separately.
+    fn lower(&mut self, layout: &Layout, stretches: Vec<Stretch<Vec<Entry<'_>>>>) -> Result<Region, RunError> {
         let (paths, turnaround, lanes) = (self.paths, self.turnaround, self.lowering.spec().lanes());
-        let segment = |lowering: &mut Lowering, steps: &[(u32, &asm::Step)]| -> Result<Segment, RunError> {
-            let lowered = steps.iter().map(|(line, step)| lowering.step(layout, step).map_err(|e| at(*line, e)));
-            let mut lowered = lowered.collect::<Result<Vec<Step>, RunError>>()?;
-            mark_live(&mut lowered, paths, turnaround);
-            Ok(Segment::new(lowered, paths, lanes))
+        let segment = |lowering: &mut Lowering, entries: &[Entry<'_>]| -> Result<Segment, RunError> {
+            let (mut steps, mut copies): (Vec<Step>, Vec<(usize, Vec<RegionTransfer>)>) = Default::default();
+            for entry in entries {
+                match entry {
+                    Entry::Step(line, step) => steps.push(lowering.step(layout, step).map_err(|e| at(*line, e))?),
+                    Entry::Copy(transfer) => match copies.last_mut() {
+                        Some((before, all)) if *before == steps.len() => all.push(transfer.clone()),
+                        _ => copies.push((steps.len(), vec![transfer.clone()])),
+                    },
+                }
+            }
+            mark_live(&mut steps, paths, turnaround);
+            Ok(Segment::new(steps, copies, paths, lanes))
         };
-        let stretches = std::mem::take(stretches);
-        let chunks: Vec<&[(u32, &asm::Step)]> = stretches
+        let cut: Vec<Vec<&[Entry<'_>]>> = stretches
             .iter()
-            .flat_map(|stretch| match stretch {
-                Stretch::Steps(steps) => steps.chunks(SEGMENT_STEPS),
-                Stretch::Transfers(_) => [].chunks(SEGMENT_STEPS),
+            .map(|stretch| match stretch {
+                Stretch::Each(entries) => pieces(entries, SEGMENT_STEPS),
+                Stretch::Reductions(_) => Vec::new(),
             })
             .collect();
+        let chunks: Vec<&[Entry<'_>]> = cut.iter().flatten().copied().collect();
         let steps: usize = chunks.iter().map(|steps| steps.len()).sum();
         let segments: Vec<Result<Segment, RunError>> = if steps <= SEGMENT_STEPS || threads::count() == 1 {
             chunks.iter().map(|steps| segment(&mut self.lowering, steps)).collect()
@@ -324,12 +326,12 @@ impl Engine {
         };
         // The first error in the order of the program is returned.
         let mut segments = segments.into_iter();
-        let lowered = stretches.into_iter().map(|stretch| match stretch {
-            Stretch::Steps(steps) => {
-                let own = segments.by_ref().take(steps.len().div_ceil(SEGMENT_STEPS));
-                own.collect::<Result<Vec<Segment>, RunError>>().map(Stretch::Steps)
+        let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
+        let lowered = stretches.into_iter().zip(counts).map(|(stretch, count)| match stretch {
+            Stretch::Each(_) => {
+                segments.by_ref().take(count).collect::<Result<Vec<Segment>, RunError>>().map(Stretch::Each)
             }
-            Stretch::Transfers(all) => Ok(Stretch::Transfers(all)),
+            Stretch::Reductions(all) => Ok(Stretch::Reductions(all)),
         });
         lowered.collect()
     }
@@ -351,12 +353,12 @@ impl Engine {
             return;
         }
         let buffers = ThreadBuffers { scratch: &self.scratch, spare: &self.spare };
-        if let [Stretch::Steps(segments)] = region {
+        if let ([Stretch::Each(segments)], 0) = (region, transfers) {
             let each = l1bs.len().div_ceil(threads * PIECES);
             let run = |(piece, l1bs): (usize, &mut [L1b])| {
                 buffers.with(|scratch| {
                     for (k, l1b) in l1bs.iter_mut().enumerate().take_while(|_| !stop()) {
-                        run_steps(segments, l1b, piece * each + k, scratch);
+                        run_each(segments, (&mut [], 0), l1b, piece * each + k, scratch);
                     }
                 });
             };
@@ -369,16 +371,6 @@ impl Engine {
             });
         });
     }
-}
-
-/// Steps with their lines.
-type Steps<'p> = Vec<(u32, &'p asm::Step)>;
-
-/// A region so far, and how many steps and transfers it has.
-#[derive(Default)]
-struct Collected<'p> {
-    stretches: Vec<Stretch<Steps<'p>>>,
-    count: usize,
 }
 
 fn at(line: u32, e: Error) -> RunError {

@@ -1,7 +1,8 @@
 //! Write and zero-flush masks as rows of bits.
 
 use crate::asm::{Mask, MaskEntry};
-use crate::machine::{L1b, Out};
+use crate::machine::{L1b, Out, Path};
+use crate::num::level::kernel;
 
 /// A lowered mask.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub(super) struct LoweredMask {
 pub(super) struct MaskRows {
     pub(super) l0: Vec<u64>,
     pub(super) l1: Vec<u64>,
+    /// Every masked write goes PE by PE, which is the general form.
+    pub(super) general: bool,
 }
 
 /// How much a mask lets through in a cycle.
@@ -32,7 +35,7 @@ pub(super) enum Through {
 
 impl MaskRows {
     pub(super) fn new(lanes: usize) -> MaskRows {
-        MaskRows { l0: vec![0; lanes], l1: vec![0; lanes] }
+        MaskRows { l0: vec![0; lanes], l1: vec![0; lanes], general: false }
     }
 
     pub(super) fn fill(&mut self, bits: u64) {
@@ -98,6 +101,30 @@ impl LoweredMask {
         Through::Rows
     }
 
+    /// Writes what the mask lets through in cycle `c` to whole rows. `to`: the rows of both long words; the second one is
+    /// empty if it is not written.
+    pub(super) fn store_rows(&self, l1b: &L1b, c: usize, from: Path<'_>, to: [&mut [u64]; 2]) {
+        let [l0, l1] = to;
+        let second = &from.1[..l1.len()];
+        match (self.row(l1b, c, l0.len()), self.pattern(c)) {
+            (None, true) => {
+                l0.copy_from_slice(from.0);
+                l1.copy_from_slice(second);
+            }
+            (None, false) if self.wide => {}
+            // A mask without `wide` leaves the second long word alone.
+            (None, false) => l1.copy_from_slice(second),
+            (Some(bits), _) if self.wide => {
+                select_words(bits, 2, from.0, l0);
+                select_words(bits, 0, second, l1);
+            }
+            (Some(bits), _) => {
+                select_halves(bits, from.0, l0);
+                l1.copy_from_slice(second);
+            }
+        }
+    }
+
     /// Whether the mask lets everything through in the first `cycles` cycles.
     pub(super) fn passes_all(&self, cycles: usize) -> bool {
         let all = (1u64 << cycles) - 1;
@@ -131,6 +158,28 @@ impl LoweredMask {
             for (flag, bits) in flags.iter_mut().zip(bits) {
                 *flag &= bits;
             }
+        }
+    }
+}
+
+kernel! {
+    /// Replaces the halves of `to` whose mask bits are set.
+    fn select_halves(bits: &[u64], from: &[u64], to: &mut [u64]) {
+        for ((bits, from), to) in bits.iter().zip(from).zip(to) {
+            // Bit k comes to lie at the low end of half k, and becomes the whole half.
+            let apart = (bits | bits << 15 | bits << 30 | bits << 45) & 0x0001_0001_0001_0001;
+            let mask = (apart << 16).wrapping_sub(apart);
+            *to = (*to & !mask) | (from & mask);
+        }
+    }
+
+    /// Replaces the words of `to` whose mask bits are set: bit `at` is that of the lower word.
+    fn select_words(bits: &[u64], at: u32, from: &[u64], to: &mut [u64]) {
+        for ((bits, from), to) in bits.iter().zip(from).zip(to) {
+            let bits = bits >> at;
+            let apart = (bits | bits << 31) & 0x0000_0001_0000_0001;
+            let mask = (apart << 32).wrapping_sub(apart);
+            *to = (*to & !mask) | (from & mask);
         }
     }
 }

@@ -41,7 +41,7 @@ impl MatrixAccess {
 
     /// Stores a path as rows.
     pub(super) fn store(&self, l1b: &mut L1b, lanes: usize, path: Path<'_>) {
-        l1b.decoded[self.slot] = None;
+        l1b.drop_decoded(self.slot);
         let register = &mut l1b.pe[self.slot];
         let rows = path.0.chunks_exact(lanes).zip(path.1.chunks_exact(lanes));
         for (c, (l0, l1)) in rows.enumerate() {
@@ -127,6 +127,7 @@ impl Product {
         if fits {
             return;
         }
+        let dropped = l1b.dropped[self.slot].take();
         let register = &l1b.pe[self.slot];
         let word = |mab: usize, row: usize, pe: usize| register[row * lanes + mab * MAB_PES + pe];
         let mabs = 0..lanes / MAB_PES;
@@ -136,7 +137,11 @@ impl Product {
             })
         };
         l1b.decoded[self.slot] = Some(match (self.lane, self.pseudo) {
-            (Lane::H, _) => Decoded::H(HMatrix::decode(register, mabs.len())),
+            (Lane::H, _) => {
+                let mut matrices = if let Some(Decoded::H(used)) = dropped { used } else { Vec::new() };
+                HMatrix::decode_into(register, mabs.len(), &mut matrices);
+                Decoded::H(matrices)
+            }
             (Lane::F, false) => Decoded::F(mabs.map(|mab| FMatrix::decode(&single(mab), self.omitted)).collect()),
             (Lane::F, true) => Decoded::G(mabs.map(|mab| GMatrix::decode(&single(mab), self.ignored)).collect()),
             _ => Decoded::D(
@@ -155,6 +160,18 @@ impl Product {
         let z = z.0.chunks_exact(self.lanes).zip(z.1.chunks_exact(self.lanes));
         let rows = x.chunks_exact(self.lanes).zip(z).zip(o0.zip(o1));
         rows.map(|((x, (z0, z1)), (o0, o1))| Cycle { x, z: [z0, z1], out: [o0, o1] }).collect()
+    }
+
+    /// Whether there is a kernel that adds to its destination.
+    pub(super) fn adds_in_place(&self) -> bool {
+        self.lane == Lane::H && !self.reduced
+    }
+
+    /// `A*x + z`, where z lies in the rows of the results. Call it only if [`Product::adds_in_place`].
+    pub(super) fn run_onto(&self, decoded: &[Option<Decoded>], cycles: &mut [Cycle<'_>]) {
+        if let Some(Decoded::H(a)) = &decoded[self.slot] {
+            matvec::h_mfma_onto(a, cycles, self.negate);
+        }
     }
 
     /// `A*x + z`.

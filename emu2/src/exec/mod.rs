@@ -1,8 +1,8 @@
 //! Lowering of programs, and the engine.
 //!
-//! PE lines are lowered in source order into steps. A **region** is a run of steps that stay inside an L1B. Every L1B
-//! runs a whole region on its own, so threads share regions out by L1B. L2BM instructions, MVs and debug statements end a
-//! region.
+//! PE lines are lowered in source order into steps. A **region** is a run of steps and L2BM instructions that stay inside
+//! an L2B. Every L2B runs a whole region on its own, so threads share regions out by L2B, or by L1B if there are steps
+//! only. MVs and debug statements end a region.
 //!
 //! # Files
 //!
@@ -28,16 +28,17 @@
 //! | `effects` | the reads and writes of an instruction; no other file derives them |
 //! | `fast/liveness` | the results on forwarding paths that anyone reads |
 //! | `fast/plain_rows` | ops on whole rows, in place |
+//! | `fast/wide_call` | products of halves and writes of matrix registers, with resolved addresses |
 //! | `fast/value_numbering` | the paths and rows that hold the same value |
 //! | `fast/kernel_call` | an op as a single kernel call |
-//! | `fast/data_flow` | the plan of many steps: order, dead writes, joined halves |
-//! | `fallback_step` | one step as the manual describes it: the reference for everything in `fast` |
-//! | `region` | runs a region on one L1B |
 //! | `lower`, `lower/l1bm` | from a checked PE line to ops: addresses, kernels, index maps |
-//! | `kept_regions` | programs that run again are lowered once |
 //! | `transfer_runs` | index maps of MVs and L2BM instructions as runs of words |
 //! | `dram_address_register` | DAR: filling, writing, and lookup by MVs |
 //! | `transfer_l2bm` | L2BM instructions |
+//! | `fast/data_flow` | the plan of many steps: order, dead writes, joined halves |
+//! | `fallback_step` | one step as the manual describes it: the reference for everything in `fast` |
+//! | `region` | runs a region on one L1B |
+//! | `kept_regions` | programs that run again are lowered once |
 //! | `transfer_mv` | MVs |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
 //!

@@ -144,5 +144,6 @@ impl Scratch {
     /// Makes every op take its general form from now on.
     pub(super) fn set_general(&mut self) {
         self.general = true;
+        self.mask.general = true;
     }
 }

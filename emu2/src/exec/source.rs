@@ -75,9 +75,24 @@ impl Source {
         self.conversion.is_none() && self.access().is_none_or(whole)
     }
 
+    /// Whether the rows can be copied together and converted, all cycles at once, while base addresses are zero.
+    pub(super) fn converts(&self) -> bool {
+        let whole = |access: &Access| access.offset.is_none() && access.words >= WORDS_PER_LONG;
+        self.conversion.is_some() && self.access().is_none_or(whole)
+    }
+
+    /// Whether rows that are copied together have a second long word.
+    pub(super) fn gathers_wide(&self) -> bool {
+        match self.conversion {
+            Some(conversion) => conversion == Conversion::ExtendHalves,
+            None => self.access().is_none_or(|access| access.words > WORDS_PER_LONG),
+        }
+    }
+
     /// Whether the rows of all cycles are contiguous.
     pub(super) fn whole(&self) -> bool {
         match &self.origin {
+            _ if self.conversion.is_some() => false,
             Origin::Memory(access) => access.contiguous(),
             Origin::Forward(_) => true,
             Origin::Fixed(_) => false,
@@ -147,6 +162,31 @@ impl Source {
                     }
                 }
             }
+        }
+    }
+
+    /// Does the same as [`Source::gather`] for a source that is converted. `spare`: at least two planes.
+    pub(super) fn gather_converted(
+        &self,
+        l1b: &L1b,
+        index: usize,
+        lanes: usize,
+        spare: &mut [u64],
+        planes: &mut [u64],
+    ) {
+        let Some(conversion) = self.conversion else { return };
+        let length = planes.len() / 2;
+        let raw = &mut spare[..2 * length];
+        self.gather(l1b, index, lanes, true, raw);
+        if self.access().is_some_and(|access| access.words <= WORDS_PER_LONG) {
+            raw[length..].fill(0);
+        }
+        let ((l0, l1), (c0, c1)) = (raw.split_at(length), planes.split_at_mut(length));
+        match conversion {
+            Conversion::ExtendHalves => convert::extend_h4(l0, c0, c1),
+            Conversion::ExtendHalfPair => convert::extend_h2(l0, c0),
+            Conversion::ExtendSingle => convert::extend_f(l0, c0),
+            Conversion::ReduceSingles => convert::reduce_f4(l0, l1, c0),
         }
     }
 

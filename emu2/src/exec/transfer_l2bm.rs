@@ -23,14 +23,38 @@ pub(super) struct TransferPlan {
     destination: Slot,
     /// The end of the last long word of the source and of the destination, relative to the written addresses.
     ends: (u64, u64),
-    /// The copies of a transfer between an L2B and its L1Bs.
-    copies: Vec<Copies>,
+    /// The copies of a transfer between an L2B and its L1Bs, for every L1B.
+    copies: Vec<Vec<Copies>>,
 }
 
-/// The copies between an L2B and one of its L1Bs.
+/// Consecutive long words of a memory of an L2B.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    slot: usize,
+    first: usize,
+    end: usize,
+}
+
+impl Span {
+    /// Whether the spans have a long word in common.
+    pub(super) fn meets(&self, other: &Span) -> bool {
+        self.slot == other.slot && self.first < other.end && other.first < self.end
+    }
+
+    /// Whether the spans together are one.
+    pub(super) fn touches(&self, other: &Span) -> bool {
+        self.slot == other.slot && self.first <= other.end && other.first <= self.end
+    }
+
+    /// Adds a span that [`Span::touches`] this one.
+    pub(super) fn extend(&mut self, other: &Span) {
+        (self.first, self.end) = (self.first.min(other.first), self.end.max(other.end));
+    }
+}
+
+/// The copies of one length between an L2B and one of its L1Bs.
 #[derive(Debug)]
 struct Copies {
-    l1b: usize,
     /// One pair for each copy: the offset in the memory of the L2B, and the offset in the memory of the L1B.
     places: Vec<(usize, usize)>,
     /// Long words of each copy.
@@ -168,21 +192,16 @@ impl L2bmTransfers {
     }
 }
 
-/// Runs instructions one after the other on one L2B and its L1Bs.
-pub(super) fn run_transfers(all: &[RegionTransfer], l2b: &mut [Words], l1bs: &mut [L1b], rows: &mut RunBuffers) {
-    for alike in all.chunk_by(|one, next| one.plan.reducer.is_some() == next.plan.reducer.is_some()) {
-        match alike {
-            [RegionTransfer { plan, .. }, ..] if plan.reducer.is_none() => copy_all(alike, l2b, l1bs),
-            _ => alike.iter().for_each(|one| one.reduce(rows, l2b, l1bs)),
-        }
-    }
+/// Runs reductions one after the other on one L2B and its L1Bs.
+pub(super) fn reduce_all(all: &[RegionTransfer], l2b: &mut [Words], l1bs: &[L1b], rows: &mut RunBuffers) {
+    all.iter().for_each(|one| one.reduce(rows, l2b, l1bs));
 }
 
 kernel! {
-    /// All copies between an L2B and its L1Bs.
-    fn copy_all(all: &[RegionTransfer], l2b: &mut [Words], l1bs: &mut [L1b]) {
+    /// All copies between an L2B and its L1B of number `k`.
+    pub(super) fn copy_all(all: &[RegionTransfer], l2b: &mut [Words], l1b: &mut L1b, k: usize) {
         for one in all {
-            one.copy(l2b, l1bs);
+            one.copy(l2b, l1b, k);
         }
     }
 }
@@ -193,15 +212,27 @@ impl RegionTransfer {
         self.plan.source.level == LevelName::L2b
     }
 
-    /// Copies between an L2B and its L1Bs.
+    /// Whether words of several L1Bs are reduced.
+    pub(super) fn reduces(&self) -> bool {
+        self.plan.reducer.is_some()
+    }
+
+    /// Long words between the first and the last one that are read or written in the memory of an L2B.
+    pub(super) fn above(&self) -> Span {
+        let (slot, end) =
+            if self.down() { (self.plan.source, self.plan.ends.0) } else { (self.plan.destination, self.plan.ends.1) };
+        Span { slot: slot.index, first: self.l2bm_address, end: self.l2bm_address + end as usize }
+    }
+
+    /// Copies between an L2B and its L1B of number `k`.
     #[inline(always)]
-    fn copy(&self, l2b: &mut [Words], l1bs: &mut [L1b]) {
+    fn copy(&self, l2b: &mut [Words], l1b: &mut L1b, k: usize) {
         let RegionTransfer { plan, l2bm_address, l1bm_address } = self;
         let down = self.down();
         let slots = if down { (plan.source, plan.destination) } else { (plan.destination, plan.source) };
         let above = &mut l2b[slots.0.index][*l2bm_address..];
-        for Copies { l1b, places, length } in &plan.copies {
-            let below = &mut l1bs[*l1b].own[slots.1.index][*l1bm_address..];
+        let below = &mut l1b.own[slots.1.index][*l1bm_address..];
+        for Copies { places, length } in plan.copies.get(k).into_iter().flatten() {
             if down {
                 copy(places, *length, above, below, |(above, below)| (above, below));
             } else {
@@ -245,16 +276,19 @@ fn copy(
 }
 
 /// The runs of a copy, grouped by L1B. `down`: the L2B is the source.
-fn copies(runs: &[TransferRun], down: bool) -> Vec<Copies> {
-    let mut all: Vec<Copies> = Vec::new();
+fn copies(runs: &[TransferRun], down: bool) -> Vec<Vec<Copies>> {
+    let mut all: Vec<Vec<Copies>> = Vec::new();
     for run in runs {
         let Some(from) = run.from.first().and_then(Option::as_ref) else { continue };
         let (above, below) = if down { (from, &run.to) } else { (&run.to, from) };
         let (l1b, length) = (below.l1b as usize, run.length as usize);
         let place = (above.addr as usize, below.addr as usize);
-        match all.iter_mut().find(|copies| (copies.l1b, copies.length) == (l1b, length)) {
+        if all.len() <= l1b {
+            all.resize_with(l1b + 1, Vec::new);
+        }
+        match all[l1b].iter_mut().find(|copies| copies.length == length) {
             Some(copies) => copies.places.push(place),
-            None => all.push(Copies { l1b, places: vec![place], length }),
+            None => all[l1b].push(Copies { places: vec![place], length }),
         }
     }
     all

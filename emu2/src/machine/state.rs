@@ -29,6 +29,8 @@ pub struct L1b {
     /// Decoded matrix registers, by PE memory slot. A product decodes its register when needed; a write of the register
     /// drops it.
     pub(crate) decoded: Vec<Option<Decoded>>,
+    /// Memory of decoded registers that have been dropped, by slot, for the next ones.
+    pub(crate) dropped: Vec<Option<Decoded>>,
 }
 
 /// The matrix registers of an L1B's MABs in one precision.
@@ -53,6 +55,13 @@ impl L1b {
         self.decoded.iter_mut().for_each(|d| *d = None);
         self.narrow = 0;
         self.settle_bases(base_slots);
+    }
+
+    /// Drops a decoded matrix register, because it is written.
+    pub(crate) fn drop_decoded(&mut self, slot: usize) {
+        if let Some(decoded) = self.decoded[slot].take() {
+            self.dropped[slot] = Some(decoded);
+        }
     }
 
     /// Notes which base address registers are not zero.
@@ -99,6 +108,7 @@ impl State {
                 live_bases: 0,
                 narrow: 0,
                 decoded: vec![None; layout.sizes(LevelName::Pe).len()],
+                dropped: vec![None; layout.sizes(LevelName::Pe).len()],
             })
             .collect();
         let l2b = (0..spec.units(LevelName::L2b)).map(|_| rows(&of_l2b)).collect();

@@ -62,19 +62,57 @@ pub fn g_bfn(x: &[u64], out: &mut [u64]) {
 /// `hbfn/kept`: row of 4 halves, one block of 16 per MAB, with `kept` mantissa bits, 6..=9. The instruction does this for
 /// the rows L0 and L1.
 pub fn h_bfn(kept: u32, x: &[u64], out: &mut [u64]) {
-    halves(x, out, Cut { kept, raise: 9 - kept, extended: false });
+    let (x, _) = bytemuck::cast_slice::<_, u16>(x).as_chunks();
+    let (out, _) = bytemuck::cast_slice_mut::<_, u16>(out).as_chunks_mut();
+    for (x, out) in x.iter().zip(out) {
+        half_block(x, kept, out);
+    }
 }
 
 /// `hbfe/kept`: the same as [`h_bfn`], with extended elements.
 pub fn h_bfe(kept: u32, x: &[u64], out: &mut [u64]) {
-    halves(x, out, Cut { kept, raise: 9 - kept, extended: true });
+    let cut = Cut { kept, raise: 9 - kept, extended: true };
+    // Halves are computed in 32 bits, because hosts have no 16-bit vector shifts by different counts.
+    blocks::<u16, u32, { 4 * MAB_PES }>(FloatFormat::HALF, x, out, cut);
 }
 }
 
-/// Halves are computed in 32 bits, because hosts have no 16-bit vector shifts by different counts.
+/// Converts a block of halves without extended elements. The host's addition of singles rounds: a half counts as the
+/// single with the same fields, and the unit in the last place of the other addend is that of the block.
 #[inline(always)]
-fn halves(x: &[u64], out: &mut [u64], cut: Cut) {
-    blocks::<u16, u32, { 4 * MAB_PES }>(FloatFormat::HALF, x, out, cut);
+fn half_block(x: &[u16; 4 * MAB_PES], kept: u32, out: &mut [u16; 4 * MAB_PES]) {
+    const H: FloatFormat = FloatFormat::HALF;
+    const M: u32 = H.frac_bits;
+    const SIGN: u16 = H.sign_mask() as u16;
+    // Bits between the last place of a half and that of a single.
+    const FINER: u32 = FloatFormat::SINGLE.frac_bits - M;
+    // The largest word has the largest exponent field, and of the words with that field it is the first to carry.
+    let most = x.iter().fold(0, |most: u16, v| most.max(v & !SIGN));
+    if most < 1 << M {
+        // Words with exponent field 0 count as 0.
+        for i in 0..x.len() {
+            out[i] = x[i] & SIGN;
+        }
+        return;
+    }
+    let most = u32::from(most);
+    let full = ((1u32 << kept) - 1) << (M - kept);
+    let shared = (most >> M) + (M - kept) + u32::from(most & full == full);
+    // Beside the anchor of a block without numbers, all words are below one half.
+    let (exponent, field) =
+        if shared < H.exp_max() { (shared, shared + 1 + FINER) } else { (H.exp_max(), u32::from(u8::MAX) - 1) };
+    // `1.5 * 2^n`, whose low 22 bits are 0. Mantissas of a block have one bit less than significands.
+    let anchor = f32::from_bits(field << FloatFormat::SINGLE.frac_bits | 1 << (FloatFormat::SINGLE.frac_bits - 1));
+    let mut sums = [0u32; 4 * MAB_PES];
+    for i in 0..x.len() {
+        let size = u32::from(x[i] & !SIGN);
+        let size = select(size < 1 << M, 0, size);
+        sums[i] = (f32::from_bits(size << FINER) + anchor).to_bits();
+    }
+    let exponent = (exponent << M) as u16;
+    for i in 0..x.len() {
+        out[i] = x[i] & SIGN | exponent | sums[i] as u16;
+    }
 }
 
 /// Converts blocks of `N` words of type `S`, computing in `T`.

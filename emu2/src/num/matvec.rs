@@ -14,7 +14,7 @@ mod single;
 mod single_sums;
 
 pub use double::{d_mfma, d_mfma_r, DMatrix};
-pub use half::{h_mfma, h_mfma_r, HMatrix};
+pub use half::{h_mfma, h_mfma_onto, h_mfma_r, HMatrix};
 pub use single::{f_mfma, f_mfma_r, g_mfma, g_mfma_r, FMatrix, GMatrix};
 
 use super::MAB_PES;

@@ -15,12 +15,14 @@
 
 use super::kernel_call::{self, CallParts, ForwardUpdate, KernelCall};
 use super::value_numbering::{ReadFrom, ValueNumbers};
+use super::wide_call::WideCall;
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::Write;
 use crate::exec::effects::write_depends_on;
 use crate::exec::mau_op::MauOp;
 use crate::exec::op::{Op, Step, MAX_SOURCES};
+use crate::exec::transfer_l2bm::RegionTransfer;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -28,6 +30,8 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) steps: Vec<Step>,
+    /// Copies between an L2B and its L1Bs, each with the number of the step that it comes before.
+    pub(crate) copies: Vec<(usize, Vec<RegionTransfer>)>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -44,6 +48,7 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Call(KernelCall),
+    Wide(Box<WideCall>),
     /// A forwarding path takes the result that has waited in a buffer.
     UpdateForward {
         path: u32,
@@ -51,6 +56,8 @@ pub(crate) enum Action {
     },
     /// The step of this number in the segment runs unchanged.
     FallbackStep(usize),
+    /// The copies of this number in the segment.
+    Copies(usize),
 }
 
 /// A node of the data flow graph: an op that is one kernel call.
@@ -60,6 +67,8 @@ struct Node<'a> {
     op: &'a Op,
     /// A multiply-add of both halves of a MAB, computed instead of `op`.
     both: Option<Box<MauOp>>,
+    /// The call, if it has two long words in every cycle.
+    wide: Option<Box<WideCall>>,
     /// Where the sources are read.
     reads: Reads<'a>,
     /// The op whose destinations and forwarding path take the result.
@@ -81,7 +90,12 @@ enum StepPlan<'a> {
 
 impl Segment {
     /// The plan of `steps`, in which liveness is marked. `paths`: number of forwarding paths.
-    pub(crate) fn new(steps: Vec<Step>, paths: usize, lanes: usize) -> Segment {
+    pub(crate) fn new(
+        steps: Vec<Step>,
+        copies: Vec<(usize, Vec<RegionTransfer>)>,
+        paths: usize,
+        lanes: usize,
+    ) -> Segment {
         let mut parts = Vec::new();
         let mut first = 0;
         while first < steps.len() {
@@ -92,15 +106,40 @@ impl Segment {
                 Some(at) => at,
                 None => rest.len(),
             };
-            parts.push(Part::new(&rest[..count], first, paths, lanes));
+            let before = |at: usize| copies.iter().position(|(step, _)| *step == at).map(Action::Copies);
+            parts.push(Part::new(&rest[..count], first, paths, lanes, before));
             first += count;
         }
-        Segment { steps, parts }
+        // Copies behind the last step belong to the last part.
+        let last = copies.iter().position(|(step, _)| *step == steps.len()).map(Action::Copies);
+        match (parts.last_mut(), last) {
+            (Some(part), Some(copies)) => part.actions.push(copies),
+            (None, Some(copies)) => parts.push(Part { steps: 0..0, bases: 0, actions: vec![copies] }),
+            _ => {}
+        }
+        Segment { steps, copies, parts }
+    }
+
+    /// The copies that come before step `at`, or behind the last step.
+    pub(crate) fn copies_before(&self, at: usize) -> impl Iterator<Item = &[RegionTransfer]> {
+        self.copies.iter().filter(move |(step, _)| *step == at).map(|(_, all)| &all[..])
+    }
+
+    /// Number of transfers.
+    pub(crate) fn transfers(&self) -> usize {
+        self.copies.iter().map(|(_, all)| all.len()).sum()
     }
 }
 
 impl Part {
-    fn new(steps: &[Step], first: usize, paths: usize, lanes: usize) -> Part {
+    /// `copies_before`: the action that comes before a step of the segment.
+    fn new(
+        steps: &[Step],
+        first: usize,
+        paths: usize,
+        lanes: usize,
+        copies_before: impl Fn(usize) -> Option<Action>,
+    ) -> Part {
         let mut values = ValueNumbers::new(paths);
         let mut planned: Vec<StepPlan<'_>> = Vec::with_capacity(steps.len());
         for (k, step) in steps.iter().enumerate() {
@@ -132,6 +171,8 @@ impl Part {
                     actions.push(Action::FallbackStep(first + k));
                 }
             }
+            // PEs see nothing of a copy but the words in L1BM, and no plan moves an instruction that reads them.
+            actions.extend(copies_before(first + k));
         }
         actions.reverse();
         actions.shrink_to_fit();
@@ -145,6 +186,11 @@ impl Part {
 fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
     let mut nodes = Nodes::new();
     for op in &step.ops {
+        if let Some(call) = WideCall::of(op) {
+            let reads = op.sources.iter().map(ReadFrom::Given).collect();
+            nodes.push(Node { op, both: None, wide: Some(Box::new(call)), reads, into: op });
+            continue;
+        }
         let whole = op.plain_rows.is_some()
             && op.base_writes.is_empty()
             && op.sources.len() <= MAX_SOURCES
@@ -157,7 +203,7 @@ fn plan<'a>(step: &'a Step, values: &ValueNumbers<'a>) -> Option<Nodes<'a>> {
         if !reads.iter().all(|read| kernel_call::readable(&op.compute, *read)) {
             return None;
         }
-        nodes.push(Node { op, both: None, reads, into: op });
+        nodes.push(Node { op, both: None, wide: None, reads, into: op });
     }
     order(&mut nodes).then_some(nodes)
 }
@@ -177,6 +223,12 @@ impl Node<'_> {
     /// Whether this node must not run before `other`, a node of the same step. `behind`: this node stands behind it in the
     /// source.
     fn disturbs(&self, other: &Node<'_>, behind: bool) -> bool {
+        if let Some(register) = self.matrix_written() {
+            let touches = |access: &Access| access.slot == register;
+            if other.op.compute.matrix_slot() == Some(register) || other.op.accesses().any(touches) {
+                return true;
+            }
+        }
         let (ours, theirs) = (self.op.compute.own_slots(), other.op.compute.own_slots());
         let seen = |write: &Write| other.reads(&write.access);
         let twice = |write: &Write| behind && other.into.writes().any(|theirs| theirs.access.meets(&write.access));
@@ -190,6 +242,14 @@ impl Node<'_> {
         let slots = self.into.writes().flat_map(write_depends_on);
         let mut slots = slots.chain(self.op.compute.matrix_slot());
         sources.any(|source| source.meets(access)) || slots.any(|slot| slot == access.slot)
+    }
+
+    /// The slot of the matrix register that the node writes.
+    fn matrix_written(&self) -> Option<usize> {
+        match &self.op.compute {
+            Compute::MatrixWrite(access) => Some(access.slot),
+            _ => None,
+        }
     }
 
     fn reads_path(&self, path: usize) -> bool {
@@ -264,7 +324,9 @@ fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lane
     if step.forward {
         for op in step.ops.iter().rev() {
             let Some(at) = nodes.iter().position(|node| std::ptr::eq(node.op, op)) else { continue };
-            wanted[at] = nodes[at].into.forward.filter(|path| std::mem::replace(&mut live[*path], false));
+            let path = nodes[at].into.forward.filter(|path| std::mem::replace(&mut live[*path], false));
+            // A wide call has no path that anyone reads.
+            wanted[at] = path.filter(|_| nodes[at].wide.is_none());
         }
     }
     for path in nodes.iter().flat_map(|node| &node.reads).filter_map(|read| read.path()) {
@@ -299,6 +361,10 @@ fn emit<'a>(step: &Step, nodes: &Nodes<'a>, used_later: &mut UsedLater<'a>, lane
         })
         .collect();
     for ((node, path), all) in nodes.iter().zip(updates).zip(kept).rev() {
+        if let Some(call) = &node.wide {
+            actions.push(Action::Wide(call.clone()));
+            continue;
+        }
         if path.is_none() && all.is_empty() && !node.op.compute.sends() {
             continue;
         }

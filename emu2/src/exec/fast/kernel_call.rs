@@ -74,13 +74,21 @@ pub(crate) struct CallParts<'a> {
 /// Whether one call can read a source, either in place or copied together.
 pub(crate) fn readable(compute: &Compute, read: ReadFrom<'_>) -> bool {
     let ReadFrom::Given(source) = read else { return true };
+    if source.converts() {
+        return !compute.in_l1bm();
+    }
     let wide = source.access().is_some_and(|access| access.words > WORDS_PER_LONG);
-    source.plain() && (source.whole() || (!compute.in_l1bm() && (!wide || compute.reads_l0())))
+    // Block floats take all cycles in one call per long word.
+    let together = !wide || compute.reads_l0() || matches!(compute, Compute::Block { path: true, .. });
+    source.plain() && (source.whole() || (!compute.in_l1bm() && together))
 }
 
 impl SourceRows {
     fn of(read: ReadFrom<'_>, compute: &Compute, lanes: usize) -> SourceRows {
         match (read.access(), read.path(), read) {
+            (.., ReadFrom::Given(source)) if source.conversion.is_some() => {
+                SourceRows::Gathered { source: Box::new(source.clone()), wide: source.gathers_wide() }
+            }
             (Some(access), ..) if access.contiguous() => SourceRows::memory(access, lanes),
             (_, Some(path), _) => SourceRows::Forward(path as u32),
             (access, _, ReadFrom::Given(source)) => {
@@ -231,9 +239,14 @@ impl KernelCall {
 
     /// Copies together the rows of sources that do not follow each other.
     fn gather(&self, l1b: &L1b, index: usize, scratch: &mut Scratch) {
-        for (place, planes) in self.sources.iter().zip(&mut scratch.gathered) {
-            if let SourceRows::Gathered { source, wide } = place {
-                source.gather(l1b, index, scratch.lanes, *wide, planes);
+        let Scratch { lanes, spare, gathered, .. } = scratch;
+        for (place, planes) in self.sources.iter().zip(gathered) {
+            match place {
+                SourceRows::Gathered { source, .. } if source.converts() => {
+                    source.gather_converted(l1b, index, *lanes, spare, planes);
+                }
+                SourceRows::Gathered { source, wide } => source.gather(l1b, index, *lanes, *wide, planes),
+                _ => {}
             }
         }
     }

@@ -5,3 +5,4 @@ pub(super) mod kernel_call;
 pub(super) mod liveness;
 pub(super) mod plain_rows;
 mod value_numbering;
+pub(super) mod wide_call;

@@ -56,7 +56,8 @@ impl PlainRows {
     /// The plain form of `op`, if it has one. `l1bm`: instructions of the step that touch L1BM; `touched`: slots of PE
     /// memories that other ops of the step read, or that are written twice.
     fn of(op: &Op, cycles: usize, l1bm: usize, touched: u64) -> Option<PlainRows> {
-        let plain = op.zero_flush.is_none() && op.flag_writes.is_empty() && op.sources.iter().all(Source::plain);
+        let rows = |source: &Source| source.plain() || source.converts();
+        let plain = op.zero_flush.is_none() && op.flag_writes.is_empty() && op.sources.iter().all(rows);
         // A column of a matrix register is gathered anyway.
         if !plain || matches!(op.compute, Compute::MatrixRead(_)) {
             return None;
@@ -71,11 +72,15 @@ impl PlainRows {
         let target = target.filter(|w| addend.is_some() || op.slots_read() >> w.access.slot & 1 == 0);
         let accesses = op.memory_sources().chain(target.map(|w| &w.access));
         let fixed = op.sources.iter().any(|s| matches!(s.origin, Origin::Fixed(_)));
-        let whole = !fixed && accesses.clone().all(Access::contiguous);
+        let whole = !fixed && op.sources.iter().all(Source::whole) && accesses.clone().all(Access::contiguous);
         // If half of the path is zero, one call on copied rows costs less than a call for each cycle.
         let narrow = op.sources.iter().all(|s| s.access().is_none_or(|a| a.words <= WORDS_PER_LONG));
         let product = op.compute.product().is_some();
-        let gather = !whole && !op.sources.is_empty() && narrow && !op.compute.in_l1bm() && !product;
+        let converts = op.sources.iter().any(Source::converts);
+        let gather = !whole && !op.sources.is_empty() && (narrow || converts) && !op.compute.in_l1bm() && !product;
+        if converts && !gather {
+            return None;
+        }
         let calls = if whole || gather { 1 } else { cycles };
         let bases = accesses.filter_map(|a| a.base).fold(0, |bits, slot| bits | 1 << slot);
         let in_place = match &op.compute {
@@ -101,14 +106,18 @@ impl PlainRows {
         let narrow = op.narrow(l1b);
         if op.compute.product().is_some() && (self.calls > 1 || in_place && self.addend.is_some()) {
             let Some(Write { access, .. }) = op.writes.first().filter(|_| in_place) else {
-                multiply(op, l1b, index, (&zeros[..lanes], None), spare, result.start(narrow).rows(lanes));
+                let out = result.start(narrow).rows(lanes);
+                multiply(op, l1b, index, (&zeros[..lanes], Addend::Read), spare, out);
                 return false;
             };
-            let addend = self.addend.map(|at| {
+            let wide = access.words > WORDS_PER_LONG;
+            let onto = wide && op.compute.product().is_some_and(|(_, product)| product.adds_in_place());
+            let addend = self.addend.filter(|_| !onto).map(|at| {
                 op.sources[at].gather(l1b, index, lanes, true, &mut gathered[at]);
                 let (first, second) = gathered[at].split_at(zeros.len());
-                (first, if access.words > WORDS_PER_LONG { second } else { zeros })
+                Addend::Copied((first, if wide { second } else { zeros }))
             });
+            let addend = addend.unwrap_or(if onto && self.addend.is_some() { Addend::InPlace } else { Addend::Read });
             let mut memory = std::mem::take(&mut l1b.pe[access.slot]);
             multiply(op, l1b, index, (&zeros[..lanes], addend), spare, access.rows_mut(&mut memory, lanes));
             l1b.pe[access.slot] = memory;
@@ -117,7 +126,11 @@ impl PlainRows {
         let length = zeros.len() / self.calls;
         if self.gather {
             for (source, planes) in op.sources.iter().zip(gathered.iter_mut()).filter(|(source, _)| !source.whole()) {
-                source.gather(l1b, index, lanes, true, planes);
+                if source.converts() {
+                    source.gather_converted(l1b, index, lanes, spare, planes);
+                } else {
+                    source.gather(l1b, index, lanes, true, planes);
+                }
             }
         }
         let gathered = &*gathered;
@@ -129,10 +142,10 @@ impl PlainRows {
                 for ((source, rows), planes) in op.sources.iter().zip(&mut sources).zip(gathered) {
                     *rows = if !self.gather || source.whole() {
                         source.rows(l1b, index, c, lanes, zeros)
-                    } else if source.access().is_some_and(|access| access.words <= WORDS_PER_LONG) {
-                        (&planes[..length], zeros)
-                    } else {
+                    } else if source.gathers_wide() {
                         planes.split_at(length)
+                    } else {
+                        (&planes[..length], zeros)
                     };
                 }
                 let sources = &sources[..op.sources.len().min(MAX_SOURCES)];
@@ -180,12 +193,23 @@ fn addend_in(op: &Op, write: &Write) -> Option<usize> {
     op.sources.get(at)?.access()?.same_rows(&write.access).then_some(at)
 }
 
-/// Runs a matrix product, all cycles in one call. `addend`: its planes if they are copied. `out`: the rows of the results.
+/// Where a matrix product finds its addend.
+#[derive(Clone, Copy)]
+enum Addend<'a> {
+    /// In its source.
+    Read,
+    /// In planes to which the source has been copied.
+    Copied(Path<'a>),
+    /// In the rows of the results.
+    InPlace,
+}
+
+/// Runs a matrix product, all cycles in one call. `out`: the rows of the results.
 fn multiply<'a>(
     op: &Op,
     l1b: &L1b,
     index: usize,
-    (zeros, addend): (&[u64], Option<Path<'_>>),
+    (zeros, addend): (&[u64], Addend<'_>),
     spare: &mut [u64],
     out: impl Iterator<Item = [&'a mut [u64]; 2]>,
 ) {
@@ -203,12 +227,16 @@ fn multiply<'a>(
         let rows = |source| Source::rows(source, l1b, index, c, lanes, zeros);
         let x = x.map_or(zeros, |x| rows(x).0);
         let (z0, z1) = match addend {
-            Some((first, second)) => (&first[c * lanes..][..lanes], &second[c * lanes..][..lanes]),
-            None => z.map_or((zeros, zeros), rows),
+            Addend::Copied((first, second)) => (&first[c * lanes..][..lanes], &second[c * lanes..][..lanes]),
+            Addend::Read => z.map_or((zeros, zeros), rows),
+            Addend::InPlace => (zeros, zeros),
         };
         cycles.push(Cycle { x, z: [z0, z1], out: [o0, o1] });
     }
-    product.run(&l1b.decoded, &mut cycles);
+    match addend {
+        Addend::InPlace => product.run_onto(&l1b.decoded, &mut cycles),
+        _ => product.run(&l1b.decoded, &mut cycles),
+    }
 }
 
 /// Sends rows of a memory or of a path to L1BM and to the turnaround register.

@@ -1,5 +1,6 @@
 //! Value numbering: which paths and rows of memory hold the same value.
 
+use super::wide_call::WideCall;
 use crate::exec::access::Access;
 use crate::exec::compute::{Compute, SecondLongWord};
 use crate::exec::op::{Op, Step, MAX_SOURCES};
@@ -141,8 +142,8 @@ impl<'a> ValueNumbers<'a> {
                 self.memories.retain(|held| held.access.slot != slot);
             }
             if let (Some(path), true) = (op.forward, step.forward) {
-                // When a step runs unchanged, a path that nobody reads is not updated.
-                let there = op.live || !as_it_is;
+                // When a step runs unchanged, a path that nobody reads is not updated. Nor is it by a wide call.
+                let there = op.live || !as_it_is && WideCall::of(op).is_none();
                 self.paths[path] = if there { (value, narrow) } else { (self.fresh(), false) };
             }
         }

@@ -90,9 +90,15 @@ impl HMatrix {
     /// Decodes the registers of `mabs` consecutive MABs from their long words, `[row][MAB][PE]`.
     #[must_use]
     pub fn decode(register: &[u64], mabs: usize) -> Vec<Self> {
-        let mut matrices = vec![Self::ZERO; mabs];
-        decode_matrices(register, &mut matrices);
+        let mut matrices = Vec::new();
+        Self::decode_into(register, mabs, &mut matrices);
         matrices
+    }
+
+    /// Does the same as [`HMatrix::decode`] in memory that has been used before.
+    pub fn decode_into(register: &[u64], mabs: usize, matrices: &mut Vec<Self>) {
+        matrices.resize(mabs, Self::ZERO);
+        decode_matrices(register, matrices);
     }
 
     /// The sums of products of the rows and the vectors of MAB `m` in [`TOGETHER`] cycles. No element may be extended.
@@ -187,37 +193,12 @@ choosing_kernel! {
     /// `out = A * x + z` per MAB. x is 4 halves, addend and result are 4 singles on L0 and L1. PE p holds elements
     /// `4p..4p + 4`.
     pub fn h_mfma(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
-        let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
-        let mut vectors = [[Vector::ZERO; MABS]; TOGETHER];
-        let mut units = [[0.0; MABS]; TOGETHER];
-        let mut sums = [[[[0; PAIRS]; MABS]; 2]; TOGETHER];
-        in_pieces!(a, cycles, |mab, a, piece| {
-            let mut usual = true;
-            for ((cycle, vectors), units) in piece.iter().zip(&mut vectors).zip(&mut units) {
-                usual &= decode(&cycle.x[long_words(mab, a.len())], nx as u16, vectors, units);
-            }
-            let mut extended = false;
-            if !usual {
-                for (cycle, units) in piece.iter().zip(&mut units) {
-                    unlike(&cycle.x[long_words(mab, a.len())], units, &mut extended);
-                }
-            }
-            for (m, a) in a.iter().enumerate() {
-                extended |= a.extended;
-                a.short(m, &vectors, &mut sums);
-            }
-            let mut most = [0; PAIRS];
-            for ((Cycle { z, out, .. }, sums), units) in piece.iter_mut().zip(&sums).zip(&units) {
-                for half in 0..2 {
-                    let at = long_words(mab, a.len());
-                    let (z, out) = (&z[half][at.clone()], &mut out[half][at]);
-                    add(a, half, &sums[half], units, z, nz as u32, out, &mut most);
-                }
-            }
-            if extended || most.iter().any(|most| *most >= f32::INFINITY.to_bits()) {
-                exactly(a, mab, piece, nx, nz);
-            }
-        });
+        products::<false>(a, cycles, neg);
+    }
+
+    /// Does the same as [`h_mfma`], with the addends that lie in `out`. `z` is not read.
+    pub fn h_mfma_onto(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
+        products::<true>(a, cycles, neg);
     }
 
     /// Computes [`h_mfma`], rounded once to 4 halves on L0.
@@ -237,6 +218,55 @@ choosing_kernel! {
     }
 }
 
+/// [`h_mfma`]. `ONTO`: the addends lie in `out`.
+#[inline(always)]
+fn products<const ONTO: bool>(a: &[HMatrix], cycles: &mut [Cycle<'_>], neg: MauNeg) {
+    let (nx, nz) = (flip(neg.x, 16), flip(neg.z, 32));
+    let mut vectors = [[Vector::ZERO; MABS]; TOGETHER];
+    let mut units = [[0.0; MABS]; TOGETHER];
+    let mut sums = [[[[0; PAIRS]; MABS]; 2]; TOGETHER];
+    // The addends of a piece, which rare elements need again after the results have been written over them.
+    let mut held = [[[0; MABS * MAB_PES]; 2]; TOGETHER];
+    in_pieces!(a, cycles, |mab, a, piece| {
+        let at = || long_words(mab, a.len());
+        let mut usual = true;
+        for ((cycle, vectors), units) in piece.iter().zip(&mut vectors).zip(&mut units) {
+            usual &= decode(&cycle.x[at()], nx as u16, vectors, units);
+        }
+        let mut extended = false;
+        if !usual {
+            for (cycle, units) in piece.iter().zip(&mut units) {
+                unlike(&cycle.x[at()], units, &mut extended);
+            }
+        }
+        for (m, a) in a.iter().enumerate() {
+            extended |= a.extended;
+            a.short(m, &vectors, &mut sums);
+        }
+        let mut most = [0; PAIRS];
+        for (c, (Cycle { z, out, .. }, sums)) in piece.iter_mut().zip(&sums).enumerate() {
+            for half in 0..2 {
+                let out = &mut out[half][at()];
+                let z = if ONTO {
+                    let held = &mut held[c][half][..out.len()];
+                    held.copy_from_slice(out);
+                    &*held
+                } else {
+                    &z[half][at()]
+                };
+                add(a, half, &sums[half], &units[c], z, nz as u32, out, &mut most);
+            }
+        }
+        if extended || most.iter().any(|most| *most >= f32::INFINITY.to_bits()) {
+            for (c, Cycle { x, z, out }) in piece.iter_mut().enumerate() {
+                let z: [&[u64]; 2] = std::array::from_fn(|half| if ONTO { &held[c][half][..] } else { &z[half][at()] });
+                let [o0, o1] = out;
+                exactly(a, &x[at()], z, [&mut o0[at()], &mut o1[at()]], nx, nz);
+            }
+        }
+    });
+}
+
 kernel! {
     /// Decodes registers from their long words, `[row][MAB][PE]`.
     fn decode_matrices(register: &[u64], matrices: &mut [HMatrix]) {
@@ -244,21 +274,32 @@ kernel! {
         for (mab, matrix) in matrices.iter_mut().enumerate() {
             // Each row's mantissas in the order of memory, twice, so that pairs follow each other from any start.
             let mut rows = [Vector::ZERO; N];
-            let mut extended = [0; N];
+            let mut fields = [0; N];
+            let (mut differ, mut least) = ([0; N], [u16::MAX; N]);
             for (i, row) in register.chunks_exact(lanes).take(N).enumerate() {
                 let row: [u16; N] = bytemuck::cast(block(row, mab));
-                let (mut mantissas, mut fields) = ([0; N], [0; N]);
+                let mut mantissas = [0; N];
                 for j in 0..N {
-                    mantissas[j] = mantissa(row[j]);
-                    fields[j] = row[j] & EXP;
-                    extended[j] |= u16::from(is_extended(row[j]));
+                    mantissas[j] = short_mantissa(row[j]) << EXTENSION;
+                    differ[j] |= row[j] ^ row[0];
+                    // Here 0 wraps to the largest number.
+                    least[j] = least[j].min((row[j] & (EXP | FRAC)).wrapping_sub(1));
                 }
-                let (at, field) = (place(i), largest(fields));
-                rows[at] = Vector::new(mantissas);
-                matrix.exponents[at] = (field >> 9) as u8;
-                matrix.units[at / PAIRS][at % PAIRS] = unit_of(field);
+                rows[place(i)] = Vector::new(mantissas);
+                fields[place(i)] = row[0] & EXP;
             }
-            matrix.extended = largest(extended) != 0;
+            matrix.extended = false;
+            let differ = differ.iter().fold(0, |all, d| all | d & EXP);
+            if (differ != 0) | (largest(least.map(|size| !size)) > !FRAC) {
+                matrix.extended = unlike_rows(register, mab, lanes, &mut rows, &mut fields);
+            }
+            for half in 0..2 {
+                for i in 0..PAIRS {
+                    let field = fields[half * PAIRS + i];
+                    matrix.exponents[half * PAIRS + i] = (field >> 9) as u8;
+                    matrix.units[half][i] = unit_of(field);
+                }
+            }
             for (s, diagonal) in matrix.diagonals.iter_mut().enumerate() {
                 for (half, rows) in rows.as_chunks::<PAIRS>().0.iter().enumerate() {
                     for i in 0..PAIRS {
@@ -269,17 +310,15 @@ kernel! {
         }
     }
 
-    /// Computes the MABs from number `first` on in doubles.
-    fn exactly(a: &[HMatrix], first: usize, cycles: &mut [Cycle<'_>], nx: u64, nz: u64) {
-        for Cycle { x, z, out } in cycles {
-            for (m, a) in a.iter().enumerate() {
-                let mab = first + m;
-                let (vector, field) = Vector::decode(block(x, mab), nx);
-                let sums = sums(a, &vector, field, addends(*z, mab, nz));
-                let bits = sums.map(|sum| round_to_single(sum) as u32);
-                for (out, bits) in out.iter_mut().zip(bits.chunks_exact(N / 2)) {
-                    out[long_words(mab, 1)].copy_from_slice(bytemuck::cast_slice(bits));
-                }
+    /// Computes the MABs of a cycle in doubles. The rows begin at the first of them.
+    fn exactly(a: &[HMatrix], x: &[u64], z: [&[u64]; 2], out: [&mut [u64]; 2], nx: u64, nz: u64) {
+        let mut out = out;
+        for (mab, a) in a.iter().enumerate() {
+            let (vector, field) = Vector::decode(block(x, mab), nx);
+            let sums = sums(a, &vector, field, addends(z, mab, nz));
+            let bits = sums.map(|sum| round_to_single(sum) as u32);
+            for (out, bits) in out.iter_mut().zip(bits.chunks_exact(N / 2)) {
+                out[long_words(mab, 1)].copy_from_slice(bytemuck::cast_slice(bits));
             }
         }
     }
@@ -292,6 +331,18 @@ kernel! {
             *extended |= x.iter().any(|v| is_extended(*v));
         }
     }
+}
+
+/// Decodes the rows of a register whose elements differ in their exponent fields or are extended. Returns whether one is
+/// extended.
+fn unlike_rows(register: &[u64], mab: usize, lanes: usize, rows: &mut [Vector; N], fields: &mut [u16; N]) -> bool {
+    let mut extended = false;
+    for (i, row) in register.chunks_exact(lanes).take(N).enumerate() {
+        let row: [u16; N] = bytemuck::cast(block(row, mab));
+        (rows[place(i)], fields[place(i)]) = (Vector::new(row.map(mantissa)), largest(row.map(|v| v & EXP)));
+        extended |= row.iter().any(|v| is_extended(*v));
+    }
+    extended
 }
 
 /// Decodes consecutive vectors as if none had extended elements. Returns false if the elements of a vector differ in their
