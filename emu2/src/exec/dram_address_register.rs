@@ -106,6 +106,13 @@ fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<DarSlots, Error> {
     }
 }
 
+/// Exchanges the DAR of two machines of one spec.
+pub(super) fn swap(one: &mut Machine, other: &mut Machine, dar: Slot) {
+    for (ours, theirs) in one.state.group.iter_mut().zip(&mut other.state.group) {
+        std::mem::swap(&mut ours[dar.index], &mut theirs[dar.index]);
+    }
+}
+
 /// How an MV finds the blocks of its DRAM side through the DAR of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DarLookup {
@@ -135,6 +142,12 @@ impl DarLookup {
             }
             _ => Err(no_kernel("an operand without a table")),
         }
+    }
+
+    /// The DAR, and the first and the last entry that a run of long words uses.
+    pub(super) fn entries(&self, offset: u64, length: u64) -> (Slot, u64, u64) {
+        let entry = |at: u64| self.entry + at / self.block / self.per_entry;
+        (self.dar, entry(offset), entry(offset + length.max(1) - 1))
     }
 
     /// Calls `piece(address, from, to)` for the pieces of the run `offset .. offset + length` of a group. `from..to` counts

@@ -138,6 +138,7 @@ impl Engine {
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
+        machine.lose_written();
         let ran = program.for_each_block(|items| {
             let mut collected = Collected::default();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;

@@ -18,11 +18,11 @@ use super::source::{Conversion, Origin, Source};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::Error;
 use crate::machine::{Layout, Slot};
-use crate::num::alu::{alu_kernel, AluParams};
+use crate::num::alu::{alu_bitwise, alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
+    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
     LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use smallvec::SmallVec;
@@ -116,6 +116,7 @@ impl Lowering {
             base_writes: Vec::new(),
             flag_writes: Vec::new(),
             zero_flush,
+            mixes: mixed_lane(&spec, instruction, lane),
             forward,
             second: SecondLongWord::Any,
             plain_rows: None,
@@ -318,6 +319,19 @@ fn alu(spec: &Spec, form: &AluForm, lane: Option<Lane>) -> Result<Compute, Error
     }
     let kernel = lane.and_then(|lane| alu_kernel(&entry.kernel, lane, form.unsigned)).ok_or_else(fail)?;
     Ok(Compute::Alu { kernel, params: params(entry), path })
+}
+
+/// The lanes of an instruction whose bits depend on each other.
+fn mixed_lane(spec: &Spec, instruction: &PeInstruction, lane: Option<Lane>) -> Option<Lane> {
+    match instruction.kind {
+        PeKind::Alu { op, .. } if alu_bitwise(&spec.alu[op].kernel) => None,
+        PeKind::L1bm { form, .. } => {
+            let reduction = &spec.reductions[spec.transfers[form.transfer].reduction?];
+            let widened = spec.forms[form.transfer][form.form].widen == Some(Widen::Always);
+            reduction_lane(spec, reduction, widened)
+        }
+        _ => lane,
+    }
 }
 
 /// How an instruction that writes a mask register computes its flags.

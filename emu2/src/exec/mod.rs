@@ -16,6 +16,7 @@
 //! | `access` | word addresses of an operand: stride, base register, T register, differences between PEs |
 //! | `mask` | write masks and zero-flush masks as rows of bits |
 //! | `source` | sources: fetching rows, conversions `e` and `r` |
+//! | `validity` | the bits of words that something has written, for sanitized runs |
 //! | `destination` | writes of PE memories and base address registers, under masks |
 //! | `flag` | flags of results, writes of mask registers |
 //! | `fixed_input` | `$peid` and other fixed inputs as rows |
@@ -23,6 +24,7 @@
 //! | `l1bm` | loads from L1BM, places of stores |
 //! | `matrix` | matrix registers: rows in, columns out, products |
 //! | `mau_op` | MAU operations: which kernel of `num` with which operands |
+//! | `mau_op/validity` | the validity of their results |
 //! | `compute` | the computation of any PE instruction on whole rows |
 //! | `op` | the types: an instruction, a step, the buffers that run them |
 //! | `effects` | the reads and writes of an instruction; no other file derives them |
@@ -39,7 +41,9 @@
 //! | `dram_address_register` | DAR: filling, writing, and lookup by MVs |
 //! | `transfer_l2bm` | L2BM instructions |
 //! | `transfer_mv` | MVs |
+//! | `transfer_mv/words` | the words that an MV reads and writes |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
+//! | `sanitize` | runs that look for undefined values, timing and ranges that results depend on |
 //!
 //! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard`
 //! and `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
@@ -65,16 +69,19 @@ mod mau_op;
 mod no_kernel;
 mod op;
 mod region;
+mod sanitize;
 mod source;
 mod tags;
 mod thread_buffers;
 mod transfer_l2bm;
 mod transfer_mv;
 mod transfer_runs;
+mod validity;
 mod wrap;
 
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
+pub use sanitize::{Finding, Sanitizer};
 pub use tags::{AssumedHost, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

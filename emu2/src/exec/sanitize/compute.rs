@@ -1,0 +1,139 @@
+//! The validity of a result of which some input is undefined.
+
+use super::step::{Buffers, On};
+use crate::exec::compute::Compute;
+use crate::exec::mask::Through;
+use crate::exec::op::Op;
+use crate::exec::source::{gather, Origin as From, Source};
+use crate::exec::validity::{converted, whole_lanes, VALID};
+use crate::machine::{Out, Path};
+use crate::num::lane::Lane;
+use crate::num::MAB_PES;
+use crate::spec::WORDS_PER_LONG;
+
+/// Computes the validity of the result of instruction `at` into its buffer.
+pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
+    let Buffers { lanes, cycles, results, sources, addresses, mask, .. } = buffers;
+    let lanes = *lanes;
+    let [l0, l1] = &mut results[at];
+    if let Compute::Load(load) = &op.compute {
+        let memory = &on.shadow.own[load.place.slot];
+        let plane = l0.len();
+        l0.fill(VALID);
+        l1.fill(VALID);
+        for run in load.runs.iter() {
+            let target = if run.path < plane { &mut l0[run.path..] } else { &mut l1[run.path - plane..] };
+            run.bring(memory, load.place.address, &mut target[..run.length]);
+        }
+    }
+    for c in 0..*cycles {
+        let rows = c * lanes..(c + 1) * lanes;
+        let (l0, l1) = (&mut l0[rows.clone()], &mut l1[rows]);
+        if !matches!(op.compute, Compute::Load(_)) {
+            for (source, [s0, s1]) in op.sources.iter().zip(sources.iter_mut()) {
+                fetch(source, c, on, addresses, [s0, s1]);
+            }
+            let all: [Path<'_>; 3] = std::array::from_fn(|k| (&sources[k][0][..], &sources[k][1][..]));
+            of_cycle(op, &all[..op.sources.len()], c, on, [l0, l1]);
+        }
+        if let Some(flush) = &op.zero_flush {
+            // Cleared bits are defined.
+            match flush.rows(on.real, c, mask) {
+                Through::All => continue,
+                Through::Nothing => mask.fill(0),
+                Through::Rows => {}
+            }
+            l0.iter_mut().zip(&mask.l0).for_each(|(word, mask)| *word |= !mask);
+            l1.iter_mut().zip(&mask.l1).for_each(|(word, mask)| *word |= !mask);
+        }
+    }
+}
+
+/// Fetches the validity of a source. Words that a narrow read does not fill are zeros, so they are defined.
+fn fetch(source: &Source, c: usize, on: &On<'_>, addresses: &mut [u32], [s0, s1]: [&mut Vec<u64>; 2]) {
+    let lanes = s0.len();
+    match &source.origin {
+        From::Fixed(_) => {
+            s0.fill(VALID);
+            s1.fill(VALID);
+        }
+        From::Forward(path) if on.summary.paths[*path] => {
+            s0.fill(VALID);
+            s1.fill(VALID);
+        }
+        From::Forward(path) => {
+            let (l0, l1) = on.shadow.forward[*path].planes();
+            s0.copy_from_slice(&l0[c * lanes..][..lanes]);
+            s1.copy_from_slice(&l1[c * lanes..][..lanes]);
+        }
+        From::Memory(access) => {
+            if access.per_pe(on.real) {
+                access.addresses(on.real, c, addresses);
+            } else {
+                addresses.fill(access.at[c]);
+            }
+            let mut rows = vec![VALID; 2 * lanes];
+            gather(&on.shadow.pe[access.slot], access.words, addresses, &mut rows);
+            s0.copy_from_slice(&rows[..lanes]);
+            s1.copy_from_slice(&rows[lanes..]);
+            if access.words < WORDS_PER_LONG {
+                s0.iter_mut().for_each(|word| *word |= u64::from(u32::MAX));
+            }
+        }
+    }
+    if source.conversion.is_some() {
+        for (l0, l1) in s0.iter_mut().zip(s1) {
+            (*l0, *l1) = converted(source.conversion, *l0, *l1);
+        }
+    }
+}
+
+/// The validity of the result of a cycle.
+fn of_cycle(op: &Op, sources: &[Path<'_>], c: usize, on: &On<'_>, [l0, l1]: [&mut [u64]; 2]) {
+    let mix = |word: u64| op.mixes.map_or(word, |lane| whole_lanes(word, lane));
+    let all = |lane: usize, half: fn(&Path<'_>, usize) -> u64| {
+        sources.iter().fold(VALID, |bits, source| bits & half(source, lane))
+    };
+    let first: fn(&Path<'_>, usize) -> u64 = |path, lane| path.0[lane];
+    let second: fn(&Path<'_>, usize) -> u64 = |path, lane| path.1[lane];
+    let lanes = l0.len();
+    let own_second = |lane: usize| sources.first().map_or(VALID, |x| x.1[lane]);
+    match &op.compute {
+        Compute::Mau(mau) => mau.validity(sources, &on.shadow.pe, [l0, l1]),
+        Compute::MatrixRead(access) => {
+            l1.fill(VALID);
+            let wide = access.halves() > 1;
+            access.columns(&on.shadow.pe, c, Out { l0, l1: wide.then_some(l1) });
+        }
+        Compute::Rotate { distance, pes } => {
+            for lane in 0..lanes {
+                let mab = lane - lane % pes;
+                l0[lane] = sources.first().map_or(VALID, |x| x.0[mab + (lane + distance) % pes]);
+                l1[lane] = own_second(lane);
+            }
+        }
+        // A block runs across the PEs of a MAB.
+        Compute::Block { path, .. } => {
+            let block = |mab: usize, half: fn(&Path<'_>, usize) -> u64| {
+                whole_lanes((mab..mab + MAB_PES).fold(VALID, |bits, lane| bits & all(lane, half)), Lane::L)
+            };
+            for lane in 0..lanes {
+                let mab = lane - lane % MAB_PES;
+                l0[lane] = block(mab, first);
+                l1[lane] = if *path { block(mab, second) } else { own_second(lane) };
+            }
+        }
+        Compute::Alu { path, .. } => {
+            for lane in 0..lanes {
+                l0[lane] = mix(all(lane, first));
+                l1[lane] = if *path { mix(all(lane, second)) } else { own_second(lane) };
+            }
+        }
+        _ => {
+            for lane in 0..lanes {
+                l0[lane] = sources.first().map_or(VALID, |x| x.0[lane]);
+                l1[lane] = own_second(lane);
+            }
+        }
+    }
+}

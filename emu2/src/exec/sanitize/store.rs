@@ -1,0 +1,243 @@
+//! Writes of validity: in the order in which a step writes its results.
+
+use super::finding::{Case, Origin, What};
+use super::step::{check_address, check_mask, Buffers, On, PLAIN};
+use crate::exec::access::Access;
+use crate::exec::compute::Compute;
+use crate::exec::destination::{BaseWrite, Write};
+use crate::exec::flag::{FlagWrite, Flags};
+use crate::exec::mask::Through;
+use crate::exec::matrix::MatrixAccess;
+use crate::exec::op::{Op, Step};
+use crate::exec::validity::VALID;
+use crate::exec::wrap::write_wrapped;
+use crate::machine::Path;
+use crate::num::lane::Lane;
+use crate::num::mau::MauOutput;
+use crate::spec::WORDS_PER_LONG;
+
+/// Writes the validity of all results of a step.
+pub(super) fn store(step: &Step, on: &mut On<'_>, buffers: &mut Buffers) {
+    for (at, op) in step.ops.iter().enumerate() {
+        op.writes.iter().for_each(|write| memory(write, at, on, buffers));
+        match &op.compute {
+            Compute::MatrixWrite(access) => matrix(access, at, on, buffers),
+            Compute::Store(_) | Compute::Reduce { .. } => send(op, at, on, buffers),
+            _ => {}
+        }
+    }
+    for (at, op) in step.ops.iter().enumerate() {
+        op.late_writes.iter().for_each(|write| memory(write, at, on, buffers));
+    }
+    for (at, op) in step.ops.iter().enumerate() {
+        op.base_writes.iter().for_each(|write| base(write, at, on, buffers));
+    }
+    for (at, op) in step.ops.iter().enumerate() {
+        op.flag_writes.iter().for_each(|write| flags(write, at, on, buffers));
+        if let (Some(path), true) = (op.forward, step.forward) {
+            let verdict = buffers.verdicts[at];
+            on.summary.paths[path] = verdict.is_none();
+            on.summary.path_origins[path] = verdict;
+            if verdict.is_some() {
+                let [l0, l1] = &buffers.results[at];
+                let mut out = on.shadow.forward[path].start(false);
+                out.l0.copy_from_slice(l0);
+                out.l1.iter_mut().for_each(|out| out.copy_from_slice(l1));
+            }
+        }
+    }
+}
+
+fn result<'b>(results: &'b [[Vec<u64>; 2]], valid: &'b [u64], at: usize, verdict: Option<Origin>) -> Path<'b> {
+    match verdict {
+        None => (valid, valid),
+        Some(_) => (&results[at][0], &results[at][1]),
+    }
+}
+
+fn memory(write: &Write, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
+    let access = &write.access;
+    let (slot, lanes, verdict) = (access.slot, buffers.lanes, buffers.verdicts[at]);
+    let rows = access.words.div_ceil(WORDS_PER_LONG) as usize;
+    let per_pe = access.per_pe(on.real);
+    check_mask(&write.mask, on, buffers);
+    if per_pe {
+        check_address(access, on, buffers);
+        check_twice(write, on, buffers);
+    }
+    if verdict.is_none() {
+        if per_pe && on.summary.whole(slot) {
+            return;
+        }
+        if !per_pe {
+            let whole = access.words >= WORDS_PER_LONG && write.mask.passes_all(buffers.cycles);
+            for c in 0..buffers.cycles {
+                let first = access.row(c);
+                if whole {
+                    (first..first + rows).for_each(|row| on.summary.fill(on.shadow, slot, row, lanes));
+                } else if !on.summary.rows(slot, first, rows) {
+                    put(write, c, at, on, buffers);
+                    refresh(access, c, rows, verdict, on, buffers);
+                }
+            }
+            return;
+        }
+    }
+    for c in 0..buffers.cycles {
+        put(write, c, at, on, buffers);
+        refresh(access, c, rows, verdict, on, buffers);
+    }
+}
+
+/// Stores the validity of a cycle under the mask.
+fn put(write: &Write, c: usize, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
+    let Buffers { lanes, results, mask, valid, verdicts, addresses, .. } = buffers;
+    let (l0, l1) = result(results, valid, at, verdicts[at]);
+    let path = (&l0[c * *lanes..][..*lanes], &l1[c * *lanes..][..*lanes]);
+    if write.access.per_pe(on.real) {
+        write.access.addresses(on.real, c, addresses);
+    } else {
+        addresses.fill(write.access.at[c]);
+    }
+    match write.mask.rows(on.real, c, mask) {
+        Through::Nothing => return,
+        Through::All => mask.fill(VALID),
+        Through::Rows => {}
+    }
+    write.store_lanes(&mut on.shadow.pe[write.access.slot], *lanes, path, addresses, mask);
+}
+
+/// Looks at the rows that a cycle has written.
+fn refresh(access: &Access, c: usize, rows: usize, origin: Option<Origin>, on: &mut On<'_>, buffers: &mut Buffers) {
+    let mut look = |first: usize| {
+        for row in first..first + rows {
+            on.summary.refresh(on.shadow, access.slot, row, buffers.lanes, origin);
+        }
+    };
+    if !access.per_pe(on.real) {
+        return look(access.row(c));
+    }
+    let mut last = None;
+    for word in &buffers.addresses {
+        let row = (word / WORDS_PER_LONG) as usize;
+        if last.replace(row) != Some(row) {
+            look(row);
+        }
+    }
+}
+
+/// Checks that no PE writes a word in two cycles whose addresses come from the T register. Where the addresses of a line
+/// are written out, the last cycle is meant to win.
+fn check_twice(write: &Write, on: &mut On<'_>, buffers: &mut Buffers) {
+    if write.access.indirect_slot().is_none() {
+        return;
+    }
+    let (lanes, cycles) = (buffers.lanes, buffers.cycles);
+    for c in 0..cycles {
+        write.access.addresses(on.real, c, &mut buffers.addresses);
+        let through = write.mask.rows(on.real, c, &mut buffers.mask);
+        for lane in 0..lanes {
+            let writes = match through {
+                Through::All => true,
+                Through::Nothing => false,
+                Through::Rows => buffers.mask.l0[lane] != 0,
+            };
+            buffers.written[c * lanes + lane] = (buffers.addresses[lane], writes);
+        }
+    }
+    for lane in 0..lanes {
+        let at = |c: usize| buffers.written[c * lanes + lane];
+        let pairs = (0..cycles).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
+        let mut twice = pairs.filter(|(one, other)| at(*one).1 && at(*other).1 && at(*one).0 == at(*other).0);
+        if let Some((one, other)) = twice.next() {
+            let row = (at(one).0 / WORDS_PER_LONG) as usize;
+            on.found(What::WrittenTwice, write.access.slot, (row, lane), Case { cycles: (one, other), ..PLAIN });
+        }
+    }
+}
+
+fn matrix(access: &MatrixAccess, at: usize, on: &mut On<'_>, buffers: &Buffers) {
+    let verdict = buffers.verdicts[at];
+    let path = result(&buffers.results, &buffers.valid, at, verdict);
+    // Validity has no sign.
+    MatrixAccess { signs: 0, ..*access }.store(on.shadow, buffers.lanes, path);
+    for row in 0..access.rows {
+        on.summary.refresh(on.shadow, access.slot, row, buffers.lanes, verdict);
+    }
+}
+
+fn send(op: &Op, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
+    let verdict = buffers.verdicts[at];
+    on.summary.sent = verdict.or(on.summary.sent);
+    let path = result(&buffers.results, &buffers.valid, at, verdict);
+    match &op.compute {
+        Compute::Reduce { sent, reduction_layout, .. } => {
+            let lane = op.mixes.unwrap_or(Lane::L);
+            match verdict {
+                Some(_) => reduction_layout.reduce_validity(buffers.and, lane, path, &mut buffers.reduce),
+                None => reduction_layout.fill(VALID, &mut buffers.reduce),
+            }
+            for (place, ()) in sent.places(op.keep) {
+                write_wrapped(&mut on.shadow.own[place.slot], place.address, &buffers.reduce.out);
+            }
+        }
+        compute => compute.send(path, op.keep, &mut on.shadow.own, &mut buffers.reduce),
+    }
+}
+
+fn base(write: &BaseWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
+    check_mask(&write.mask, on, buffers);
+    let verdict = buffers.verdicts[at];
+    if verdict.is_none() && on.summary.row(write.slot, 0) {
+        return;
+    }
+    let Buffers { lanes, results, mask, valid, .. } = buffers;
+    let (l0, _) = result(results, valid, at, verdict);
+    for (c, row) in l0.chunks_exact(*lanes).enumerate() {
+        match write.mask.rows(on.real, c, mask) {
+            Through::Nothing => continue,
+            Through::All => mask.fill(VALID),
+            Through::Rows => {}
+        }
+        for ((base, value), mask) in on.shadow.pe[write.slot].iter_mut().zip(row).zip(&mask.l0) {
+            let mask = mask >> write.shift & write.bits;
+            *base = *base & !mask | value >> write.shift & mask;
+        }
+    }
+    on.summary.refresh(on.shadow, write.slot, 0, *lanes, verdict);
+}
+
+/// A flag is defined where the result is. A flag that the mask does not let through is 0.
+fn flags(write: &FlagWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
+    check_mask(&write.mask, on, buffers);
+    let (lanes, verdict) = (buffers.lanes, buffers.verdicts[at]);
+    for c in 0..buffers.cycles {
+        let row = write.entry * buffers.cycles + c;
+        if verdict.is_none() {
+            on.summary.fill(on.shadow, write.slot, row, lanes);
+            continue;
+        }
+        let [l0, l1] = &buffers.results[at];
+        let mut nibbles = vec![15u64; lanes];
+        // The bits that stay 0 under the mask are defined.
+        write.mask.flags(on.real, c, &mut nibbles);
+        for (lane, through) in nibbles.into_iter().enumerate() {
+            let (l0, l1) = (l0[c * lanes + lane], l1[c * lanes + lane]);
+            let defined = if matches!(write.rule, Flags::Mau(MauOutput::H)) { words(l0, l1) } else { halves(l0) };
+            let bits = VALID << 4 | defined | !through & 15;
+            on.shadow.pe[write.slot][row * lanes + lane] = bits;
+        }
+        on.summary.refresh(on.shadow, write.slot, row, lanes, verdict);
+    }
+}
+
+/// A bit for each half that is valid, the first one at the top.
+fn halves(word: u64) -> u64 {
+    (0..4).filter(|k| word >> (16 * k) & 0xFFFF == 0xFFFF).fold(0, |bits, k| bits | 1 << k)
+}
+
+/// A bit for each word of the path that is valid, the first one at the top.
+fn words(l0: u64, l1: u64) -> u64 {
+    let whole = |word: u64, shift: u32| u64::from(word >> shift & 0xFFFF_FFFF == 0xFFFF_FFFF);
+    whole(l0, 32) << 3 | whole(l0, 0) << 2 | whole(l1, 32) << 1 | whole(l1, 0)
+}
