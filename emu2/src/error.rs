@@ -125,7 +125,7 @@ codes! {
     UnreadableWord = "W0205", "the machine word stands for no instruction", "run the source itself";
     InferredReading = "W0206", "the meaning of the machine word is inferred", "compare the instruction with the source";
     BadRecord = "W0207", "the line of memory contents is malformed", "write `r`, the group, the address in 9 hex digits, 001, and 16 hex digits";
-    HostCommand = "W0208", "host commands are not supported", "remove the line, or use a memory file";
+    HostCommand = "W0208", "the host command is malformed or not allowed here", "write `c 0 0 i01 i00 0`, `e 0 0 i02 i00 0` with address and count, or `f`";
 
     BadContainer = "W0301", "the file is not a program container", "use a file that `assemble3 --loader` wrote";
 
@@ -149,8 +149,8 @@ codes! {
     UnsignalledTag = "R0008", "no MV or transfer signals the tag of this `wait`", "give the MV the tag, or correct the tag";
 
     UndefinedShown = "Z0101", "a word without a defined value is shown", "write the word first, or do not show it";
-    UndefinedMask = "Z0102", "a mask register without a defined value masks", "write the mask register in every cycle before it masks";
-    UndefinedAddress = "Z0103", "a register without a defined value forms an address", "write the register before the access";
+    UndefinedMask = "Z0102", "a word is shown that depends on an undefined mask", "write the mask register in every cycle before it masks";
+    UndefinedAddress = "Z0103", "a word depends on an undefined address", "write the register that forms the address before the access";
     WrapAtRun = "Z0201", "an address that a register gives leaves the memory and wraps", "use a smaller offset; one from the upper half of the range counts as negative";
     TwoWriters = "Z0202", "one step or MV writes a word twice", "make the addresses different, or mask all writes but one";
     TagNeverSignalled = "Z0301", "a `wait` for a tag that nothing has signalled", "put the MV with the tag before the `wait`, or correct the tag";

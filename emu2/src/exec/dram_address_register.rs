@@ -106,6 +106,19 @@ fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<DarSlots, Error> {
     }
 }
 
+/// Gives the buffers of `other` the same state as those of `machine`: how much of each is used, and where the rest goes.
+pub(super) fn share_state(machine: &Machine, other: &mut Machine, instruction: &L2bmTransfer) -> Result<(), Error> {
+    let spec = machine.spec().clone();
+    let form = &spec.forms[instruction.form.transfer][instruction.form.form];
+    let buffer = slots(machine, &spec, &form.destination)?.buffer;
+    for (ours, theirs) in machine.state.group.iter().zip(&mut other.state.group) {
+        let mut state = [0; BUFFER_STATE as usize];
+        ours[buffer.index].read(buffer.words - BUFFER_STATE, &mut state);
+        theirs[buffer.index].write(buffer.words - BUFFER_STATE, &state);
+    }
+    Ok(())
+}
+
 /// Exchanges the DAR of two machines of one spec.
 pub(super) fn swap(one: &mut Machine, other: &mut Machine, dar: Slot) {
     for (ours, theirs) in one.state.group.iter_mut().zip(&mut other.state.group) {

@@ -4,6 +4,7 @@
 use super::debug_place::debug_set;
 use super::fast::data_flow::Segment;
 use super::fast::liveness::mark_live;
+use super::host_command;
 use super::kept_regions::{KeptRegions, StepSource};
 use super::lower::Lowering;
 use super::op::{Scratch, Step};
@@ -222,6 +223,10 @@ impl Engine {
             ItemKind::Set(set) => {
                 self.flush(machine, collected)?;
                 debug_set(machine, set).map_err(at)
+            }
+            ItemKind::Host(command) => {
+                self.flush(machine, collected)?;
+                host_command::run(machine, command, tags).map_err(at)
             }
             ItemKind::Get(get) => {
                 self.flush(machine, collected)?;

@@ -42,6 +42,7 @@
 //! | `transfer_l2bm` | L2BM instructions |
 //! | `transfer_mv` | MVs |
 //! | `transfer_mv/words` | the words that an MV reads and writes |
+//! | `host_command` | commands of the host in a program |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
 //! | `sanitize` | runs that look for undefined values, timing and ranges that results depend on |
 //!
@@ -59,6 +60,7 @@ mod fallback_step;
 mod fast;
 mod fixed_input;
 mod flag;
+mod host_command;
 mod kept_regions;
 mod l1bm;
 mod l1bm_map;
@@ -83,5 +85,5 @@ pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
 pub use sanitize::{Finding, Sanitizer};
-pub use tags::{AssumedHost, Tags};
+pub use tags::{AssumedHost, HostLines, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

@@ -1,8 +1,8 @@
 //! The validity of a result of which some input is undefined.
 
-use super::step::{Buffers, On};
+use super::step::{defined_address, Buffers, On};
 use crate::exec::compute::Compute;
-use crate::exec::mask::Through;
+use crate::exec::mask::{LoweredMask, MaskRows, Through};
 use crate::exec::op::Op;
 use crate::exec::source::{gather, Origin as From, Source};
 use crate::exec::validity::{converted, whole_lanes, VALID};
@@ -13,7 +13,7 @@ use crate::spec::WORDS_PER_LONG;
 
 /// Computes the validity of the result of instruction `at` into its buffer.
 pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
-    let Buffers { lanes, cycles, results, sources, addresses, mask, .. } = buffers;
+    let Buffers { lanes, cycles, results, sources, addresses, mask, mask_validity, .. } = buffers;
     let lanes = *lanes;
     let [l0, l1] = &mut results[at];
     if let Compute::Load(load) = &op.compute {
@@ -37,15 +37,26 @@ pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
             of_cycle(op, &all[..op.sources.len()], c, on, [l0, l1]);
         }
         if let Some(flush) = &op.zero_flush {
-            // Cleared bits are defined.
             match flush.rows(on.real, c, mask) {
                 Through::All => continue,
                 Through::Nothing => mask.fill(0),
                 Through::Rows => {}
             }
-            l0.iter_mut().zip(&mask.l0).for_each(|(word, mask)| *word |= !mask);
-            l1.iter_mut().zip(&mask.l1).for_each(|(word, mask)| *word |= !mask);
+            validity_of_mask(flush, c, on, mask_validity);
+            // Cleared bits are defined, if the mask is.
+            let flushed = |row: &mut [u64], mask: &[u64], validity: &[u64]| {
+                row.iter_mut().zip(mask).zip(validity).for_each(|((word, mask), v)| *word = (*word | !mask) & v);
+            };
+            flushed(l0, &mask.l0, &mask_validity.l0);
+            flushed(l1, &mask.l1, &mask_validity.l1);
         }
+    }
+}
+
+/// The validity of the bits of a mask.
+pub(super) fn validity_of_mask(mask: &LoweredMask, c: usize, on: &On<'_>, rows: &mut MaskRows) {
+    if mask.register().is_none() || mask.rows(on.shadow, c, rows) != Through::Rows {
+        rows.fill(VALID);
     }
 }
 
@@ -78,6 +89,11 @@ fn fetch(source: &Source, c: usize, on: &On<'_>, addresses: &mut [u32], [s0, s1]
             s1.copy_from_slice(&rows[lanes..]);
             if access.words < WORDS_PER_LONG {
                 s0.iter_mut().for_each(|word| *word |= u64::from(u32::MAX));
+            }
+            if access.per_pe(on.real) {
+                for lane in (0..lanes).filter(|lane| !defined_address(access, on, c, *lane, lanes)) {
+                    (s0[lane], s1[lane]) = (0, 0);
+                }
             }
         }
     }

@@ -25,13 +25,51 @@ impl Word {
     }
 }
 
+/// How an undefined value first took part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Via {
+    /// As an operand.
+    Operand,
+    /// As a mask: the bits under it may have been written or not.
+    Mask,
+    /// In an address: any word may have been read or written.
+    Address,
+}
+
 /// Where an undefined value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin {
+    pub(super) via: Via,
+    /// The line that masked or formed an address with it.
+    pub(super) used: u32,
     /// The line that read a word that nothing had written.
     pub(super) line: u32,
     /// The word. None: a forwarding path.
     pub(super) word: Option<Word>,
+}
+
+impl Origin {
+    /// The origin of a word that nothing has written, or of a forwarding path, that `line` reads.
+    pub(super) fn new(line: u32, word: Option<Word>) -> Origin {
+        Origin { via: Via::Operand, used: line, line, word }
+    }
+
+    /// The origin of what depends on the value as a mask or an address at `line`.
+    pub(super) fn through(self, via: Via, line: u32) -> Origin {
+        match self.via {
+            Via::Operand => Origin { via, used: line, ..self },
+            _ => self,
+        }
+    }
+
+    /// The kind of finding when a word of this origin is shown.
+    pub(super) fn shown(self) -> What {
+        match self.via {
+            Via::Operand => What::Shown,
+            Via::Mask => What::Mask,
+            Via::Address => What::Address,
+        }
+    }
 }
 
 /// What a finding is about, besides its line.
@@ -39,16 +77,14 @@ pub(super) struct Origin {
 pub(super) enum What {
     /// A `d get`, a read of the host or of a saved file shows an undefined word.
     Shown,
-    /// A mask register has undefined bits.
+    /// The word depends on undefined bits of a mask register.
     Mask,
-    /// The T register, a base address register or the DAR has undefined bits.
+    /// The word depends on undefined bits of a register that formed an address.
     Address,
     /// The address leaves the memory and wraps.
     Wrap,
     /// Two cycles or blocks write one word.
     WrittenTwice,
-    /// A step and an instruction on its line write one word.
-    LineTwice,
     /// Words that an MV still writes are read.
     ReadInFlight,
     /// Words that an MV still reads or writes are written.
@@ -71,7 +107,7 @@ impl What {
             What::Mask => Code::UndefinedMask,
             What::Address => Code::UndefinedAddress,
             What::Wrap => Code::WrapAtRun,
-            What::WrittenTwice | What::LineTwice => Code::TwoWriters,
+            What::WrittenTwice => Code::TwoWriters,
             What::ReadInFlight => Code::ReadInFlight,
             What::WrittenInFlight => Code::WrittenInFlight,
             What::Unsignalled => Code::TagNeverSignalled,

@@ -1,6 +1,6 @@
 //! The validity of a machine's memories, and the runs that keep it.
 
-use super::finding::{Findings, Origin, Word};
+use super::finding::{Findings, Origin, Via, Word};
 use super::shadow::Summary;
 use super::step::Buffers;
 use super::worker::{L2b, Work, Worker};
@@ -137,7 +137,7 @@ impl Followed {
             // Words above the L1Bs have come from one of them, if they were not undefined all along.
             _ => summary.iter().find_map(|summary| summary.sent),
         };
-        (word, origin.filter(|origin| origin.word != Some(word)))
+        (word, origin.filter(|origin| origin.word != Some(word) || origin.via != Via::Operand))
     }
 
     /// Runs a region on every L2B.

@@ -1,16 +1,17 @@
 //! A run whose values are followed by their validity.
 
-use super::finding::{Case, Findings, Key, What, Word};
+use super::finding::{Case, Findings, Key, Origin, What, Word};
 use super::followed::Followed;
 use super::step::PLAIN;
 use super::text::Finding;
 use super::traffic::Traffic;
 use super::worker::Work;
-use crate::asm::{DebugGet, Item, ItemKind, L2bmTransfer, Mv, Program};
+use crate::asm::{DebugGet, HostCommand, Item, ItemKind, L2bmTransfer, Mv, Program};
 use crate::error::{Code, Error};
 use crate::exec::debug_place::{debug_place, debug_set};
 use crate::exec::dram_address_register;
 use crate::exec::engine::RunError;
+use crate::exec::host_command;
 use crate::exec::lower::Lowering;
 use crate::exec::tags::Tags;
 use crate::exec::transfer_l2bm::{self, L2bmTransfers};
@@ -20,7 +21,7 @@ use crate::exec::validity::VALID;
 use crate::interrupt::Interrupt;
 use crate::machine::{Machine, Region};
 use crate::num::level::Level;
-use crate::spec::{Spec, Unit, WORD_BITS};
+use crate::spec::{LevelName, Spec, Unit, WORD_BITS};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -42,6 +43,11 @@ pub struct Sanitizer {
 
 fn at(line: u32, e: Error) -> RunError {
     RunError { line, diagnostic: *e.0 }
+}
+
+/// Whether an instruction fills the buffer of the DAR or empties it.
+fn is_table(spec: &Spec, instruction: &L2bmTransfer) -> bool {
+    spec.transfers[instruction.form.transfer].level == LevelName::Group
 }
 
 impl Sanitizer {
@@ -110,6 +116,19 @@ impl Sanitizer {
         Ok(())
     }
 
+    /// The validity of a region, as [`Machine::read`] gives its words: a bit is 1 where something has written the bit.
+    ///
+    /// # Errors
+    /// [`Code::AddressRange`] and others if the region does not exist.
+    pub fn validity(&mut self, machine: &mut Machine, region: &Region) -> Result<Vec<u64>, Error> {
+        self.followed.absorb(machine);
+        let mut words = self.followed.shadow.read(region)?;
+        if self.followed.assumed() {
+            words.fill(VALID);
+        }
+        Ok(words)
+    }
+
     fn items(
         &mut self,
         machine: &mut Machine,
@@ -117,10 +136,14 @@ impl Sanitizer {
         tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {
-        let mut carried = HashSet::new();
+        // Tags that nothing in the program signals belong to transfers that the host did before, if it is not a part of
+        // the program.
+        let mut carried = Some(HashSet::new());
         program.for_each(|item| -> Result<(), RunError> {
-            if let ItemKind::Mv(mv) = &item.kind {
-                carried.extend(mv.tag);
+            match (&item.kind, &mut carried) {
+                (ItemKind::Mv(mv), Some(carried)) => carried.extend(mv.tag),
+                (ItemKind::Host(_), _) => carried = None,
+                _ => {}
             }
             Ok(())
         })?;
@@ -140,7 +163,7 @@ impl Sanitizer {
         machine: &mut Machine,
         item: &Item,
         work: &mut Vec<Work>,
-        carried: &HashSet<u32>,
+        carried: &Option<HashSet<u32>>,
         tags: &mut dyn Tags,
         on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
     ) -> Result<(), RunError> {
@@ -151,7 +174,8 @@ impl Sanitizer {
             _ => None,
         };
         if let Some(tag) = wait {
-            self.traffic.wait(line, tag, !carried.contains(&tag), &mut self.findings);
+            let host = carried.as_ref().is_some_and(|carried| !carried.contains(&tag));
+            self.traffic.wait(line, tag, host, &mut self.findings);
             tags.wait(tag).map_err(|e| at(line, e))?;
         }
         match &item.kind {
@@ -176,6 +200,10 @@ impl Sanitizer {
                     return Ok(());
                 }
                 self.flush(machine, work);
+                for instruction in step.l2bm.iter().filter(|one| is_table(&self.spec, one)) {
+                    let shadow = &mut self.followed.shadow;
+                    dram_address_register::share_state(machine, shadow, instruction).map_err(|e| at(line, e))?;
+                }
                 let [real, valid] = &mut self.transfers;
                 let moved = real.read(machine, &step.l2bm).map_err(|e| at(line, e))?;
                 let moved_validity = valid.read(&mut self.followed.shadow, &step.l2bm).map_err(|e| at(line, e))?;
@@ -193,6 +221,10 @@ impl Sanitizer {
                 self.flush(machine, work);
                 debug_set(machine, set).map_err(|e| at(line, e))?;
                 self.followed.absorb(machine);
+            }
+            ItemKind::Host(command) => {
+                self.flush(machine, work);
+                self.host(machine, line, command, tags).map_err(|e| at(line, e))?;
             }
             ItemKind::Get(get) => {
                 self.flush(machine, work);
@@ -260,6 +292,35 @@ impl Sanitizer {
         self.mvs[0].run(machine, mv)
     }
 
+    /// Runs a command of the host.
+    fn host(&mut self, machine: &mut Machine, line: u32, command: &HostCommand, tags: &mut dyn Tags) -> Result<(), Error> {
+        let (words, count, writes) = match command {
+            HostCommand::Fence => {
+                self.traffic.fence();
+                return Ok(());
+            }
+            HostCommand::Write(words, payload) => (words, payload.len() as u64, true),
+            HostCommand::Read(words, count) => (words, *count, false),
+        };
+        if words.wait != 0 {
+            self.traffic.wait(line, words.wait, false, &mut self.findings);
+        }
+        let region = host_command::region(machine, words, count)?;
+        let slot = self.followed.shadow.layout().slot(region.memory);
+        let unit = region.units[0].unwrap_or(0) as usize;
+        let range = WordRange { unit, start: region.addr, end: region.addr + count };
+        self.traffic.step(line, slot, vec![range], writes, &mut self.findings);
+        if !writes {
+            self.shown(line, &region, |k| region.addr + k);
+        }
+        host_command::run(machine, command, tags)?;
+        self.followed.absorb(machine);
+        if words.signal != 0 {
+            self.traffic.signal(line, words.signal, &mut self.findings);
+        }
+        Ok(())
+    }
+
     /// Checks what the DAR gives for one side of an MV.
     fn looked_up(&mut self, line: u32, side: &SideWords) {
         let Some((dar, entries)) = &side.entries else { return };
@@ -322,7 +383,8 @@ impl Sanitizer {
         });
         if let Some((unit, address)) = first {
             let (word, origin) = self.followed.word(region.memory, unit, address, line);
-            let key = Key { line, what: What::Shown, memory: Some((slot.level, slot.index)), other: 0 };
+            let what = origin.map_or(What::Shown, Origin::shown);
+            let key = Key { line, what, memory: Some((slot.level, slot.index)), other: 0 };
             self.findings.add(key, Case { word: Some(word), origin, count, ..PLAIN });
         }
     }

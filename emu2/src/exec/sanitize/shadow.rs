@@ -96,6 +96,6 @@ impl Summary {
     /// The origin of an undefined word of a PE memory that `line` reads.
     pub(super) fn origin(&self, slot: usize, row: usize, (unit, lane): (usize, usize), line: u32) -> Origin {
         let word = Word { level: LevelName::Pe, slot, unit, lane, address: row as u64 };
-        self.origins.get(&(slot, row)).copied().unwrap_or(Origin { line, word: Some(word) })
+        self.origins.get(&(slot, row)).copied().unwrap_or(Origin::new(line, Some(word)))
     }
 }

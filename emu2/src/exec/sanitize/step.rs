@@ -1,6 +1,6 @@
 //! A step on the validity of one L1B. It runs before the step itself, so the registers hold what the step reads.
 
-use super::finding::{Case, Findings, Key, Origin, What, Word};
+use super::finding::{Case, Findings, Key, Origin, Via, What, Word};
 use super::shadow::Summary;
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
@@ -26,6 +26,9 @@ pub(super) struct Buffers {
     pub(super) sources: [[Vec<u64>; 2]; MAX_SOURCES],
     pub(super) addresses: Vec<u32>,
     pub(super) mask: MaskRows,
+    /// The validity of the bits of a mask, and a result under it.
+    pub(super) mask_validity: MaskRows,
+    pub(super) masked: [Vec<u64>; 2],
     pub(super) reduce: ReduceBuffers,
     /// A plane of valid words, and one of zeros.
     pub(super) valid: Vec<u64>,
@@ -48,6 +51,8 @@ impl Buffers {
             sources: std::array::from_fn(|_| [vec![0; lanes], vec![0; lanes]]),
             addresses: vec![0; lanes],
             mask: MaskRows::new(lanes),
+            mask_validity: MaskRows::new(lanes),
+            masked: [vec![0; lanes], vec![0; lanes]],
             reduce: ReduceBuffers::default(),
             valid: vec![VALID; plane],
             zeros: vec![0; plane],
@@ -112,20 +117,20 @@ fn undefined_input(op: &Op, on: &mut On<'_>, buffers: &mut Buffers) -> Option<Or
             From::Fixed(_) => None,
             From::Forward(path) => match on.summary.paths[*path] {
                 true => None,
-                false => Some(on.summary.path_origins[*path].unwrap_or(Origin { line: on.line, word: None })),
+                false => Some(on.summary.path_origins[*path].unwrap_or(Origin::new(on.line, None))),
             },
             From::Memory(access) => undefined_words(access, on, buffers),
         };
         found = found.or(origin);
     }
     if let Some(flush) = &op.zero_flush {
-        check_mask(flush, on, buffers);
+        found = found.or_else(|| undefined_mask(flush, on, buffers));
     }
     match &op.compute {
         Compute::Load(load) => found.or_else(|| undefined_load(load, on)),
         Compute::Mau(mau) => {
-            let product = mau.matrix.as_ref()?;
-            found.or_else(|| undefined_rows(product.slot, mau.register_rows(), on)).or(None)
+            let Some(product) = &mau.matrix else { return found };
+            found.or_else(|| undefined_rows(product.slot, mau.register_rows(), on))
         }
         Compute::MatrixRead(access) => found.or_else(|| undefined_rows(access.slot, access.rows, on)),
         _ => found,
@@ -148,7 +153,10 @@ fn undefined_words(access: &Access, on: &mut On<'_>, buffers: &mut Buffers) -> O
             on.origin(slot, row, words.iter().position(|word| *word != VALID).unwrap_or(0))
         });
     }
-    check_address(access, on, buffers);
+    check_wrap(access, on, buffers);
+    if let Some((_, origin)) = undefined_address(access, on, buffers) {
+        return Some(origin);
+    }
     if on.summary.whole(slot) {
         return None;
     }
@@ -166,29 +174,36 @@ fn undefined_words(access: &Access, on: &mut On<'_>, buffers: &mut Buffers) -> O
     None
 }
 
-/// Checks addresses that differ between PEs: the registers are defined, and the memory does not end before them.
-pub(super) fn check_address(access: &Access, on: &mut On<'_>, buffers: &Buffers) {
-    let lanes = buffers.lanes;
-    let mut undefined = |slot: usize, row: usize, bits: u64| {
-        if on.summary.row(slot, row) {
-            return;
-        }
-        let words = &on.shadow.pe[slot][row * lanes..][..lanes];
-        let missing = |word: &u64| word & bits != bits;
-        if let Some(lane) = words.iter().position(missing) {
-            let count = words.iter().filter(|word| missing(word)).count() as u64;
-            let origin = Some(on.origin(slot, row, lane));
-            on.found(What::Address, slot, (row, lane), Case { origin, count, ..PLAIN });
-        }
+/// Whether the registers that form the address of a PE in cycle `c` are valid.
+pub(super) fn defined_address(access: &Access, on: &On<'_>, c: usize, lane: usize, lanes: usize) -> bool {
+    let valid = |slot: usize, row: usize, bits: u64| {
+        on.summary.row(slot, row) || on.shadow.pe[slot][row * lanes + lane] & bits == bits
     };
-    if let Some(base) = access.base {
-        undefined(base, 0, VALID);
-    }
-    if let Some((slot, bits)) = access.offset.and_then(|o| o.indirect) {
-        (0..buffers.cycles).for_each(|c| undefined(slot, 2 * c, bits));
-    }
+    access.base.is_none_or(|slot| valid(slot, 0, VALID))
+        && access.offset.and_then(|o| o.indirect).is_none_or(|(slot, bits)| valid(slot, 2 * c, bits))
+}
+
+/// The first PE whose address is formed with undefined bits, and the origin of these.
+pub(super) fn undefined_address(access: &Access, on: &On<'_>, buffers: &Buffers) -> Option<(usize, Origin)> {
+    let lanes = buffers.lanes;
+    let first = |slot: usize, row: usize, bits: u64| {
+        if on.summary.row(slot, row) {
+            return None;
+        }
+        let lane = on.shadow.pe[slot][row * lanes..][..lanes].iter().position(|word| word & bits != bits)?;
+        Some((lane, on.origin(slot, row, lane).through(Via::Address, on.line)))
+    };
+    let base = access.base.and_then(|slot| first(slot, 0, VALID));
+    let indirect = access.offset.and_then(|o| o.indirect);
+    base.or_else(|| indirect.and_then(|(slot, bits)| (0..buffers.cycles).find_map(|c| first(slot, 2 * c, bits))))
+}
+
+/// Checks that addresses that registers give do not leave the memory.
+pub(super) fn check_wrap(access: &Access, on: &mut On<'_>, buffers: &Buffers) {
+    let lanes = buffers.lanes;
     for c in 0..buffers.cycles {
-        let leaves = |lane: &usize| access.leaves(on.real, c, *lane, lanes);
+        let leaves =
+            |lane: &usize| access.leaves(on.real, c, *lane, lanes) && defined_address(access, on, c, *lane, lanes);
         if let Some(lane) = (0..lanes).find(leaves) {
             let count = (lane..lanes).filter(leaves).count() as u64;
             let case = Case { cycles: (c, c), count, ..PLAIN };
@@ -197,21 +212,13 @@ pub(super) fn check_address(access: &Access, on: &mut On<'_>, buffers: &Buffers)
     }
 }
 
-/// Checks that the bits of a mask register are defined.
-pub(super) fn check_mask(mask: &LoweredMask, on: &mut On<'_>, buffers: &Buffers) {
-    let Some((slot, entry)) = mask.register() else { return };
-    for c in 0..buffers.cycles {
-        let row = entry * buffers.cycles + c;
-        if on.summary.row(slot, row) {
-            continue;
-        }
-        let words = &on.shadow.pe[slot][row * buffers.lanes..][..buffers.lanes];
-        if let Some(lane) = words.iter().position(|word| *word != VALID) {
-            let count = words.iter().filter(|word| **word != VALID).count() as u64;
-            let origin = Some(on.origin(slot, row, lane));
-            on.found(What::Mask, slot, (row, lane), Case { origin, cycles: (c, c), count, ..PLAIN });
-        }
-    }
+/// The origin of undefined bits of the mask register of a mask.
+pub(super) fn undefined_mask(mask: &LoweredMask, on: &On<'_>, buffers: &Buffers) -> Option<Origin> {
+    let (slot, entry) = mask.register()?;
+    let row = (0..buffers.cycles).map(|c| entry * buffers.cycles + c).find(|row| !on.summary.row(slot, *row))?;
+    let words = &on.shadow.pe[slot][row * buffers.lanes..][..buffers.lanes];
+    let lane = words.iter().position(|word| *word != VALID)?;
+    Some(on.origin(slot, row, lane).through(Via::Mask, on.line))
 }
 
 fn undefined_load(load: &Load, on: &On<'_>) -> Option<Origin> {
@@ -228,5 +235,5 @@ fn undefined_load(load: &Load, on: &On<'_>) -> Option<Origin> {
     }
     let address = undefined? as u64;
     let word = Word { level: LevelName::L1b, slot: load.place.slot, unit: on.index, lane: 0, address };
-    Some(on.summary.sent.unwrap_or(Origin { line: on.line, word: Some(word) }))
+    Some(on.summary.sent.unwrap_or(Origin::new(on.line, Some(word))))
 }

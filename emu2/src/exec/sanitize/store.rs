@@ -1,7 +1,8 @@
 //! Writes of validity: in the order in which a step writes its results.
 
+use super::compute::validity_of_mask;
 use super::finding::{Case, Origin, What};
-use super::step::{check_address, check_mask, Buffers, On, PLAIN};
+use super::step::{check_wrap, defined_address, undefined_address, undefined_mask, Buffers, On, PLAIN};
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::{BaseWrite, Write};
@@ -60,13 +61,13 @@ fn memory(write: &Write, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
     let (slot, lanes, verdict) = (access.slot, buffers.lanes, buffers.verdicts[at]);
     let rows = access.words.div_ceil(WORDS_PER_LONG) as usize;
     let per_pe = access.per_pe(on.real);
-    check_mask(&write.mask, on, buffers);
+    let masked = undefined_mask(&write.mask, on, buffers);
     if per_pe {
-        check_address(access, on, buffers);
+        check_wrap(access, on, buffers);
         check_twice(write, on, buffers);
     }
-    if verdict.is_none() {
-        if per_pe && on.summary.whole(slot) {
+    if verdict.is_none() && masked.is_none() {
+        if per_pe && on.summary.whole(slot) && undefined_address(access, on, buffers).is_none() {
             return;
         }
         if !per_pe {
@@ -83,17 +84,34 @@ fn memory(write: &Write, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
             return;
         }
     }
+    let origin = verdict.or(masked);
     for c in 0..buffers.cycles {
         put(write, c, at, on, buffers);
-        refresh(access, c, rows, verdict, on, buffers);
+        refresh(access, c, rows, origin, on, buffers);
+    }
+    if per_pe {
+        written_anywhere(access, on, buffers);
+    }
+}
+
+/// A write at an undefined address may have written any word of the memory of its PE.
+fn written_anywhere(access: &Access, on: &mut On<'_>, buffers: &Buffers) {
+    let Some((_, origin)) = undefined_address(access, on, buffers) else { return };
+    let lanes = buffers.lanes;
+    let undefined = |lane: &usize| (0..buffers.cycles).any(|c| !defined_address(access, on, c, *lane, lanes));
+    let lost: Vec<usize> = (0..lanes).filter(undefined).collect();
+    let rows = on.shadow.pe[access.slot].len() / lanes;
+    for row in 0..rows {
+        lost.iter().for_each(|lane| on.shadow.pe[access.slot][row * lanes + lane] = 0);
+        on.summary.refresh(on.shadow, access.slot, row, lanes, Some(origin));
     }
 }
 
 /// Stores the validity of a cycle under the mask.
 fn put(write: &Write, c: usize, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
-    let Buffers { lanes, results, mask, valid, verdicts, addresses, .. } = buffers;
+    let Buffers { lanes, results, mask, mask_validity, masked, valid, verdicts, addresses, .. } = buffers;
     let (l0, l1) = result(results, valid, at, verdicts[at]);
-    let path = (&l0[c * *lanes..][..*lanes], &l1[c * *lanes..][..*lanes]);
+    let mut path = (&l0[c * *lanes..][..*lanes], &l1[c * *lanes..][..*lanes]);
     if write.access.per_pe(on.real) {
         write.access.addresses(on.real, c, addresses);
     } else {
@@ -103,6 +121,17 @@ fn put(write: &Write, c: usize, at: usize, on: &mut On<'_>, buffers: &mut Buffer
         Through::Nothing => return,
         Through::All => mask.fill(VALID),
         Through::Rows => {}
+    }
+    if write.mask.register().is_some() {
+        // Bits that may have been written or not are undefined.
+        validity_of_mask(&write.mask, c, on, mask_validity);
+        let halves = [(path.0, &mut mask.l0, &mask_validity.l0), (path.1, &mut mask.l1, &mask_validity.l1)];
+        for ((from, mask, validity), to) in halves.into_iter().zip(masked.iter_mut()) {
+            for (((to, from), mask), validity) in to.iter_mut().zip(from).zip(mask).zip(validity) {
+                (*to, *mask) = (from & validity, *mask | !validity);
+            }
+        }
+        path = (&masked[0], &masked[1]);
     }
     write.store_lanes(&mut on.shadow.pe[write.access.slot], *lanes, path, addresses, mask);
 }
@@ -142,6 +171,7 @@ fn check_twice(write: &Write, on: &mut On<'_>, buffers: &mut Buffers) {
                 Through::Nothing => false,
                 Through::Rows => buffers.mask.l0[lane] != 0,
             };
+            let writes = writes && defined_address(&write.access, on, c, lane, lanes);
             buffers.written[c * lanes + lane] = (buffers.addresses[lane], writes);
         }
     }
@@ -186,12 +216,12 @@ fn send(op: &Op, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
 }
 
 fn base(write: &BaseWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
-    check_mask(&write.mask, on, buffers);
     let verdict = buffers.verdicts[at];
-    if verdict.is_none() && on.summary.row(write.slot, 0) {
+    let masked = undefined_mask(&write.mask, on, buffers);
+    if verdict.is_none() && masked.is_none() && on.summary.row(write.slot, 0) {
         return;
     }
-    let Buffers { lanes, results, mask, valid, .. } = buffers;
+    let Buffers { lanes, results, mask, mask_validity, valid, .. } = buffers;
     let (l0, _) = result(results, valid, at, verdict);
     for (c, row) in l0.chunks_exact(*lanes).enumerate() {
         match write.mask.rows(on.real, c, mask) {
@@ -199,35 +229,40 @@ fn base(write: &BaseWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
             Through::All => mask.fill(VALID),
             Through::Rows => {}
         }
-        for ((base, value), mask) in on.shadow.pe[write.slot].iter_mut().zip(row).zip(&mask.l0) {
-            let mask = mask >> write.shift & write.bits;
-            *base = *base & !mask | value >> write.shift & mask;
+        validity_of_mask(&write.mask, c, on, mask_validity);
+        let masks = mask.l0.iter().zip(&mask_validity.l0);
+        for ((base, value), (mask, validity)) in on.shadow.pe[write.slot].iter_mut().zip(row).zip(masks) {
+            let mask = (mask | !validity) >> write.shift & write.bits;
+            *base = *base & !mask | (value & validity) >> write.shift & mask;
         }
     }
-    on.summary.refresh(on.shadow, write.slot, 0, *lanes, verdict);
+    on.summary.refresh(on.shadow, write.slot, 0, *lanes, verdict.or(masked));
 }
 
 /// A flag is defined where the result is. A flag that the mask does not let through is 0.
 fn flags(write: &FlagWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
-    check_mask(&write.mask, on, buffers);
-    let (lanes, verdict) = (buffers.lanes, buffers.verdicts[at]);
+    let lanes = buffers.lanes;
+    let origin = buffers.verdicts[at].or_else(|| undefined_mask(&write.mask, on, buffers));
     for c in 0..buffers.cycles {
         let row = write.entry * buffers.cycles + c;
-        if verdict.is_none() {
+        if origin.is_none() {
             on.summary.fill(on.shadow, write.slot, row, lanes);
             continue;
         }
-        let [l0, l1] = &buffers.results[at];
+        let (l0, l1) = result(&buffers.results, &buffers.valid, at, buffers.verdicts[at]);
         let mut nibbles = vec![15u64; lanes];
+        let mut certain = vec![15u64; lanes];
+        write.mask.flags(on.shadow, c, &mut certain);
         // The bits that stay 0 under the mask are defined.
         write.mask.flags(on.real, c, &mut nibbles);
-        for (lane, through) in nibbles.into_iter().enumerate() {
+        for (lane, (through, certain)) in nibbles.into_iter().zip(certain).enumerate() {
             let (l0, l1) = (l0[c * lanes + lane], l1[c * lanes + lane]);
             let defined = if matches!(write.rule, Flags::Mau(MauOutput::H)) { words(l0, l1) } else { halves(l0) };
-            let bits = VALID << 4 | defined | !through & 15;
+            let pattern = write.mask.register().is_none();
+            let bits = VALID << 4 | (defined | !through & 15) & if pattern { 15 } else { certain };
             on.shadow.pe[write.slot][row * lanes + lane] = bits;
         }
-        on.summary.refresh(on.shadow, write.slot, row, lanes, verdict);
+        on.summary.refresh(on.shadow, write.slot, row, lanes, origin);
     }
 }
 

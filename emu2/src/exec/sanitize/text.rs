@@ -1,6 +1,6 @@
 //! Findings as diagnostics: what was found, where, which earlier line is involved, what helps.
 
-use super::finding::{Case, Findings, Key, Origin, What, Word};
+use super::finding::{Case, Findings, Key, Origin, Via, What, Word};
 use crate::asm::Program;
 use crate::error::{Diagnostic, Span};
 use crate::machine::{unit_name, Layout};
@@ -109,13 +109,16 @@ impl Places<'_> {
     }
 
     fn from(&self, key: &Key, origin: Option<Origin>) -> String {
-        match origin {
-            None => "nothing has written it".into(),
-            Some(Origin { line, word: Some(word) }) if line != key.line => {
-                format!("it comes from line {line}, which reads {}, which nothing has written", self.word(word))
-            }
-            Some(Origin { word: Some(word), .. }) => format!("nothing has written {}", self.word(word)),
-            Some(Origin { line, word: None }) => format!("it comes from line {line}, which reads a forwarding path that no instruction has set"),
+        let Some(Origin { via, used, line, word }) = origin else { return "nothing has written it".into() };
+        let source = match word {
+            Some(word) => format!("{}, which nothing has written", self.word(word)),
+            None => "a forwarding path that no instruction has set".into(),
+        };
+        let read = if line == key.line { format!("this line reads {source}") } else { format!("line {line} reads {source}") };
+        match via {
+            Via::Operand => read,
+            Via::Mask => format!("line {used} masks with undefined bits, because {read}"),
+            Via::Address => format!("line {used} forms an address of undefined bits, because {read}"),
         }
     }
 
@@ -131,8 +134,11 @@ impl Places<'_> {
         let (one, other) = case.cycles;
         let (message, help) = match key.what {
             What::Shown => (format!("{place} is shown and has no defined value: {from}"), None),
-            What::Mask => (format!("{place} masks in cycle {one} and has no defined value: {from}"), None),
-            What::Address => (format!("{place} forms an address and has no defined value: {from}"), None),
+            What::Mask => (format!("{place} is shown and depends on an undefined mask: {from}"), None),
+            What::Address if case.origin.is_none() => {
+                (format!("{place} forms an address and has no defined value: nothing has written it"), None)
+            }
+            What::Address => (format!("{place} is shown and depends on an undefined address: {from}"), None),
             What::Wrap if case.word.is_some_and(|word| word.level == LevelName::Pe) => {
                 (format!("the address on {unit} in cycle {one} leaves {} and wraps", self.memory_of(key)), None)
             }
@@ -140,7 +146,7 @@ impl Places<'_> {
             What::WrittenTwice if case.word.is_some_and(|word| word.level == LevelName::Pe) => {
                 (format!("{place} is written in cycle {one} and in cycle {other}: only the last value stays"), None)
             }
-            What::WrittenTwice | What::LineTwice => (format!("{place} is written twice by this MV"), None),
+            What::WrittenTwice => (format!("{place} is written twice by this MV"), None),
             What::ReadInFlight => {
                 let help = format!("put `nop; wait` with the tag of the MV of line {earlier} before this line");
                 (format!("{place} is read while the MV of line {earlier} may still write it"), Some(help))
@@ -149,7 +155,7 @@ impl Places<'_> {
                 let help = format!("put `nop; wait` with the tag of the MV of line {earlier} before this line");
                 (format!("{place} is written while the MV of line {earlier} may still use it"), Some(help))
             }
-            What::Unsignalled => (format!("nothing has signalled tag {tag} when this `wait` is reached; a later MV carries it"), None),
+            What::Unsignalled => (format!("nothing has signalled tag {tag} when this `wait` is reached"), None),
             What::SignalledTwice => {
                 let help = format!("put `nop; wait {tag}` between the two MVs, or use another tag");
                 (format!("tag {tag} is signalled again; nothing has waited for the MV of line {earlier}"), Some(help))

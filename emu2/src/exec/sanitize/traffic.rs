@@ -38,7 +38,7 @@ fn memory(slot: Slot) -> (crate::spec::LevelName, usize) {
 impl Traffic {
     /// Forgets what the program before has left in flight: the host has waited for it.
     pub(super) fn start(&mut self) {
-        self.flights.clear();
+        self.fence();
     }
 
     /// A `wait` at `line`. `host`: no MV of the program carries the tag, so it belongs to a transfer of the host.
@@ -59,6 +59,21 @@ impl Traffic {
         }
     }
 
+    /// `line` signals a tag.
+    pub(super) fn signal(&mut self, line: u32, tag: u32, findings: &mut Findings) {
+        let before = self.tags.insert(tag, Signal { line, waited: false });
+        if let Some(Signal { line: earlier, waited: false }) = before {
+            let key = Key { line, what: What::SignalledTwice, memory: None, other: tag };
+            findings.add(key, Case { earlier: Some(earlier), ..PLAIN });
+        }
+    }
+
+    /// The host has waited for everything.
+    pub(super) fn fence(&mut self) {
+        self.flights.clear();
+        self.tags.values_mut().for_each(|signal| signal.waited = true);
+    }
+
     /// An MV at `line`.
     pub(super) fn start_mv(
         &mut self,
@@ -68,11 +83,7 @@ impl Traffic {
         findings: &mut Findings,
     ) {
         if let Some(tag) = tag {
-            let before = self.tags.insert(tag, Signal { line, waited: false });
-            if let Some(Signal { line: earlier, waited: false }) = before {
-                let key = Key { line, what: What::SignalledTwice, memory: None, other: tag };
-                findings.add(key, Case { earlier: Some(earlier), ..PLAIN });
-            }
+            self.signal(line, tag, findings);
         }
         let mut found = |what, flight: &Flight, slot: Slot, (unit, address): (usize, u64)| {
             let key = Key { line, what, memory: Some(memory(slot)), other: flight.line };
