@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 sanitize_option = click.option(
     "--sanitize",
     is_flag=True,
-    help="Also look for undefined values and for results that depend on timing or a format's range.",
+    help="Also look for undefined values, and results that depend on timing or on a format.",
 )
 
 _TIMING = "A07"

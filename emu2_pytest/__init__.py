@@ -15,8 +15,9 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import emu2
     import torch
+
+    import emu2
 
     from .cycles import CycleRegression
 
@@ -58,7 +59,7 @@ def _spec_name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def emu2_machine(request: pytest.FixtureRequest) -> emu2.Machine:
-    """A machine (`emu2.Machine`) whose memories are zero."""
+    """Return a machine (`emu2.Machine`) whose memories are zero."""
     import emu2
 
     return emu2.Machine(emu2.Spec.load(_spec_name(request)))
@@ -66,7 +67,7 @@ def emu2_machine(request: pytest.FixtureRequest) -> emu2.Machine:
 
 @pytest.fixture
 def emu2_device(request: pytest.FixtureRequest) -> Iterator[emu2.Device]:
-    """A device (`emu2.Device`) whose memories are zero; it is closed after the test."""
+    """Yield a device (`emu2.Device`) whose memories are zero; it is closed after the test."""
     import emu2
 
     with emu2.Device(_spec_name(request)) as device:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
 from pycompiler.mlsdk import Context, MNDevice
 
 Tensors = Mapping[str, torch.Tensor]
@@ -50,9 +51,10 @@ class Comparison:
             expected = _named(_called(function, inputs))
         assert set(got) == set(expected), f"outputs {sorted(got)} instead of {sorted(expected)}"
         for name, value in expected.items():
-            torch.testing.assert_close(
-                got[name], value, rtol=rtol, atol=atol, msg=lambda text, name=name: f"{name}: {text}"
-            )
+            try:
+                torch.testing.assert_close(got[name], value, rtol=rtol, atol=atol)
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from None
         return got
 
 

@@ -61,7 +61,8 @@ class CycleRegression:
         `name` tells several results of one test apart. `margin` is the part by which each counter
         may differ, in both directions: 0.02 is 2 %. 0 is exact.
         """
-        file = self._folder / f"{_file_name(self._test)}{'-' if name else ''}{_file_name(name)}.json"
+        parts = [_file_name(part) for part in (self._test, name) if part]
+        file = self._folder / f"{'-'.join(parts)}.json"
         now = counters(result)
         if self._bless:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,7 @@ class CycleRegression:
         rows = [_row(counter, int(stored.get(counter, 0)), now[counter]) for counter in COUNTERS]
         if any(_far(int(stored.get(counter, 0)), now[counter], margin) for counter in COUNTERS):
             allowed = f"within {margin:.1%}" if margin else "exactly"
-            head = f"cycle_regression: not {allowed} what {file} holds; --emu2-bless stores this run"
+            head = f"cycle_regression: not {allowed} as in {file}; --emu2-bless stores this run"
             pytest.fail("\n".join((head, *rows)), pytrace=False)
 
 

@@ -36,7 +36,7 @@ _UNTYPED = re.compile(r"v:0x(?P<word>[0-9A-F]+)\)")
 _TYPED = re.compile(r"\((?P<numbers>.*)\) \((?P<hex>.*)\)")
 
 
-class BadProgram(Exception):
+class ProgramError(Exception):
     """A directive of a program is malformed."""
 
 
@@ -100,20 +100,22 @@ def expectation(line: int, argument: str) -> Expectation:
     """Read the argument of `# expect:`."""
     found = _EXPECT.match(argument)
     if found is None:
-        raise BadProgram(f"line {line}: write `# expect: [d|f|h] <place> = <values> [within <x>]`")
+        raise ProgramError(
+            f"line {line}: write `# expect: [d|f|h] <place> = <values> [within <x>]`"
+        )
     kind, values = found["format"] or "", tuple(found["values"].split())
     if not values or len(values) % _LANES[kind]:
-        raise BadProgram(f"line {line}: {len(values)} values; a long word has {_LANES[kind]}")
+        raise ProgramError(f"line {line}: {len(values)} values; a long word has {_LANES[kind]}")
     if found["within"] and not kind:
-        raise BadProgram(f"line {line}: `within` needs a format")
+        raise ProgramError(f"line {line}: `within` needs a format")
     try:
         within = float(found["within"] or 0)
         for value in values:
             float(value) if kind else int(value, 16)
     except ValueError as error:
-        raise BadProgram(f"line {line}: {error}") from None
+        raise ProgramError(f"line {line}: {error}") from None
     if not kind and any(len(value) != _DIGITS for value in values):
-        raise BadProgram(f"line {line}: a long word has {_DIGITS} hex digits")
+        raise ProgramError(f"line {line}: a long word has {_DIGITS} hex digits")
     return Expectation(line, found["place"], kind, values, within)
 
 
@@ -126,7 +128,7 @@ def mismatches(machine: emu2.Machine, wanted: Expectation) -> list[Mismatch]:
     for number, line in enumerate(machine.run(program).dump):
         shown = _LINE.match(line)
         if shown is None:
-            raise BadProgram(f"line {wanted.line}: {wanted.place} cannot be compared")
+            raise ProgramError(f"line {wanted.line}: {wanted.place} cannot be compared")
         first = number % wanted.words * lanes
         for lane, (got, bits) in enumerate(_values(wanted.format, shown["value"])):
             expected = wanted.values[first + lane]
@@ -155,7 +157,7 @@ def _agree(wanted: Expectation, expected: str, got: str) -> bool:
     return number == other or math.isclose(number, other, rel_tol=0, abs_tol=wanted.within)
 
 
-class ProgramFailure(Exception):
+class ValuesDifferError(Exception):
     """A program did not do what its comments say."""
 
     def __init__(self, wrong: Iterable[Mismatch]) -> None:
@@ -208,15 +210,16 @@ class ProgramItem(pytest.Item):
             return
         wanted = [expectation(line, argument) for line, name, argument in found if name == "expect"]
         if not wanted and "sanitize" not in names:
-            raise BadProgram("the program states nothing: add a line `# expect: <place> = <values>`")
+            help = "add a line `# expect: <place> = <values>`"
+            raise ProgramError(f"the program states nothing: {help}")
         program = emu2.assemble(data, spec, filename=str(self.path))
         machine = emu2.Machine(spec)
         report = machine.run(program, sanitize="sanitize" in names)
         if report.findings:
-            raise BadProgram(report.render_findings())
+            raise ProgramError(report.render_findings())
         wrong = [one for each in wanted for one in mismatches(machine, each)]
         if wrong:
-            raise ProgramFailure(wrong)
+            raise ValuesDifferError(wrong)
 
     def _must_fail(self, data: bytes, spec: emu2.Spec, codes: list[str]) -> None:
         try:
@@ -224,16 +227,17 @@ class ProgramItem(pytest.Item):
         except emu2.AssembleError as error:
             got = sorted({one["code"] for one in error.diagnostics if one["severity"] == "error"})
             if got != sorted(set(codes)):
-                raise BadProgram(f"expected {', '.join(sorted(set(codes)))}, got {', '.join(got)}") from error
+                text = f"expected {', '.join(sorted(set(codes)))}, got {', '.join(got)}"
+                raise ProgramError(text) from error
             return
-        raise BadProgram(f"expected {', '.join(codes)}, but the program assembles")
+        raise ProgramError(f"expected {', '.join(codes)}, but the program assembles")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show the differing values, or the diagnostic."""
         error = excinfo.value
-        if isinstance(error, ProgramFailure):
+        if isinstance(error, ValuesDifferError):
             return f"{self.path}: {error}\n{error.table()}"
-        if isinstance(error, BadProgram | emu2.Emu2Error):
+        if isinstance(error, ProgramError | emu2.Emu2Error):
             return f"{self.path}: {error}"
         return super().repr_failure(excinfo, style)
 

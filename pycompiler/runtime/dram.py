@@ -13,7 +13,6 @@ from ..pfvm.session import Array
 from .device import Board, Room
 from .image import DramImage, dram_image
 
-
 #: The validity of a long word all of whose bits have a defined value.
 _VALID = np.uint64(2**64 - 1)
 
