@@ -24,7 +24,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 GENERATED = {"operators.md", "options.md", "errors.md", "isa"}
 FENCE = re.compile(r"^```(\w*)[ ]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = {"emu2": "-m emu2.cli", "pycompiler": "-m pycompiler.command", "python": ""}
+COMMANDS = {
+    "emu2": "-m emu2.cli",
+    "pycompiler": "-m pycompiler.command",
+    "python": "",
+    "assemble3": "-c 'from emu2.words_cli import run_assemble3 as run; run()'",
+    "gpfn3_package_main": "-c 'from emu2.words_cli import run_gpfn3_package_main as run; run()'",
+}
 
 Block = tuple[str, str, str]
 
