@@ -74,7 +74,11 @@ fn check(seed: u64, program: &Program, written: u64) -> (u64, u64) {
                 at % count,
                 program.text
             );
-            if validity == u64::MAX { defined += 1 } else { undefined += 1 }
+            if validity == u64::MAX {
+                defined += 1
+            } else {
+                undefined += 1
+            }
         }
     }
     (defined, undefined)

@@ -89,7 +89,11 @@ fn programs_have_their_findings() {
         let (plain_lines, plain_machine) = plain(&program);
         assert_eq!(lines, plain_lines, "{title}");
         assert!(words(&machine) == words(&plain_machine), "{title}: other bits");
-        if expected.is_empty() { must_not += 1 } else { must += 1 }
+        if expected.is_empty() {
+            must_not += 1
+        } else {
+            must += 1
+        }
     }
     assert!(must >= 11 && must_not >= 11, "{must} files with findings, {must_not} without");
 }
@@ -110,7 +114,9 @@ fn vectors_are_clean_and_keep_their_bits() {
             }
             let allowed = text.lines().find_map(|l| l.strip_prefix("# sanitize: ")).unwrap_or("");
             let others = found.iter().filter(|f| !allowed.split(' ').any(|code| code == f.diagnostic.code.id()));
-            dirty.extend(others.map(|f| format!("{title} on {}: {} {}", spec.machine.name, shown(f), f.diagnostic.message)));
+            dirty.extend(
+                others.map(|f| format!("{title} on {}: {} {}", spec.machine.name, shown(f), f.diagnostic.message)),
+            );
         }
     }
     assert!(dirty.is_empty(), "{}", dirty.join("\n"));

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import emu2  # noqa: F401  (numpy must be loaded before pytester restores the modules)
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +31,8 @@ WRONG = SUM.replace("0000000000000007", "0000000000000008").replace("1.5 1.5\n",
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project that collects programs and uses the small machine."""
-    pytester.plugins = ["emu2_pytest"]
-    pytester.makeini("[pytest]\nemu2_vsm_files = test_*.vsm\nemu2_spec = mini\n")
+    options = "emu2_vsm_files = test_*.vsm\nemu2_spec = mini\n"
+    pytester.makeini(f"[pytest]\naddopts = -p emu2_pytest\n{options}")
     return pytester
 
 
@@ -57,10 +59,9 @@ def test_programs_pass_and_fail_with_a_table(project: pytest.Pytester) -> None:
 
 
 def test_nothing_is_collected_unless_asked(pytester: pytest.Pytester) -> None:
-    pytester.plugins = ["emu2_pytest"]
     write(pytester, test_wrong=WRONG)
     pytester.makepyfile("def test_it(): pass")
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("-p", "emu2_pytest").assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,8 @@ def test_compiled_functions_are_compared(project: pytest.Pytester) -> None:
             with pytest.raises(AssertionError, match="^y: "):
                 compiled(changing, X)
     """)
-    project.runpytest_inprocess("--emu2-bless").assert_outcomes(passed=3)
+    # In a process of its own, because numpy and torch load only once in each.
+    project.runpytest_subprocess("--emu2-bless").assert_outcomes(passed=3)
 
 
 def test_the_plug_in_imports_nothing_until_it_is_used() -> None:

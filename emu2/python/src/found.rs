@@ -36,10 +36,7 @@ pub(crate) fn found(program: &Program, sanitizer: &mut Sanitizer) -> Vec<Found> 
 }
 
 /// The sanitizer of a machine, made at its first use.
-pub(crate) fn sanitizer_of<'s>(
-    spec: &Arc<Spec>,
-    held: &'s mut Option<Sanitizer>,
-) -> Result<&'s mut Sanitizer, Error> {
+pub(crate) fn sanitizer_of<'s>(spec: &Arc<Spec>, held: &'s mut Option<Sanitizer>) -> Result<&'s mut Sanitizer, Error> {
     if held.is_none() {
         *held = Some(Sanitizer::new(spec.clone())?);
     }

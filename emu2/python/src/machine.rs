@@ -3,10 +3,10 @@
 use crate::argument::{Addr, Name, Unit};
 use crate::attended::{attended, Where};
 use crate::files::FilePath;
-use crate::program::PyProgram;
-use crate::spec::PySpec;
 use crate::found::{at_start, found, sanitizer_of};
+use crate::program::PyProgram;
 use crate::report::PyReport;
+use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
 use emu2::exec::{Engine, HostLines, Sanitizer};
@@ -85,7 +85,12 @@ impl PyMachine {
     #[new]
     fn new(spec: &PySpec) -> PyMachine {
         let (inner, engine) = (Machine::new(spec.inner.clone()), Engine::new(spec.inner.clone()));
-        PyMachine { spec: spec.inner.clone(), inner: Mutex::new(inner), engine: Mutex::new(engine), sanitizer: Mutex::default() }
+        PyMachine {
+            spec: spec.inner.clone(),
+            inner: Mutex::new(inner),
+            engine: Mutex::new(engine),
+            sanitizer: Mutex::default(),
+        }
     }
 
     /// The spec from which the machine was made.
@@ -111,13 +116,7 @@ impl PyMachine {
     /// Source: an instruction whose evidence is `vendor-output` gives the bits of the vendor's emulator; `emu2 spec` prints the
     /// evidence of each.
     #[pyo3(signature = (program, *, dump = None, sanitize = false))]
-    fn run(
-        &self,
-        py: Python<'_>,
-        program: &PyProgram,
-        dump: Option<Py<PyAny>>,
-        sanitize: bool,
-    ) -> PyResult<PyReport> {
+    fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>, sanitize: bool) -> PyResult<PyReport> {
         let place = Where::of_program(&program.inner, dump.is_some());
         let result = py.detach(|| {
             // It must not be a thread of the pool, because such a thread may take up another run while it waits for its

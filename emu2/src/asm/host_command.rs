@@ -120,9 +120,13 @@ impl Parser<'_> {
             let payload = next("payload")?;
             if payload.len() as u64 != count * HEX_DIGITS as u64 || !payload.is_ascii() {
                 let digits = payload.len();
-                return Err(format!("the payload has {digits} digits; {count} long words have {}", count * HEX_DIGITS as u64));
+                return Err(format!(
+                    "the payload has {digits} digits; {count} long words have {}",
+                    count * HEX_DIGITS as u64
+                ));
             }
-            let longs = payload.as_bytes().chunks(HEX_DIGITS).map(|digits| std::str::from_utf8(digits).ok().and_then(hex));
+            let longs =
+                payload.as_bytes().chunks(HEX_DIGITS).map(|digits| std::str::from_utf8(digits).ok().and_then(hex));
             let longs: Option<Vec<u64>> = longs.collect();
             HostCommand::Write(words, longs.ok_or("the payload has other characters than hex digits")?)
         };

@@ -100,7 +100,14 @@ impl Write {
         }
     }
 
-    pub(super) fn store_lanes(&self, memory: &mut [u64], lanes: usize, path: Path<'_>, addresses: &[u32], rows: &MaskRows) {
+    pub(super) fn store_lanes(
+        &self,
+        memory: &mut [u64],
+        lanes: usize,
+        path: Path<'_>,
+        addresses: &[u32],
+        rows: &MaskRows,
+    ) {
         for (lane, word) in addresses.iter().enumerate() {
             let at = (word / WORDS_PER_LONG) as usize * lanes + lane;
             let (value, mask) = (path.0[lane], rows.l0[lane]);

@@ -22,8 +22,8 @@ use crate::num::alu::{alu_bitwise, alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::spec::{
-    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
-    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED,
+    HALVES, IMM, IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;

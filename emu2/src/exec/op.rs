@@ -51,6 +51,11 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Whether the second long word of the result is zero on every L1B.
+    pub(super) fn narrow_result(&self) -> bool {
+        self.second == SecondLongWord::Zero
+    }
+
     /// Whether L1 of the result is zero.
     pub(super) fn narrow(&self, l1b: &L1b) -> bool {
         match self.second {

@@ -1,8 +1,8 @@
 //! Index maps of MVs and L2BM instructions turned into runs of long words that are copied or reduced together.
 
 use super::no_kernel::no_kernel;
-use crate::error::{Code, Error};
 use super::validity::whole_lanes;
+use crate::error::{Code, Error};
 use crate::num::lane::Lane;
 use crate::num::reduce::{reduce_kernel, ReduceKernel};
 use crate::spec::{ExprError, Place, Precision, ResolvedForm, Spec};

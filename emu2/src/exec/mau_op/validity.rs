@@ -18,14 +18,16 @@ impl MauOp {
     pub(in crate::exec) fn validity(&self, sources: &[Path<'_>], pe: &[Words], out: [&mut [u64]; 2]) {
         let [o0, o1] = out;
         let lanes = o0.len();
-        let word = |at: Option<usize>, lane: usize| at.map_or((VALID, VALID), |at| (sources[at].0[lane], sources[at].1[lane]));
+        let word =
+            |at: Option<usize>, lane: usize| at.map_or((VALID, VALID), |at| (sources[at].0[lane], sources[at].1[lane]));
         for lane in 0..lanes {
             let product = match &self.matrix {
                 Some(product) => {
                     let mab = lane - lane % MAB_PES;
                     let register = &pe[product.slot];
                     let row = |row: usize| register[row * lanes + mab..][..MAB_PES].iter().all(|word| *word == VALID);
-                    let vector = (0..MAB_PES).filter(|pe| self.multipliers[*pe]).all(|pe| word(self.x, mab + pe).0 == VALID);
+                    let vector =
+                        (0..MAB_PES).filter(|pe| self.multipliers[*pe]).all(|pe| word(self.x, mab + pe).0 == VALID);
                     if vector && (0..self.register_rows()).all(row) {
                         VALID
                     } else {

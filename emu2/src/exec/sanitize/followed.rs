@@ -5,13 +5,15 @@ use super::shadow::Summary;
 use super::step::Buffers;
 use super::worker::{L2b, Work, Worker};
 use crate::error::Error;
+use crate::exec::compute::Compute;
+use crate::exec::fast::liveness::mark_live;
 use crate::exec::no_kernel::no_kernel;
-use crate::exec::op::Scratch;
+use crate::exec::op::{Scratch, Step};
 use crate::exec::source::Fetch;
 use crate::exec::transfer_l2bm::l1bs_of_l2b;
 use crate::exec::validity::VALID;
 use crate::interrupt::Interrupt;
-use crate::machine::{Machine, Region, State};
+use crate::machine::{Layout, Machine, Region, State};
 use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{LevelName, Spec, Unit};
@@ -32,6 +34,8 @@ pub(super) struct Followed {
     spare: Mutex<Vec<Worker>>,
     /// The machine that is followed was reset this many times.
     resets: u64,
+    /// Slot of the turnaround register among the memories of an L1B.
+    turnaround: usize,
     /// Something has run that was not followed, so every word counts as written.
     assumed: bool,
 }
@@ -48,6 +52,7 @@ impl Followed {
             follows: true,
         };
         let mut followed = Followed {
+            turnaround: Layout::new(&spec).slot(spec.memory(&spec.turnaround.memory).unwrap_or_default()).index,
             shadow: Machine::new(spec.clone()),
             spec,
             summaries: Vec::new(),
@@ -106,7 +111,8 @@ impl Followed {
         }
         if slot.level == LevelName::Pe {
             let c = &self.spec.counts;
-            let l1bs = Region { units: [region.units[0], region.units[1], region.units[2], Some(0), Some(0)], ..*region };
+            let l1bs =
+                Region { units: [region.units[0], region.units[1], region.units[2], Some(0), Some(0)], ..*region };
             let (state, summaries) = (&self.shadow.state, &mut self.summaries);
             l1bs.each(&self.spec, |unit| {
                 let index = ((unit[0] * c.l2b + unit[1]) * c.l1b + unit[2]) as usize;
@@ -132,7 +138,9 @@ impl Followed {
         let word = Word { level: slot.level, slot: slot.index, unit, lane, address };
         let summary = &self.summaries;
         let origin = match slot.level {
-            LevelName::Pe | LevelName::Mab => Some(summary[l1b].origin(slot.index, address as usize, (l1b, lane), line)),
+            LevelName::Pe | LevelName::Mab => {
+                Some(summary[l1b].origin(slot.index, address as usize, (l1b, lane), line))
+            }
             LevelName::L1b => summary[l1b].sent,
             // Words above the L1Bs have come from one of them, if they were not undefined all along.
             _ => summary.iter().find_map(|summary| summary.sent),
@@ -140,8 +148,31 @@ impl Followed {
         (word, origin.filter(|origin| origin.word != Some(word) || origin.via != Via::Operand))
     }
 
+    /// Marks what the steps of a region need not keep, so that their results go to their destinations directly. Results
+    /// that [`Ranges`](super::range::Ranges) cannot find there go the long way.
+    fn mark_live(&self, work: &mut [Work]) {
+        for alike in work.chunk_by_mut(|one, next| matches!((one, next), (Work::Step(..), Work::Step(..)))) {
+            let mut steps: Vec<Step> = alike.iter_mut().filter_map(Work::take_step).collect();
+            mark_live(&mut steps, self.spec.forwards.len(), self.turnaround);
+            for op in steps.iter_mut().flat_map(|step| &mut step.ops) {
+                let found = op.writes.first().is_some_and(|write| write.block() && op.narrow_result());
+                op.live |= matches!(op.compute, Compute::Mau(_)) && !(found && op.writes.len() == 1);
+                op.live |= op.plain_rows.is_some_and(|rows| rows.addend.is_some());
+            }
+            alike.iter_mut().zip(steps).for_each(|(one, step)| one.put_step(step));
+        }
+    }
+
     /// Runs a region on every L2B.
-    pub(super) fn run(&mut self, machine: &mut Machine, work: &[Work], interrupt: &Interrupt, findings: &mut Findings) {
+    pub(super) fn run(
+        &mut self,
+        machine: &mut Machine,
+        work: &mut [Work],
+        interrupt: &Interrupt,
+        findings: &mut Findings,
+    ) {
+        self.mark_live(work);
+        let work = &*work;
         let per_l2b = l1bs_of_l2b(&self.spec);
         let State { l1b: l1bs, l2b: l2bs, .. } = &mut machine.state;
         let State { l1b: shadow_l1bs, l2b: shadow_l2bs, .. } = &mut self.shadow.state;

@@ -9,6 +9,7 @@ use crate::exec::op::{Op, Outcome, Step, MAX_SOURCES};
 use crate::exec::source::Fetch;
 use crate::machine::{L1b, Path};
 use crate::num::lane::Lane;
+use crate::num::level::kernel;
 use crate::num::mau::MauOutput;
 use crate::num::MAB_PES;
 use crate::spec::LevelName;
@@ -44,14 +45,38 @@ fn lanes_of(lane: Lane) -> &'static [u64] {
     })[0]
 }
 
-/// Whether a lane of the row is infinite.
-fn any_infinite(row: &[u64], masks: &[u64]) -> bool {
-    match masks {
-        [] => false,
-        [one] => row.iter().any(|word| word & one == *one),
-        [one, other] => row.iter().fold(false, |any, word| any | (word & one == *one) | (word & other == *other)),
-        all => row.iter().fold(false, |any, word| all.iter().fold(any, |any, mask| any | (word & mask == *mask))),
+/// Whether a lane of the row has all bits of its mask equal to those of `wanted`.
+#[inline(always)]
+fn any_lane<T: Copy + Default + PartialEq + std::ops::BitAnd<Output = T>>(row: &[T], mask: T, wanted: T) -> bool {
+    row.iter().fold(false, |any, lane| any | (*lane & mask == wanted))
+}
+
+kernel! {
+    /// Says in `found` whether a lane of the row is infinite, or zero if `zero`. `masks`: the exponents of the lanes of a
+    /// long word.
+    fn look_at(row: &[u64], masks: &[u64], zero: bool, found: &mut bool) {
+        let wanted = |mask: u64| if zero { 0 } else { mask };
+        *found |= match masks {
+            [one] => any_lane(row, *one, wanted(*one)),
+            [upper, lower] if *upper == lower << 32 => {
+                any_lane(bytemuck::cast_slice::<u64, u32>(row), *lower as u32, wanted(*lower) as u32)
+            }
+            [_, _, _, last] => any_lane(bytemuck::cast_slice::<u64, u16>(row), *last as u16, wanted(*last) as u16),
+            others => others.iter().any(|mask| any_lane(row, *mask, wanted(*mask))),
+        };
     }
+}
+
+fn any_infinite(row: &[u64], masks: &[u64]) -> bool {
+    let mut found = false;
+    look_at(row, masks, false, &mut found);
+    found
+}
+
+fn any_zero(row: &[u64], masks: &[u64]) -> bool {
+    let mut found = false;
+    look_at(row, masks, true, &mut found);
+    found
 }
 
 fn infinite(word: u64, masks: &[u64]) -> bool {
@@ -69,12 +94,13 @@ pub(super) struct Ranges<'a> {
     pub(super) findings: &'a mut Findings,
 }
 
-impl Ranges<'_> {
+impl<'a> Ranges<'a> {
     /// `l1b` is the state before the writes.
     pub(super) fn look(&mut self, step: &Step, l1b: &L1b, results: &[Outcome]) {
         for (op, outcome) in step.ops.iter().zip(results) {
             if let Compute::Mau(mau) = &op.compute {
-                let result = outcome.path.planes();
+                let result = if outcome.done { self.written(op, l1b) } else { Some(outcome.path.planes()) };
+                let Some(result) = result else { continue };
                 let [m0, m1] = exponents(mau.output());
                 if any_infinite(result.0, m0) || any_infinite(result.1, m1) {
                     self.each(op, l1b, result, What::Overflow, &|sources, (l0, l1), lane| {
@@ -88,15 +114,23 @@ impl Ranges<'_> {
         }
     }
 
+    /// The result of an instruction that has written its destination already, in contiguous rows. None if nobody sees it.
+    fn written<'m>(&self, op: &Op, l1b: &'m L1b) -> Option<Path<'m>>
+    where
+        'a: 'm,
+    {
+        let access = &op.writes.first()?.access;
+        let plane = self.lanes * self.cycles;
+        let first = access.contiguous().then(|| access.row(0) * self.lanes)?;
+        Some((&l1b.pe[access.slot][first..first + plane], self.zeros))
+    }
+
     /// Looks for products that are zero although no factor is.
     fn products(&mut self, op: &Op, mau: &MauOp, (x, y): (usize, usize), l1b: &L1b, result: Path<'_>) {
         let factors = lanes_of(mau.lane());
         let [m0, m1] = exponents(mau.output());
         let results = [m0, m1].concat();
-        let some_zero = |row: &[u64], masks: &[u64]| {
-            row.iter().fold(false, |any, word| masks.iter().fold(any, |any, mask| any | (word & mask == 0)))
-        };
-        if results.len() != factors.len() || !(some_zero(result.0, m0) || some_zero(result.1, m1)) {
+        if results.len() != factors.len() || !(any_zero(result.0, m0) || any_zero(result.1, m1)) {
             return;
         }
         self.each(op, l1b, result, What::Underflow, &|sources, (l0, l1), lane| {
@@ -144,7 +178,8 @@ fn has_infinity(mau: &MauOp, l1b: &L1b, sources: &[Path<'_>], lane: usize) -> bo
         None => factor(x, lane) || factor(y, lane),
         Some(product) => {
             let lanes = sources[0].0.len();
-            let row = |row: usize| l1b.pe[product.slot][row * lanes + mab..][..MAB_PES].iter().any(|w| infinite(*w, masks));
+            let row =
+                |row: usize| l1b.pe[product.slot][row * lanes + mab..][..MAB_PES].iter().any(|w| infinite(*w, masks));
             (mab..mab + MAB_PES).any(|lane| factor(x, lane)) || (0..mau.register_rows()).any(row)
         }
     };

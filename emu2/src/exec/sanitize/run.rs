@@ -293,7 +293,13 @@ impl Sanitizer {
     }
 
     /// Runs a command of the host.
-    fn host(&mut self, machine: &mut Machine, line: u32, command: &HostCommand, tags: &mut dyn Tags) -> Result<(), Error> {
+    fn host(
+        &mut self,
+        machine: &mut Machine,
+        line: u32,
+        command: &HostCommand,
+        tags: &mut dyn Tags,
+    ) -> Result<(), Error> {
         let (words, count, writes) = match command {
             HostCommand::Fence => {
                 self.traffic.fence();

@@ -50,7 +50,9 @@ pub(super) fn findings(spec: &Spec, all: &Findings, program: &Program) -> Vec<Fi
             memory: word.map(|word| place.memory(word).to_string()),
             unit: case.word.map(|word| place.unit(word)),
             address: word.map(|word| place.address(word)),
-            earlier: case.earlier.or(case.origin.map(|origin| origin.line).filter(|line| *line != key.line && *line != 0)),
+            earlier: case
+                .earlier
+                .or(case.origin.map(|origin| origin.line).filter(|line| *line != key.line && *line != 0)),
             count: case.count,
         }
     };
@@ -114,7 +116,8 @@ impl Places<'_> {
             Some(word) => format!("{}, which nothing has written", self.word(word)),
             None => "a forwarding path that no instruction has set".into(),
         };
-        let read = if line == key.line { format!("this line reads {source}") } else { format!("line {line} reads {source}") };
+        let read =
+            if line == key.line { format!("this line reads {source}") } else { format!("line {line} reads {source}") };
         match via {
             Via::Operand => read,
             Via::Mask => format!("line {used} masks with undefined bits, because {read}"),

@@ -92,8 +92,8 @@ impl Traffic {
         };
         for flight in &self.flights {
             // MVs between the same two memories keep their order.
-            let ordered = memory(flight.read.slot) == memory(read.slot)
-                && memory(flight.written.slot) == memory(written.slot);
+            let ordered =
+                memory(flight.read.slot) == memory(read.slot) && memory(flight.written.slot) == memory(written.slot);
             if let (Some(at), false) = (flight.written.meets(&read), ordered) {
                 found(What::ReadInFlight, flight, read.slot, at);
             }
@@ -116,7 +116,14 @@ impl Traffic {
     }
 
     /// A step at `line` that reads or writes words of the L2Bs.
-    pub(super) fn step(&mut self, line: u32, slot: Slot, ranges: Vec<WordRange>, writes: bool, findings: &mut Findings) {
+    pub(super) fn step(
+        &mut self,
+        line: u32,
+        slot: Slot,
+        ranges: Vec<WordRange>,
+        writes: bool,
+        findings: &mut Findings,
+    ) {
         let words = SideWords { slot, ranges, wraps: None, twice: None, entries: None };
         for flight in &self.flights {
             let at = match writes {

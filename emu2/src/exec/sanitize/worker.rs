@@ -19,6 +19,25 @@ pub(super) enum Work {
     Transfer(Box<[RegionTransfer; 2]>),
 }
 
+impl Work {
+    /// Takes the step out, and leaves an empty one.
+    pub(super) fn take_step(&mut self) -> Option<Step> {
+        match self {
+            Work::Step(_, step) => {
+                Some(std::mem::replace(step, Step { ops: Vec::new(), prepares: false, forward: true }))
+            }
+            Work::Transfer(_) => None,
+        }
+    }
+
+    /// Puts the step back.
+    pub(super) fn put_step(&mut self, to: Step) {
+        if let Work::Step(_, step) = self {
+            *step = to;
+        }
+    }
+}
+
 /// Buffers of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
@@ -71,7 +90,14 @@ impl Worker {
         }
     }
 
-    fn step(&mut self, (line, step): (u32, &Step), real: &mut L1b, shadow: &mut L1b, summary: &mut Summary, index: usize) {
+    fn step(
+        &mut self,
+        (line, step): (u32, &Step),
+        real: &mut L1b,
+        shadow: &mut L1b,
+        summary: &mut Summary,
+        index: usize,
+    ) {
         let Worker { scratch, buffers, fetch, findings, follows } = self;
         if *follows {
             let mut on = On { real, shadow, summary, index, line, findings };
