@@ -21,6 +21,8 @@ pub(super) struct Access {
     pub(super) size: u32,
     /// Slot of the base address register, if the memory has one.
     pub(super) base: Option<usize>,
+    /// Bits of a register that is added to the address.
+    pub(super) bits: u32,
     /// Parts that differ from PE to PE besides the base address.
     pub(super) offset: Option<Offset>,
 }
@@ -119,7 +121,8 @@ impl Access {
         let step = modify.map_or(0, |(last, pes)| if lane as u32 % pes <= last { self.words } else { 0 });
         let fixed = i64::from(self.at[c] + step);
         let size = i64::from(self.size);
-        let signed = |value: u64| if value as i64 >= size / 2 { value as i64 - size } else { value as i64 };
+        let values = 1 << self.bits;
+        let signed = |value: u64| if value as i64 >= values / 2 { value as i64 - values } else { value as i64 };
         let inside = |address: i64| (0..size).contains(&address);
         !inside(fixed + base as i64 + indirect as i64) && !inside(fixed + signed(base) + signed(indirect))
     }

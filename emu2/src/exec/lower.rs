@@ -248,17 +248,17 @@ impl Lowering {
             word - word % access.words
         });
         let base = self.bases[access.memory].as_ref();
+        let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
+        let bits = register.map_or(WORD_BITS, |b| b.bits);
         let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
             indirect: access.indirect.then(|| {
                 // Of the T register, as many bits take part as a base address has.
-                let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
-                let bits = register.map_or(WORD_BITS, |b| b.bits);
                 (self.cycle_register, (1 << bits) - 1)
             }),
             modify: access.modify.map(|last| (last, spec.counts.pe)),
         });
         let base = base.map(|(slot, _)| *slot);
-        Access { slot: slot.index, words: access.words, at: at.collect(), size, base, offset }
+        Access { slot: slot.index, words: access.words, at: at.collect(), size, base, bits, offset }
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {

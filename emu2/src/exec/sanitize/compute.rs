@@ -2,18 +2,20 @@
 
 use super::step::{defined_address, Buffers, On};
 use crate::exec::compute::Compute;
+use crate::exec::flag::Flags;
 use crate::exec::mask::{LoweredMask, MaskRows, Through};
 use crate::exec::op::Op;
 use crate::exec::source::{gather, Origin as From, Source};
 use crate::exec::validity::{converted, whole_lanes, VALID};
 use crate::machine::{Out, Path};
 use crate::num::lane::Lane;
+use crate::num::mau::MauOutput;
 use crate::num::MAB_PES;
 use crate::spec::WORDS_PER_LONG;
 
 /// Computes the validity of the result of instruction `at` into its buffer.
 pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
-    let Buffers { lanes, cycles, results, sources, addresses, mask, mask_validity, .. } = buffers;
+    let Buffers { lanes, cycles, results, flags, sources, addresses, mask, mask_validity, .. } = buffers;
     let lanes = *lanes;
     let [l0, l1] = &mut results[at];
     if let Compute::Load(load) = &op.compute {
@@ -35,6 +37,11 @@ pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
             }
             let all: [Path<'_>; 3] = std::array::from_fn(|k| (&sources[k][0][..], &sources[k][1][..]));
             of_cycle(op, &all[..op.sources.len()], c, on, [l0, l1]);
+        }
+        if let Some(write) = op.flag_writes.first() {
+            for (lane, flags) in flags[at][c * lanes..][..lanes].iter_mut().enumerate() {
+                *flags = defined_flags(&write.rule, l0[lane], l1[lane]);
+            }
         }
         if let Some(flush) = &op.zero_flush {
             match flush.rows(on.real, c, mask) {
@@ -151,5 +158,19 @@ fn of_cycle(op: &Op, sources: &[Path<'_>], c: usize, on: &On<'_>, [l0, l1]: [&mu
                 l1[lane] = own_second(lane);
             }
         }
+    }
+}
+
+/// The flags that are defined for a result of this validity, as bits of the mask register.
+fn defined_flags(rule: &Flags, l0: u64, l1: u64) -> u64 {
+    // A bit for each half of a long word that is valid, the first one at the top.
+    let halves = |word: u64| (0..4).filter(|k| word >> (16 * k) & 0xFFFF == 0xFFFF).fold(0, |bits, k| bits | 1 << k);
+    let word = |word: u64, shift: u32| u64::from(word >> shift & 0xFFFF_FFFF == 0xFFFF_FFFF);
+    match rule {
+        Flags::Alu(_, lane, _) => halves(whole_lanes(l0, *lane)),
+        Flags::Mau(MauOutput::H) => word(l0, 32) << 3 | word(l0, 0) << 2 | word(l1, 32) << 1 | word(l1, 0),
+        Flags::Mau(MauOutput::F) => halves(whole_lanes(l0, Lane::F)),
+        Flags::Mau(MauOutput::HReduced) => halves(l0),
+        Flags::Mau(_) => halves(whole_lanes(l0, Lane::L)),
     }
 }

@@ -83,6 +83,9 @@ fn infinite(word: u64, masks: &[u64]) -> bool {
     masks.iter().any(|mask| word & mask == *mask)
 }
 
+/// Whether the result of a PE is wrong, from the sources, the result and the lane.
+type Test<'t> = dyn Fn(&[Path<'_>], (u64, u64), usize) -> bool + 't;
+
 /// Looks at the results of a step, before they are written.
 pub(super) struct Ranges<'a> {
     pub(super) index: usize,
@@ -142,14 +145,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// Adds a finding for the PEs of which `bad` is true. It gets the sources, the result and the lane.
-    fn each(
-        &mut self,
-        op: &Op,
-        l1b: &L1b,
-        result: Path<'_>,
-        what: What,
-        bad: &dyn Fn(&[Path<'_>], (u64, u64), usize) -> bool,
-    ) {
+    fn each(&mut self, op: &Op, l1b: &L1b, result: Path<'_>, what: What, bad: &Test<'_>) {
         let lanes = self.lanes;
         let zeros = &self.zeros[..lanes];
         for c in 0..self.cycles {

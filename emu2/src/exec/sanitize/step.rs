@@ -22,6 +22,8 @@ pub(super) struct Buffers {
     pub(super) cycles: usize,
     /// Both planes of the validity of each result.
     pub(super) results: Vec<[Vec<u64>; 2]>,
+    /// For each result, which of its flags are defined.
+    pub(super) flags: Vec<Vec<u64>>,
     /// Rows of the sources of a cycle.
     pub(super) sources: [[Vec<u64>; 2]; MAX_SOURCES],
     pub(super) addresses: Vec<u32>,
@@ -48,6 +50,7 @@ impl Buffers {
             lanes,
             cycles,
             results: Vec::new(),
+            flags: Vec::new(),
             sources: std::array::from_fn(|_| [vec![0; lanes], vec![0; lanes]]),
             addresses: vec![0; lanes],
             mask: MaskRows::new(lanes),
@@ -99,6 +102,7 @@ pub(super) fn run(step: &Step, on: &mut On<'_>, buffers: &mut Buffers) {
             if buffers.results.len() <= at {
                 let plane = buffers.valid.len();
                 buffers.results.resize_with(at + 1, || [vec![0; plane], vec![0; plane]]);
+                buffers.flags.resize_with(at + 1, || vec![0; plane]);
             }
             super::compute::compute(op, at, on, buffers);
             buffers.verdicts.push(Some(origin));

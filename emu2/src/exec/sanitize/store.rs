@@ -6,7 +6,7 @@ use super::step::{check_wrap, defined_address, undefined_address, undefined_mask
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::{BaseWrite, Write};
-use crate::exec::flag::{FlagWrite, Flags};
+use crate::exec::flag::FlagWrite;
 use crate::exec::mask::Through;
 use crate::exec::matrix::MatrixAccess;
 use crate::exec::op::{Op, Step};
@@ -14,7 +14,6 @@ use crate::exec::validity::VALID;
 use crate::exec::wrap::write_wrapped;
 use crate::machine::Path;
 use crate::num::lane::Lane;
-use crate::num::mau::MauOutput;
 use crate::spec::WORDS_PER_LONG;
 
 /// Writes the validity of all results of a step.
@@ -239,7 +238,7 @@ fn base(write: &BaseWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
     on.summary.refresh(on.shadow, write.slot, 0, *lanes, verdict.or(masked));
 }
 
-/// A flag is defined where the result is. A flag that the mask does not let through is 0.
+/// A flag is defined where the result was before the zero flush. A flag that the mask does not let through is 0.
 fn flags(write: &FlagWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
     let lanes = buffers.lanes;
     let origin = buffers.verdicts[at].or_else(|| undefined_mask(&write.mask, on, buffers));
@@ -249,30 +248,18 @@ fn flags(write: &FlagWrite, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
             on.summary.fill(on.shadow, write.slot, row, lanes);
             continue;
         }
-        let (l0, l1) = result(&buffers.results, &buffers.valid, at, buffers.verdicts[at]);
         let mut nibbles = vec![15u64; lanes];
         let mut certain = vec![15u64; lanes];
         write.mask.flags(on.shadow, c, &mut certain);
         // The bits that stay 0 under the mask are defined.
         write.mask.flags(on.real, c, &mut nibbles);
         for (lane, (through, certain)) in nibbles.into_iter().zip(certain).enumerate() {
-            let (l0, l1) = (l0[c * lanes + lane], l1[c * lanes + lane]);
-            let defined = if matches!(write.rule, Flags::Mau(MauOutput::H)) { words(l0, l1) } else { halves(l0) };
+            // The flags of a valid result are defined.
+            let defined = if buffers.verdicts[at].is_some() { buffers.flags[at][c * lanes + lane] } else { 15 };
             let pattern = write.mask.register().is_none();
             let bits = VALID << 4 | (defined | !through & 15) & if pattern { 15 } else { certain };
             on.shadow.pe[write.slot][row * lanes + lane] = bits;
         }
         on.summary.refresh(on.shadow, write.slot, row, lanes, origin);
     }
-}
-
-/// A bit for each half that is valid, the first one at the top.
-fn halves(word: u64) -> u64 {
-    (0..4).filter(|k| word >> (16 * k) & 0xFFFF == 0xFFFF).fold(0, |bits, k| bits | 1 << k)
-}
-
-/// A bit for each word of the path that is valid, the first one at the top.
-fn words(l0: u64, l1: u64) -> u64 {
-    let whole = |word: u64, shift: u32| u64::from(word >> shift & 0xFFFF_FFFF == 0xFFFF_FFFF);
-    whole(l0, 32) << 3 | whole(l0, 0) << 2 | whole(l1, 32) << 1 | whole(l1, 0)
 }
