@@ -1,6 +1,6 @@
 """How much slower a sanitized run is: the N-body example and a layer, on the whole chip.
 
-The factor is of the time of all threads. `make bench` prints it and fails if it is above the target.
+The factor is of the time of all threads. `make bench` prints it and fails above the target.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sanitized runs: the examples are clean, bits and reports are those of plain runs, the commands."""
+"""Sanitized runs: clean examples, the bits and reports of plain runs, the commands."""
 
 from __future__ import annotations
 
