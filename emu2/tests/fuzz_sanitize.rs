@@ -72,7 +72,7 @@ fn check(seed: u64, program: &Program, written: u64) -> (u64, u64) {
                 entry.name,
                 at / count,
                 at % count,
-                program.text
+                naive::print::program(program)
             );
             if validity == u64::MAX {
                 defined += 1

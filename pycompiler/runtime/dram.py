@@ -81,7 +81,8 @@ class DramTensor:
         dtype = numpy_dtype(self.type.elem)
         bits = [self.image.unpack(words, dtype) for words in (valid, np.full_like(valid, _VALID))]
         found, whole = (np.ascontiguousarray(one).view(np.uint8) for one in bits)
-        return (found != whole).reshape(*self.type.shape, -1).any(axis=-1)
+        undefined: NDArray[np.bool_] = (found != whole).reshape(*self.type.shape, -1).any(axis=-1)
+        return undefined
 
     def write(self, array: Array) -> None:
         """Overwrite its values."""

@@ -85,7 +85,7 @@ fn fetch(source: &Source, c: usize, on: &On<'_>, addresses: &mut [u32], [s0, s1]
             s1.copy_from_slice(&l1[c * lanes..][..lanes]);
         }
         From::Memory(access) => {
-            if access.per_pe(on.real) {
+            if on.per_pe(access) {
                 access.addresses(on.real, c, addresses);
             } else {
                 addresses.fill(access.at[c]);
@@ -97,7 +97,7 @@ fn fetch(source: &Source, c: usize, on: &On<'_>, addresses: &mut [u32], [s0, s1]
             if access.words < WORDS_PER_LONG {
                 s0.iter_mut().for_each(|word| *word |= u64::from(u32::MAX));
             }
-            if access.per_pe(on.real) {
+            if on.per_pe(access) {
                 for lane in (0..lanes).filter(|lane| !defined_address(access, on, c, *lane, lanes)) {
                     (s0[lane], s1[lane]) = (0, 0);
                 }

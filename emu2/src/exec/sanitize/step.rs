@@ -85,6 +85,11 @@ impl On<'_> {
         self.findings.add(key, Case { word: Some(word), ..case });
     }
 
+    /// Whether addresses may differ between PEs: because they do, or because nobody knows the base addresses.
+    pub(super) fn per_pe(&self, access: &Access) -> bool {
+        access.per_pe(self.real) || access.base.is_some_and(|slot| !self.summary.row(slot, 0))
+    }
+
     fn origin(&self, slot: usize, row: usize, lane: usize) -> Origin {
         self.summary.origin(slot, row, (self.index, lane), self.line)
     }
@@ -149,7 +154,7 @@ fn undefined_rows(slot: usize, count: usize, on: &On<'_>) -> Option<Origin> {
 fn undefined_words(access: &Access, on: &mut On<'_>, buffers: &mut Buffers) -> Option<Origin> {
     let rows = access.words.div_ceil(WORDS_PER_LONG) as usize;
     let slot = access.slot;
-    if !access.per_pe(on.real) {
+    if !on.per_pe(access) {
         let mut cycles = 0..buffers.cycles;
         let first = cycles.find_map(|c| (access.row(c)..access.row(c) + rows).find(|row| !on.summary.row(slot, *row)));
         return first.map(|row| {

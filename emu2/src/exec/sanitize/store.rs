@@ -59,7 +59,7 @@ fn memory(write: &Write, at: usize, on: &mut On<'_>, buffers: &mut Buffers) {
     let access = &write.access;
     let (slot, lanes, verdict) = (access.slot, buffers.lanes, buffers.verdicts[at]);
     let rows = access.words.div_ceil(WORDS_PER_LONG) as usize;
-    let per_pe = access.per_pe(on.real);
+    let per_pe = on.per_pe(access);
     let masked = undefined_mask(&write.mask, on, buffers);
     if per_pe {
         check_wrap(access, on, buffers);
@@ -111,7 +111,7 @@ fn put(write: &Write, c: usize, at: usize, on: &mut On<'_>, buffers: &mut Buffer
     let Buffers { lanes, results, mask, mask_validity, masked, valid, verdicts, addresses, .. } = buffers;
     let (l0, l1) = result(results, valid, at, verdicts[at]);
     let mut path = (&l0[c * *lanes..][..*lanes], &l1[c * *lanes..][..*lanes]);
-    if write.access.per_pe(on.real) {
+    if on.per_pe(&write.access) {
         write.access.addresses(on.real, c, addresses);
     } else {
         addresses.fill(write.access.at[c]);
@@ -142,7 +142,7 @@ fn refresh(access: &Access, c: usize, rows: usize, origin: Option<Origin>, on: &
             on.summary.refresh(on.shadow, access.slot, row, buffers.lanes, origin);
         }
     };
-    if !access.per_pe(on.real) {
+    if !on.per_pe(access) {
         return look(access.row(c));
     }
     let mut last = None;
