@@ -137,12 +137,13 @@ fn put(write: &Write, c: usize, at: usize, on: &mut On<'_>, buffers: &mut Buffer
 
 /// Looks at the rows that a cycle has written.
 fn refresh(access: &Access, c: usize, rows: usize, origin: Option<Origin>, on: &mut On<'_>, buffers: &mut Buffers) {
+    let per_pe = on.per_pe(access);
     let mut look = |first: usize| {
         for row in first..first + rows {
             on.summary.refresh(on.shadow, access.slot, row, buffers.lanes, origin);
         }
     };
-    if !on.per_pe(access) {
+    if !per_pe {
         return look(access.row(c));
     }
     let mut last = None;
