@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from emu2.errors import Diagnostic
+from emu2.errors import Diagnostic, Finding
 
 __all__ = [
     "Device",
@@ -197,7 +197,33 @@ class Machine:
     def __new__(cls, spec: Spec) -> Machine: ...
     @property
     def spec(self) -> Spec: ...
-    def run(self, program: Program, *, dump: _Sink | None = None) -> Report: ...
+    def run(
+        self, program: Program, *, dump: _Sink | None = None, sanitize: bool = False
+    ) -> Report: ...
+    def undefined(
+        self,
+        memory: str,
+        *,
+        addr: int = 0,
+        count: int = 1,
+        group: int | None = None,
+        l2b: int | None = None,
+        l1b: int | None = None,
+        mab: int | None = None,
+        pe: int | None = None,
+    ) -> list[Finding]: ...
+    def validity(
+        self,
+        memory: str,
+        *,
+        addr: int = 0,
+        count: int = 1,
+        group: int | None = None,
+        l2b: int | None = None,
+        l1b: int | None = None,
+        mab: int | None = None,
+        pe: int | None = None,
+    ) -> NDArray[np.uint64]: ...
     def read(
         self,
         memory: str,
@@ -239,6 +265,8 @@ class MemoryFiles:
         save: str | PathLike[str] | None = None,
         outside: bool = False,
     ) -> MemoryFiles: ...
+    @property
+    def saved(self) -> list[tuple[str, int, int, int]]: ...
     def load(self, machine: Machine) -> None: ...
     def save(self, machine: Machine) -> None: ...
 
@@ -293,6 +321,11 @@ class Report:
     def cycles(self) -> int: ...
     @property
     def dump(self) -> list[str]: ...
+    @property
+    def host(self) -> list[str]: ...
+    @property
+    def findings(self) -> list[Finding]: ...
+    def render_findings(self) -> str: ...
     @property
     def counters(self) -> dict[str, Any]: ...
 

@@ -27,6 +27,7 @@ from emu2.console import (
 )
 from emu2.explain import entries, explain, listing
 from emu2.profile_cli import profile_command
+from emu2.sanitizing import is_clean, sanitize_option, show_findings, show_undefined
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
 spec_option = click.option(
@@ -53,6 +54,7 @@ def cli() -> None:
 @click.option("--trace", "trace_path", help="Write the time line as JSON that Perfetto opens.")
 @memory_options
 @strict_option
+@sanitize_option
 @form_option
 def run(
     file: str,
@@ -65,6 +67,7 @@ def run(
     save: str | None,
     save_outside: bool,
     strict: bool,
+    sanitize: bool,
     form: Form,
 ) -> None:
     """Assemble FILE (.vsm), or load it (.asm), and run it on a machine whose memories are zero."""
@@ -82,7 +85,13 @@ def run(
     with Output(dump_path, sys.stdout) as sink:
         # After an error half way the file holds the lines before it, if there are none too.
         sink.open()
-        report = machine.run(program, dump=sink)
+        report = machine.run(program, dump=sink, sanitize=sanitize)
+    for line in report.host:
+        click.echo(line)
+    found = report.findings
+    if sanitize:
+        show_findings(report, form)
+        found += show_undefined(machine, files.saved, form)
     files.save(machine)
     if report_path is not None:
         with Output(report_path, sys.stdout) as sink:
@@ -90,6 +99,8 @@ def run(
     if trace_path is not None:
         with Output(trace_path, sys.stdout) as sink:
             program.trace(sink)
+    if sanitize and not is_clean(program, found):
+        sys.exit(EXIT_FILE)
 
 
 @cli.command()

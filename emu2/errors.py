@@ -19,6 +19,20 @@ class Diagnostic(TypedDict):
     help: str
 
 
+class Finding(Diagnostic):
+    """What a sanitized run has found. The line is 0 for words that the host reads.
+
+    `memory`, `unit` and `address` name the first word, as dump lines do; `earlier_line` is the
+    line that the finding goes back to; `count` says how often the same was found.
+    """
+
+    memory: str | None
+    unit: str | None
+    address: int | None
+    earlier_line: int | None
+    count: int
+
+
 class Emu2Error(Exception):
     """Base of every exception that emu2 raises on purpose."""
 

@@ -197,7 +197,9 @@ def gpfn3_package_main(
     with Output(dump, sys.stderr) as sink:
         # After an error half way the file holds the lines before it, if there are none too.
         sink.open()
-        machine.run(program, dump=sink)
+        report = machine.run(program, dump=sink)
+    for line in report.host:
+        click.echo(line)
     files.save(machine)
 
 

@@ -29,6 +29,8 @@ from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import cost_lines, summary_table, totals
 from .runtime.device import Board, find_device
+from .runtime.held_tensor import Source
+from .runtime.sanitized import findings_text, undefined_outputs
 
 commands = click.Group()
 commands.add_command(memory)
@@ -96,23 +98,43 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
 @click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
 @click.option("-o", "--outputs", type=click.Path(path_type=Path), help=".npz file to write")
 @click.option("--device", default="emu2", show_default=True, help="where to run")
-def run(folder: Path, inputs: Path | None, outputs: Path | None, device: str) -> None:
+@click.option("--sanitize", is_flag=True, help="look for undefined values and timing, slower")
+def run(
+    folder: Path, inputs: Path | None, outputs: Path | None, device: str, sanitize: bool
+) -> None:
     """Run the model of a codegen_dir FOLDER on inputs from an .npz file."""
-    function = load_function(folder, _board(device))
+    board = _board(device)
+    if sanitize:
+        if board is None:
+            raise click.UsageError(f"--sanitize: {device} has no program to look at")
+        board.findings = []
+    function = load_function(folder, board)
     given = {} if inputs is None else _arrays(inputs, function.inputs)
     for name in function.inputs:
         if name not in given:
             raise _wrong_inputs(f"`{name}` is missing", function.inputs)
-    results = {name: output.values() for name, output in function.run(given).items()}
+    held = function.run(given)
+    results = {name: output.values() for name, output in held.items()}
+    clean = board is None or not sanitize or _show_findings(board, held)
     if outputs is not None:
         if not outputs.absolute().parent.is_dir():
             raise error("P0003", path=outputs, reason="there is no such folder")
         written = io.BytesIO()
         np.savez(written, **results)  # type: ignore[arg-type]
         write_file(outputs, written.getvalue())
-        return
-    for name, array in results.items():
-        click.echo(f"{name}: {array.dtype} {array.shape}\n{array}")
+    else:
+        for name, array in results.items():
+            click.echo(f"{name}: {array.dtype} {array.shape}\n{array}")
+    if not clean:
+        raise click.exceptions.Exit(1)
+
+
+def _show_findings(board: Board, results: Mapping[str, Source]) -> bool:
+    """Print what a sanitized run has found to stderr; return whether it is nothing."""
+    found = [text for text in (findings_text(board), *undefined_outputs(results)) if str(text)]
+    for text in found:
+        click.echo(text, err=True)
+    return not found
 
 
 def _wrong_inputs(problem: str, wanted: Mapping[str, TensorType]) -> PycompilerError:

@@ -5,7 +5,8 @@ use std::fmt;
 macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
         /// The kind of a fault, one variant per row of the table. The first letter of a code is its subject: `S` spec,
-        /// `A` assembly, `W` machine words, `R` run time, `H` host interface, `F` files.
+        /// `A` assembly, `W` machine words, `R` run time, `Z` sanitized runs, `H` host interface,
+        /// `F` files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -124,7 +125,7 @@ codes! {
     UnreadableWord = "W0205", "the machine word stands for no instruction", "run the source itself";
     InferredReading = "W0206", "the meaning of the machine word is inferred", "compare the instruction with the source";
     BadRecord = "W0207", "the line of memory contents is malformed", "write `r`, the group, the address in 9 hex digits, 001, and 16 hex digits";
-    HostCommand = "W0208", "host commands are not supported", "remove the line, or use a memory file";
+    HostCommand = "W0208", "the host command is malformed or not allowed here", "write `c 0 0 i01 i00 0`, `e 0 0 i02 i00 0` with address and count, or `f`";
 
     BadContainer = "W0301", "the file is not a program container", "use a file that `assemble3 --loader` wrote";
 
@@ -146,6 +147,18 @@ codes! {
     BadOption = "R0009", "the option has no such value", "use one of the values named";
     Interrupted = "R0010", "the call was interrupted", "reset the machine, then call again";
     UnsignalledTag = "R0008", "no MV or transfer signals the tag of this `wait`", "give the MV the tag, or correct the tag";
+
+    UndefinedShown = "Z0101", "a word without a defined value is shown", "write the word first, or do not show it";
+    UndefinedMask = "Z0102", "a word is shown that depends on an undefined mask", "write the mask register in every cycle before it masks";
+    UndefinedAddress = "Z0103", "a word depends on an undefined address", "write the register that forms the address before the access";
+    WrapAtRun = "Z0201", "an address that a register gives leaves the memory and wraps", "use a smaller offset; one from the upper half of the range counts as negative";
+    TwoWriters = "Z0202", "one step or MV writes a word twice", "make the addresses different, or mask all writes but one";
+    TagNeverSignalled = "Z0301", "a `wait` for a tag that nothing has signalled", "put the MV with the tag before the `wait`, or correct the tag";
+    TagSignalledTwice = "Z0302", "a tag is signalled again before anything has waited for it", "wait for the tag between the two MVs, or use another tag";
+    ReadInFlight = "Z0303", "words are read while an MV may still write them", "wait for the tag of the MV before this line";
+    WrittenInFlight = "Z0304", "words are written while an MV may still use them", "wait for the tag of the MV before this line";
+    ValueOverflow = "Z0401", "finite values give an infinity", "scale the values, or use a format with more exponent bits";
+    ValueUnderflow = "Z0402", "a product of values other than zero is zero", "scale the values, or use a format with more exponent bits";
 
     TransferRange = "H0001", "the transfer goes past the end of the memory that the host can access", "use a smaller offset or fewer bytes; only an MV accesses the other memory";
     TransferUnit = "H0002", "the offset or length of the transfer is not a whole number of units", "use multiples of 8 bytes";

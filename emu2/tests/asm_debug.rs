@@ -298,9 +298,9 @@ fn skeletons_of_judges() {
     assert_eq!(lines_on("mncore2", text), expected);
 }
 
-/// Lines for the host's tools are refused by name, in sources too.
+/// Malformed commands of the host are refused by name.
 #[test]
-fn host_commands_are_refused() {
+fn malformed_host_commands_are_refused() {
     let error = assemble("nop\nc 0 1 2\n", "test.vsm", &spec("mini"), Policy::Run).unwrap_err();
     let found: Vec<_> = error.diagnostics.iter().map(|d| (d.code, d.span.unwrap().start)).collect();
     assert_eq!(found, [(Code::HostCommand, 4)]);

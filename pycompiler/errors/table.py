@@ -253,6 +253,12 @@ TABLE: dict[str, Kind] = {
         "give a tensor or a proxy of {wanted}",
         {"problem": "it is float32 (2,)", "wanted": "float32 (3, 4)"},
     ),
+    "P0610": Kind(
+        RunError,
+        "output `{output}` has {count} elements that nothing has written, first {element}",
+        "it is a bug of the compiler: please report the model",
+        {"output": "y", "count": 3, "element": [0, 5]},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,

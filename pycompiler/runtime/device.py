@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import emu2
+from emu2.errors import Finding
 
 from ..errors import error
 from ..machine import Target, load_target
@@ -66,6 +67,8 @@ class Board:
     def __init__(self, target: Target):
         self.target = target
         self.lock = threading.RLock()
+        #: Runs look for undefined values, and the findings are kept here; None: they do not.
+        self.findings: list[Finding] | None = None
         self._machine: emu2.Machine | None = None
         self._free = 0
         #: Freed rooms: the first long words, by size. The garbage collector adds to it.

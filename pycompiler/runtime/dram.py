@@ -13,6 +13,9 @@ from ..pfvm.session import Array
 from .device import Board, Room
 from .image import DramImage, dram_image
 
+#: The validity of a long word all of whose bits have a defined value.
+_VALID = np.uint64(2**64 - 1)
+
 
 @dataclass(frozen=True, eq=False)
 class DramTensor:
@@ -67,6 +70,19 @@ class DramTensor:
     def read(self) -> Array:
         """Return its values."""
         return self.image.unpack(self.words(), numpy_dtype(self.type.elem))
+
+    def undefined(self) -> NDArray[np.bool_]:
+        """Return which elements have no defined value; needs a board that keeps findings."""
+        count = self.image.dram_words
+        with self.board.lock:
+            groups = range(self.board.target.groups)
+            read = self.board.machine.validity
+            valid = np.stack([read("dram", addr=self.addr, count=count, group=g) for g in groups])
+        dtype = numpy_dtype(self.type.elem)
+        bits = [self.image.unpack(words, dtype) for words in (valid, np.full_like(valid, _VALID))]
+        found, whole = (np.ascontiguousarray(one).view(np.uint8) for one in bits)
+        undefined: NDArray[np.bool_] = (found != whole).reshape(*self.type.shape, -1).any(axis=-1)
+        return undefined
 
     def write(self, array: Array) -> None:
         """Overwrite its values."""

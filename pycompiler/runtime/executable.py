@@ -274,7 +274,9 @@ class DeviceFunction:
     def _execute(self, program: emu2.Program) -> None:
         start = time.perf_counter()
         try:
-            self.board.machine.run(program)
+            report = self.board.machine.run(program, sanitize=self.board.findings is not None)
+            if self.board.findings is not None:
+                self.board.findings += report.findings
         except emu2.RunError as problem:
             raise error("P0604", reason=problem.message) from problem
         self.emulation_seconds += time.perf_counter() - start

@@ -11,9 +11,11 @@ mod convert;
 mod device;
 mod error;
 mod files;
+mod found;
 mod machine;
 mod packing;
 mod program;
+mod report;
 mod sink;
 mod spec;
 mod switches;
@@ -40,11 +42,13 @@ mod _core {
     #[pymodule_export]
     use super::files::{read_source, stream_limit};
     #[pymodule_export]
-    use super::machine::{PyMachine, PyMemoryFiles, PyReport};
+    use super::machine::{PyMachine, PyMemoryFiles};
     #[pymodule_export]
     use super::packing::search_offsets;
     #[pymodule_export]
     use super::program::{assemble, PyProgram};
+    #[pymodule_export]
+    use super::report::PyReport;
     #[pymodule_export]
     use super::spec::{built_in_specs, PyIndexMap, PySpec};
     #[pymodule_export]

@@ -1,16 +1,18 @@
-//! `emu2.Machine` and `emu2.Report`.
+//! `emu2.Machine` and `emu2.MemoryFiles`.
 
 use crate::argument::{Addr, Name, Unit};
 use crate::attended::{attended, Where};
 use crate::files::FilePath;
+use crate::found::{at_start, found, sanitizer_of};
 use crate::program::PyProgram;
+use crate::report::PyReport;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::error::{Code, Error};
-use emu2::exec::{AssumedHost, Engine};
+use emu2::exec::{Engine, HostLines, Sanitizer};
 use emu2::interrupt::Interrupt;
 use emu2::machine::{Machine, MemoryFiles, Region, Units};
-use emu2::report::{dump_lines, Report};
+use emu2::report::dump_lines;
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -23,25 +25,15 @@ pub(crate) struct PyMachine {
     inner: Mutex<Machine>,
     /// This lock is taken after that of the machine.
     engine: Mutex<Engine>,
-}
-
-/// The results of one run.
-#[pyclass(frozen, name = "Report", module = "emu2")]
-pub(crate) struct PyReport {
-    inner: Report,
-    dump: Vec<String>,
+    /// What sanitized runs know of the memories. It is made for the first one, and its lock is taken last.
+    sanitizer: Mutex<Option<Sanitizer>>,
 }
 
 /// The regions that memory files (JSON) name: those to load before a run and those to save after it.
 #[pyclass(frozen, name = "MemoryFiles", module = "emu2")]
 pub(crate) struct PyMemoryFiles {
     inner: MemoryFiles,
-}
-
-impl PyReport {
-    pub(crate) fn new(inner: Report, dump: Vec<String>) -> PyReport {
-        PyReport { inner, dump }
-    }
+    saved: Vec<(String, u32, u64, u64)>,
 }
 
 impl PyMachine {
@@ -93,7 +85,12 @@ impl PyMachine {
     #[new]
     fn new(spec: &PySpec) -> PyMachine {
         let (inner, engine) = (Machine::new(spec.inner.clone()), Engine::new(spec.inner.clone()));
-        PyMachine { spec: spec.inner.clone(), inner: Mutex::new(inner), engine: Mutex::new(engine) }
+        PyMachine {
+            spec: spec.inner.clone(),
+            inner: Mutex::new(inner),
+            engine: Mutex::new(engine),
+            sanitizer: Mutex::default(),
+        }
     }
 
     /// The spec from which the machine was made.
@@ -107,7 +104,10 @@ impl PyMachine {
     /// Dump lines (`d get`) are collected in the report, or written to `dump`, an object with a `write(str)` method, in
     /// pieces of many lines.
     ///
-    /// Returns a Report: steps, cycles of the timing model, dump lines, counters.
+    /// With `sanitize` the run also looks for results that depend on words that nothing has written, on timing or on the
+    /// range of a format (docs/sanitizer.md); the report has the findings. The bits stay the same.
+    ///
+    /// Returns a Report: steps, cycles of the timing model, dump lines, lines of host commands, counters, findings.
     ///
     /// Raises RunError with the line at fault. Its code is R0004 if an earlier run stopped half way, R0005 for a program of
     /// another spec. Also raises the exceptions of `dump.write`. KeyboardInterrupt is heard while the program runs. After
@@ -115,32 +115,49 @@ impl PyMachine {
     ///
     /// Source: an instruction whose evidence is `vendor-output` gives the bits of the vendor's emulator; `emu2 spec` prints the
     /// evidence of each.
-    #[pyo3(signature = (program, *, dump = None))]
-    fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>) -> PyResult<PyReport> {
+    #[pyo3(signature = (program, *, dump = None, sanitize = false))]
+    fn run(&self, py: Python<'_>, program: &PyProgram, dump: Option<Py<PyAny>>, sanitize: bool) -> PyResult<PyReport> {
         let place = Where::of_program(&program.inner, dump.is_some());
         let result = py.detach(|| {
             // It must not be a thread of the pool, because such a thread may take up another run while it waits for its
             // own.
             let (mut machine, mut engine) = (self.lock(), self.engine.lock().unwrap_or_else(PoisonError::into_inner));
             let (machine, engine) = (&mut *machine, &mut *engine);
+            let mut sanitizer = self.sanitizer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sanitizer = if sanitize { Some(sanitizer_of(&self.spec, &mut sanitizer)) } else { None };
+            let mut host = HostLines::default();
             attended(place, dump.as_ref(), |interrupt, dump| {
                 engine.set_interrupt(interrupt.clone());
                 let mut run = || {
                     let sink = &mut |line: &str| interrupt.check().and_then(|()| dump.line(line));
                     let on_get = &mut |get: &_, machine: &_| dump_lines(machine, get, sink);
-                    engine.run_again(machine, &program.inner, &program.regions, &mut AssumedHost, on_get)
+                    match &mut sanitizer {
+                        Some(sanitizer) => {
+                            let sanitizer = sanitizer.as_mut().map_err(|e| at_start(e))?;
+                            sanitizer.set_interrupt(interrupt.clone());
+                            sanitizer.run(machine, &program.inner, &mut host, on_get)
+                        }
+                        None => engine.run_again(machine, &program.inner, &program.regions, &mut host, on_get),
+                    }
                 };
                 let (ran, cost) = match place {
                     // Meanwhile the cost is counted.
                     Where::Pool => rayon::join(run, || program.cost_until(interrupt)),
                     _ => (run(), program.cost_until(interrupt)),
                 };
-                ran.map(|()| cost.cloned())
+                let findings = match &mut sanitizer {
+                    Some(Ok(sanitizer)) => found(&program.inner, sanitizer),
+                    _ => Vec::new(),
+                };
+                ran.map(|()| (cost.cloned(), host.lines, findings))
             })
         });
         let (result, lines) = result?;
         match result {
-            Ok(cost) => Ok(PyReport::new(cost.map_err(|e| error::core(py, &e))?, lines)),
+            Ok((cost, host, findings)) => {
+                let report = PyReport::new(cost.map_err(|e| error::core(py, &e))?, lines);
+                Ok(report.with(host, findings))
+            }
             Err(e) => Err(error::run(py, &program.inner.name, &e)),
         }
     }
@@ -219,6 +236,70 @@ impl PyMachine {
         self.with(py, |machine| machine.write(&region, &flat))
     }
 
+    /// Looks for words without a defined value, as a sanitized run knows them. The arguments are those of `read`.
+    ///
+    /// Returns findings, as `Report.findings`. Before the first sanitized run nothing is known, so there are none.
+    #[pyo3(
+        signature = (memory, *, addr = Addr(0), count = Addr(1), group = None, l2b = None, l1b = None, mab = None, pe = None),
+        text_signature = "($self, memory, *, addr=0, count=1, group=None, l2b=None, l1b=None, mab=None, pe=None)"
+    )]
+    fn undefined<'py>(
+        &self,
+        py: Python<'py>,
+        memory: Name,
+        addr: Addr,
+        count: Addr,
+        group: Option<Unit>,
+        l2b: Option<Unit>,
+        l1b: Option<Unit>,
+        mab: Option<Unit>,
+        pe: Option<Unit>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
+        let found = self.with(py, |machine| {
+            let region = region(machine, &memory, addr.0, count.0, units)?;
+            let mut sanitizer = self.sanitizer.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(sanitizer) = sanitizer.as_mut() else { return Ok(Vec::new()) };
+            sanitizer.show(machine, &region)?;
+            Ok(found(&emu2::asm::Program::of(self.spec.clone(), "<host>", Vec::new()), sanitizer))
+        })?;
+        convert::serialize(py, &found)
+    }
+
+    /// Which bits of long words have a defined value, as sanitized runs know it. The arguments are those of `read`.
+    ///
+    /// Returns uint64 of the shape that `read` returns: a bit is 1 where something has written the bit. Before the first
+    /// sanitized run nothing is known, and every bit is 1.
+    #[pyo3(
+        signature = (memory, *, addr = Addr(0), count = Addr(1), group = None, l2b = None, l1b = None, mab = None, pe = None),
+        text_signature = "($self, memory, *, addr=0, count=1, group=None, l2b=None, l1b=None, mab=None, pe=None)"
+    )]
+    fn validity<'py>(
+        &self,
+        py: Python<'py>,
+        memory: Name,
+        addr: Addr,
+        count: Addr,
+        group: Option<Unit>,
+        l2b: Option<Unit>,
+        l1b: Option<Unit>,
+        mab: Option<Unit>,
+        pe: Option<Unit>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<u64>>> {
+        let units = [group, l2b, l1b, mab, pe].map(|unit| unit.map(|Unit(number)| number));
+        let read = self.with(py, |machine| {
+            let region = region(machine, &memory, addr.0, count.0, units)?;
+            let mut sanitizer = self.sanitizer.lock().unwrap_or_else(PoisonError::into_inner);
+            let words = match sanitizer.as_mut() {
+                Some(sanitizer) => sanitizer.validity(machine, &region)?,
+                None => vec![u64::MAX; machine.read(&region)?.len()],
+            };
+            Ok((words, shape(machine, &region)))
+        });
+        let (words, shape) = read?;
+        words.into_pyarray(py).reshape(shape)
+    }
+
     /// Loads the `load` regions of a memory file (JSON).
     fn load_memory_file(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
         let files = MemoryFiles::new(&self.spec, None, Some(&path.0), None, false).map_err(|e| error::core(py, &e))?;
@@ -267,8 +348,17 @@ impl PyMemoryFiles {
         outside: bool,
     ) -> PyResult<PyMemoryFiles> {
         let [config, load, save] = [&config, &load, &save].map(|path| path.as_ref().map(|path| &*path.0));
-        let inner = MemoryFiles::new(&spec.inner, config, load, save, outside);
-        Ok(PyMemoryFiles { inner: inner.map_err(|e| error::core(py, &e))? })
+        let inner = MemoryFiles::new(&spec.inner, config, load, save, outside).map_err(|e| error::core(py, &e))?;
+        let name = |region: &Region| spec.inner.memories[region.memory].name.clone();
+        let saved = inner.saved();
+        let saved = saved.iter().map(|r| (name(r), r.units[0].unwrap_or(0), r.addr, r.count)).collect();
+        Ok(PyMemoryFiles { inner, saved })
+    }
+
+    /// The regions to save that have a length: memory, group, first long word, number of long words.
+    #[getter]
+    fn saved(&self) -> Vec<(String, u32, u64, u64)> {
+        self.saved.clone()
     }
 
     /// Writes the regions to load to `machine`.
@@ -279,36 +369,5 @@ impl PyMemoryFiles {
     /// Writes the regions to save from `machine` to their files.
     fn save(&self, py: Python<'_>, machine: &PyMachine) -> PyResult<()> {
         machine.attended(py, |machine, interrupt| self.inner.save_until(machine, interrupt))
-    }
-}
-
-#[pymethods]
-impl PyReport {
-    /// Number of PE lines run, nops included.
-    #[getter]
-    fn steps(&self) -> u64 {
-        self.inner.steps
-    }
-
-    /// Cycles of the timing model: steps and stalls at waits.
-    #[getter]
-    fn cycles(&self) -> u64 {
-        self.inner.cycles
-    }
-
-    /// Dump lines in order. Empty if they went to a sink.
-    #[getter]
-    fn dump(&self) -> Vec<String> {
-        self.dump.clone()
-    }
-
-    /// All counters, as `Program.report` returns them.
-    #[getter]
-    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::serialize(py, &self.inner)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Report(steps={}, cycles={}, dump={} lines)", self.inner.steps, self.inner.cycles, self.dump.len())
     }
 }

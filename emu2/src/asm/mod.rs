@@ -11,6 +11,7 @@ mod check;
 mod cursor;
 mod debug;
 mod decimal;
+pub(crate) mod host_command;
 mod instruction;
 mod lexicon;
 mod line;

@@ -10,7 +10,7 @@ use super::policy::Policy;
 use super::sink::Sink;
 use super::statement::{Item, ItemKind, Step};
 use super::text::{BYTE_ORDER_MARK, COMMENT};
-use super::{debug, record};
+use super::{debug, host_command, record};
 use crate::error::{Code, Diagnostic, Span};
 use crate::interrupt::Interrupt;
 use crate::spec::Spec;
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         let kind = match letter {
             Some(debug::DEBUG) => self.lettered(Parser::debug),
             Some(record::RECORD) => self.lettered(Parser::record),
-            Some(record::HOST) => self.lettered(|_| Err(record::host_command(span))),
+            Some(letter) if host_command::is_letter(letter) => self.lettered(|parser| parser.host_command(letter)),
             _ => self.instructions(),
         };
         let Some(kind) = kind else { return };

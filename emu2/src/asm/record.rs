@@ -1,16 +1,13 @@
-//! Lines of the vendor's assembled text that also occur in sources: an `r` line writes a long word of DRAM. A `c` line
-//! is a command of host-side tools and is refused with an error of its own.
+//! Lines of the vendor's assembled text that also occur in sources: an `r` line writes a long word of DRAM.
 
 use super::cursor::{fault, Parse};
 use super::parser::Parser;
 use super::statement::{DebugSet, ItemKind, Location};
-use crate::error::{Code, Diagnostic, Span};
+use crate::error::{Code, Span};
 use crate::spec::{LONG_BITS, WORDS_PER_LONG};
 
 /// The first letter of a line that writes a word of DRAM.
 pub(crate) const RECORD: char = 'r';
-/// The first letter of a host command.
-pub(crate) const HOST: char = 'c';
 /// The count of an `r` line: one long word.
 const COUNT: &str = "001";
 const HEX_DIGITS: usize = LONG_BITS as usize / 4;
@@ -68,9 +65,4 @@ impl Parser<'_> {
         let location = Location { memory, words: WORDS_PER_LONG, address, units };
         Ok(ItemKind::Set(Box::new(DebugSet { location, payload: vec![word] })))
     }
-}
-
-/// The error that refuses a host command at `span`.
-pub(crate) fn host_command(span: Span) -> Box<Diagnostic> {
-    fault(Code::HostCommand, span, "host commands (`c` lines) are not carried out here")
 }

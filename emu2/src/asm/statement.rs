@@ -34,6 +34,30 @@ pub enum ItemKind {
     Set(Box<DebugSet>),
     /// `d get`
     Get(Box<DebugGet>),
+    /// A command of the host.
+    Host(Box<HostCommand>),
+}
+
+/// A command of the host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostCommand {
+    /// Writes these long words, then signals the tag.
+    Write(HostWords, Vec<u64>),
+    /// Shows this many long words, then signals the tag.
+    Read(HostWords, u64),
+    /// Waits until everything before has finished.
+    Fence,
+}
+
+/// The words that a command of the host names, and its tags. Tag 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostWords {
+    /// First long word of the memory that the host reaches.
+    pub address: u64,
+    /// Tag that is signalled afterwards.
+    pub signal: u32,
+    /// Tag that is waited for first.
+    pub wait: u32,
 }
 
 /// The instructions of one PE line.

@@ -21,6 +21,8 @@ pub(super) struct Access {
     pub(super) size: u32,
     /// Slot of the base address register, if the memory has one.
     pub(super) base: Option<usize>,
+    /// Bits of a register that is added to the address.
+    pub(super) bits: u32,
     /// Parts that differ from PE to PE besides the base address.
     pub(super) offset: Option<Offset>,
 }
@@ -107,6 +109,22 @@ impl Access {
     /// Whether addresses may differ between PEs.
     pub(super) fn per_pe(&self, l1b: &L1b) -> bool {
         self.offset.is_some() || self.base.is_some_and(|slot| l1b.live_bases >> slot & 1 == 1)
+    }
+
+    /// Whether the address of a PE leaves the memory in cycle `c`. The registers may hold negative offsets in two's
+    /// complement, so a sum that is inside with them is no wrap.
+    pub(super) fn leaves(&self, l1b: &L1b, c: usize, lane: usize, lanes: usize) -> bool {
+        let base = self.base.map_or(0, |slot| l1b.pe[slot][lane]);
+        let indirect = self.offset.and_then(|o| o.indirect);
+        let indirect = indirect.map_or(0, |(slot, bits)| l1b.pe[slot][2 * c * lanes + lane] & bits);
+        let modify = self.offset.and_then(|o| o.modify);
+        let step = modify.map_or(0, |(last, pes)| if lane as u32 % pes <= last { self.words } else { 0 });
+        let fixed = i64::from(self.at[c] + step);
+        let size = i64::from(self.size);
+        let values = 1 << self.bits;
+        let signed = |value: u64| if value as i64 >= values / 2 { value as i64 - values } else { value as i64 };
+        let inside = |address: i64| (0..size).contains(&address);
+        !inside(fixed + base as i64 + indirect as i64) && !inside(fixed + signed(base) + signed(indirect))
     }
 
     /// The word address of every PE in cycle `c`.

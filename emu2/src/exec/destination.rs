@@ -97,7 +97,7 @@ impl Write {
         l1b.pe[self.access.slot] = memory;
     }
 
-    fn store_rows(&self, memory: &mut [u64], c: usize, lanes: usize, (l0, l1): Path<'_>) {
+    pub(super) fn store_rows(&self, memory: &mut [u64], c: usize, lanes: usize, (l0, l1): Path<'_>) {
         let word = self.access.at[c];
         let rows = &mut memory[(word / WORDS_PER_LONG) as usize * lanes..];
         match self.access.words {
@@ -115,7 +115,14 @@ impl Write {
         }
     }
 
-    fn store_lanes(&self, memory: &mut [u64], lanes: usize, path: Path<'_>, addresses: &[u32], rows: &MaskRows) {
+    pub(super) fn store_lanes(
+        &self,
+        memory: &mut [u64],
+        lanes: usize,
+        path: Path<'_>,
+        addresses: &[u32],
+        rows: &MaskRows,
+    ) {
         for (lane, word) in addresses.iter().enumerate() {
             let at = (word / WORDS_PER_LONG) as usize * lanes + lane;
             let (value, mask) = (path.0[lane], rows.l0[lane]);

@@ -106,6 +106,26 @@ fn slots(machine: &Machine, spec: &Spec, end: &End) -> Result<DarSlots, Error> {
     }
 }
 
+/// Gives the buffers of `other` the same state as those of `machine`: how much of each is used, and where the rest goes.
+pub(super) fn share_state(machine: &Machine, other: &mut Machine, instruction: &L2bmTransfer) -> Result<(), Error> {
+    let spec = machine.spec().clone();
+    let form = &spec.forms[instruction.form.transfer][instruction.form.form];
+    let buffer = slots(machine, &spec, &form.destination)?.buffer;
+    for (ours, theirs) in machine.state.group.iter().zip(&mut other.state.group) {
+        let mut state = [0; BUFFER_STATE as usize];
+        ours[buffer.index].read(buffer.words - BUFFER_STATE, &mut state);
+        theirs[buffer.index].write(buffer.words - BUFFER_STATE, &state);
+    }
+    Ok(())
+}
+
+/// Exchanges the DAR of two machines of one spec.
+pub(super) fn swap(one: &mut Machine, other: &mut Machine, dar: Slot) {
+    for (ours, theirs) in one.state.group.iter_mut().zip(&mut other.state.group) {
+        std::mem::swap(&mut ours[dar.index], &mut theirs[dar.index]);
+    }
+}
+
 /// How an MV finds the blocks of its DRAM side through the DAR of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DarLookup {
@@ -135,6 +155,12 @@ impl DarLookup {
             }
             _ => Err(no_kernel("an operand without a table")),
         }
+    }
+
+    /// The DAR, and the first and the last entry that a run of long words uses.
+    pub(super) fn entries(&self, offset: u64, length: u64) -> (Slot, u64, u64) {
+        let entry = |at: u64| self.entry + at / self.block / self.per_entry;
+        (self.dar, entry(offset), entry(offset + length.max(1) - 1))
     }
 
     /// Calls `piece(address, from, to)` for the pieces of the run `offset .. offset + length` of a group. `from..to` counts

@@ -4,6 +4,7 @@
 use super::debug_place::debug_set;
 use super::fast::data_flow::Segment;
 use super::fast::liveness::mark_live;
+use super::host_command;
 use super::kept_regions::{KeptRegions, StepSource};
 use super::lower::Lowering;
 use super::op::{Scratch, Step};
@@ -138,6 +139,7 @@ impl Engine {
             let message = format!("the program is for `{theirs}`, the machine is `{ours}` or another version of it");
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
+        machine.lose_written();
         let ran = program.for_each_block(|items| {
             let mut collected = Collected::default();
             items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
@@ -221,6 +223,10 @@ impl Engine {
             ItemKind::Set(set) => {
                 self.flush(machine, collected)?;
                 debug_set(machine, set).map_err(at)
+            }
+            ItemKind::Host(command) => {
+                self.flush(machine, collected)?;
+                host_command::run(machine, command, tags).map_err(at)
             }
             ItemKind::Get(get) => {
                 self.flush(machine, collected)?;

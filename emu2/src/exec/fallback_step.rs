@@ -11,10 +11,23 @@ use crate::machine::{L1b, Path};
 
 /// Runs `step` on the L1B with chip-wide number `index`.
 pub(super) fn run_step(step: &Step, l1b: &mut L1b, index: usize, scratch: &mut Scratch) {
+    run_observed(step, l1b, index, scratch, |_, _| {});
+}
+
+/// Does the same as [`run_step`]. `observe` gets the state before the writes and the results of the instructions.
+#[inline(always)]
+pub(super) fn run_observed(
+    step: &Step,
+    l1b: &mut L1b,
+    index: usize,
+    scratch: &mut Scratch,
+    observe: impl FnOnce(&L1b, &[Outcome]),
+) {
     if step.prepares {
         step.ops.iter().for_each(|op| op.compute.prepare(l1b, scratch.lanes));
     }
     if compute(step, l1b, index, scratch) {
+        observe(l1b, &scratch.results);
         write(step, l1b, scratch);
     }
 }

@@ -1,8 +1,11 @@
 //! Turns the index maps of L1BM instructions into block copies between L1BM and the PEs, once per form and parameter.
 
+use super::access::UPPER;
+use super::validity::whole_lanes;
 use super::wrap::wrapped;
 use crate::error::{Code, Error};
 use crate::machine::Path;
+use crate::num::lane::Lane;
 use crate::num::level::kernel;
 use crate::num::reduce::ReduceKernel;
 use crate::num::MAB_PES;
@@ -72,6 +75,32 @@ pub(super) fn reduction_layout(spec: &Spec, moves: &[Move], tree: &[usize], narr
 impl ReductionLayout {
     /// Reduces the planes of a path to the long words of `buffers.out`.
     pub(super) fn reduce(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut ReduceBuffers) {
+        self.results(kernel, path, buffers);
+        self.join_narrow(&mut buffers.out);
+    }
+
+    /// Reduces the validity of the planes of a path: `kernel` is a bitwise and, `lane` the lanes that are reduced.
+    pub(super) fn reduce_validity(
+        &self,
+        kernel: ReduceKernel,
+        lane: Lane,
+        path: Path<'_>,
+        buffers: &mut ReduceBuffers,
+    ) {
+        self.results(kernel, path, buffers);
+        for word in &mut buffers.out {
+            *word = if self.narrow { whole_lanes(*word, Lane::L) & UPPER } else { whole_lanes(*word, lane) };
+        }
+        self.join_narrow(&mut buffers.out);
+    }
+
+    /// Fills `buffers.out` as if every result was `word`.
+    pub(super) fn fill(&self, word: u64, buffers: &mut ReduceBuffers) {
+        buffers.out.clear();
+        buffers.out.resize(if self.narrow { self.results / 2 } else { self.results }, word);
+    }
+
+    fn results(&self, kernel: ReduceKernel, path: Path<'_>, buffers: &mut ReduceBuffers) {
         let ReduceBuffers { inputs, stages, out } = buffers;
         inputs.clear();
         for (first, length) in &self.copies {
@@ -79,6 +108,9 @@ impl ReductionLayout {
         }
         out.resize(self.results, 0);
         kernel.tree(&self.tree, inputs, stages, out);
+    }
+
+    fn join_narrow(&self, out: &mut Vec<u64>) {
         if self.narrow {
             let (upper, lower) = out.split_at_mut(self.results / 2);
             // A narrowed result lies in the upper word.

@@ -18,12 +18,12 @@ use super::source::{Conversion, Origin, Source};
 use crate::asm::{self, Convert, FormRef, PeInstruction, PeKind, SourceKind, Target};
 use crate::error::Error;
 use crate::machine::{Layout, Slot};
-use crate::num::alu::{alu_kernel, AluParams};
+use crate::num::alu::{alu_bitwise, alu_kernel, AluParams};
 use crate::num::flags::FlagRule;
 use crate::num::lane::Lane;
 use crate::spec::{
-    DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED, HALVES, IMM, IMMU,
-    LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
+    reduction_lane, DataWidth, End, ForwardUnit, MatrixKernel, MauPort, Spec, Unit, Widen, BLOCK, BLOCK_EXTENDED,
+    HALVES, IMM, IMMU, LONG_BITS, ROTATE, WORDS_PER_LONG, WORD_BITS, ZERO,
 };
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -116,6 +116,7 @@ impl Lowering {
             base_writes: Vec::new(),
             flag_writes: Vec::new(),
             zero_flush,
+            mixes: mixed_lane(&spec, instruction, lane),
             forward,
             second: SecondLongWord::Any,
             plain_rows: None,
@@ -247,17 +248,17 @@ impl Lowering {
             word - word % access.words
         });
         let base = self.bases[access.memory].as_ref();
+        let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
+        let bits = register.map_or(WORD_BITS, |b| b.bits);
         let offset = (access.indirect || access.modify.is_some()).then(|| Offset {
             indirect: access.indirect.then(|| {
                 // Of the T register, as many bits take part as a base address has.
-                let register = base.and_then(|(_, name)| spec.bases.iter().find(|b| b.memory == *name));
-                let bits = register.map_or(WORD_BITS, |b| b.bits);
                 (self.cycle_register, (1 << bits) - 1)
             }),
             modify: access.modify.map(|last| (last, spec.counts.pe)),
         });
         let base = base.map(|(slot, _)| *slot);
-        Access { slot: slot.index, words: access.words, at: at.collect(), size, base, offset }
+        Access { slot: slot.index, words: access.words, at: at.collect(), size, base, bits, offset }
     }
 
     fn moves(&self, form: FormRef) -> Result<Vec<crate::spec::Move>, Error> {
@@ -318,6 +319,19 @@ fn alu(spec: &Spec, form: &AluForm, lane: Option<Lane>) -> Result<Compute, Error
     }
     let kernel = lane.and_then(|lane| alu_kernel(&entry.kernel, lane, form.unsigned)).ok_or_else(fail)?;
     Ok(Compute::Alu { kernel, params: params(entry), path })
+}
+
+/// The lanes of an instruction whose bits depend on each other.
+fn mixed_lane(spec: &Spec, instruction: &PeInstruction, lane: Option<Lane>) -> Option<Lane> {
+    match instruction.kind {
+        PeKind::Alu { op, .. } if alu_bitwise(&spec.alu[op].kernel) => None,
+        PeKind::L1bm { form, .. } => {
+            let reduction = &spec.reductions[spec.transfers[form.transfer].reduction?];
+            let widened = spec.forms[form.transfer][form.form].widen == Some(Widen::Always);
+            reduction_lane(spec, reduction, widened)
+        }
+        _ => lane,
+    }
 }
 
 /// How an instruction that writes a mask register computes its flags.

@@ -131,6 +131,11 @@ impl LoweredMask {
         self.register.is_none() && u64::from(self.cycles) & all == all
     }
 
+    /// Slot of the mask registers and the entry, if the mask comes from one.
+    pub(super) fn register(&self) -> Option<(usize, usize)> {
+        self.register
+    }
+
     /// Slot of the mask registers, if the mask comes from one.
     pub(super) fn slot(&self) -> Option<usize> {
         self.register.map(|(slot, _)| slot)

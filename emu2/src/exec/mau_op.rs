@@ -1,5 +1,7 @@
 //! MAU operations: multiply-adds of rows, and matrix products.
 
+pub(super) mod validity;
+
 use super::matrix::{MatrixRegisters, Product};
 use crate::error::{Code, Error};
 use crate::machine::{Out, Path};
@@ -122,6 +124,21 @@ impl MauOp {
     /// Index of the source that is added.
     pub(super) fn addend(&self) -> Option<usize> {
         self.z
+    }
+
+    /// Indices of the sources that are the factors and the addend.
+    pub(super) fn ports(&self) -> [Option<usize>; 3] {
+        [self.x, self.y, self.z]
+    }
+
+    /// Whether PE `pe` of a MAB multiplies.
+    pub(super) fn multiplies(&self, pe: usize) -> bool {
+        self.multipliers[pe] || self.both
+    }
+
+    /// Type of the lanes of the factors.
+    pub(super) fn lane(&self) -> Lane {
+        self.lane
     }
 
     /// Whether the operation reads and gives one long word of a path.

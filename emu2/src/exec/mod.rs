@@ -16,6 +16,7 @@
 //! | `access` | word addresses of an operand: stride, base register, T register, differences between PEs |
 //! | `mask` | write masks and zero-flush masks as rows of bits |
 //! | `source` | sources: fetching rows, conversions `e` and `r` |
+//! | `validity` | the bits of words that something has written, for sanitized runs |
 //! | `destination` | writes of PE memories and base address registers, under masks |
 //! | `flag` | flags of results, writes of mask registers |
 //! | `fixed_input` | `$peid` and other fixed inputs as rows |
@@ -23,6 +24,7 @@
 //! | `l1bm` | loads from L1BM, places of stores |
 //! | `matrix` | matrix registers: rows in, columns out, products |
 //! | `mau_op` | MAU operations: which kernel of `num` with which operands |
+//! | `mau_op/validity` | the validity of their results |
 //! | `compute` | the computation of any PE instruction on whole rows |
 //! | `op` | the types: an instruction, a step, the buffers that run them |
 //! | `effects` | the reads and writes of an instruction; no other file derives them |
@@ -40,7 +42,10 @@
 //! | `region` | runs a region on one L1B |
 //! | `kept_regions` | programs that run again are lowered once |
 //! | `transfer_mv` | MVs |
+//! | `transfer_mv/words` | the words that an MV reads and writes |
+//! | `host_command` | commands of the host in a program |
 //! | `engine` | the order of everything: regions, transfers, debug statements, threads |
+//! | `sanitize` | runs that look for undefined values, timing and ranges that results depend on |
 //!
 //! Not here: the rounding of half results (`num/mau/half.rs`, `num/mau/round.rs`), latencies (`isa_specs`, tables `hazard`
 //! and `timing`; `report/cost.rs` counts them), dump lines (`report/dump.rs`).
@@ -56,6 +61,7 @@ mod fallback_step;
 mod fast;
 mod fixed_input;
 mod flag;
+mod host_command;
 mod kept_regions;
 mod l1bm;
 mod l1bm_map;
@@ -66,16 +72,19 @@ mod mau_op;
 mod no_kernel;
 mod op;
 mod region;
+mod sanitize;
 mod source;
 mod tags;
 mod thread_buffers;
 mod transfer_l2bm;
 mod transfer_mv;
 mod transfer_runs;
+mod validity;
 mod wrap;
 
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
-pub use tags::{AssumedHost, Tags};
+pub use sanitize::{Finding, Sanitizer};
+pub use tags::{AssumedHost, HostLines, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

@@ -9,6 +9,7 @@ use super::mau_op::SPARE_PLANES;
 use super::source::{Fetch, Source};
 use super::transfer_runs::RunBuffers;
 use crate::machine::{L1b, Layout, PathRows, Words};
+use crate::num::lane::Lane;
 use crate::spec::{Spec, Unit};
 use smallvec::SmallVec;
 
@@ -34,6 +35,9 @@ pub(super) struct Op {
     pub(super) base_writes: Vec<BaseWrite>,
     pub(super) flag_writes: Vec<FlagWrite>,
     pub(super) zero_flush: Option<LoweredMask>,
+    /// Type of the lanes in which bits mix. None: each bit of the result depends on the same bit of the sources only, or
+    /// the instruction has no lanes.
+    pub(super) mixes: Option<Lane>,
     /// Forwarding path that takes the result.
     pub(super) forward: Option<usize>,
     /// Where the second long word of the result comes from.
@@ -47,6 +51,11 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Whether the second long word of the result is zero on every L1B.
+    pub(super) fn narrow_result(&self) -> bool {
+        self.second == SecondLongWord::Zero
+    }
+
     /// Whether L1 of the result is zero.
     pub(super) fn narrow(&self, l1b: &L1b) -> bool {
         match self.second {

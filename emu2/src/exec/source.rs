@@ -275,7 +275,7 @@ kernel! {
 const PIECE: usize = 16;
 
 /// Reads one address for every PE.
-fn gather(memory: &[u64], words: u32, addresses: &[u32], out: &mut [u64]) {
+pub(super) fn gather(memory: &[u64], words: u32, addresses: &[u32], out: &mut [u64]) {
     let lanes = addresses.len();
     let (l0, l1) = out.split_at_mut(lanes);
     for (lane, word) in addresses.iter().enumerate() {

@@ -75,6 +75,8 @@ pub(super) struct RegionTransfer {
 pub(super) struct L2bmTransfers {
     plans: HashMap<FormRef, Arc<TransferPlan>>,
     rows: RunBuffers,
+    /// The transfers move validity instead of values.
+    validity: bool,
     last: Option<(FormRef, Arc<TransferPlan>)>,
 }
 
@@ -90,6 +92,11 @@ pub(super) enum Moved {
 }
 
 impl L2bmTransfers {
+    /// Transfers between memories that hold the validity of words.
+    pub(super) fn of_validity() -> L2bmTransfers {
+        L2bmTransfers { validity: true, ..L2bmTransfers::default() }
+    }
+
     fn plan(&mut self, machine: &Machine, form: FormRef) -> Result<Arc<TransferPlan>, Error> {
         if let Some((_, plan)) = self.last.as_ref().filter(|(last, _)| *last == form) {
             return Ok(plan.clone());
@@ -108,6 +115,7 @@ impl L2bmTransfers {
         let source = memory_slot(spec, machine.layout(), &resolved.source)?;
         let destination = memory_slot(spec, machine.layout(), &resolved.destination)?;
         let reducer = Reducer::of(spec, form.transfer, resolved)?;
+        let reducer = if self.validity { reducer.map(Reducer::of_validity).transpose()? } else { reducer };
         let between = source.level != destination.level && reducer.is_none();
         let plan = Arc::new(TransferPlan {
             copies: if between { copies(&runs, source.level == LevelName::L2b) } else { Vec::new() },
@@ -148,6 +156,28 @@ impl L2bmTransfers {
         }
         let (l2bm_address, l1bm_address) = if down { (from, to) } else { (to, from) };
         Ok(Some(RegionTransfer { plan, l2bm_address: l2bm_address as usize, l1bm_address: l1bm_address as usize }))
+    }
+
+    /// The words of a memory of the L2Bs that an instruction touches: its slot, the first word and the one behind the last,
+    /// and whether it writes them. None if it touches no such memory.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a transfer that the engine cannot run.
+    pub(super) fn of_l2b(
+        &mut self,
+        machine: &Machine,
+        instruction: &L2bmTransfer,
+    ) -> Result<Option<(Slot, u64, u64, bool)>, Error> {
+        if machine.spec().transfers[instruction.form.transfer].level == LevelName::Group {
+            return Ok(None);
+        }
+        let plan = self.plan(machine, instruction.form)?;
+        let sides = [
+            (plan.source, instruction.source, plan.ends.0, false),
+            (plan.destination, instruction.destination, plan.ends.1, true),
+        ];
+        let side = sides.into_iter().find(|(slot, ..)| slot.level == LevelName::L2b);
+        Ok(side.map(|(slot, at, end, writes)| (slot, at, at + end, writes)))
     }
 
     /// Reads the sources of all L2BM instructions of a step. The buffer of the DAR is filled at once: only `l2bmdarw` reads

@@ -1,5 +1,7 @@
 //! MV instructions: between the memories of groups and L2Bs. Each one completes when it is issued.
 
+pub(super) mod words;
+
 use super::dram_address_register::DarLookup;
 use super::lower::memory_slot;
 use super::transfer_runs::{transfer_runs, Reducer, RunBuffers, TransferRun};
@@ -36,6 +38,8 @@ pub(super) struct MvTransfers {
     plans: HashMap<(FormRef, Units), Arc<TransferPlan>>,
     rows: RunBuffers,
     words: Vec<u64>,
+    /// The transfers move validity instead of values.
+    validity: bool,
 }
 
 /// The values of a form's selectors by the names that index maps use.
@@ -124,17 +128,24 @@ impl MvTransfers {
         let strides = form.block_strides(&parameters).map_err(fail)?;
         parameters.push(("i", 0));
         let runs = transfer_runs(form, &parameters)?;
+        let reducer = Reducer::of(spec, mv.form.transfer, form)?;
+        let reducer = if self.validity { reducer.map(Reducer::of_validity).transpose()? } else { reducer };
         let plan = Arc::new(TransferPlan {
             dense: runs.iter().all(|p| (p.length, p.length) == strides),
             runs,
             strides,
             unit: form.unit.unwrap_or(1),
-            reducer: Reducer::of(spec, mv.form.transfer, form)?,
+            reducer,
             source: memory_slot(spec, machine.layout(), &form.source)?,
             destination: memory_slot(spec, machine.layout(), &form.destination)?,
         });
         self.plans.insert((mv.form, units), plan.clone());
         Ok(plan)
+    }
+
+    /// Transfers between memories that hold the validity of words.
+    pub(super) fn of_validity() -> MvTransfers {
+        MvTransfers { validity: true, ..MvTransfers::default() }
     }
 
     /// Runs `mv` on the whole chip.

@@ -1,7 +1,9 @@
 //! Index maps of MVs and L2BM instructions turned into runs of long words that are copied or reduced together.
 
 use super::no_kernel::no_kernel;
+use super::validity::whole_lanes;
 use crate::error::{Code, Error};
+use crate::num::lane::Lane;
 use crate::num::reduce::{reduce_kernel, ReduceKernel};
 use crate::spec::{ExprError, Place, Precision, ResolvedForm, Spec};
 
@@ -54,6 +56,10 @@ pub(super) fn transfer_runs(form: &ResolvedForm, parameters: &[(&str, i64)]) -> 
 pub(super) struct Reducer {
     kernel: ReduceKernel,
     tree: Vec<usize>,
+    /// The lanes of the values, for a reduction of validity.
+    lane: Lane,
+    /// Validity is reduced: a lane of the result is valid if it is valid in all elements.
+    validity: bool,
 }
 
 impl Reducer {
@@ -68,7 +74,17 @@ impl Reducer {
         let lane = spec.precisions.iter().find(|p| p.name == reduction.precision).and_then(Precision::lane);
         let kernel = lane.and_then(|lane| reduce_kernel(&reduction.kernel, lane, false));
         let kernel = kernel.ok_or_else(|| no_kernel(&format!("the reduction `{}`", reduction.name)))?;
-        Ok(Some(Reducer { kernel, tree: form.tree.clone() }))
+        let lane = lane.unwrap_or(Lane::L);
+        Ok(Some(Reducer { kernel, tree: form.tree.clone(), lane, validity: false }))
+    }
+
+    /// The reduction of the validity of the elements instead of their values.
+    ///
+    /// # Errors
+    /// [`Code::NoKernel`] if there is no kernel for it.
+    pub(super) fn of_validity(self) -> Result<Reducer, Error> {
+        let kernel = reduce_kernel("band", Lane::L, false).ok_or_else(|| no_kernel("the reduction `band`"))?;
+        Ok(Reducer { kernel, validity: true, ..self })
     }
 }
 
@@ -88,7 +104,7 @@ impl RunBuffers {
         out: &mut [u64],
         mut read: impl FnMut(&Place, &mut [u64]),
     ) {
-        let Some(Reducer { kernel, tree }) = reducer else {
+        let Some(Reducer { kernel, tree, lane, validity }) = reducer else {
             if let Some(from) = run.from.first().and_then(Option::as_ref) {
                 read(from, out);
             }
@@ -102,6 +118,9 @@ impl RunBuffers {
             }
         }
         kernel.tree(tree, &self.inputs, &mut self.stages, out);
+        if *validity {
+            out.iter_mut().for_each(|word| *word = whole_lanes(*word, *lane));
+        }
     }
 }
 

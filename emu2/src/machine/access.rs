@@ -84,6 +84,16 @@ impl Region {
     }
 }
 
+/// The name of a unit in dump lines: a letter and a number for each level down to `level`.
+pub(crate) fn unit_name(spec: &Spec, level: LevelName, unit: [u32; 5]) -> String {
+    let mut name = String::new();
+    for (at, number) in spec.levels.iter().zip(unit).filter(|(l, _)| l.name <= level) {
+        name.push(at.selector);
+        name.push_str(&number.to_string());
+    }
+    name
+}
+
 impl Machine {
     /// Chip-wide numbers of the unit's L1B and L2B, and the unit's lane inside the L1B.
     fn indices(&self, unit: [u32; 5]) -> (usize, usize, usize) {
@@ -180,6 +190,7 @@ impl Machine {
         if count == 0 {
             return Ok(());
         }
+        self.written.add(region);
         // The words of all PEs of an L1B lie side by side.
         if !each && spec.memories[region.memory].level == LevelName::Pe && region.units[3..] == [None, None] {
             let l1bs = [region.units[0], region.units[1], region.units[2], Some(0), Some(0)];

@@ -143,6 +143,12 @@ impl MemoryFiles {
         Ok(files)
     }
 
+    /// The regions to save that have a length of their own.
+    pub fn saved(&self) -> Vec<Region> {
+        let lengths = self.save.iter().filter_map(|piece| Some((piece, piece.length? / BYTES)));
+        lengths.map(|(piece, words)| piece.region(0, words)).collect()
+    }
+
     /// Writes the regions to load to `machine`. All data is checked before any is written.
     ///
     /// # Errors

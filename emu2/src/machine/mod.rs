@@ -7,7 +7,9 @@ mod pages;
 mod path;
 mod state;
 mod words;
+mod written;
 
+pub(crate) use access::unit_name;
 pub use access::{Region, Units};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
@@ -17,6 +19,7 @@ pub(crate) use path::{Out, Path};
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 pub use words::Words;
+pub(crate) use written::Written;
 
 use crate::error::{Code, Error};
 use crate::spec::Spec;
@@ -29,6 +32,7 @@ pub struct Machine {
     layout: Layout,
     pub(crate) state: State,
     poisoned: bool,
+    written: Written,
 }
 
 impl Machine {
@@ -36,7 +40,7 @@ impl Machine {
     pub fn new(spec: Arc<Spec>) -> Machine {
         let layout = Layout::new(&spec);
         let state = State::new(&spec, &layout);
-        Machine { spec, layout, state, poisoned: false }
+        Machine { spec, layout, state, poisoned: false, written: Written::default() }
     }
 
     /// The spec from which the machine was made.
@@ -58,6 +62,17 @@ impl Machine {
     pub fn reset(&mut self) {
         self.state = State::new(&self.spec, &self.layout);
         self.poisoned = false;
+        self.written = Written { resets: self.written.resets + 1, ..Written::default() };
+    }
+
+    /// Notes that a program runs whose writes nobody follows.
+    pub(crate) fn lose_written(&mut self) {
+        self.written.lose();
+    }
+
+    /// The regions that were written from outside the engine since the last call.
+    pub(crate) fn take_written(&mut self) -> Written {
+        self.written.take()
     }
 
     /// Marks the state as unusable, because an error left a program half done.

@@ -151,6 +151,12 @@ pub fn alu_kernel(name: &str, lane: Lane, unsigned: bool) -> Option<AluKernel> {
     Some(AluKernel { run, operands: *operands })
 }
 
+/// Whether each bit of the kernel's result depends only on the same bit of its operands.
+#[must_use]
+pub fn alu_bitwise(name: &str) -> bool {
+    matches!(name, "passa" | "not" | "and" | "or" | "xor")
+}
+
 /// The names of all ALU kernels, for messages.
 pub fn alu_kernel_names() -> impl Iterator<Item = &'static str> {
     KERNELS.iter().map(|(name, _, _)| *name)

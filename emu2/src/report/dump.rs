@@ -4,10 +4,10 @@ use super::number::general;
 use crate::asm::DebugGet;
 use crate::error::{Code, Error};
 use crate::exec::debug_place;
-use crate::machine::{Machine, Region};
+use crate::machine::{unit_name, Machine, Region};
 use crate::num::format::FloatFormat;
 use crate::num::lane::Lane;
-use crate::spec::{LevelName, Spec, Unit, HALVES, WORDS_PER_LONG};
+use crate::spec::{LevelName, Unit, HALVES, WORDS_PER_LONG};
 use std::fmt::Write;
 
 /// Converts the bits of a format to a number.
@@ -88,15 +88,6 @@ fn read(machine: &Machine, memory: usize, unit: [u32; 5], addr: u64) -> Result<u
 fn unit_of(level: LevelName, unit: [u32; 5]) -> [Option<u32>; 5] {
     let tree = [LevelName::Group, LevelName::L2b, LevelName::L1b, LevelName::Mab, LevelName::Pe];
     std::array::from_fn(|at| (tree[at] <= level).then_some(unit[at]))
-}
-
-fn unit_name(spec: &Spec, level: LevelName, unit: [u32; 5]) -> String {
-    let mut name = String::new();
-    for (at, number) in spec.levels.iter().zip(unit).filter(|(l, _)| l.name <= level) {
-        name.push(at.selector);
-        name.push_str(&number.to_string());
-    }
-    name
 }
 
 /// guess: block float values are printed like ordinary values of their format.

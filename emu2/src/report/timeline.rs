@@ -2,7 +2,7 @@
 //! measured and which are assumed.
 
 use super::traffic::{Port, Traffic, TrafficTable};
-use crate::asm::{Item, ItemKind, Mv, Program};
+use crate::asm::{HostCommand, Item, ItemKind, Mv, Program};
 use crate::spec::Spec;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -85,6 +85,13 @@ impl<'a> Timeline<'a> {
             ItemKind::Nop { count, wait } => self.advance(*count, *wait),
             ItemKind::Step(step) => self.advance(1, step.wait),
             ItemKind::Mv(mv) => Event::Mv(self.mv(mv)),
+            ItemKind::Host(command) => {
+                if let HostCommand::Write(words, _) | HostCommand::Read(words, _) = &**command {
+                    // A transfer of the host takes no time here.
+                    self.ends.entry(words.signal).or_insert(0);
+                }
+                Event::Nothing
+            }
             ItemKind::Set(_) | ItemKind::Get(_) => Event::Nothing,
         }
     }

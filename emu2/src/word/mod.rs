@@ -23,6 +23,7 @@ pub use encode::{encode_step, StepWord};
 pub use print::{print, statement};
 pub use read::{read, read_until};
 
+use crate::asm::host_command;
 use crate::asm::record::{records, RECORD};
 use crate::asm::{AssembleError, Item, ItemKind, Program, Step};
 use crate::error::{Code, Diagnostic, Error, Severity, Span};
@@ -138,6 +139,10 @@ impl Writer<'_> {
         let spec = &self.program.spec;
         let (count, tag) = match &item.kind {
             ItemKind::Set(_) | ItemKind::Get(_) => return self.debug(&item.kind),
+            ItemKind::Host(command) => {
+                let text = host_command::text(spec, command);
+                return self.push(1, Content::Text(host_command::letter(command), text));
+            }
             ItemKind::Nop { count, wait } => (*count, *wait),
             ItemKind::Step(_) | ItemKind::Mv(_) => (1, None),
         };
@@ -199,7 +204,7 @@ impl Writer<'_> {
             ItemKind::Nop { wait: Some(tag), .. } => Err(none(&print::wait(spec, *tag))),
             ItemKind::Step(step) => self.step(encoding, step, item.span),
             ItemKind::Mv(mv) => Err(none(&spec.transfers[mv.form.transfer].name)),
-            ItemKind::Set(_) | ItemKind::Get(_) => Err(none("a debug statement")),
+            ItemKind::Set(_) | ItemKind::Get(_) | ItemKind::Host(_) => Err(none("a debug statement")),
         }
     }
 
@@ -263,6 +268,7 @@ pub fn write(spec: &Spec, lines: &[Line], sink: &mut dyn FnMut(&str) -> Result<(
     for line in lines {
         let one = match &line.content {
             Content::Word(word) => format!("{letter} {word}\n"),
+            Content::Text(letter, statement) if statement.is_empty() => format!("{letter}\n"),
             Content::Text(letter, statement) => format!("{letter} {statement}\n"),
         };
         for _ in 0..line.count {

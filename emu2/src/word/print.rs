@@ -2,6 +2,7 @@
 
 mod operand;
 
+use crate::asm::host_command;
 use crate::asm::{DebugSet, Item, ItemKind, Location, Mv, PeInstruction, PeKind, Program, Step};
 use crate::asm::{FormRef, L2bmTransfer, Selected};
 use crate::spec::{ControlKernel, End, Half, LevelName, LiteralKind, ParameterStyle, ResolvedForm, Spec};
@@ -30,6 +31,10 @@ pub fn statement(spec: &Spec, kind: &ItemKind) -> String {
         ItemKind::Mv(instruction) => mv(spec, instruction),
         ItemKind::Set(set) => debug_set(spec, set),
         ItemKind::Get(get) => get.statement.clone(),
+        ItemKind::Host(command) => {
+            let text = host_command::text(spec, command);
+            format!("{} {text}", host_command::letter(command)).trim_end().to_string()
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use super::decode::{decode_word, Decoded};
 use super::hidden::{reads_path, with_hidden};
 use super::print::statement;
 use super::{DEBUG, FLAT_MV, FLAT_PE, STATEMENT};
-use crate::asm::record::{host_command, HOST, RECORD};
+use crate::asm::host_command::is_letter;
+use crate::asm::record::RECORD;
 use crate::asm::{decoded, AssembleError, Assembler, Item, ItemKind, Policy, Program, Step};
 use crate::error::{Code, Diagnostic, Severity, Span};
 use crate::interrupt::Interrupt;
@@ -113,6 +114,9 @@ impl Reader<'_> {
         let Some(letter) = code.chars().next() else { return Ok(None) };
         let rest = &code[letter.len_utf8()..];
         let whole = Span::new(at, at + code.len());
+        if is_letter(letter) && (rest.is_empty() || rest.starts_with([' ', '\t'])) {
+            return Ok(Some(0));
+        }
         if !rest.starts_with([' ', '\t']) {
             return Err(bad_line(whole, code, "a line begins with a letter and a blank"));
         }
@@ -140,7 +144,6 @@ impl Reader<'_> {
                 Ok(Some(indent + letter.len_utf8()))
             }
             RECORD => Ok(Some(0)),
-            HOST => Err(host_command(whole)),
             _ => Err(bad_line(whole, code, "this letter begins no line of assembled text")),
         }
     }

@@ -31,6 +31,7 @@ impl Coverage {
                 ItemKind::Mv(mv) => self.form(spec, mv.form),
                 ItemKind::Set(set) => self.note(format!("set {}", spec.memories[set.location.memory].name)),
                 ItemKind::Get(get) => self.note(format!("get {}", spec.memories[get.location.memory].name)),
+                ItemKind::Host(_) => self.note("host".into()),
             }
         }
     }

@@ -45,6 +45,7 @@ pub fn run(chip: &mut Chip, program: &Program) -> Result<Vec<String>, Undefined>
             ItemKind::Mv(mv) => transfer::mv(chip, mv),
             ItemKind::Set(set) => debug::set(chip, set),
             ItemKind::Get(get) => debug::get(chip, get, &mut lines),
+            ItemKind::Host(_) => return Err(Undefined("a command of the host".into())),
         }
     }
     Ok(lines)

@@ -26,6 +26,7 @@ pub fn item_text(spec: &Spec, kind: &ItemKind) -> String {
         ItemKind::Mv(mv) => mv_text(spec, mv),
         ItemKind::Set(set) => set_text(spec, set),
         ItemKind::Get(get) => get_text(get),
+        ItemKind::Host(_) => unreachable!("no command of the host is generated"),
     }
 }
 

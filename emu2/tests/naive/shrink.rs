@@ -92,7 +92,7 @@ impl Shrinker {
                     ItemKind::Step(step) => simplify_step(step, change),
                     ItemKind::Set(set) => (change == 0).then(|| set.payload.truncate(1)),
                     ItemKind::Get(get) => (change == 0).then(|| get.count = 1),
-                    ItemKind::Mv(_) | ItemKind::Nop { .. } => None,
+                    ItemKind::Mv(_) | ItemKind::Nop { .. } | ItemKind::Host(_) => None,
                 };
                 if changed.is_none() {
                     break;

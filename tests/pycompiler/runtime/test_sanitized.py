@@ -1,0 +1,95 @@
+"""Compiled models are clean under sanitized runs, and an output that is not written is found."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from compiling import compiled, model_of, tried
+from random_functions import random_function
+from random_models import random_model
+
+from pycompiler.frontend.export import export
+from pycompiler.machine import load_target
+from pycompiler.model_commands import commands
+from pycompiler.runtime.device import Board
+from pycompiler.runtime.executable import DeviceFunction
+from pycompiler.runtime.held_tensor import Held
+from pycompiler.runtime.sanitized import findings_text, undefined_outputs
+
+#: Values may leave their format: that is the model's doing.
+VALUES = {"Z0401", "Z0402"}
+
+
+def check(model, inputs, title: str, **options) -> None:
+    result, _ = compiled(model, "mini", **options)
+    plain = DeviceFunction(result.app, Board(load_target("mini")))
+    expected = {name: held.values() for name, held in plain.run(inputs).items()}
+    board = Board(load_target("mini"))
+    board.findings = []
+    outputs = DeviceFunction(result.app, board).run(inputs)
+    found = [one for one in board.findings if one["code"] not in VALUES]
+    assert found == [], f"{title}: {findings_text(board)}"
+    assert undefined_outputs(outputs) == [], title
+    for name, held in outputs.items():
+        np.testing.assert_array_equal(held.values(), expected[name], title)
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+def test_random_models_are_clean(mode: str) -> None:
+    options = {} if mode == "float" else {"float_dtype": "mixed"}
+    for seed in range(tried(4)):
+        model, inputs = random_model(random.Random(seed))
+        check(model, inputs, f"model {seed} {mode}", **options)
+
+
+def test_random_functions_are_clean() -> None:
+    for seed in range(tried(1)):
+        function, inputs = random_function(random.Random(seed))
+        arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+        check(export(function, inputs), arrays, f"function {seed}")
+
+
+def test_elements_that_nothing_has_written_are_found() -> None:
+    target = load_target("mini")
+    model = model_of([("Relu", ["x"], "y")], {"x": (5, 7)}, ["y"])
+    result, _ = compiled(model, "mini")
+    board = Board(target)
+    board.findings = []
+    function = DeviceFunction(result.app, board)
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    outputs = function.run({"x": x})
+    place = outputs["y"].place
+    assert place is not None
+    assert not place.undefined().any()
+    # Another tensor of this order, in a room that nothing has written.
+    other = place.moved(board.allocate(place.image.dram_words))
+    assert other.undefined().shape == (5, 7)
+    assert other.undefined().all()
+    (found,) = undefined_outputs({"y": Held(place.type, place=other)})
+    assert found.code == "P0610"
+    assert "35 elements" in str(found)
+    other.write(x)
+    assert not other.undefined().any()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = model_of([("Relu", ["x"], "y")], {"x": (5, 7)}, ["y"])
+    onnx.save(model, tmp_path / "model.onnx")
+    np.savez(tmp_path / "in.npz", x=np.ones((5, 7), np.float32))
+    folder = str(tmp_path / "out")
+
+    def call(*arguments: str):
+        return CliRunner().invoke(commands, arguments)
+
+    device = ("--device", "emu2:mini")
+    assert call("compile", str(tmp_path / "model.onnx"), "-o", folder, *device).exit_code == 0
+    run = ("run", folder, "-i", str(tmp_path / "in.npz"))
+    done = call(*run, *device, "--sanitize")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == call(*run, *device).stdout
+    assert call(*run, "--device", "pfvm:cpu", "--sanitize").exit_code == 2
