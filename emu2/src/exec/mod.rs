@@ -34,6 +34,7 @@
 //! | `fallback_step` | one step as the manual describes it: the reference for everything in `fast` |
 //! | `region` | runs a region on one L1B |
 //! | `lower`, `lower/l1bm` | from a checked PE line to ops: addresses, kernels, index maps |
+//! | `observe` | what a step would write or convert, for the debugger |
 //! | `kept_regions` | programs that run again are lowered once |
 //! | `transfer_runs` | index maps of MVs and L2BM instructions as runs of words |
 //! | `dram_address_register` | DAR: filling, writing, and lookup by MVs |
@@ -63,6 +64,7 @@ mod mask;
 mod matrix;
 mod mau_op;
 mod no_kernel;
+mod observe;
 mod op;
 mod region;
 mod source;
@@ -76,5 +78,6 @@ mod wrap;
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
+pub use observe::{Observer, Place};
 pub use tags::{AssumedHost, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

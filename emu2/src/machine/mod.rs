@@ -1,6 +1,7 @@
 //! The state of a machine: arrays per L1B, sparse pages above, and access to them by unit and address.
 
 mod access;
+mod image;
 mod layout;
 mod memory_file;
 mod pages;
@@ -9,6 +10,7 @@ mod state;
 mod words;
 
 pub use access::{Region, Units};
+pub use image::{Blocks, Difference, Image, Owner, Written};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
 pub use pages::Pages;
@@ -63,6 +65,17 @@ impl Machine {
     /// Marks the state as unusable, because an error left a program half done.
     pub(crate) fn poison(&mut self) {
         self.poisoned = true;
+    }
+
+    /// Marks the state as usable, because it was restored.
+    pub(crate) fn unpoison(&mut self) {
+        self.poisoned = false;
+    }
+
+    /// A machine with the same contents.
+    #[must_use]
+    pub fn copy(&self) -> Machine {
+        Machine { spec: self.spec.clone(), layout: self.layout.clone(), state: self.state.clone(), ..*self }
     }
 
     /// Checks that no program stopped half way.
