@@ -25,6 +25,7 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.debug.command import dap, debug
 from emu2.explain import entries, explain, listing
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
@@ -140,6 +141,8 @@ def explain_code(code: str | None) -> None:
 
 cli.add_command(asm)
 cli.add_command(bench)
+cli.add_command(dap)
+cli.add_command(debug)
 cli.add_command(disasm)
 
 

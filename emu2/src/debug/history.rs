@@ -20,6 +20,15 @@ struct Moment {
     own: usize,
 }
 
+/// How many images a run keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Bytes that the images may take, but for the first one.
+    pub bytes: usize,
+    /// Statements from image to image. None spaces them by time.
+    pub every: Option<usize>,
+}
+
 /// The images of a run.
 #[derive(Debug)]
 pub(super) struct History {
@@ -30,8 +39,7 @@ pub(super) struct History {
     last: Image,
     /// What may have been written since.
     pub(super) written: Written,
-    /// Bytes that the images may take, but for the first one.
-    room: usize,
+    room: Room,
     cost: Duration,
     since: Duration,
     /// Time of a statement.
@@ -39,8 +47,8 @@ pub(super) struct History {
 }
 
 impl History {
-    /// A history that begins with `machine` as it is. Its images take at most `room` bytes besides the first one.
-    pub(super) fn new(machine: &Machine, room: usize) -> History {
+    /// A history that begins with `machine` as it is.
+    pub(super) fn new(machine: &Machine, room: Room) -> History {
         let blocks = Blocks::new(machine.spec());
         let zeros = Image::zeros(&blocks, machine);
         let mut written = blocks.unwritten();
@@ -62,8 +70,18 @@ impl History {
         (self.moments.len(), self.moments.iter().map(|moment| moment.own).sum())
     }
 
+    /// The position up to which statements may run without an image, from `from` on the way to `target`.
+    pub(super) fn reach(&self, from: usize, target: usize) -> usize {
+        let near = self.near();
+        match self.room.every {
+            Some(every) => target.min(from + every.max(1)),
+            None if target - from > near => target - near,
+            None => target,
+        }
+    }
+
     /// Number of statements that take about as long as going back may take.
-    pub(super) fn near(&self) -> usize {
+    fn near(&self) -> usize {
         (NEAR.as_nanos() / self.pace.as_nanos().max(1)).clamp(16, 1 << 16) as usize
     }
 
@@ -79,6 +97,9 @@ impl History {
     pub(super) fn due(&self, position: usize, target: usize) -> bool {
         let near = self.near();
         let gap = position.saturating_sub(self.before(position + 1));
+        if let Some(every) = self.room.every {
+            return gap >= every;
+        }
         let stop_is_near = position + near == target && gap > near;
         stop_is_near || self.since >= PERIOD.max(self.cost * SHARE)
     }
@@ -126,7 +147,7 @@ impl History {
     /// Drops images until they fit. Those that are close together for their distance from `position` go first.
     fn thin(&mut self, position: usize) {
         let mut bytes: usize = self.moments.iter().skip(1).map(|moment| moment.own).sum();
-        while bytes > self.room && self.moments.len() > 2 {
+        while bytes > self.room.bytes && self.moments.len() > 2 {
             let gap = |at: &usize| {
                 let wide = self.moments.get(at + 1).map_or(position, |next| next.position);
                 let gap = wide.saturating_sub(self.moments[at - 1].position) as f64;

@@ -147,10 +147,11 @@ impl Session {
         let mut reasons = Vec::new();
         for breakpoint in &self.breakpoints {
             match &breakpoint.kind {
-                Kind::Line { position, condition, .. } if *position == self.position => {
-                    if condition.as_ref().is_none_or(|condition| condition.holds(&self.machine)) {
-                        reasons.push((breakpoint.id, breakpoint.text.clone()));
-                    }
+                Kind::Line { position, condition, .. }
+                    if *position == self.position
+                        && condition.as_ref().is_none_or(|condition| condition.holds(&self.machine)) =>
+                {
+                    reasons.push((breakpoint.id, breakpoint.text.clone()));
                 }
                 Kind::Hazard => {
                     let here = self.hazards.iter().filter(|(at, _)| *at == self.position);

@@ -1,7 +1,7 @@
 //! The run of a program under the debugger.
 
 use super::breakpoint::{Breakpoint, Kind};
-use super::history::History;
+use super::history::{History, Room};
 use super::statements::Statements;
 use super::touched::{each_touched, sets_base};
 use crate::asm::{Item, ItemKind, Program};
@@ -58,11 +58,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that stands before the first statement. Images of the run take at most `room` bytes.
+    /// A session that stands before the first statement. `room` bounds the images of the run.
     ///
     /// # Errors
     /// [`Code::WrongSpec`] for a program of another spec, [`Code::Poisoned`] for a machine that stopped half way.
-    pub fn new(program: Arc<Program>, machine: Machine, room: usize) -> Result<Session, Error> {
+    pub fn new(program: Arc<Program>, machine: Machine, room: Room) -> Result<Session, Error> {
         machine.check_usable()?;
         let spec = machine.spec().clone();
         if spec.fingerprint != program.spec.fingerprint {
@@ -135,9 +135,9 @@ impl Session {
         self.len() == 0
     }
 
-    /// Line of the statement that comes next, of the last one at the end.
-    pub fn line(&mut self) -> u32 {
-        self.statements.line(self.position)
+    /// Line of the statement that comes next at `position`, of the last one at the end.
+    pub fn line(&mut self, position: usize) -> u32 {
+        self.statements.line(position)
     }
 
     /// Number of images of the run, and the bytes that they take.
@@ -343,11 +343,7 @@ impl Session {
             }
             let from = self.position;
             let (stretch, end) = self.statements.stretch(from);
-            let near = self.history.near();
-            let mut to = target.min(end).min(from + CHUNK);
-            if target - from > near {
-                to = to.min(target - near);
-            }
+            let mut to = self.history.reach(from, target).min(end).min(from + CHUNK);
             if let Some((poke, _)) = self.pokes.range(from + 1..).next() {
                 to = to.min(*poke);
             }
