@@ -70,13 +70,14 @@ impl History {
         (self.moments.len(), self.moments.iter().map(|moment| moment.own).sum())
     }
 
-    /// The position up to which statements may run without an image, from `from` on the way to `target`.
-    pub(super) fn reach(&self, from: usize, target: usize) -> usize {
+    /// The position up to which statements may run without an image, from `from` on the way to `target`. The flag says that the
+    /// run stops soon behind it.
+    pub(super) fn reach(&self, from: usize, target: usize) -> (usize, bool) {
         let near = self.near();
         match self.room.every {
-            Some(every) => target.min(from + every.max(1)),
-            None if target - from > near => target - near,
-            None => target,
+            Some(every) => (target.min(from + every.max(1)), false),
+            None if target - from > near => (target - near, true),
+            None => (target, false),
         }
     }
 
@@ -93,15 +94,13 @@ impl History {
         }
     }
 
-    /// Whether it is time for an image at `position`, on the way to `target`.
-    pub(super) fn due(&self, position: usize, target: usize) -> bool {
-        let near = self.near();
+    /// Whether it is time for an image at `position`. `stop_is_near`: the run stops soon behind it.
+    pub(super) fn due(&self, position: usize, stop_is_near: bool) -> bool {
         let gap = position.saturating_sub(self.before(position + 1));
-        if let Some(every) = self.room.every {
-            return gap >= every;
+        match self.room.every {
+            Some(every) => gap >= every,
+            None => (stop_is_near && self.since >= NEAR) || self.since >= PERIOD.max(self.cost * SHARE),
         }
-        let stop_is_near = position + near == target && gap > near;
-        stop_is_near || self.since >= PERIOD.max(self.cost * SHARE)
     }
 
     /// The place of the youngest image before `position`.

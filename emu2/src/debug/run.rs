@@ -77,6 +77,9 @@ impl Session {
             if self.position >= end {
                 return Ok(None);
             }
+            if self.interrupt.requested() {
+                return Ok(Some(Stop::plain("pause")));
+            }
             moved = true;
             let window = end.min(self.position + WINDOW);
             let line = self.next_standing(window);

@@ -343,13 +343,14 @@ impl Session {
             }
             let from = self.position;
             let (stretch, end) = self.statements.stretch(from);
-            let mut to = self.history.reach(from, target).min(end).min(from + CHUNK);
+            let (reach, near) = self.history.reach(from, target);
+            let mut to = reach.min(end).min(from + CHUNK);
             if let Some((poke, _)) = self.pokes.range(from + 1..).next() {
                 to = to.min(*poke);
             }
             let items = stretch.part(from..to);
             self.run(from, items, sink)?;
-            if self.history.due(self.position, target) {
+            if self.history.due(self.position, near && self.position == reach) {
                 self.history.record(&self.machine, self.position);
             }
         }
