@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from emu2.console import EXIT_FILE, diagnostic, explained, fail
+
+if TYPE_CHECKING:
+    from emu2.debug.commands import Commands
 
 spec_option = click.option(
     "--spec",
@@ -41,7 +45,7 @@ def debug(file: str, spec_name: str, config: str | None, load: str | None, batch
     show(commands)
 
 
-def show(commands: object) -> None:
+def show(commands: Commands) -> None:
     """Open the screen on a session, or fail with the way to install it."""
     try:
         from emu2.debug.terminal import open_screen

@@ -191,7 +191,7 @@ class Commands:
         return ""
 
     def info(self) -> str:
-        """Return where the run stands in statements, steps and cycles, and what its history takes."""
+        """Return where the run stands, and what its history takes."""
         run = self.session.run
         images, size = run.history
         return (
@@ -206,7 +206,7 @@ class Commands:
 
 
 def register_sizes(spec: emu2.Spec) -> dict[str, int]:
-    """Return the memories and paths of a PE, with the number of words that a list of registers shows."""
+    """Return the memories and paths of a PE, with the number of words that a list shows."""
     few = spec.counts["cycle"] * 2
     own = {
         name: memory["words"] for name, memory in spec.memories.items() if memory["level"] == "pe"
@@ -270,7 +270,8 @@ COMMANDS: dict[str, Command] = {
     ),
     "break": Command(
         "break TEXT",
-        "stop: line N [if CONDITION], when CONDITION, write PLACE, infinity, flag, overflow, hazard",
+        "stop: line N [if CONDITION], when CONDITION, write PLACE, "
+        "infinity, flag, overflow, hazard",
         Commands.add,
     ),
     "breaks": Command("breaks", "list the breakpoints", lambda c, r: c.breakpoints()),

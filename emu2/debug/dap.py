@@ -1,7 +1,8 @@
 """The Debug Adapter Protocol: messages on a pair of streams or on a TCP port.
 
-The adapter reads requests in one thread and runs the program in another one, so `pause` is heard while it
-runs. Every request gets one response. One that is wrong gets one diagnostic, and the session goes on.
+The adapter reads requests in one thread and runs the program in another one, so `pause` is heard
+while it runs. Every request gets one response. One that is wrong gets one diagnostic, and the
+session goes on.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _REPEAT = 0.05
 Message = dict[str, Any]
 
 
-class Malformed(Exception):
+class MalformedError(Exception):
     """Bytes that are no message. What follows them cannot be read."""
 
 
 def read_message(stream: BinaryIO) -> Message | None:
-    """Return the next message; None at the end of the stream. Raises Malformed."""
+    """Return the next message; None at the end of the stream. Raises MalformedError."""
     length = None
     size = 0
     while True:
@@ -38,26 +39,26 @@ def read_message(stream: BinaryIO) -> Message | None:
         if not line and size == 0:
             return None
         if not line.endswith(b"\n") or size > _HEADER_LIMIT:
-            raise Malformed("the header of a message is malformed")
+            raise MalformedError("the header of a message is malformed")
         if line in (b"\r\n", b"\n"):
             break
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-length":
             length = int(value) if value.strip().isdigit() else None
     if length is None or length > _MESSAGE_LIMIT:
-        raise Malformed("a message needs the header `Content-Length`")
+        raise MalformedError("a message needs the header `Content-Length`")
     data = b""
     while len(data) < length:
         piece = stream.read(length - len(data))
         if not piece:
-            raise Malformed("the stream ends inside a message")
+            raise MalformedError("the stream ends inside a message")
         data += piece
     try:
         message = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Malformed(f"a message is no JSON: {error}") from error
+        raise MalformedError(f"a message is no JSON: {error}") from error
     if not isinstance(message, dict):
-        raise Malformed("a message is no object")
+        raise MalformedError("a message is no object")
     return message
 
 
@@ -107,7 +108,7 @@ class Adapter:
                 message = read_message(self._reader)
                 if message is None or not self._answer(message):
                     break
-        except Malformed as error:
+        except MalformedError as error:
             self._writer.event("output", category="stderr", output=f"error[D0005]: {error}\n")
         finally:
             self._halt()
@@ -115,7 +116,7 @@ class Adapter:
             self._worker.join()
 
     def _halt(self) -> None:
-        """Make the program stop if it runs. A request that comes before the run begins is repeated."""
+        """Make the program stop if it runs. A request before the run begins is repeated."""
         run = self._requests.run
         while run is not None and self._running.is_set():
             run.pause()

@@ -164,7 +164,7 @@ class Variables:
         if place == name:
             raise bad_command(f"`{name}` cannot be set", "set a word of a memory, or `unit`")
         self._session.write(place, value)
-        return self._run.evaluate(place, most=1)[0]["text"]
+        return str(self._run.evaluate(place, most=1)[0]["text"])
 
     def reference(self, place: str) -> str | None:
         """Return the memory reference of a place that begins with the name of a memory."""
@@ -198,7 +198,7 @@ class Variables:
         return first, data, count - len(data)
 
     def statements(self, session: Session, first: int, count: int) -> list[dict[str, Any]]:
-        """Return statements by position, for a view of instructions. Outside the program they are empty."""
+        """Return statements by position. Outside the program they are empty."""
         found: list[dict[str, Any]] = []
         source = {"name": Path(session.path).name, "path": str(Path(session.path).resolve())}
         for position in range(first, first + count):

@@ -1,4 +1,4 @@
-"""A program under the debugger: its run, its source, what is known of its lines, what is watched."""
+"""A program under the debugger: its run, its source, notes on its lines, watches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Stop = dict[str, Any]
 """What `emu2.Debugger` says about a stop."""
 
 Named = Callable[[str], Sequence[str] | None]
-"""Returns the places of a name of the user's, such as an element of a tensor; None for no such name."""
+"""Returns the places of a name, such as an element of a tensor; None for no such name."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def bad_command(message: str, remedy: str) -> emu2.EmulatorError:
 def unit_numbers(run: emu2.Debugger, unit: str) -> dict[str, int]:
     """Return the numbers of a unit such as `n0c1b2m3p0` by level.
 
-    Raises EmulatorError D0001 for a name that is malformed. Numbers are checked where they are used.
+    Raises EmulatorError D0001 for a malformed name. Numbers are checked where they are used.
     """
     letters = {letter: level for level, letter in run.levels}
     found: dict[str, int] = {}

@@ -8,13 +8,14 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Footer, Header, Input, RichLog, Static
 
 import emu2
 from emu2.debug.commands import Commands, register_sizes
 
-_PER_ROW = 4
+_WORD = 17
+_NAME = 6
 _MARGIN = 3
 
 
@@ -38,8 +39,9 @@ class Terminal(App[None]):
     CSS = """
     #left { width: 3fr; }
     #right { width: 2fr; }
-    Source { height: 1fr; border: round $primary; padding: 0 1; }
-    Registers { height: 2fr; border: round $primary; padding: 0 1; }
+    Source { height: 1fr; border: round $primary; padding: 0 1; text-wrap: nowrap; }
+    #scroll { height: 2fr; border: round $primary; padding: 0 1; }
+    Registers { height: auto; text-wrap: nowrap; }
     Watches { height: 1fr; border: round $primary; padding: 0 1; }
     RichLog { height: 12; border: round $primary; padding: 0 1; }
     """
@@ -73,7 +75,8 @@ class Terminal(App[None]):
                 yield Source(id="source")
                 yield RichLog(id="log", wrap=True, markup=False)
             with Vertical(id="right"):
-                yield Registers(id="registers")
+                with VerticalScroll(id="scroll"):
+                    yield Registers(id="registers")
                 yield Watches(id="watches")
         yield Input(
             placeholder="a command; help lists them; unit n0c0b0m1p0 chooses a PE", id="command"
@@ -126,19 +129,21 @@ class Terminal(App[None]):
         shown = Text(no_wrap=True, overflow="ellipsis")
         run = self.session.run
         now: dict[str, list[int]] = {}
+        room = self.query_one("#scroll").scrollable_content_region.width - _NAME
+        per_row = max(1, room // _WORD)
         for name, size in register_sizes(run.spec).items():
             words = run.evaluate(f"{name}[0:{size}] of {self.unit}", most=size)
             now[name] = [word["word"] for word in words]
             before = self._before.get(name, now[name])
-            for at in range(0, size, _PER_ROW):
-                shown.append(f"{name if at == 0 else '':6}", "bold")
-                for k in range(at, min(at + _PER_ROW, size)):
+            for at in range(0, size, per_row):
+                shown.append(f"{name if at == 0 else '':{_NAME}}", "bold")
+                for k in range(at, min(at + per_row, size)):
                     changed = before[k] != now[name][k]
                     style = "yellow" if changed else "" if now[name][k] else "dim"
                     shown.append(f" {now[name][k]:016x}", style)
                 shown.append("\n")
         self._before = now
-        self.query_one("#registers").border_title = f"registers of {self.unit}"
+        self.query_one("#scroll").border_title = f"registers of {self.unit}"
         return shown
 
     def _watches(self) -> Text:

@@ -11,7 +11,7 @@ from typing import Any
 import dap_client
 import pytest
 
-from emu2.debug.dap import Malformed, read_message, serve
+from emu2.debug.dap import MalformedError, read_message, serve
 
 PROGRAM = """\
 d set $lm0n0c0b0m0p0 2 3FC000003FC000004000000040000000
@@ -210,7 +210,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("data", BROKEN)
 def test_bytes_that_are_no_message_end_the_session_with_a_diagnostic(data: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedError):
         read_message(io.BytesIO(data))
     out = io.BytesIO()
     serve(io.BytesIO(data), out)
