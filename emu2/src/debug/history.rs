@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// At most this part of the time goes to images.
-const SHARE: u32 = 12;
+const SHARE: u32 = 20;
 
 /// How long the statements between the last image and a stop should take.
 const NEAR: Duration = Duration::from_millis(15);
