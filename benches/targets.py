@@ -20,6 +20,7 @@ from typing import Any
 
 import targets_calls
 import targets_convolutions
+import targets_debugger
 import targets_gemm
 import targets_layers
 import targets_memory
@@ -57,6 +58,7 @@ PARTS = (
     targets_streaming,
     targets_training,
     targets_memory,
+    targets_debugger,
 )
 
 

@@ -15,7 +15,7 @@ from queue import Queue
 from typing import Any, BinaryIO
 
 import emu2
-from emu2.debug.dap_requests import Requests
+from emu2.debug.dap_requests import Opener, Requests, launched
 from emu2.debug.session import Stop
 
 _HEADER_LIMIT = 1 << 12
@@ -91,11 +91,11 @@ class Writer:
 class Adapter:
     """One editor's session."""
 
-    def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
-        """Remember the streams."""
+    def __init__(self, reader: BinaryIO, writer: BinaryIO, opener: Opener) -> None:
+        """Remember the streams. `opener` answers `launch` with a session."""
         self._reader = reader
         self._writer = Writer(writer)
-        self._requests = Requests()
+        self._requests = Requests(opener)
         self._work: Queue[Callable[[], Stop] | None] = Queue()
         self._running = threading.Event()
         self._worker = threading.Thread(target=self._run, daemon=True)
@@ -218,9 +218,9 @@ def _bad(message: str) -> emu2.EmulatorError:
     return emu2.EmulatorError(code="D0005", message=message, help=remedy)
 
 
-def serve(reader: BinaryIO, writer: BinaryIO) -> None:
-    """Serve one editor on a pair of streams."""
-    Adapter(reader, writer).serve()
+def serve(reader: BinaryIO, writer: BinaryIO, opener: Opener = launched) -> None:
+    """Serve one editor on a pair of streams. `opener` answers `launch` with a session."""
+    Adapter(reader, writer, opener).serve()
 
 
 def serve_port(host: str, port: int, ready: Callable[[int], None]) -> None:

@@ -38,11 +38,22 @@ CAPABILITIES = {
 _GRANULARITY = {"statement": "line", "line": "line", "instruction": "line"}
 
 
+Opener = Callable[[Body], Session]
+"""Makes the session that the arguments of `launch` ask for."""
+
+
+def launched(arguments: Body) -> Session:
+    """Open `program` on the machine `spec`, with the memory files `config` and `load`."""
+    files = Files(arguments.get("config"), arguments.get("load"))
+    return open_session(str(arguments["program"]), str(arguments.get("spec", "mncore2")), files)
+
+
 class Requests:
     """Answers requests: a body, and the work that moves the program, if it moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, opener: Opener = launched) -> None:
         """Begin without a program."""
+        self._opener = opener
         self.session: Session | None = None
         self.variables: Variables | None = None
         self._own: dict[str, list[int]] = {}
@@ -91,10 +102,7 @@ class Requests:
 
     def on_launch(self, arguments: Body) -> Body:
         """Load a program: `program`, `spec`, `config`, `load`, `stopOnEntry`."""
-        files = Files(arguments.get("config"), arguments.get("load"))
-        self.session = open_session(
-            str(arguments["program"]), str(arguments.get("spec", "mncore2")), files
-        )
+        self.session = self._opener(arguments)
         self.variables = Variables(self.session)
         self._own.clear()
         self._exceptions.clear()

@@ -18,7 +18,7 @@ from emu2._core import codes
 
 Language = Literal["asm", "asm_words", "python", "shell", "spec", "words"]
 
-_TABLES = ("assembly.toml", "spec.toml", "words.toml", "running.toml")
+_TABLES = ("assembly.toml", "spec.toml", "words.toml", "running.toml", "debugger.toml")
 _INTRODUCTIONS: dict[Language, str] = {
     "asm": "Example, as `emu2 check` sees it",
     "asm_words": "Example, as `emu2 asm` sees it",

@@ -253,6 +253,12 @@ TABLE: dict[str, Kind] = {
         "give a tensor or a proxy of {wanted}",
         {"problem": "it is float32 (2,)", "wanted": "float32 (3, 4)"},
     ),
+    "P0610": Kind(
+        RunError,
+        "the model in `{path}` runs in part on the host, so its assembly cannot be stepped through",
+        "replace the operators that the report lists under `host_fallback`",
+        {"path": "out"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,
