@@ -16,6 +16,7 @@ from emu2.debug.commands import Commands, register_sizes
 
 _WORD = 17
 _NAME = 6
+_DIGITS = 6
 _MARGIN = 3
 
 
@@ -114,7 +115,8 @@ class Terminal(App[None]):
             arrow = "▶" if line == here else " "
             style = "reverse" if line == here and not session.at_end else ""
             shown.append(mark, "red")
-            shown.append(f"{arrow}{line:6} ", "bold" if line == here else "dim")
+            shown.append(arrow + " " * (_DIGITS - len(str(line))))
+            shown.append(f"{line} ", "bold" if line == here else "dim")
             shown.append(session.line_text(line), style)
             note = session.note(line)
             if note and note != session.note(line - 1):

@@ -1,4 +1,4 @@
-"""Compiled models under the debugger: elements of values where their layouts say, notes of lines."""
+"""Compiled models under the debugger: elements where layouts say, notes of lines."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Pat
 def test_a_model_that_the_host_runs_in_part_is_refused(tmp_path: Path) -> None:
     inputs = {"x": torch.rand(4, 4) + 0.1}
     context = Context(MNDevice("emu2:mini"))
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="host"):
         context.compile(
             lambda i: {"out": torch.linalg.det(i["x"] + 1).reshape(1) * 2},
             inputs,
@@ -96,8 +96,10 @@ def test_the_command(tmp_path: Path) -> None:
     context.compile(lambda i: {"y": i["x"] + 1}, inputs, str(tmp_path / "out"))
     np.savez(tmp_path / "in.npz", x=inputs["x"].numpy())
     done = subprocess.run(
-        [sys.executable, "-m", "pycompiler.command", "debug", str(tmp_path / "out"), "--batch"]
-        + ["-i", str(tmp_path / "in.npz")],
+        [
+            *(sys.executable, "-m", "pycompiler.command", "debug", str(tmp_path / "out")),
+            *("--batch", "-i", str(tmp_path / "in.npz")),
+        ],
         input="run\nprint value y [2, 1]\n",
         capture_output=True,
         text=True,
