@@ -104,7 +104,8 @@ impl Session {
         while end > 0 {
             let start = self.image_before(end);
             self.go(start)?;
-            let reasons = if start < here { self.standing() } else { Vec::new() };
+            // A stop where an image stands is found on the way to it.
+            let reasons = if start == 0 { self.standing() } else { Vec::new() };
             let mut last = (!reasons.is_empty()).then(|| (start, stopped(reasons)));
             while let Some(stop) = self.search(end, &mut None)? {
                 if stop.reason == "pause" {
