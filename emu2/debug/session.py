@@ -124,8 +124,12 @@ class Session:
             word = -1
         if not 0 <= word < 1 << 64:
             raise bad_command(f"`{value}` is no long word", "write 0x and up to 16 hex digits")
+        memory, _, rest = place.partition("[")
+        memory = memory.strip()
+        if rest.partition("]")[2].partition(" of ")[0].strip():
+            remedy = "write whole long words, such as lm0[12] of n0c0b0m0p0"
+            raise bad_command(f"`{place}` has a format", remedy)
         for found in self.run.evaluate(place, most=1 << 16):
-            memory = place.split("[", 1)[0].strip()
             units = unit_numbers(self.run, found["unit"])
             if memory in self.spec.forwards or place.startswith("$"):
                 raise bad_command(f"`{place}` cannot be written", "write a memory, such as lm0[12]")

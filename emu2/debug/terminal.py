@@ -17,6 +17,7 @@ from emu2.debug.commands import Commands, register_sizes
 _WORD = 17
 _NAME = 6
 _DIGITS = 6
+_VIEWED = 64
 _MARGIN = 3
 
 
@@ -65,6 +66,7 @@ class Terminal(App[None]):
         self.session = commands.session
         self.sub_title = self.session.path
         self.unit = "".join(f"{letter}0" for _, letter in self.session.run.levels)
+        self._view = ""
         self._busy = False
         self._before: dict[str, list[int]] = {}
 
@@ -80,7 +82,8 @@ class Terminal(App[None]):
                     yield Registers(id="registers")
                 yield Watches(id="watches")
         yield Input(
-            placeholder="a command; help lists them; unit n0c0b0m1p0 chooses a PE", id="command"
+            placeholder="a command, help, unit n0c0b0m1p0, or view lm0[64:80]",
+            id="command",
         )
         yield Footer()
 
@@ -144,6 +147,10 @@ class Terminal(App[None]):
                     style = "yellow" if changed else "" if now[name][k] else "dim"
                     shown.append(f" {now[name][k]:016x}", style)
                 shown.append("\n")
+        if self._view:
+            shown.append(f"{self._view}\n", "bold")
+            for word in self.session.evaluate(self._view, most=_VIEWED).words:
+                shown.append(f"{word['unit']}[{word['addr']}] {word['text']}\n")
         self._before = now
         self.query_one("#scroll").border_title = f"registers of {self.unit}"
         return shown
@@ -189,8 +196,11 @@ class Terminal(App[None]):
         """Do a command."""
         text = event.value.strip()
         event.input.value = ""
-        if text.startswith("unit "):
-            self._work(lambda: self._choose(text.removeprefix("unit ").strip()))
+        word, _, rest = text.partition(" ")
+        if word == "unit":
+            self._work(lambda: self._choose(rest.strip()))
+        elif word == "view":
+            self._work(lambda: self._look(rest.strip()))
         elif text:
             self._work(lambda: self.commands.do(text))
 
@@ -199,6 +209,12 @@ class Terminal(App[None]):
         words = self.session.run.evaluate(f"{first}[0] of {unit}", most=1)
         self.unit, self._before = words[0]["unit"], {}
         return f"unit {self.unit}"
+
+    def _look(self, place: str) -> str:
+        if place:
+            self.session.evaluate(place, most=1)
+        self._view = place
+        return f"view {place}"
 
     def action_move(self, kind: str) -> None:
         """Move the program."""

@@ -66,6 +66,8 @@ WRONG = [
     ("set lm0[0]", "D0004"),
     ("set lm0[0] = x", "D0004"),
     ("set aluf[0] = 1", "D0004"),
+    ("set lm0[0].f = 1", "D0004"),
+    ("set lm0[0].f[1] of p0 = 1", "D0004"),
     ("diff", "D0004"),
     ("registers q1", "D0001"),
     ("unwatch lm0[0]", "D0004"),
@@ -181,6 +183,9 @@ def test_the_screen_under_a_pilot(program: Path) -> None:
             assert app.session.run.breakpoints == []
             await command("unit m1")
             assert app.unit == "n0c0b0m1p0"
+            await command("view l1bm[0:2] of n0c0b1")
+            assert "n0c0b1[1] 0x0000000000000000" in str(app.query_one(Registers).render())
+            await command("view lm0[99999]")
             await command("unit z9")
             await command("fly")
             log = "\n".join(line.text for line in app.query_one(RichLog).lines)
