@@ -46,7 +46,7 @@ def test_every_mnemonic_is_a_keyword(machine: str) -> None:
     for name in emu2.Spec.load(machine).mnemonics:
         for line in (name, f"  {name} $lm0v", f"nop; {name}", f"{name}/n64"):
             kinds = [kind for kind, text in tokens(line) if text == name]
-            assert [kind.split(".")[0] for kind in kinds] == ["keyword"], line
+            assert {kind.split(".")[0] for kind in kinds} == {"keyword"}, line
 
 
 def test_wrong_mnemonics_are_marked() -> None:
@@ -85,7 +85,9 @@ def test_the_manifest_names_files_and_options_that_exist() -> None:
     for path in (parts["grammars"][0]["path"], parts["languages"][0]["configuration"]):
         json.loads((FOLDER / path).read_text(encoding="utf-8"))
     (debugger,) = parts["debuggers"]
-    assert (debugger["program"], debugger["args"]) == ("emu2", ["dap"])
+    # A `program` would be looked for in the folder of the extension, a `runtime` on the PATH.
+    assert (debugger["runtime"], debugger["args"]) == ("emu2", ["dap"])
+    assert "program" not in debugger
     launch = debugger["configurationAttributes"]["launch"]["properties"]
     source = Path(ROOT / "emu2" / "debug" / "dap_requests.py").read_text(encoding="utf-8")
     for option in launch:
