@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from functools import cache
@@ -15,6 +17,10 @@ import pytest
 import emu2
 
 MINI = emu2.Spec.load("mini")
+ROOT = Path(__file__).parents[2]
+# Two units at every upper level.
+TREE_PATH = str(ROOT / "emu2" / "tests" / "naive" / "tree.toml")
+TREE = emu2.Spec.load(TREE_PATH)
 VECTORS = sorted((Path(__file__).parents[1] / "data" / "vectors").glob("*.vsm"))
 
 
@@ -22,7 +28,7 @@ def state(reader: emu2.Machine | emu2.Debugger) -> dict[str, np.ndarray]:
     """All memories; of DRAM the first words."""
     return {
         name: reader.read(name, count=min(memory["words"], 1 << 14))
-        for name, memory in MINI.memories.items()
+        for name, memory in reader.spec.memories.items()
     }
 
 
@@ -81,6 +87,41 @@ def test_every_position_is_the_program_cut_there(seed: int, every: int | None, r
         ours, theirs = state(run), state(machine)
         for name, words in ours.items():
             np.testing.assert_array_equal(words, theirs[name], err_msg=f"{name} at {position}")
+
+
+@pytest.mark.parametrize("every", [1, 7, None])
+def test_every_unit_of_a_tree_goes_back(every: int | None) -> None:
+    command = [sys.executable, "examples/chip_sum.py", "--print", "--spec", TREE_PATH]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    start = emu2.Machine(TREE)
+    start.write("pdm", np.arange(1, 1 + (1 << 12), dtype=np.uint64))
+    run = emu2.Debugger(emu2.assemble(text, TREE), start, every=every)
+    run.run()
+    for position in random.Random(every).sample(range(run.statements), 4):
+        run.go(position)
+        machine = emu2.Machine(TREE)
+        machine.write("pdm", np.arange(1, 1 + (1 << 12), dtype=np.uint64))
+        machine.run(emu2.assemble(cut(text, position), TREE))
+        ours, theirs = state(run), state(machine)
+        for name, words in ours.items():
+            np.testing.assert_array_equal(words, theirs[name], err_msg=f"{name} at {position}")
+
+
+def test_differences_name_their_units() -> None:
+    places: list[tuple[str, str, int, dict[str, int]]] = [
+        ("lm1", "n1c0b1m2p3", 77, {"group": 1, "l2b": 0, "l1b": 1, "mab": 2, "pe": 3}),
+        ("l1bm", "n0c1b1", 8, {"group": 0, "l2b": 1, "l1b": 1}),
+        ("l2bm", "n1c1", 9, {"group": 1, "l2b": 1}),
+        ("dram", "n1", 12345, {"group": 1}),
+    ]
+    machine = emu2.Machine(TREE)
+    for name, _, addr, units in places:
+        machine.write(name, np.array([1], np.uint64), addr=addr, **units)
+    program = emu2.assemble("nop\n", TREE)
+    found = emu2.Debugger(program).parting(emu2.Debugger(program, machine))
+    assert found is not None
+    told = [(word["memory"], word["unit"], word["addr"]) for word in found["words"]]
+    assert sorted(told) == sorted((name, unit, addr) for name, unit, addr, _ in places)
 
 
 def stops(run: emu2.Debugger) -> list[tuple[int, list[int]]]:
