@@ -36,6 +36,8 @@ def debug(file: str, spec_name: str, config: str | None, load: str | None, batch
     from emu2.debug.commands import Commands, read_commands
     from emu2.debug.session import Files, open_session
 
+    if file == "-":
+        raise click.UsageError("FILE must be a file, because commands come from stdin.")
     session = open_session(file, spec_name, Files(config, load))
     commands = Commands(session, spec_name)
     if batch or not sys.stdin.isatty():

@@ -128,6 +128,12 @@ def test_a_file_that_does_not_assemble_is_refused_as_by_run(tmp_path: Path) -> N
     assert done.stderr.startswith("error[A0102]")
 
 
+def test_a_program_on_stdin_is_refused() -> None:
+    done = subprocess.run([*COMMAND, "-"], input="nop\n", capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2
+    assert "FILE must be a file" in done.stderr
+
+
 def test_without_textual_the_command_says_how_to_install_it(program: Path) -> None:
     code = (
         "import sys, os, pty\nsys.modules['textual'] = None\n"
