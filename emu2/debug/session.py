@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import emu2
-from emu2.words_cli import load_program
+from emu2.words_cli import CONTAINER_MAGIC, load_program
 
 Stop = dict[str, Any]
 """What `emu2.Debugger` says about a stop."""
@@ -180,4 +180,18 @@ def open_session(
     machine = emu2.Machine(spec)
     files = files or Files()
     emu2.MemoryFiles(spec, config=files.config, load=files.load).load(machine)
-    return Session(path, program, machine, notes=notes, named=named)
+    source = source_of(path, program)
+    return Session(path, program, machine, source=source, notes=notes, named=named)
+
+
+def source_of(path: str, program: emu2.Program) -> str:
+    """Return the text in which a program counts its lines, statements for machine words."""
+    data = Path(path).read_bytes()
+    if data.startswith(CONTAINER_MAGIC):
+        return emu2.unpack(data)
+    text = data.decode("utf-8", errors="replace")
+    if Path(path).suffix != ".asm":
+        return text
+    statements = emu2.to_text(program)
+    same = len(statements.splitlines()) == len(text.splitlines())
+    return statements if same else text

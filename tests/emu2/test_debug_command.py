@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import emu2
 from emu2.debug.commands import COMMANDS, Commands
 from emu2.debug.session import open_session
 
@@ -132,6 +133,19 @@ def test_a_program_on_stdin_is_refused() -> None:
     done = subprocess.run([*COMMAND, "-"], input="nop\n", capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 2
     assert "FILE must be a file" in done.stderr
+
+
+def test_machine_words_are_shown_as_statements(program: Path) -> None:
+    spec = emu2.Spec.load("mini")
+    assembled = emu2.assemble("lpassa $lr0v $lm0v\nnop/2\nlpassa $lr0v $lm8v\n", spec)
+    words, container = program.with_name("kernel.asm"), program.with_name("kernel.idma.dat")
+    with words.open("w") as sink:
+        emu2.write_asm(assembled, sink)
+    container.write_bytes(emu2.pack(assembled))
+    for path, line in ((words, 4), (container, 3)):
+        commands = Commands(open_session(str(path), "mini"), "mini")
+        assert commands.do("where") == "1: lpassa $lr0v $lm0v"
+        assert commands.do(f"to line {line}") == f"{line}: lpassa $lr0v $lm8v"
 
 
 def test_without_textual_the_command_says_how_to_install_it(program: Path) -> None:
