@@ -20,6 +20,7 @@ from typing import Any
 
 import targets_calls
 import targets_convolutions
+import targets_debugger
 import targets_gemm
 import targets_layers
 import targets_memory
@@ -59,6 +60,7 @@ PARTS = (
     targets_training,
     targets_memory,
     targets_merge,
+    targets_debugger,
 )
 
 

@@ -13,6 +13,7 @@ from emu2 import _built
 _built.load()
 
 from emu2._core import (
+    Debugger,
     Device,
     IndexMap,
     Kernel,
@@ -34,6 +35,7 @@ from emu2.errors import AssembleError, Diagnostic, Emu2Error, EmulatorError, Run
 
 __all__ = [
     "AssembleError",
+    "Debugger",
     "Device",
     "Diagnostic",
     "Emu2Error",

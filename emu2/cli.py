@@ -25,6 +25,7 @@ from emu2.console import (
     reporting,
     warned,
 )
+from emu2.debug.command import dap, debug
 from emu2.explain import entries, explain, listing
 from emu2.profile_cli import profile_command
 from emu2.sanitizing import is_clean, sanitize_option, show_findings, show_undefined
@@ -152,6 +153,8 @@ def explain_code(code: str | None) -> None:
 
 cli.add_command(asm)
 cli.add_command(bench)
+cli.add_command(dap)
+cli.add_command(debug)
 cli.add_command(disasm)
 cli.add_command(profile_command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,10 +15,16 @@ from typing import Any
 import click
 import numpy as np
 
+from emu2.console import EXIT_FILE
+from emu2.debug.command import show
+from emu2.debug.commands import Commands, read_commands
+from emu2.debug.dap import serve
+
 from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, load_model
 from .console import table_console
+from .debug.model import open_model
 from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error
 from .files import TEXT_BYTES, read_input, write_file
 from .graph.dtypes import numpy_dtype
@@ -135,6 +142,39 @@ def _show_findings(board: Board, results: Mapping[str, Source]) -> bool:
     for text in found:
         click.echo(text, err=True)
     return not found
+
+
+@commands.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
+@click.option("--device", help="the machine, if it is not found by the name in the folder")
+@click.option("--batch", is_flag=True, help="read commands from stdin instead of opening a screen")
+@click.option("--dap", is_flag=True, help="speak the Debug Adapter Protocol on stdin and stdout")
+def debug(folder: Path, inputs: Path | None, device: str | None, batch: bool, dap: bool) -> None:
+    """Step through the model of a codegen_dir FOLDER, forwards and backwards.
+
+    Node, operator and line of the Python source stand beside the assembly. `value NAME [3, 7]`
+    names an element of a value of the graph in `print` and `watch`. Inputs that are not given
+    are 0.
+    """
+    app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
+    board = _board(device or f"emu2:{app.target}")
+    if board is None or board.target.name != app.target:
+        raise error("P0503", path=folder, found=app.target, device=device)
+    wanted = {
+        port.key: TensorType(app.values[port.value].elem, app.values[port.value].shape)
+        for port in app.inputs
+    }
+    given = {} if inputs is None else _arrays(inputs, wanted)
+    session = open_model(folder, app, board, given)
+    if dap:
+        serve(sys.stdin.buffer, sys.stdout.buffer, lambda _: session)
+        return
+    commands = Commands(session, app.target)
+    if not batch and sys.stdin.isatty():
+        show(commands)
+    elif not read_commands(commands, sys.stdin):
+        sys.exit(EXIT_FILE)
 
 
 def _wrong_inputs(problem: str, wanted: Mapping[str, TensorType]) -> PycompilerError:

@@ -18,7 +18,10 @@ from emu2._core import codes
 
 Language = Literal["asm", "asm_words", "python", "shell", "spec", "words"]
 
-_TABLES = ("assembly.toml", "spec.toml", "words.toml", "running.toml", "sanitizer.toml")
+_TABLES = (
+    *("assembly.toml", "spec.toml", "words.toml", "running.toml"),
+    *("sanitizer.toml", "debugger.toml"),
+)
 _INTRODUCTIONS: dict[Language, str] = {
     "asm": "Example, as `emu2 check` sees it",
     "asm_words": "Example, as `emu2 asm` sees it",

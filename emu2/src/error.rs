@@ -6,7 +6,7 @@ macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
         /// The kind of a fault, one variant per row of the table. The first letter of a code is its subject: `S` spec,
         /// `A` assembly, `W` machine words, `R` run time, `Z` sanitized runs, `H` host interface,
-        /// `F` files.
+        /// `F` files, `D` debugger.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -166,6 +166,13 @@ codes! {
     NothingToReceive = "H0004", "no MV has signalled the tag since data was last received with it", "give the tag to the last MV of the kernel and receive once per run, or use tag 0";
     TagInFlight = "H0005", "the data of an earlier transfer with this tag has not been received", "receive it first, or use another tag";
     Closed = "H0006", "the device is closed", "open another one";
+
+    BadPlace = "D0001", "the place or condition is malformed", "write a place such as `lm0[12].f of n0c1b2m3p0`, and a condition such as `lm0[12] == 0x10`";
+    NoStatement = "D0002", "the program has no such statement", "name a line, a cycle or a tag that the program reaches";
+    BadBreakpoint = "D0003", "there is no such breakpoint", "use a kind or a number that the debugger lists";
+    BadCommand = "D0004", "the debugger does not know this command", "`help` lists the commands";
+    BadRequest = "D0005", "the editor's request is malformed or comes too early", "send `launch` with a program first, then requests of the Debug Adapter Protocol";
+    NoTool = "D0006", "a package that this command needs is not installed", "install it: pip install 'emu2[tools]'";
 }
 
 impl fmt::Display for Code {

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
 pub mod asm;
+pub mod debug;
 pub mod error;
 pub mod exec;
 pub mod files;

@@ -259,6 +259,12 @@ TABLE: dict[str, Kind] = {
         "it is a bug of the compiler: please report the model",
         {"output": "y", "count": 3, "element": [0, 5]},
     ),
+    "P0611": Kind(
+        RunError,
+        "the model in `{path}` runs in part on the host, so its assembly cannot be stepped through",
+        "replace the operators that the report lists under `host_fallback`",
+        {"path": "out"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,

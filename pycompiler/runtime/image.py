@@ -161,6 +161,12 @@ class DramImage:
         longs = words.view(">u8").astype(np.uint64).reshape(-1, self.dram_words)
         return np.broadcast_to(longs, (self._groups, self.dram_words))
 
+    def place(self, element: int) -> tuple[int, int, int]:
+        """Return group, long word and word inside it of a flat element; of copies, the first."""
+        long, part = divmod(int(self._take[element]), self.words_per_long)
+        group, word = divmod(long, self.dram_words)
+        return group, word, part
+
     def unpack(self, words: NDArray[np.uint64], dtype: np.dtype[np.generic]) -> Array:
         """Return the tensor whose long words, as :meth:`pack` makes them, are ``words``.
 

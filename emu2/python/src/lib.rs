@@ -8,6 +8,7 @@ mod argument;
 mod attended;
 mod bench;
 mod convert;
+mod debugger;
 mod device;
 mod error;
 mod files;
@@ -35,6 +36,8 @@ mod _core {
 
     #[pymodule_export]
     use super::bench::{choices, level, levels, limit, race, threads};
+    #[pymodule_export]
+    use super::debugger::PyDebugger;
     #[pymodule_export]
     use super::device::{PyDevice, PyKernel};
     #[pymodule_export]

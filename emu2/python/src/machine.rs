@@ -42,6 +42,11 @@ impl PyMachine {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A machine with the same contents.
+    pub(crate) fn copy(&self) -> Machine {
+        self.lock().copy()
+    }
+
     /// Calls `work` with the machine. The lock is taken without the interpreter. Otherwise a run whose dump goes to a
     /// Python object could wait for a thread that waits for the run.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Machine) -> Result<T, Error> + Send) -> PyResult<T> {
@@ -63,7 +68,7 @@ impl PyMachine {
     }
 }
 
-fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) -> Result<Region, Error> {
+pub(crate) fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) -> Result<Region, Error> {
     let index = machine.spec().memory(memory).ok_or_else(|| {
         let known: Vec<_> = machine.spec().memories.iter().map(|m| m.name.as_str()).collect();
         Error::new(Code::UnknownMemory, format!("no memory is called `{memory}`; there are {}", known.join(", ")))
@@ -74,7 +79,7 @@ fn region(machine: &Machine, memory: &str, addr: u64, count: u64, units: Units) 
 }
 
 /// The axes of a region's array: the levels of the memory that are not selected, then addresses.
-fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
+pub(crate) fn shape(machine: &Machine, region: &Region) -> Vec<usize> {
     let extents = region.extents(machine.spec());
     let free = extents.iter().zip(region.units).filter(|(_, unit)| unit.is_none()).map(|(n, _)| *n as usize);
     free.chain([region.count as usize]).collect()

@@ -25,6 +25,8 @@ pub(super) struct Block {
     pub(super) text: Range<usize>,
     /// The number of lines before the block.
     pub(super) line: u32,
+    /// The number of statements in the blocks before it.
+    pub(super) first: usize,
     /// The masks that the last mask statement has set, by entry of `memories`.
     pub(super) masks: Vec<Option<Mask>>,
 }
@@ -56,7 +58,7 @@ impl BlockWriter {
             return;
         }
         self.end(at);
-        self.blocks.push(Block { text: at..at, line, masks: masks.to_vec() });
+        self.blocks.push(Block { text: at..at, line, first: self.statements, masks: masks.to_vec() });
         self.last = 0;
     }
 
@@ -92,5 +94,10 @@ impl SourceBlocks {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Block> {
         self.blocks.iter()
+    }
+
+    /// The last block for which `before` holds. It must hold for the first blocks only.
+    pub(super) fn last(&self, before: impl Fn(&Block) -> bool) -> Option<&Block> {
+        self.blocks[..self.blocks.partition_point(before)].last()
     }
 }

@@ -34,4 +34,23 @@ impl Program {
         }
         Ok(())
     }
+
+    /// The statements around number `at`, which are not kept, with the number of the first of them. None if the statement is
+    /// kept or does not exist.
+    pub fn reread(&self, at: usize) -> Option<(usize, Vec<Item>)> {
+        let kept = self.items.len();
+        let block = self.blocks.last(|block| kept + block.first <= at).filter(|_| at < self.statements())?;
+        let lexicon = Lexicon::new(&self.spec);
+        let mut reader = Reader::again(&self.spec, &lexicon, &self.text, Vec::new());
+        reader.block(block);
+        Some((kept + block.first, reader.items()))
+    }
+
+    /// The number of a statement that is not behind the first one at or after `line`, and at most a block before it.
+    pub fn near_line(&self, line: u32) -> usize {
+        match self.blocks.last(|block| block.line < line) {
+            Some(block) => self.items.len() + block.first,
+            None => self.items.partition_point(|item| item.line < line),
+        }
+    }
 }

@@ -140,18 +140,29 @@ impl Engine {
             return Err(at(0, Error::new(Code::WrongSpec, message)));
         }
         machine.lose_written();
-        let ran = program.for_each_block(|items| {
-            let mut collected = Collected::default();
-            items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
-            self.flush(machine, &mut collected)?;
-            // An interrupt may have stopped a region half way, and that region may have been the last statement of the
-            // program.
-            self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
-        });
+        let ran = program.for_each_block(|items| self.run_statements(machine, items, tags, on_get));
         if ran.is_err() {
             machine.poison();
         }
         ran
+    }
+
+    /// Runs statements of a program for the machine's spec. At their end every memory and path is as the program leaves it.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`]. The machine may then be used only after it was restored or reset.
+    pub fn run_statements(
+        &mut self,
+        machine: &mut Machine,
+        items: &[Item],
+        tags: &mut dyn Tags,
+        on_get: &mut dyn FnMut(&DebugGet, &Machine) -> Result<(), Error>,
+    ) -> Result<(), RunError> {
+        let mut collected = Collected::default();
+        items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
+        self.flush(machine, &mut collected)?;
+        // An interrupt may have stopped a region half way, and that region may have been the last statement of all.
+        self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
     }
 
     /// Does the same as [`Engine::run`], for a program that runs again and again. `regions` keeps the lowered program, so

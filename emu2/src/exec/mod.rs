@@ -34,6 +34,7 @@
 //! | `fast/value_numbering` | the paths and rows that hold the same value |
 //! | `fast/kernel_call` | an op as a single kernel call |
 //! | `lower`, `lower/l1bm` | from a checked PE line to ops: addresses, kernels, index maps |
+//! | `observe` | what a step would write or convert, for the debugger |
 //! | `transfer_runs` | index maps of MVs and L2BM instructions as runs of words |
 //! | `dram_address_register` | DAR: filling, writing, and lookup by MVs |
 //! | `transfer_l2bm` | L2BM instructions |
@@ -70,6 +71,7 @@ mod mask;
 mod matrix;
 mod mau_op;
 mod no_kernel;
+mod observe;
 mod op;
 mod region;
 mod sanitize;
@@ -85,6 +87,7 @@ mod wrap;
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
+pub use observe::{Observer, Place};
 pub use sanitize::{Finding, Sanitizer};
 pub use tags::{AssumedHost, HostLines, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

@@ -1,5 +1,6 @@
 //! Reading and writing memories by unit and address, for debug statements, memory files and the host.
 
+use super::image::Owner;
 use super::Machine;
 use crate::error::{Code, Error};
 use crate::spec::{LevelName, Spec};
@@ -100,6 +101,21 @@ impl Machine {
         let c = &self.spec.counts;
         let l2b = unit[0] * c.l2b + unit[1];
         ((l2b * c.l1b + unit[2]) as usize, l2b as usize, (unit[3] * c.pe + unit[4]) as usize)
+    }
+
+    /// One long word of one unit. It must exist.
+    pub(crate) fn word(&self, owner: Owner, unit: [u32; 5], addr: u64) -> u64 {
+        match owner {
+            Owner::Memory(memory) => {
+                let mut out = [0];
+                self.read_unit(memory, unit, addr, &mut out);
+                out[0]
+            }
+            Owner::Path(path) => {
+                let (l1b, _, lane) = self.indices(unit);
+                self.state.l1b[l1b].forward[path].words()[addr as usize * self.spec.lanes() + lane]
+            }
+        }
     }
 
     /// Reads `out.len()` long words of one unit's memory. The range must exist.

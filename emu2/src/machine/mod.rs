@@ -1,25 +1,27 @@
 //! The state of a machine: arrays per L1B, sparse pages above, and access to them by unit and address.
 
 mod access;
+mod image;
 mod layout;
 mod memory_file;
+mod outside_writes;
 mod pages;
 mod path;
 mod state;
 mod words;
-mod written;
 
 pub(crate) use access::unit_name;
 pub use access::{Region, Units};
+pub use image::{Blocks, Difference, Image, Owner, Written};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
+pub(crate) use outside_writes::OutsideWrites;
 pub use pages::Pages;
 pub use path::PathRows;
 pub(crate) use path::{Out, Path};
 pub(crate) use state::Decoded;
 pub use state::{L1b, State};
 pub use words::Words;
-pub(crate) use written::Written;
 
 use crate::error::{Code, Error};
 use crate::spec::Spec;
@@ -32,7 +34,7 @@ pub struct Machine {
     layout: Layout,
     pub(crate) state: State,
     poisoned: bool,
-    written: Written,
+    written: OutsideWrites,
 }
 
 impl Machine {
@@ -40,7 +42,7 @@ impl Machine {
     pub fn new(spec: Arc<Spec>) -> Machine {
         let layout = Layout::new(&spec);
         let state = State::new(&spec, &layout);
-        Machine { spec, layout, state, poisoned: false, written: Written::default() }
+        Machine { spec, layout, state, poisoned: false, written: OutsideWrites::default() }
     }
 
     /// The spec from which the machine was made.
@@ -62,7 +64,7 @@ impl Machine {
     pub fn reset(&mut self) {
         self.state = State::new(&self.spec, &self.layout);
         self.poisoned = false;
-        self.written = Written { resets: self.written.resets + 1, ..Written::default() };
+        self.written = OutsideWrites { resets: self.written.resets + 1, ..OutsideWrites::default() };
     }
 
     /// Notes that a program runs whose writes nobody follows.
@@ -71,13 +73,30 @@ impl Machine {
     }
 
     /// The regions that were written from outside the engine since the last call.
-    pub(crate) fn take_written(&mut self) -> Written {
+    pub(crate) fn take_written(&mut self) -> OutsideWrites {
         self.written.take()
     }
 
     /// Marks the state as unusable, because an error left a program half done.
     pub(crate) fn poison(&mut self) {
         self.poisoned = true;
+    }
+
+    /// Marks the state as usable, because it was restored.
+    pub(crate) fn unpoison(&mut self) {
+        self.poisoned = false;
+    }
+
+    /// A machine with the same contents.
+    #[must_use]
+    pub fn copy(&self) -> Machine {
+        Machine {
+            spec: self.spec.clone(),
+            layout: self.layout.clone(),
+            state: self.state.clone(),
+            poisoned: self.poisoned,
+            written: self.written.clone(),
+        }
     }
 
     /// Checks that no program stopped half way.

@@ -1,4 +1,7 @@
-//! A sparse memory: a page exists once it has been written.
+//! A sparse memory: a page exists once it has been written. Copies of a memory share the pages that neither has written
+//! since.
+
+use std::sync::Arc;
 
 /// Long words of a page: 32 KiB, small enough that scattered accesses stay cheap.
 const PAGE: usize = 4096;
@@ -8,7 +11,7 @@ const PAGE: usize = 4096;
 pub struct Pages {
     words: u64,
     /// Grows to the highest page written.
-    pages: Vec<Option<Box<[u64]>>>,
+    pages: Vec<Option<Arc<[u64]>>>,
 }
 
 impl Pages {
@@ -33,7 +36,7 @@ impl Pages {
         while done < out.len() {
             let (page, offset, length) = self.piece(addr + done as u64, out.len() - done);
             let target = &mut out[done..done + length];
-            match self.pages.get(page).and_then(Option::as_ref) {
+            match self.page(page) {
                 Some(words) => target.copy_from_slice(&words[offset..offset + length]),
                 None => target.fill(0),
             }
@@ -58,10 +61,40 @@ impl Pages {
             let held = &mut self.pages[page];
             // Zeros on a page that does not exist change nothing.
             if held.is_some() || source.iter().any(|word| *word != 0) {
-                let target = held.get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
+                let target = Arc::make_mut(held.get_or_insert_with(|| vec![0; PAGE].into()));
                 target[offset..offset + length].copy_from_slice(source);
             }
             done += length;
+        }
+    }
+
+    fn page(&self, number: usize) -> Option<&Arc<[u64]>> {
+        self.pages.get(number).and_then(Option::as_ref)
+    }
+
+    /// Bytes of the pages that `other` does not share.
+    pub(crate) fn unshared(&self, other: &Pages) -> usize {
+        let alone = |number: &usize| match (self.page(*number), other.page(*number)) {
+            (Some(ours), Some(theirs)) => !Arc::ptr_eq(ours, theirs),
+            (ours, _) => ours.is_some(),
+        };
+        (0..self.pages.len()).filter(alone).count() * PAGE * size_of::<u64>()
+    }
+
+    /// Calls `visit` on each word that differs from `other`: address, word here, word there. Both have the same size.
+    pub(crate) fn each_difference(&self, other: &Pages, visit: &mut dyn FnMut(u64, u64, u64)) {
+        const ZEROS: &[u64] = &[0; PAGE];
+        for number in 0..self.pages.len().max(other.pages.len()) {
+            let (ours, theirs) = (self.page(number), other.page(number));
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                if Arc::ptr_eq(ours, theirs) {
+                    continue;
+                }
+            }
+            let (ours, theirs) = (ours.map_or(ZEROS, |page| page), theirs.map_or(ZEROS, |page| page));
+            for (k, (one, two)) in ours.iter().zip(theirs).enumerate().filter(|(_, (one, two))| one != two) {
+                visit((number * PAGE + k) as u64, *one, *two);
+            }
         }
     }
 
@@ -95,6 +128,24 @@ mod tests {
         pages.write(0, &[0]);
         pages.read(0, &mut first);
         assert_eq!(first, [0, 0]);
+    }
+
+    #[test]
+    fn copies_share_pages_until_one_is_written() {
+        let mut pages = Pages::new(1 << 20);
+        pages.write(5, &[1]);
+        pages.write(PAGE as u64, &[2]);
+        let copy = pages.clone();
+        assert_eq!(pages.unshared(&copy), 0);
+        pages.write(6, &[3]);
+        pages.write(3 * PAGE as u64, &[4]);
+        assert_eq!((pages.unshared(&copy), copy.unshared(&pages)), (2 * PAGE * 8, PAGE * 8));
+        let mut seen = Vec::new();
+        copy.each_difference(&pages, &mut |at, one, two| seen.push((at, one, two)));
+        assert_eq!(seen, [(6, 0, 3), (3 * PAGE as u64, 0, 4)]);
+        let mut out = [9; 2];
+        copy.read(5, &mut out);
+        assert_eq!(out, [1, 0]);
     }
 
     #[test]

@@ -28,6 +28,17 @@ impl PathRows {
         self.words.split_at(self.plane())
     }
 
+    /// Both planes, L0 first.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Both planes to write, L0 first.
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        self.narrow = false;
+        &mut self.words
+    }
+
     /// Whether L1 is known to be zero.
     pub(crate) fn narrow(&self) -> bool {
         self.narrow

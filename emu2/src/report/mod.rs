@@ -1,5 +1,6 @@
 //! Output of a run: dump lines (`dump.rs`), and a report of steps, cycles and moved words (`cost.rs`).
 
+mod clock;
 mod cost;
 mod dump;
 pub mod manual;
@@ -8,6 +9,7 @@ mod timeline;
 mod trace;
 mod traffic;
 
+pub use clock::Clock;
 pub use cost::Report;
 pub use dump::dump_lines;
 pub use number::general;

@@ -7,7 +7,8 @@ use super::step::{self, Buffers, On};
 use crate::exec::fallback_step::run_observed;
 use crate::exec::op::{Scratch, Step, MAX_SOURCES};
 use crate::exec::source::Fetch;
-use crate::exec::transfer_l2bm::{run_transfers, RegionTransfer};
+use crate::exec::transfer_l2bm::{copy_all, reduce_all, RegionTransfer};
+use crate::exec::transfer_runs::RunBuffers;
 use crate::machine::{L1b, Words};
 
 /// A piece of a region.
@@ -75,8 +76,8 @@ impl Worker {
             }
             if let [Work::Transfer(pair)] = alike {
                 let rows = &mut self.scratch.transfer_rows;
-                run_transfers(std::slice::from_ref(&pair[0]), real.own, real.l1bs, rows);
-                run_transfers(std::slice::from_ref(&pair[1]), shadow.own, shadow.l1bs, rows);
+                transfer(&pair[0], real.own, real.l1bs, rows);
+                transfer(&pair[1], shadow.own, shadow.l1bs, rows);
                 continue;
             }
             let l1bs = real.l1bs.iter_mut().zip(shadow.l1bs.iter_mut()).zip(summaries.iter_mut());
@@ -106,5 +107,16 @@ impl Worker {
         let Buffers { lanes, cycles, zeros, .. } = buffers;
         let mut ranges = Ranges { index, line, lanes: *lanes, cycles: *cycles, fetch, zeros, findings };
         run_observed(step, real, index, scratch, |l1b, results| ranges.look(step, l1b, results));
+    }
+}
+
+/// Runs one transfer between an L2B and all its L1Bs.
+fn transfer(one: &RegionTransfer, l2b: &mut [Words], l1bs: &mut [L1b], rows: &mut RunBuffers) {
+    let one = std::slice::from_ref(one);
+    if one[0].reduces() {
+        return reduce_all(one, l2b, l1bs, rows);
+    }
+    for (k, l1b) in l1bs.iter_mut().enumerate() {
+        copy_all(one, l2b, l1b, k);
     }
 }

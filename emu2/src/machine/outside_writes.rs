@@ -7,7 +7,7 @@ const LIMIT: usize = 4096;
 
 /// Regions that were written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct OutsideWrites {
     pub(crate) regions: Vec<Region>,
     /// More was written than the regions name.
     pub(crate) lost: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Written {
     pub(crate) resets: u64,
 }
 
-impl Written {
+impl OutsideWrites {
     /// Adds a region, or extends the last one.
     pub(super) fn add(&mut self, region: &Region) {
         if self.lost {
@@ -39,8 +39,8 @@ impl Written {
         self.regions = Vec::new();
     }
 
-    pub(super) fn take(&mut self) -> Written {
-        std::mem::replace(self, Written { resets: self.resets, ..Written::default() })
+    pub(super) fn take(&mut self) -> OutsideWrites {
+        std::mem::replace(self, OutsideWrites { resets: self.resets, ..OutsideWrites::default() })
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn neighbours_join_and_many_are_lost() {
         let region = |addr, count, unit| Region { memory: 1, units: [Some(unit), None, None, None, None], addr, count };
-        let mut written = Written::default();
+        let mut written = OutsideWrites::default();
         for (addr, count, unit) in [(0, 4, 0), (4, 4, 0), (2, 3, 0), (9, 1, 0), (10, 1, 1)] {
             written.add(&region(addr, count, unit));
         }

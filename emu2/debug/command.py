@@ -1,0 +1,82 @@
+"""The commands `emu2 debug` and `emu2 dap`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from emu2.console import EXIT_FILE, diagnostic, explained, fail
+
+if TYPE_CHECKING:
+    from emu2.debug.commands import Commands
+
+spec_option = click.option(
+    "--spec",
+    "spec_name",
+    default="mncore2",
+    show_default=True,
+    help="Built-in spec, folder of TOML files, or TOML file.",
+)
+
+
+@click.command()
+@click.argument("file")
+@spec_option
+@click.option("-c", "config", help="JSON of regions to load first.")
+@click.option("--load-memory-file", "load", help="JSON of regions to load first.")
+@click.option("--batch", is_flag=True, help="Read commands from stdin instead of opening a screen.")
+def debug(file: str, spec_name: str, config: str | None, load: str | None, batch: bool) -> None:
+    """Step through FILE (.vsm, .asm), forwards and backwards.
+
+    On a terminal it opens a screen. With `--batch`, or if stdin is no terminal, it reads commands
+    from stdin, one per line; `help` lists them.
+    """
+    from emu2.debug.commands import Commands, read_commands
+    from emu2.debug.session import Files, open_session
+
+    if file == "-":
+        raise click.UsageError("FILE must be a file, because commands come from stdin.")
+    session = open_session(file, spec_name, Files(config, load))
+    commands = Commands(session, spec_name)
+    if batch or not sys.stdin.isatty():
+        if not read_commands(commands, sys.stdin):
+            sys.exit(EXIT_FILE)
+        return
+    show(commands)
+
+
+def show(commands: Commands) -> None:
+    """Open the screen on a session, or fail with the way to install it."""
+    try:
+        from emu2.debug.terminal import open_screen
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] != "textual":
+            raise
+        remedy = "pip install 'emu2[tools]', or use --batch"
+        fail(diagnostic("D0006", "the screen of the debugger needs the package `textual`", remedy))
+    open_screen(commands)
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Serve one editor on this TCP port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where the port listens.")
+def dap(port: int | None, host: str) -> None:
+    """Serve the Debug Adapter Protocol, for editors such as VS Code.
+
+    Without --port it speaks on stdin and stdout. With --port 0 it picks a free port and prints it.
+    """
+    from emu2.debug.dap import serve, serve_port
+
+    if port is None:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+        return
+    try:
+        serve_port(host, port, lambda chosen: click.echo(f"listening on {host}:{chosen}"))
+    except OSError as error:
+        remedy = "choose another port"
+        click.echo(
+            explained(diagnostic("F0001", f"{host}:{port}: {error.strerror}", remedy)), err=True
+        )
+        sys.exit(EXIT_FILE)

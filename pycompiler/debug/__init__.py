@@ -1,0 +1,1 @@
+"""The debugger on compiled models: notes on lines, and the places of elements of values."""

@@ -1,0 +1,113 @@
+"""The places of a model's values on the machine: memory, long word, lane and unit of an element."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+import numpy as np
+
+from emu2.errors import EmulatorError
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNValue
+from ..graph.layout import Level
+from ..machine import Target
+from ..runtime.image import DramImage
+
+_NAMED = re.compile(r"value\s+(\S+?)\s*\[([\d,\s]*)\]\Z")
+_FORMATS = {MNDtype.HALF: "h", MNDtype.FLOAT: "f", MNDtype.FLOAT32: "f", MNDtype.DOUBLE: "d"}
+_INTEGERS = {64: "l", 32: "i", 16: "s"}
+
+
+class Values:
+    """Finds ``value NAME [3, 7]``: an element of a value of the graph, where it lies."""
+
+    def __init__(self, graph: MNGraph, target: Target, letters: dict[str, str]) -> None:
+        """Remember the graph with its addresses. ``letters`` name the levels of units."""
+        self._graph, self._target, self._letters = graph, target, letters
+        self._images: dict[str, DramImage] = {}
+
+    def __call__(self, expression: str) -> list[str] | None:
+        """Return the place of an element; None if the expression has another form.
+
+        Raises EmulatorError D0001 for a value or an element that does not exist, or has no place.
+        """
+        found = _NAMED.fullmatch(expression.strip())
+        if found is None:
+            return None
+        name = found[1]
+        value = self._graph.values.get(name)
+        if value is None:
+            known = ", ".join(sorted(self._graph.values))
+            raise _refused(f"the model has no value `{name}`; there are {known}")
+        index = tuple(int(number) for number in found[2].replace(",", " ").split())
+        inside = len(index) == len(value.shape) and all(
+            0 <= number < size for number, size in zip(index, value.shape, strict=True)
+        )
+        if not inside:
+            raise _refused(f"`{name}` has the shape {value.shape}, which has no element {index}")
+        if value.layout is None or value.addr is None:
+            raise _refused(f"`{name}` is not on the device")
+        return [
+            self._dram(value, index) if value.location is Location.DRAM else self._lm(value, index)
+        ]
+
+    def _unit(self, l2b: int, below: tuple[int, ...]) -> str:
+        numbers = (*divmod(l2b, self._target.l2bs_per_group), *below)
+        return "".join(
+            f"{letter}{number}"
+            for letter, number in zip(self._letters.values(), numbers, strict=False)
+        )
+
+    def _lm(self, value: MNValue, index: tuple[int, ...]) -> str:
+        assert value.layout is not None
+        assert value.addr is not None
+        arrays = [np.array(number) for number in index]
+        at = {level: int(place) for level, place in value.layout.coordinates(*arrays).items()}
+        if at.get(Level.TIME, 0):
+            raise _refused(f"the element {index} of `{value.name}` lies in a later time slice")
+        unit = self._unit(
+            at.get(Level.L2B, 0),
+            (at.get(Level.L1B, 0), at.get(Level.MAB, 0), at.get(Level.PE, 0)),
+        )
+        addr = value.addr + at.get(Level.ADDR, 0)
+        memory = value.location.value.lower()
+        return f"{memory}[{addr}].{_lane(value.dtype, at.get(Level.W, 0))} of {unit}"
+
+    def _dram(self, value: MNValue, index: tuple[int, ...]) -> str:
+        assert value.layout is not None
+        assert value.addr is not None
+        image = self._images.get(value.name)
+        if image is None:
+            image = DramImage(value.layout, value.shape, value.dtype, self._target)
+            self._images[value.name] = image
+        element = int(np.ravel_multi_index(index, value.shape)) if prod(value.shape) > 1 else 0
+        group, word, part = image.place(element)
+        (letter, *_) = self._letters.values()
+        return f"dram[{value.addr + word}].{_lane(value.dtype, part)} of {letter}{group}"
+
+
+def _lane(dtype: MNDtype, part: int) -> str:
+    letter = _FORMATS.get(dtype) or _INTEGERS.get(dtype.bits)
+    if letter is None:
+        raise _refused(f"elements of {dtype.value} have no format of the debugger")
+    return f"{letter}[{part}]"
+
+
+def _refused(message: str) -> EmulatorError:
+    remedy = "write a value of the model and an element, such as value x.lm0 [3, 7]"
+    return EmulatorError(code="D0001", message=message, help=remedy)
+
+
+def line_notes(code: str, graph: MNGraph) -> dict[int, str]:
+    """Return the notes of the lines of ``code``: operator, node and line of the model's source."""
+    nodes = {node.name: node for node in graph.nodes}
+    notes: dict[int, str] = {}
+    for number, line in enumerate(code.splitlines(), 1):
+        words = re.match(r"# (\S+) (\S+): ", line)
+        node = nodes.get(words[2]) if words else None
+        if node is not None:
+            source = f", {node.source}" if node.source else ""
+            notes[number] = f"{node.op} {node.name}{source}"
+    return notes

@@ -1,0 +1,110 @@
+"""Compiled models under the debugger: elements where layouts say, notes of lines."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from emu2.debug.commands import Commands
+from emu2.debug.session import Session
+from emu2.errors import EmulatorError
+from pycompiler.app.reader import read_app
+from pycompiler.debug.model import open_model
+from pycompiler.errors import PycompilerError
+from pycompiler.machine import load_target
+from pycompiler.mlsdk import Context, MNDevice
+from pycompiler.report.codegen_dir import MODEL_APP, read_file
+from pycompiler.runtime.device import Board
+
+ROOT = Path(__file__).parents[3]
+
+
+def opened(folder: Path, inputs: dict[str, torch.Tensor]) -> Session:
+    app = read_app(read_file(folder, MODEL_APP), "model.app")
+    arrays = {name: tensor.numpy() for name, tensor in inputs.items()}
+    return open_model(folder, app, Board(load_target("mini")), arrays)
+
+
+def element(session: Session, name: str, index: tuple[int, ...]) -> float:
+    found = session.evaluate(f"value {name} [{', '.join(map(str, index))}]")
+    return float(found.text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    rows, inner, columns = rng.randint(1, 9), rng.randint(2, 40), rng.randint(1, 20)
+    inputs = {
+        "x": torch.randn(rows, inner),
+        "y": torch.randn(rows, inner),
+        "w": torch.randn(inner, columns),
+    }
+    context = Context(MNDevice("emu2:mini"))
+    context.compile(
+        lambda i: {"out": torch.relu(i["x"] * i["y"]) @ i["w"]}, inputs, str(tmp_path / "out")
+    )
+    session = opened(tmp_path / "out", inputs)
+    product = inputs["x"] * inputs["y"]
+    out = torch.relu(product) @ inputs["w"]
+    for name, tensor in inputs.items():
+        for index in itertools.product(*map(range, tensor.shape)):
+            np.testing.assert_allclose(element(session, name, index), tensor[index], rtol=1e-5)
+    # The product is in LM when its consumer begins.
+    relu = next(line for line in session.lines if line.startswith("# Relu"))
+    session.run.add(f"line {session.lines.index(relu) + 1}")
+    session.run.run()
+    value = relu.partition("(")[2].partition(")")[0]
+    for index in itertools.product(*map(range, product.shape)):
+        np.testing.assert_allclose(element(session, value, index), product[index], rtol=1e-5)
+    assert "Relu node_relu" in session.note(session.run.line)
+    assert f"{Path(__file__).name}:" in session.note(session.run.line)
+    session.run.run()
+    for index in itertools.product(*map(range, out.shape)):
+        np.testing.assert_allclose(element(session, "out", index), out[index], rtol=1e-3, atol=1e-4)
+    for wrong in ("value nix [0]", "value x [0]", f"value x [{rows}, 0]"):
+        with pytest.raises(EmulatorError) as caught:
+            session.evaluate(wrong)
+        assert caught.value.code == "D0001"
+    assert Commands(session).do("watch value out [0, 0]").startswith("value out [0, 0] = ")
+
+
+def test_a_model_that_the_host_runs_in_part_is_refused(tmp_path: Path) -> None:
+    inputs = {"x": torch.rand(4, 4) + 0.1}
+    context = Context(MNDevice("emu2:mini"))
+    with pytest.warns(UserWarning, match="host"):
+        context.compile(
+            lambda i: {"out": torch.linalg.det(i["x"] + 1).reshape(1) * 2},
+            inputs,
+            str(tmp_path / "out"),
+        )
+    with pytest.raises(PycompilerError) as caught:
+        opened(tmp_path / "out", inputs)
+    assert caught.value.code == "P0611"
+
+
+def test_the_command(tmp_path: Path) -> None:
+    inputs = {"x": torch.arange(12.0).reshape(3, 4)}
+    context = Context(MNDevice("emu2:mini"))
+    context.compile(lambda i: {"y": i["x"] + 1}, inputs, str(tmp_path / "out"))
+    np.savez(tmp_path / "in.npz", x=inputs["x"].numpy())
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pycompiler.command", "debug", str(tmp_path / "out")),
+            *("--batch", "-i", str(tmp_path / "in.npz")),
+        ],
+        input="run\nprint value y [2, 1]\n",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith(" = 10")
