@@ -215,7 +215,7 @@ fn compiled(choices: &mut Choices) -> (usize, String) {
         _ => end.clone(),
     };
     let memory = |choices: &mut Choices| one(choices, &["$lm0v", "$ln8v", "$lm8v4", "$lr0v", "$ls8v", "$lm[0,8,0,8]"]);
-    let mask = one(choices, &["/$imr1", "/$imr2", "/ll$imr1", "/1010", "/ll0110", "/$imr0"]);
+    let mask = one(choices, &["/$imr1", "/$imr2", "/$llimr1", "/1010", "/ll0110", "/$llimr2"]);
     let up = one(choices, &["$lb0", "$lb64", "$lb16", "$lb128"]);
     let top = one(choices, &["$lc0", "$lc64", "$lc32", "$lc128"]);
     let kind = choices.below(14) as usize;

@@ -10,6 +10,7 @@
 
 mod double;
 mod half;
+mod half_element;
 mod single;
 mod single_sums;
 

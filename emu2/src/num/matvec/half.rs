@@ -1,5 +1,6 @@
 //! Half precision: 16 x 16, exact products of 9-bit mantissas.
 
+use super::half_element::{is_extended, mantissa, short_mantissa, unit_of, EXP, EXTENDED, FRAC};
 use super::{block, in_pieces, long_words, power_of_two, Cycle, MABS, TOGETHER};
 use crate::num::blockfloat::{largest, EXTENSION};
 use crate::num::clone_choice::choosing_kernel;
@@ -18,9 +19,6 @@ const PAIRS: usize = N / 2;
 
 /// The singles of a MAB in row L0 or in row L1.
 type Plane = [i32; N / 2];
-
-const EXP: u16 = 0x7E00;
-const FRAC: u16 = 0x01FF;
 
 /// A decoded matrix register of halves.
 ///
@@ -52,31 +50,6 @@ const fn place(i: usize) -> usize {
     let (pe, lane) = (i / LANES, i % LANES);
     // The last lane of a little-endian long word comes first.
     lane / 2 * (2 * MAB_PES) + 2 * pe + (1 - lane % 2)
-}
-
-/// Signed mantissa in units of an extended element.
-#[inline(always)]
-fn mantissa(v: u16) -> i16 {
-    let (short, usual) = (short_mantissa(v), i16::from(v & EXP != 0));
-    (short & (usual - 1)) | (short << EXTENSION & -usual)
-}
-
-/// Signed mantissa of an element that is not extended.
-#[inline(always)]
-fn short_mantissa(v: u16) -> i16 {
-    // This is a conditional negation. Written as a branch it keeps the loops around it from vectorising.
-    let sign = v as i16 >> 15;
-    ((v & FRAC) as i16 ^ sign) - sign
-}
-
-/// How many units of an extended element make the unit of another element.
-const EXTENDED: f32 = (1u32 << EXTENSION) as f32;
-
-/// The value of a signed mantissa's unit in a block with this exponent field: `2^(E - 31 - 8)`, divided by 2^6, because it
-/// is the unit of an extended element.
-#[inline(always)]
-fn unit_of(field: u16) -> f32 {
-    f32::from_bits((u32::from(field >> 9) + 127 - 31 - 8 - EXTENSION) << 23)
 }
 
 impl HMatrix {
@@ -157,13 +130,6 @@ fn pair_sums(diagonal: &[[i16; 2]; PAIRS], vector: &Vector, s: usize) -> [i32; P
         sums[i] = i32::from(a[0]) * i32::from(x[0]) + i32::from(a[1]) * i32::from(x[1]);
     }
     sums
-}
-
-/// Whether the element is extended and not 0.
-#[inline(always)]
-fn is_extended(v: u16) -> bool {
-    // `&&` would be a branch.
-    (v & EXP == 0) & (v & FRAC != 0)
 }
 
 impl Vector {
