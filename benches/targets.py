@@ -62,6 +62,8 @@ PARTS = (
     targets_merge,
     targets_debugger,
 )
+#: What trains for many minutes.
+LONG = (targets_training.gpt_rows, targets_training.resnet_rows)
 
 
 def perceptron(layers: int, batch: int, width: int) -> tuple[Function, Tensors]:
@@ -146,7 +148,7 @@ def packed(folder: Path | None = None) -> Iterator[Row]:
 
 def all_rows(folder: Path | None) -> Iterator[Row]:
     """Yield all rows; a part that fails with a diagnostic gives a row that is not met."""
-    own = (spilled, compile_time, lambda: packed(folder))
+    own = (spilled, compile_time, lambda: packed(folder), *LONG)
     for part in (*(module.rows for module in PARTS), *own):
         try:
             yield from part()

@@ -16,11 +16,19 @@ from pathlib import Path
 
 from targets_layers import Row
 
-SCRIPT = Path(__file__).parents[1] / "tests/pycompiler/mlsdk/scripts/mnist.py"
+SCRIPTS = Path(__file__).parents[1] / "tests/pycompiler/mlsdk/scripts"
+SCRIPT = SCRIPTS / "mnist.py"
 THREADS = "2"
 #: Seconds of a step and of an epoch; the accuracy after one.
 STEP, EPOCH, ACCURACY = 0.12, 150.0, 0.94
 
+#: How far the loss of the GPT may lie from torch's after its steps, relative to it.
+GPT_STEPS, GPT_ERROR = 200, {"float": 0.02, "mixed": 0.05}
+
+#: Cycles of a training step of ResNet-20 over its bound.
+RESNET = 8.0
+
+_LOSS = re.compile(r"loss ([\d.]+)")
 _EPOCH = re.compile(r"epoch 1: (\d+) steps, mean loss [\d.]+, ([\d.]+) s")
 _ACCURACY = re.compile(r"accuracy ([\d.]+)")
 
@@ -45,6 +53,49 @@ def rows(pictures: int = 60000, test_pictures: int = 10000) -> Iterator[Row]:
     yield _row(f"an epoch of {steps} steps", seconds, "s", EPOCH, 1.0)
     row = _row("accuracy after it", right, "of 1", ACCURACY, None)
     yield {**row, "target": "at least 1", "met": right >= ACCURACY}
+
+
+def gpt_rows(steps: int = GPT_STEPS, *more: str) -> Iterator[Row]:
+    """Yield the difference of the last losses of a GPT from torch's, for each float dtype.
+
+    ``more`` are arguments of the script, such as sizes.
+    """
+    given = ("--steps", str(steps), *more)
+    wanted = _last_loss(*given, "--plain")
+    for kind, most in GPT_ERROR.items():
+        name = f"loss of a GPT after {steps} steps, `{kind}`, difference from torch"
+        with tempfile.TemporaryDirectory() as folder:
+            found = _last_loss(*given, "--float_dtype", kind, "--outdir", folder)
+        if found is None or wanted is None:
+            yield _failed(name)
+        else:
+            yield _row(name, abs(found - wanted) / wanted, "of torch's", most, 1.0)
+
+
+def _last_loss(*arguments: str) -> float | None:
+    command = [sys.executable, "-m", "pycompiler.mlsdk", str(SCRIPTS / "gpt.py"), *arguments]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    losses = _LOSS.findall(said.stdout)
+    return float(losses[-1]) if said.returncode == 0 and losses else None
+
+
+def resnet_rows(blocks: int = 3, batch: int = 32) -> Iterator[Row]:
+    """Yield cycles over the bound of a training step of ResNet-20, in `mixed`."""
+    name = f"training step of ResNet-{2 + 6 * blocks}, batch {batch}, `mixed`"
+    sizes = ["--blocks", str(blocks), "--batch", str(batch), "--steps", "0"]
+    script = [str(SCRIPTS / "resnet20.py"), *sizes, "--float_dtype", "mixed"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pycompiler.mlsdk", *script, "--outdir", folder]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        if said.returncode:
+            yield _failed(name)
+            return
+        report = json.loads((Path(folder) / "report.json").read_text())
+    yield _row(name, report["cycles"], "cycles", report["bound"]["cycles"], RESNET)
+
+
+def _failed(name: str) -> Row:
+    return {"name": f"{name}: it failed", "value": None, "target": "", "met": False}
 
 
 def _row(name: str, value: float, unit: str, bound: float, most: float | None) -> Row:

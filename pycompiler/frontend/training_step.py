@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import (
@@ -150,7 +151,8 @@ def training_step(
     results = len(pure.graph.output_node().args[0]) - len(state)  # type: ignore[arg-type]
 
     def step(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        found = pure(*given, *state)
+        with preserve_node_meta():  # the lines of the caller's function
+            found = torch.fx.Interpreter(pure).run(*given, *state)
         return (*found[:results], *(found[results + place] for place in changed))
 
     return TrainingStep(step, tuple(state[place] for place in changed), private)
@@ -254,7 +256,8 @@ def _without_writes(
     def lifted(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
         state = [tensor.clone() for tensor in given[len(inputs) :]]
         run = _Lifted(traced, dict(zip(tensors, state, strict=True)))
-        return (*run.run(*given[: len(inputs)]), *state)
+        with preserve_node_meta():  # the lines of the caller's function
+            return (*run.run(*given[: len(inputs)]), *state)
 
     trace = make_fx(
         torch.func.functionalize(lifted, remove="mutations"),

@@ -49,6 +49,9 @@ class _Layer:
     kept: set[str] = field(default_factory=set)
 
 
+_FLOATS = ("float", "double", "float16", "bfloat16")
+
+
 def training_tensors(
     model: onnx.ModelProto, *, half: bool = False, vectors: bool = True, inputs: bool = False
 ) -> list[Tensor]:
@@ -99,7 +102,7 @@ def training_tensors(
     gradients = [
         Tensor(f"gradient of {name}", GRADIENT, bytes_of(type, half=half), first[name], last[name])
         for name, type in found.items()
-        if type.elem == "float" and name in last and (inputs or name not in given)
+        if type.elem in _FLOATS and name in last and (inputs or name not in given)
     ]
     return [*tensors, *reversed(gradients), *weights]
 
@@ -175,4 +178,4 @@ def _move(
 
 
 def _learns(type: TensorType) -> bool:
-    return type.elem in ("float", "double", "float16", "bfloat16") and prod(type.shape) > 1
+    return type.elem in _FLOATS and prod(type.shape) > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,22 @@ def test_training_has_rows(targets: ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert not rows[-1]["met"]  # twenty steps are too few
 
 
+@pytest.mark.skipif(not os.environ.get("EMU2_LONG"), reason="runs in `make test-long`")
+def test_a_gpt_has_rows(targets: ModuleType) -> None:
+    sizes = "--layers 1 --width 8 --heads 2 --sequence 4 --batch 2 --device emu2:mini"
+    single, mixed = targets.targets_training.gpt_rows(2, *sizes.split())
+    assert single["bound"] == 0.02 < mixed["bound"]
+    assert single["met"]
+    assert mixed["met"]
+
+
+def test_a_script_that_fails_is_not_met(targets: ModuleType) -> None:
+    """A batch of no pictures cannot train."""
+    (row,) = targets.targets_training.resnet_rows(1, 0)
+    assert row["value"] is None
+    assert not row["met"]
+
+
 def test_a_training_step_has_its_words(targets: ModuleType) -> None:
     (row,) = targets.targets_memory.rows(layers=2, batch=5, width=24, machine="mini")
     assert 0 < row["value"] < row["bound"]
@@ -90,6 +107,7 @@ def test_what_cannot_be_compiled_is_not_met(
         monkeypatch.setattr(module, "rows", refuse)
     for name in ("report_of", "compile_time"):
         monkeypatch.setattr(targets, name, refuse)
+    monkeypatch.setattr(targets, "LONG", ())
     rows = list(targets.all_rows(None))
     refused = [row for row in rows if "P0302" in row["name"]]
     # All but the address search, which does not compile.

@@ -24,6 +24,7 @@ from torch.nn import functional
 from pycompiler.frontend.export import export
 from pycompiler.gradients import differentiate
 from pycompiler.machine import load_target
+from pycompiler.tolerance import NETWORKS
 
 Shapes = Sequence[tuple[int, ...]]
 #: An operator on tensors, and what it is called with for sizes a, b, c: shapes of floats.
@@ -233,18 +234,27 @@ def inputs_of(names: Sequence[str], sizes: tuple[int, int, int]) -> dict[str, to
     }
 
 
-def check(folder: Path, device: str, names: Sequence[str], sizes: tuple[int, int, int]) -> None:
+def check(
+    folder: Path,
+    device: str,
+    names: Sequence[str],
+    sizes: tuple[int, int, int],
+    float_dtype: str = "float",
+    most: float = 2e-5,
+) -> None:
+    """Compare all results with torch's: ``most`` is the error relative to the largest number."""
     inputs = inputs_of(names, sizes)
     run = gradients(names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        compiled = context(device).compile(run, inputs, folder)
+        options = {"float_dtype": float_dtype}
+        compiled = context(device).compile(run, inputs, folder, options=options)
     found, wanted = compiled(inputs), run(inputs)
     assert set(found) == set(wanted)
     for key, value in wanted.items():
         scale = max(1.0, float(value.abs().max()))
         difference = float((found[key].cpu() - value).abs().max())
-        assert difference <= 2e-5 * scale, (sizes, key)
+        assert difference <= most * scale, (sizes, key)
 
 
 #: Cases that are traced and compiled as one function.
@@ -268,6 +278,19 @@ def test_on_the_host(
 @pytest.mark.parametrize("names", ON_DEVICE, ids=lambda names: names[0])
 def test_on_the_device(tmp_path: Path, names: list[str]) -> None:
     check(tmp_path / "out", "emu2:mini", names, (3, 5, 6))
+    assert report_of(tmp_path / "out")["host_fallback"] == []
+
+
+#: Cases whose products take halves in `mixed`, forwards and backwards, with their sizes.
+OF_HALVES = (
+    (["attention", "bmm", "einsum", "embedding", "matmul"], (5, 9, 18)),
+    (["convolution of many places"], (2, 3, 4)),
+)
+
+
+@pytest.mark.parametrize(("names", "sizes"), OF_HALVES, ids=["products", "convolution"])
+def test_in_mixed(tmp_path: Path, names: list[str], sizes: tuple[int, int, int]) -> None:
+    check(tmp_path / "out", "emu2:mini", names, sizes, "mixed", NETWORKS["mixed"])
     assert report_of(tmp_path / "out")["host_fallback"] == []
 
 

@@ -254,3 +254,27 @@ def test_running_statistics_have_no_gradient() -> None:
     model = prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
     found = {t.name for t in training_tensors(model) if t.kind == WEIGHT_GRADIENT}
     assert found == {"gradient of s", "gradient of b"}
+
+
+@pytest.mark.parametrize(
+    ("elem", "size"),
+    [
+        (TensorProto.FLOAT, 4),
+        (TensorProto.DOUBLE, 8),
+        (TensorProto.FLOAT16, 2),
+        (TensorProto.BFLOAT16, 2),
+    ],
+)
+def test_gradients_of_every_float_count(elem: int, size: int) -> None:
+    """Two layers: a product with a tensor of 3 x 5, and an exponential with another one."""
+    weight = helper.make_tensor("w", elem, (4, 5), [1.0] * 20)
+    x = helper.make_tensor_value_info("x", elem, (3, 4))
+    y = helper.make_tensor_value_info("y", elem, (3, 5))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Exp", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [weight])
+    opsets = [helper.make_opsetid("", 20)]
+    model = prepare(helper.make_model(graph, opset_imports=opsets, ir_version=10))
+    found = {t.name: t.size for t in training_tensors(model) if t.kind == GRADIENT}
+    assert found == {"gradient of h": 15 * size, "gradient of y": 15 * size}
+    (learnt,) = [t for t in training_tensors(model) if t.kind == WEIGHT_GRADIENT]
+    assert learnt.size == 20 * size

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 import torch
 from compiling import context
@@ -15,6 +17,7 @@ from torch import nn
 
 from pycompiler.errors import PycompilerError
 from pycompiler.mlsdk import CompiledFunction, Context, MNCoreOptimizer, MNCoreSGD
+from pycompiler.pfvm.source import source_of
 
 
 @dataclass
@@ -194,3 +197,18 @@ def test_a_registered_momentum_of_torch_serves_inside(tmp_path: Path) -> None:
         theirs.step()
     run.chip.synchronize()
     assert torch.allclose(model.weight, twin.weight, rtol=1e-5)
+
+
+def test_operators_name_the_lines_of_the_function(tmp_path: Path) -> None:
+    """Those of the backward pass and of the update too."""
+    model = nn.Linear(3, 2)
+    run = Run(context("pfvm:cpu"), model, MNCoreSGD(model.parameters(), 0.1, 0.9), tmp_path / "out")
+    run.register()
+    run.compile()
+    made = onnx.load(tmp_path / "out" / "model.onnx")
+    found = {str(source_of(node)) for node in made.graph.node}
+    lines, first = inspect.getsourcelines(Run.compile)
+    named = {f"{Path(__file__)}:{number}": line for number, line in enumerate(lines, first)}
+    assert found <= {*named}
+    for what in ("self.model(", "loss.backward()", "self.optimizer.step()"):
+        assert any(what in named[place] for place in found), what

@@ -16,6 +16,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--device", default="mncore2:auto")
 parser.add_argument("--outdir", default=str(Path(tempfile.gettempdir()) / "gpt"))
 parser.add_argument("--option_json", default=None)
+parser.add_argument("--float_dtype", default="float", choices=["float", "mixed"])
 parser.add_argument("--steps", type=int, default=200)
 parser.add_argument("--layers", type=int, default=4)
 parser.add_argument("--width", type=int, default=128)
@@ -88,7 +89,9 @@ if not arguments.plain:
     Context.switch_context(context)
     context.registry.register("model0", model)
     context.registry.register("optimizer0", optimizer)
-    options = {"option_json": arguments.option_json} if arguments.option_json else {}
+    options = {"float_dtype": arguments.float_dtype}
+    if arguments.option_json:
+        options["option_json"] = arguments.option_json
     folder = storage.path(arguments.outdir)
     sample = {"ids": data[: arguments.sequence].repeat(arguments.batch, 1)}
     sample["next"] = sample["ids"]
