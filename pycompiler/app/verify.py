@@ -43,6 +43,8 @@ def _faults(app: App, target: Target) -> Iterator[str]:
         yield f"it needs {app.dram_words} long words of DRAM, the machine has {capacity}"
     for value in app.values.values():
         yield from value_faults(value)
+        if prod(value.shape) > _MOST:
+            yield f"`{value.name}` has the shape {value.shape}"
     for value in app.values.values():
         yield from _place_faults(value, app, target)
     yield from _port_faults(app)
@@ -61,7 +63,7 @@ def value_faults(value: AppValue) -> Iterator[str]:
     )
     if not known:
         yield f"`{value.name}` has the unknown element type `{value.elem}`"
-    if any(size < 0 for size in value.shape) or prod(value.shape) > _MOST:
+    if any(size < 0 for size in value.shape):
         yield f"`{value.name}` has the shape {value.shape}"
     if value.dtype not in {dtype.value for dtype in MNDtype}:
         yield f"`{value.name}` has the unknown dtype `{value.dtype}`"
