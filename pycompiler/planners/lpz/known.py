@@ -40,7 +40,7 @@ class Guesses:
         self._make_room()
         at = np.ix_(rows, columns)
         missing = self._table[at] < 0
-        new = missing.all(axis=1)
+        new = np.asarray(missing.all(axis=1))
         # New sources first, then new results for the others: known costs are not asked for again.
         for part in (new[:, None] & missing, ~new[:, None] & missing):
             if part.any():
