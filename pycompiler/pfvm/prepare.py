@@ -67,8 +67,10 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     for info in (*graph.input, *graph.output, *graph.value_info):
         if info.name not in types:
             types[info.name] = _static(info)
+    ports = {info.name for info in (*graph.input, *graph.output)}
     for name, found in types.items():
-        if device_dtype(found.elem) is MNDtype.UNKNOWN and found.elem not in HOST_ONLY:
+        inner = found.elem in HOST_ONLY and name not in ports
+        if device_dtype(found.elem) is MNDtype.UNKNOWN and not inner:
             kind = "text" if found.elem == "string" else found.elem
             raise error("P0109", what="value", name=name, kind=kind, legal="numbers")
     for node in graph.node:

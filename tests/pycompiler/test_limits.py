@@ -200,6 +200,12 @@ def test_nodes_of_one_name(tmp_path: Path) -> None:
     build(lambda: model, device, Board(find_device(device).target), {}, tmp_path / "out")
 
 
+def test_complex_ports_are_named(tmp_path: Path) -> None:
+    kind = TensorProto.COMPLEX64
+    model = model_of([node("Identity", ["x"], ["y"])], {"x": (kind, (4,))}, {"y": (kind, (4,))})
+    assert refusal(model, tmp_path / "out").code == "P0109"
+
+
 @pytest.mark.parametrize("elem", ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT4", "UINT4", "FLOAT4E2M1"])
 def test_small_element_types_are_named(elem: str, tmp_path: Path) -> None:
     kind = TensorProto.DataType.Value(elem)
