@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.build import build, parse_model
-from pycompiler.errors import PycompilerError
+from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.runtime.device import Board, find_device
 
 SECONDS = 5  # a refusal comes within
@@ -198,6 +198,15 @@ def test_nodes_of_one_name(tmp_path: Path) -> None:
     model = model_of(nodes, X, {"y": (FLOAT, (4,))})
     device = "emu2:mini"
     build(lambda: model, device, Board(find_device(device).target), {}, tmp_path / "out")
+
+
+def test_an_empty_picture_is_no_fault(tmp_path: Path) -> None:
+    data = {"s": np.array([1, 1, 6, 8])}
+    ports: list[Typed] = [{"x": (FLOAT, (1, 1, 0, 4))}, {"y": (FLOAT, (1, 1, 6, 8))}]
+    model = model_of([node("Resize", ["x", "", "", "s"], ["y"])], *ports, data)
+    device = "emu2:mini"
+    with pytest.warns(HostFallbackWarning):
+        build(lambda: model, device, Board(find_device(device).target), {}, tmp_path / "out")
 
 
 def test_complex_ports_are_named(tmp_path: Path) -> None:

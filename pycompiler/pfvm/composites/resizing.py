@@ -39,6 +39,8 @@ def resize(write: Writer) -> bool:
     """Resize the axes that shrink most first."""
     mode = _text(write, "mode", "nearest")
     ways = _text(write, "coordinate_transformation_mode", "half_pixel")
+    if 0 in write.type(0).shape:
+        return False
     axes = _axes(write, ways)
     if axes is None or (ways not in _COORDINATES and ways != "tf_crop_and_resize"):
         return False
