@@ -303,7 +303,7 @@ fn skeletons_of_judges() {
 fn malformed_host_commands_are_refused() {
     let error = assemble("nop\nc 0 1 2\n", "test.vsm", &spec("mini"), Policy::Run).unwrap_err();
     let found: Vec<_> = error.diagnostics.iter().map(|d| (d.code, d.span.unwrap().start)).collect();
-    assert_eq!(found, [(Code::HostCommand, 4)]);
+    assert_eq!(found, [(Code::HostCommand, 6)]);
 }
 
 /// In assembled text payloads are in upper case, comments are gone, and DRAM has lines of its own.

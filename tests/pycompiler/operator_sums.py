@@ -230,6 +230,33 @@ def _instance_norm(rng: random.Random) -> Sample:
     )
 
 
+def _lp_normalization(rng: random.Random) -> Sample:
+    shape = random_shape(rng, 1, 6, MOST)
+    axis, power = rng.randrange(len(shape)), rng.choice([1, 2])
+    x = normal(rng, shape)
+    x[(*[slice(None)] * axis, slice(None), *[0] * (len(shape) - axis - 1))] *= rng.choice([0, 1])
+
+    def function(x: Tensor) -> Tensor:
+        norm = x.norm(power, axis, keepdim=True)
+        return x / torch.where(norm == 0, 1.0, norm)
+
+    facts = {"axis": signed(rng, axis, len(shape)), "p": power}
+    return Sample({"x": x}, function, attributes=facts, terms=shape[axis] + STEPS, scale=1.0)
+
+
+def _hardmax(rng: random.Random) -> Sample:
+    """Draw few different numbers, so that the largest stands in several places."""
+    shape = random_shape(rng, 1, 6, MOST)
+    axis = rng.randrange(len(shape))
+    x = np.round(normal(rng, shape))
+
+    def function(x: Tensor) -> Tensor:
+        largest = x == x.amax(axis, keepdim=True)
+        return (largest & (largest.cumsum(axis) == 1)).to(x.dtype)
+
+    return Sample({"x": x}, function, attributes={"axis": signed(rng, axis, len(shape))})
+
+
 FLOAT, HALF = "Float", "Half"
 SOME = range(1, 7)
 ROWS: tuple[Row, ...] = (
@@ -240,6 +267,8 @@ ROWS: tuple[Row, ...] = (
     Row("ReduceL1", FLOAT, REAL, _reduction("ReduceL1"), SUM, SOME),
     Row("ReduceL2", FLOAT, REAL, _reduction("ReduceL2"), SUM, SOME),
     Row("ReduceLogSumExp", FLOAT, REAL, _reduction("ReduceLogSumExp"), SUM, SOME),
+    Row("Hardmax", FLOAT, REAL, _hardmax, MOVE, SOME),
+    Row("LpNormalization", FLOAT, REAL, _lp_normalization, SUM, SOME),
     Row("InstanceNormalization", FLOAT, REAL, _instance_norm, SUM, range(3, 7)),
     Row("MatMul", FLOAT, REAL, _matmul, SUM, SOME),
     Row("MatMul", HALF, REAL, _matmul_of_halves, SUM, range(2, 5)),

@@ -31,6 +31,7 @@ from . import (
     picking,
     pooling,
     resizing,
+    scaling,
     scans,
     shuffles,
     transposed_convolution,
@@ -98,6 +99,8 @@ COMPOSITES: dict[str, Composite] = {
     "ReduceMean": Composite(norms.mean, SUM),
     "ReduceL1": Composite(norms.l1, SUM),
     "ReduceL2": Composite(norms.l2, SUM),
+    "Hardmax": Composite(scaling.hardmax, MOVE),
+    "LpNormalization": Composite(scaling.lp_normalization, SUM),
     "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
     "Gemm": Composite(
         gemm.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"

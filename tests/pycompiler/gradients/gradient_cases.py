@@ -118,6 +118,8 @@ CASES = [
     Case("Attention", ("24ac", "22bc", "22bc")),
     Case("Attention", ("24ac", "22bc", "22b3"), (), {"is_causal": 1, "softcap": 2.0}, name="c"),
     Case("RotaryEmbedding", ("2ab4", "2b2", "2b2")),
+    Case("LpNormalization", ("abc",), (), {"axis": 1}, scale=3.0),
+    Case("LpNormalization", ("abc",), (), {"axis": 2, "p": 1}, scale=3.0, name="p"),
     Case("MatMul", ("ab", "bc")),
     Case("MatMul", ("2abc", "ca"), name="rows"),
     Case("MatMul", ("2abc", "2acb"), name="batches"),
@@ -202,7 +204,27 @@ CASES = [
 ]
 #: Operators without a gradient: their results are no floats.
 NONE = frozenset(
-    {"And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Equal"}
-    | {"Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Not", "OneHot"}
+    {
+        "And",
+        "ArgMax",
+        "ArgMin",
+        "BitShift",
+        "BitwiseAnd",
+        "BitwiseNot",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Equal",
+    }
+    | {
+        "Greater",
+        "GreaterOrEqual",
+        "Hardmax",
+        "IsInf",
+        "IsNaN",
+        "Less",
+        "LessOrEqual",
+        "Not",
+        "OneHot",
+    }
     | {"Or", "Xor"}
 )
