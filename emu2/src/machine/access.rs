@@ -1,6 +1,7 @@
 //! Reading and writing memories by unit and address, for debug statements, memory files and the host.
 
 use super::image::Owner;
+use super::outside_writes::Part;
 use super::Machine;
 use crate::error::{Code, Error};
 use crate::spec::{LevelName, Spec};
@@ -206,7 +207,8 @@ impl Machine {
         if count == 0 {
             return Ok(());
         }
-        self.written.add(region);
+        let Region { memory, units, addr, count: long_words } = *region;
+        self.written.add(&Part { memory, units, addr, count: long_words });
         // The words of all PEs of an L1B lie side by side.
         if !each && spec.memories[region.memory].level == LevelName::Pe && region.units[3..] == [None, None] {
             let l1bs = [region.units[0], region.units[1], region.units[2], Some(0), Some(0)];

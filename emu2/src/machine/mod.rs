@@ -15,7 +15,7 @@ pub use access::{Region, Units};
 pub use image::{Blocks, Difference, Image, Owner, Written};
 pub use layout::{Layout, Slot};
 pub use memory_file::MemoryFiles;
-pub(crate) use outside_writes::OutsideWrites;
+pub(crate) use outside_writes::{OutsideWrites, Part};
 pub use pages::Pages;
 pub use path::PathRows;
 pub(crate) use path::{Out, Path};

@@ -1,14 +1,21 @@
 //! The regions of a machine that were written from outside the engine, for those who follow its values.
 
-use super::access::Region;
-
 /// At most this many regions are kept. With more, everything counts as written.
 const LIMIT: usize = 4096;
+
+/// Long words of a memory in the units that are selected: a region without its checks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) memory: usize,
+    pub(crate) units: [Option<u32>; 5],
+    pub(crate) addr: u64,
+    pub(crate) count: u64,
+}
 
 /// Regions that were written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutsideWrites {
-    pub(crate) regions: Vec<Region>,
+    pub(crate) regions: Vec<Part>,
     /// More was written than the regions name.
     pub(crate) lost: bool,
     /// The machine was reset this many times.
@@ -17,7 +24,7 @@ pub(crate) struct OutsideWrites {
 
 impl OutsideWrites {
     /// Adds a region, or extends the last one.
-    pub(super) fn add(&mut self, region: &Region) {
+    pub(super) fn add(&mut self, region: &Part) {
         if self.lost {
             return;
         }
@@ -50,7 +57,7 @@ mod tests {
 
     #[test]
     fn neighbours_join_and_many_are_lost() {
-        let region = |addr, count, unit| Region { memory: 1, units: [Some(unit), None, None, None, None], addr, count };
+        let region = |addr, count, unit| Part { memory: 1, units: [Some(unit), None, None, None, None], addr, count };
         let mut written = OutsideWrites::default();
         for (addr, count, unit) in [(0, 4, 0), (4, 4, 0), (2, 3, 0), (9, 1, 0), (10, 1, 1)] {
             written.add(&region(addr, count, unit));

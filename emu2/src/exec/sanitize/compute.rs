@@ -1,6 +1,6 @@
 //! The validity of a result of which some input is undefined.
 
-use super::step::{defined_address, Buffers, On};
+use super::observed::{defined_address, Buffers, On};
 use crate::exec::compute::Compute;
 use crate::exec::flag::Flags;
 use crate::exec::mask::{LoweredMask, MaskRows, Through};

@@ -1,8 +1,8 @@
 //! The validity of a machine's memories, and the runs that keep it.
 
 use super::finding::{Findings, Origin, Via, Word};
+use super::observed::Buffers;
 use super::shadow::Summary;
-use super::step::Buffers;
 use super::worker::{L2b, Work, Worker};
 use crate::error::Error;
 use crate::exec::compute::Compute;
@@ -13,7 +13,7 @@ use crate::exec::source::Fetch;
 use crate::exec::transfer_l2bm::l1bs_of_l2b;
 use crate::exec::validity::VALID;
 use crate::interrupt::Interrupt;
-use crate::machine::{Layout, Machine, Region, State};
+use crate::machine::{Layout, Machine, Part, Region, State};
 use crate::num::lane::Lane;
 use crate::num::reduce::reduce_kernel;
 use crate::spec::{LevelName, Spec, Unit};
@@ -95,7 +95,9 @@ impl Followed {
         }
         self.assumed |= written.lost;
         if !self.assumed {
-            written.regions.iter().for_each(|region| self.mark(region));
+            for Part { memory, units, addr, count } in written.regions {
+                self.mark(&Region { memory, units, addr, count });
+            }
         }
     }
 

@@ -10,6 +10,7 @@
 //! | `finding` | findings, counted |
 //! | `shadow` | rows that are valid as a whole, origins |
 //! | `step` | a step on the validity: inputs |
+//! | `observed` | what a step works on: an L1B with its validity, buffers |
 //! | `compute` | the validity of results |
 //! | `store` | writes of validity |
 //! | `range` | values that leave their format |
@@ -21,6 +22,7 @@
 mod compute;
 mod finding;
 mod followed;
+mod observed;
 mod range;
 mod run;
 mod shadow;

@@ -2,7 +2,7 @@
 //! zero.
 
 use super::finding::{Case, Findings, Key, What, Word};
-use super::step::PLAIN;
+use super::observed::PLAIN;
 use crate::exec::compute::Compute;
 use crate::exec::mau_op::MauOp;
 use crate::exec::op::{Op, Outcome, Step, MAX_SOURCES};

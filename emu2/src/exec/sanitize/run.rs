@@ -2,7 +2,7 @@
 
 use super::finding::{Case, Findings, Key, Origin, What, Word};
 use super::followed::Followed;
-use super::step::PLAIN;
+use super::observed::PLAIN;
 use super::text::Finding;
 use super::traffic::Traffic;
 use super::worker::Work;

@@ -2,7 +2,7 @@
 
 use super::compute::validity_of_mask;
 use super::finding::{Case, Origin, What};
-use super::step::{check_wrap, defined_address, undefined_address, undefined_mask, Buffers, On, PLAIN};
+use super::observed::{check_wrap, defined_address, undefined_address, undefined_mask, Buffers, On, PLAIN};
 use crate::exec::access::Access;
 use crate::exec::compute::Compute;
 use crate::exec::destination::{BaseWrite, Write};

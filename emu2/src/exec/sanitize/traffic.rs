@@ -1,7 +1,7 @@
 //! MVs in flight and completion tags.
 
 use super::finding::{Case, Findings, Key, What, Word};
-use super::step::PLAIN;
+use super::observed::PLAIN;
 use crate::exec::transfer_mv::words::{SideWords, WordRange};
 use crate::machine::Slot;
 use std::collections::{BTreeMap, VecDeque};

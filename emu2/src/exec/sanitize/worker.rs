@@ -1,9 +1,10 @@
 //! Runs steps and transfers of a region on one L2B, with their validity.
 
 use super::finding::Findings;
+use super::observed::{Buffers, On};
 use super::range::Ranges;
 use super::shadow::Summary;
-use super::step::{self, Buffers, On};
+use super::step;
 use crate::exec::fallback_step::run_observed;
 use crate::exec::op::{Scratch, Step, MAX_SOURCES};
 use crate::exec::source::Fetch;

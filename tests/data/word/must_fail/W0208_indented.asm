@@ -1,2 +1,2 @@
-# expect: W0208 line 2 column 3
+# expect: W0208 line 2 column 5
   c 0 1 2
