@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 
 from ..layers.fragment import (
     BlockOperand,
@@ -47,9 +48,7 @@ class ReorderedAddresses:
     """The stream form of downloads; fragments that share their lines share its lines too."""
 
     def __init__(self, target: Target):
-        words = target.words(_MEMORY)
-        size = words // _SHARE
-        self._ring = _Ring(words - size, size)
+        self._words = target.words(_MEMORY)
         self._registers = _Registers(target)
         self._made: dict[int, tuple[Sequence[Line], tuple[Line, ...]]] = {}
 
@@ -61,12 +60,20 @@ class ReorderedAddresses:
                 self._registers.of(line) if isinstance(line, Step) else line
                 for line in fragment.lines
             ]
-            lines = _streamed(own, self._ring) or fragment.lines
+            lines = _streamed(own, self._words) or fragment.lines
             kept = self._made[id(fragment.lines)] = fragment.lines, lines
         return replace(fragment, lines=kept[1])
 
 
-def _streamed(lines: Sequence[Line], ring: _Ring) -> tuple[Line, ...] | None:
+def _streamed(lines: Sequence[Line], words: int) -> tuple[Line, ...] | None:
+    steps = [line for line in lines if isinstance(line, Step)]
+    blocks = [block for step in steps if (block := _filled(step) or _emptied(step)) is not None]
+    # A block must begin at a multiple of its words, on machines whose counts are no powers of two too.
+    unit = lcm(*(block.words for block in blocks))
+    size = words // _SHARE // unit * unit
+    if not size:
+        return None
+    ring = _Ring((words - size) // unit * unit, size)
     out: list[Line] = []
     first = 0
     for chunk in _chunks(lines):
@@ -76,7 +83,7 @@ def _streamed(lines: Sequence[Line], ring: _Ring) -> tuple[Line, ...] | None:
             return None
         out += (line for line in chunk if isinstance(line, Move))
         out += found[0]
-        first = (first + found[1]) % ring.words
+        first = (first + -(-found[1] // unit) * unit) % ring.words
     return tuple(out)
 
 

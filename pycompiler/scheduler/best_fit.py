@@ -28,7 +28,12 @@ class Block:
 
 
 def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
-    """Return addresses for ``blocks``, and the number of words up to the highest end."""
+    """Return addresses for ``blocks``, and the number of words up to the highest end.
+
+    A block may be larger than the one whose address it takes. So blocks that take over each other's
+    address all keep the room of the largest.
+    """
+    room = _rooms(blocks)
     alive: list[tuple[Block, int]] = []
     given = [block for block in blocks if block.at is not None]
     where: dict[str, int] = {}
@@ -43,12 +48,22 @@ def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
             address = block.at
         else:
             later = [(other, other.at or 0) for other in given if other.meets(block)]
-            taken = {(at, at + other.words) for other, at in (*alive, *later)}
+            taken = {(at, at + room[other.name]) for other, at in (*alive, *later)}
             for low, high in sorted(taken):
-                if address + block.words <= low:
+                if address + room[block.name] <= low:
                     break
                 address = max(address, high)
         alive.append((block, address))
         where[block.name] = address
-        needed = max(needed, address + block.words)
+        needed = max(needed, address + room[block.name])
     return where, needed
+
+
+def _rooms(blocks: list[Block]) -> dict[str, int]:
+    """Return for each block the words of the largest one at its address."""
+    first: dict[str, str] = {}
+    largest: dict[str, int] = {}
+    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
+        root = first[block.name] = block.name if block.on is None else first[block.on]
+        largest[root] = max(largest.get(root, 0), block.words)
+    return {name: largest[root] for name, root in first.items()}
