@@ -122,10 +122,15 @@ def tidy(text: str) -> str:
 def test_the_pages_that_must_run_do() -> None:
     wanted = {
         "README.md",
+        "docs/compiler/merging.md",
         "docs/compiler/overrides.md",
+        "docs/compiler/presets.md",
+        "docs/debugging.md",
         "docs/host.md",
         "docs/mlsdk_values.md",
         "docs/profiling.md",
+        "docs/pytest.md",
+        "docs/sanitizer.md",
         "docs/tutorial/kernel.md",
         "docs/torch_compile.md",
         "docs/training.md",

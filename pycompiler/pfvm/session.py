@@ -107,18 +107,9 @@ class HostSession:
 def _is_wrong(model: onnx.ModelProto) -> bool:
     """Whether onnxruntime runs the model otherwise than ONNX says.
 
-    It places the elements of a MaxUnpool with a given shape as if it had none, and takes the size
-    of the result for the scale of a Resize with `align_corners`.
+    It places the elements of a MaxUnpool with a given shape as if it had none.
     """
-    for node in model.graph.node:
-        if node.op_type == "MaxUnpool" and len(node.input) > 2:
-            return True
-        scaled = len(node.input) > 2 and node.input[2]
-        if node.op_type == "Resize" and scaled:
-            modes = [a.s for a in node.attribute if a.name == "coordinate_transformation_mode"]
-            if modes == [b"align_corners"]:
-                return True
-    return False
+    return any(n.op_type == "MaxUnpool" and len(n.input) > 2 for n in model.graph.node)
 
 
 def _reference(model: onnx.ModelProto) -> ReferenceEvaluator | None:

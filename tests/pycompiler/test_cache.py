@@ -107,7 +107,7 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
 
 def test_what_matters_makes_a_miss(compiles: Compiles, tmp_path: Path) -> None:
     compiles(DOUBLE)
-    for options in ({"strict": True}, {"float_dtype": "mixed"}, {"scheduler": "spill_opt"}):
+    for options in ({"strict": True}, {"float_dtype": "mixed"}, {"scheduler": "always_from_dram"}):
         compiles(DOUBLE, options=options)
         assert compiles.state == "miss"
     compiles(DOUBLE, device="emu2")

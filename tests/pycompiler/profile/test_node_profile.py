@@ -107,7 +107,9 @@ def test_the_command(tmp_path: Path) -> None:
         )
     run = CliRunner().invoke
     picture = tmp_path / "picture.svg"
-    plain = run(commands, ["profile", str(tmp_path / "one"), "--draw", str(picture)])
+    plain = run(
+        commands, ["profile", str(tmp_path / "one"), "--by", "operator", "--draw", str(picture)]
+    )
     assert plain.exit_code == 0, plain.output
     assert "MatMul" in plain.output
     assert "bound:" in plain.output
