@@ -68,7 +68,7 @@ class ReorderedAddresses:
 def _streamed(lines: Sequence[Line], words: int) -> tuple[Line, ...] | None:
     steps = [line for line in lines if isinstance(line, Step)]
     blocks = [block for step in steps if (block := _filled(step) or _emptied(step)) is not None]
-    # A block must begin at a multiple of its words, on machines whose counts are no powers of two too.
+    # A block begins at a multiple of its words, also where counts are no powers of two.
     unit = lcm(*(block.words for block in blocks))
     size = words // _SHARE // unit * unit
     if not size:

@@ -1,4 +1,4 @@
-"""Best fit: blocks that live at the same time have no word in common, unless one takes over another."""
+"""Best fit: blocks that live at the same time are apart, unless one takes over another."""
 
 from __future__ import annotations
 
