@@ -72,7 +72,7 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-LSTM, GRU = nn.LSTM(4, 3, batch_first=True), nn.GRU(4, 3, 2, bidirectional=True)
+LSTM, GRU = nn.LSTM(4, 3, batch_first=True), nn.GRU(4, 3, bidirectional=True)
 
 
 def _lstm(x: torch.Tensor) -> torch.Tensor:
@@ -148,7 +148,7 @@ CASES: Mapping[str, Case] = {
     "gelu by tanh": (lambda x: functional.gelu(x, approximate="tanh"), _one),
     "glu": (lambda x: functional.glu(torch.cat([x, x * 2], 1)), _one),
     "group norm": (lambda x, w, b: functional.group_norm(x, 1, w, b), _channels),
-    "gru": (_gru, lambda a, b, c: [(3, a, 4)]),
+    "gru": (_gru, lambda a, b, c: [(2, a, 4)]),
     "hardswish": (functional.hardswish, _one),
     "huber": (lambda x, y: functional.huber_loss(x, y), _two),
     "index": (lambda x: x[_places(x)], _one),
