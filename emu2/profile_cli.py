@@ -39,14 +39,14 @@ def profile_command(
     """
     spec = emu2.Spec.load(spec_name)
     found = profile(load_program(file, spec, "run"))
+    other = None if compare is None else profile(load_program(compare, spec, "run"))
     if json_path is not None:
         with Output(json_path, sys.stdout) as sink:
             sink.write(json.dumps(found.json(), indent=2) + "\n")
         if json_path == "-":
             return
     click.echo("\n".join(_totals(found)))
-    if compare is not None:
-        other = profile(load_program(compare, spec, "run"))
+    if other is not None:
         click.echo("\n".join(["", *_changed(changes(found, other), found, other, top)]))
         return
     rows = found.rows[by]

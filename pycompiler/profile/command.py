@@ -18,6 +18,10 @@ from ..runtime.device import find_device
 from .nodes import VIEWS, Group, View, changes, grouped
 from .roofline import roofline
 
+#: What is read of a report, and of each of its nodes.
+_NEEDED = {"device", "nodes", "steps", "cycles", "dram_words", "bound", "cycle_shares"}
+_OF_A_NODE = {"node", "op", "source", "steps", "cycles", "wait_cycles", "dram_words", "busy_steps"}
+
 
 @click.command("profile")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -36,13 +40,13 @@ def profile(folder: Path, by: View, top: int, compare: Path | None, draw: Path |
     Utilisation is the share of the steps in which the busiest slot has an instruction.
     """
     facts = _report(folder)
+    other = None if compare is None else _report(compare)
     console = table_console()
     console.print(totals(facts), soft_wrap=True)
     for line in cost_lines(facts):
         console.print(line, soft_wrap=True)
     groups = grouped(facts["nodes"], by)
-    if compare is not None:
-        other = _report(compare)
+    if other is not None:
         console.print(totals(other), soft_wrap=True)
         console.print(_changed(groups, grouped(other["nodes"], by), by, top))
     else:
@@ -55,9 +59,15 @@ def profile(folder: Path, by: View, top: int, compare: Path | None, draw: Path |
 
 def _report(folder: Path) -> dict[str, Any]:
     """Return the report of a finished compile for the device. P0004."""
-    found: dict[str, Any] = json.loads(read_file(folder, REPORT))
-    if not found.get("nodes"):
+    try:
+        found: dict[str, Any] = json.loads(read_file(folder, REPORT))
+        whole = found.keys() >= _NEEDED and all(row.keys() >= _OF_A_NODE for row in found["nodes"])
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        whole = False
+    reason = "its report is damaged, or of another version"
+    if whole and not found["nodes"]:
         reason = "its report has no program: the compile failed, or was for the host"
+    if not whole or not found["nodes"]:
         raise error("P0004", path=folder, reason=reason, wanted=REPORT)
     return found
 

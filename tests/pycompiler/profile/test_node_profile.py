@@ -117,6 +117,8 @@ def test_the_command(tmp_path: Path) -> None:
     compared = ["profile", str(tmp_path / "one"), "--compare", str(tmp_path / "two"), "--top", "3"]
     assert "before" in run(commands, compared).output
     report = json.loads((tmp_path / "one" / "report.json").read_text())
-    (tmp_path / "one" / "report.json").write_text(json.dumps(report | {"nodes": []}))
-    problem = run(commands, ["profile", str(tmp_path / "one")]).exception
-    assert "P0004" in str(problem)
+    for damaged in ({**report, "nodes": []}, {"nodes": 3}, {**report, "nodes": [{}]}, [], None):
+        text = "{" if damaged is None else json.dumps(damaged)
+        (tmp_path / "one" / "report.json").write_text(text)
+        problem = run(commands, ["profile", str(tmp_path / "one")]).exception
+        assert "P0004" in str(problem), text
