@@ -81,6 +81,15 @@ def test_walks_take_two_links(question: str) -> None:
     assert WALKS[question] in near
 
 
+def test_readme_lists_each_page_once() -> None:
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("\n## Pages") :]
+    targets = LINK.findall(table)
+    labels = re.findall(r"^\| ([a-z ]+) \|", table, re.MULTILINE)
+    assert len(set(targets)) == len(targets)
+    assert len(set(labels)) == len(labels) > 1
+
+
 def test_anchors_are_read() -> None:
     assert "where-to-find-things" in anchors(ROOT / "docs" / "architecture.md")
     assert "h-the-hosts-side-of-a-device" in anchors(ROOT / "docs" / "errors.md")
