@@ -36,7 +36,7 @@ class MNDtype(Enum):
     @property
     def words_per_long(self) -> int:
         """Elements of one long word: the range of the W level."""
-        return 64 // self.bits if self.bits else 0
+        return _WORDS[self]
 
 
 _BITS = {
@@ -57,6 +57,7 @@ _BITS = {
     MNDtype.LONG: 64,
     MNDtype.ULONG: 64,
 }
+_WORDS = {dtype: 64 // bits if bits else 0 for dtype, bits in _BITS.items()}
 
 
 def onnx_name(elem_type: int) -> str:

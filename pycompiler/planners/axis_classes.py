@@ -90,24 +90,24 @@ class Classes:
         self.widths: dict[AxisClass, set[int]] = {}
         # Axes of halves that get no digit on W: nothing moves a single half within a long word.
         self.unpacked: set[AxisClass] = set()
-        # Larger operators first; the order of the graph decides between equals.
-        for node, frame in self._by_size():
-            self._classes_of(node, frame)
+        # The classes of each operator. Larger operators first; the graph's order decides between
+        # equals.
+        self._own = {
+            node.name: self._classes_of(node, frame)
+            for node, frame in sorted(self.frames, key=lambda item: -prod(item[1].shape))
+        }
         for name, kept in word_axes(graph).items():
             for axis in range(len(graph.values[name].shape)):
                 found = self.classes.get(self.joined.root((name, axis)))
                 if found is not None and axis != kept:
                     self.unpacked.add(found)
 
-    def _by_size(self) -> list[tuple[MNNode, Frame]]:
-        return sorted(self.frames, key=lambda item: -prod(item[1].shape))
-
     def spread(self, nodes: Collection[MNNode] | None = None) -> None:
         """Give digits to the axes of ``nodes``, or of all nodes, larger operators first."""
         names = None if nodes is None else {node.name for node in nodes}
-        for node, frame in self._by_size():
-            if names is None or node.name in names:
-                self._spread(self._classes_of(node, frame), node)
+        for name, classes in self._own.items():
+            if names is None or name in names:
+                self._spread(classes)
 
     def adopt(self, value: MNValue, layout: Layout, only: Collection[int] | None = None) -> bool:
         """Give the axes of ``value`` the digits of ``layout``; False if they cannot have them.
@@ -147,7 +147,7 @@ class Classes:
         found: dict[AxisClass, Region] = {}
         out: list[Region] = []
         for node, frame in self.frames:
-            own = self._classes_of(node, frame)
+            own = self._own[node.name]
             for one in own:
                 if one not in found:
                     out.append(Region())
@@ -203,9 +203,11 @@ class Classes:
 
     # -- digits ------------------------------------------------------------------------------
 
-    def _spread(self, classes: list[AxisClass], node: MNNode) -> None:
+    def _spread(self, classes: list[AxisClass]) -> None:
         """Give digits to the classes of one operator that have none yet."""
         new = [one for one in classes if not one.placed]
+        if not new:
+            return
         widths = set().union(*(self.widths[one] for one in classes))
         packed = widths.pop() if len(widths) == 1 else 1
         for digit in machine_digits(self.target, packed):
