@@ -8,7 +8,7 @@ units that held a part hold the result, so the result has copies on the reduced 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,8 +126,11 @@ class Reduce(OtherLm):
             if plan.mabs is not None:
                 total += count_join_steps(len(chunk), target)
             for level, digit in plan.units:
+                if plan.turns(level, digit):
+                    total += len(chunk) // target.cycles * (digit.stride + 1)
+                    continue
                 for turn in range(1, digit.size):
-                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    found = plan.partners(level, digit, turn, len(chunk))
                     total += len(chunk) // target.cycles + move_steps(found, level, target)
         return total
 
@@ -159,10 +162,13 @@ class Reduce(OtherLm):
             if plan.mabs is not None:
                 lines += join_steps(plan.mabs, part, len(chunk), target)
             for level, digit in plan.units:
+                if plan.turns(level, digit):
+                    lines += self._turned(digit.stride, part, len(chunk), target)
+                    continue
                 # Fetch the results of all partners before the unit's own result changes.
                 turns = range(1, digit.size)
                 for turn in turns:
-                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    found = plan.partners(level, digit, turn, len(chunk))
                     other = Scratch("grf1", _CONSTANTS + (turn - 1) * len(chunk))
                     lines += _CODE[level](found, part, other, target)
                 for turn in turns:
@@ -193,6 +199,16 @@ class Reduce(OtherLm):
                 yield single_step(kind.slot, kind.join, (here, before), goal)
             before = Forward(kind.slot)
 
+    def _turned(self, by: int, part: Scratch, words: int, target: Target) -> Iterator[Line]:
+        """Yield the lines that join every PE's results with those of the PE ``by`` places away."""
+        for start in range(0, words, target.cycles):
+            own = vector(part, tuple(range(start, start + target.cycles)))
+            here: Operand = own
+            for _ in range(by):
+                yield single_step("alu", "msl", (here,), Special("nowrite"))
+                here = Forward("alu")
+            yield self._joined(here, own, own)
+
     def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
         return single_step(self.joining.slot, self.joining.join, (one, other), goal)
 
@@ -212,8 +228,27 @@ class _Plan:
     words: bool
     mabs: Join | None
     units: tuple[tuple[Level, PrimeDigit], ...]
+    round: frozenset[tuple[Level, PrimeDigit]]
     counts: dict[Level, int]
     size: int
+
+    def turns(self, level: Level, digit: PrimeDigit) -> bool:
+        """Whether the ALU turns results round the PEs, and joins them as they come."""
+        return level is Level.PE and digit.size == 2 and (level, digit) in self.round
+
+    def partners(self, level: Level, digit: PrimeDigit, turn: int, words: int) -> Moves:
+        """Return the moves that bring every unit all words of a partner.
+
+        The digit of the partner is ``turn`` higher, modulo the size of the digit.
+        """
+        (stride, size), count = digit, self.counts[level]
+        unit = np.arange(count, dtype=np.int64)
+        if (level, digit) in self.round:
+            partner = (unit + turn * stride) % count
+        else:
+            partner = unit + ((unit // stride + turn) % size - unit // stride % size) * stride
+        at = np.tile(np.arange(words, dtype=np.int64), count)
+        return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
 
     def chunks(self, target: Target) -> Iterator[list[int]]:
         """Yield chunks of output long words: whole vectors that fit the register files."""
@@ -259,29 +294,35 @@ def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
     room = (target.words("grf1") - 2 * target.cycles) // most
     size = max(target.cycles, min(_CHUNK, room // target.cycles * target.cycles))
     terms = len(next(iter(found.values())))
-    return _Plan(found, terms, packed, mabs, units, counts, size)
+    return _Plan(found, terms, packed, mabs, units, frozenset(_round(units, counts)), counts, size)
 
 
 def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, PrimeDigit]]:
+    """Return the unit digits of reduced axes, inner levels first, of each level from the top."""
     for level in reversed(UNIT_LEVELS):
-        for axis in reduced:
-            for sub in digits(layout.axes[axis]):
-                if sub.level is level:
-                    for stride, size in primes(sub.size):
-                        yield level, PrimeDigit(sub.stride * stride, size)
+        found = [
+            PrimeDigit(sub.stride * stride, size)
+            for axis in reduced
+            for sub in digits(layout.axes[axis])
+            if sub.level is level
+            for stride, size in primes(sub.size)
+        ]
+        yield from ((level, digit) for digit in sorted(found, reverse=True))
 
 
-def _partners(digit: PrimeDigit, turn: int, count: int, words: int) -> Moves:
-    """Return the moves that bring every unit all words of a partner.
+def _round(
+    units: Sequence[tuple[Level, PrimeDigit]], counts: Mapping[Level, int]
+) -> Iterator[tuple[Level, PrimeDigit]]:
+    """Yield the digits above which all digits of the level are reduced before.
 
-    The digit of the partner is ``turn`` higher, modulo the size of the digit.
+    Units that differ only in higher digits then hold the same, so a turn of all units brings each
+    of them what its partner has.
     """
-    stride, size = digit
-    unit = np.arange(count, dtype=np.int64)
-    own = unit // stride % size
-    partner = unit + ((own + turn) % size - own) * stride
-    at = np.tile(np.arange(words, dtype=np.int64), count)
-    return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
+    below = dict(counts)
+    for level, digit in units:
+        if digit.stride * digit.size == below[level]:
+            below[level] = digit.stride
+            yield level, digit
 
 
 _Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]
