@@ -1,14 +1,14 @@
 """Reductions over any axes: ReduceSum, ReduceMax and ReduceMin.
 
 The axes may lie on any level. A PE first reduces its own long words. Then it joins the words of
-each long word. Then units are joined, digit by digit: every unit takes the partial results of its
-partners. In the end all units that held a part hold the result, so the result has copies on the
-reduced digits.
+each long word. Then units are joined. The reduction network joins MABs where it can. Other units
+are joined digit by digit: every unit takes the partial results of its partners. In the end all
+units that held a part hold the result, so the result has copies on the reduced digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +35,7 @@ from .padding import fill_padding, no_bits
 from .scratch import Scratch, vector
 from .switch.l1b_passes import l1b_steps
 from .switch.l2b_passes import l2b_lines
+from .switch.mab_joins import Join, count_join_steps, join_steps, joins
 from .switch.pass_costs import move_steps
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
@@ -46,11 +47,15 @@ _CONSTANTS = 1  # long words of the second register file that hold constants
 
 @dataclass(frozen=True)
 class _Joining:
-    """The instruction that joins two partial results, and the one that takes the first."""
+    """The instruction that joins two partial results, and the one that takes the first.
+
+    ``network`` is the operation of the network that joins those of many MABs.
+    """
 
     slot: str
     join: str
     take: str
+    network: str
 
 
 class Reduce(OtherLm):
@@ -118,9 +123,14 @@ class Reduce(OtherLm):
         total = sum(1 for _ in fill_padding(source, reduced, self.neutral, target))
         for chunk in plan.chunks(target):
             total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
+            if plan.mabs is not None:
+                total += count_join_steps(len(chunk), target)
             for level, digit in plan.units:
+                if plan.turns(level, digit):
+                    total += len(chunk) // target.cycles * (digit.stride + 1)
+                    continue
                 for turn in range(1, digit.size):
-                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    found = plan.partners(level, digit, turn, len(chunk))
                     total += len(chunk) // target.cycles + move_steps(found, level, target)
         return total
 
@@ -149,11 +159,16 @@ class Reduce(OtherLm):
                     into = vector(part, tuple(range(start, start + target.cycles)))
                     lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
                     lines.append(self._joined(Forward("alu"), into, into))
+            if plan.mabs is not None:
+                lines += join_steps(plan.mabs, part, len(chunk), target)
             for level, digit in plan.units:
+                if plan.turns(level, digit):
+                    lines += self._turned(digit.stride, part, len(chunk), target)
+                    continue
                 # Fetch the results of all partners before the unit's own result changes.
                 turns = range(1, digit.size)
                 for turn in turns:
-                    found = _partners(digit, turn, plan.counts[level], len(chunk))
+                    found = plan.partners(level, digit, turn, len(chunk))
                     other = Scratch("grf1", _CONSTANTS + (turn - 1) * len(chunk))
                     lines += _CODE[level](found, part, other, target)
                 for turn in turns:
@@ -184,6 +199,16 @@ class Reduce(OtherLm):
                 yield single_step(kind.slot, kind.join, (here, before), goal)
             before = Forward(kind.slot)
 
+    def _turned(self, by: int, part: Scratch, words: int, target: Target) -> Iterator[Line]:
+        """Yield the lines that join every PE's results with those of the PE ``by`` places away."""
+        for start in range(0, words, target.cycles):
+            own = vector(part, tuple(range(start, start + target.cycles)))
+            here: Operand = own
+            for _ in range(by):
+                yield single_step("alu", "msl", (here,), Special("nowrite"))
+                here = Forward("alu")
+            yield self._joined(here, own, own)
+
     def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
         return single_step(self.joining.slot, self.joining.join, (one, other), goal)
 
@@ -193,16 +218,37 @@ class _Plan:
     """The work of a reduction.
 
     ``meets``: the input long words of each output long word. ``terms``: their number. ``words``:
-    whether the words of a long word are joined. ``units``: the unit digits to reduce over.
-    ``counts``: the units of each level. ``size``: output long words of a chunk.
+    whether the words of a long word are joined. ``mabs``: how the network joins MABs; None if it
+    does not. ``units``: the other unit digits to reduce over. ``counts``: the units of each level.
+    ``size``: output long words of a chunk.
     """
 
     meets: dict[int, list[int]]
     terms: int
     words: bool
+    mabs: Join | None
     units: tuple[tuple[Level, PrimeDigit], ...]
+    round: frozenset[tuple[Level, PrimeDigit]]
     counts: dict[Level, int]
     size: int
+
+    def turns(self, level: Level, digit: PrimeDigit) -> bool:
+        """Whether the ALU turns results round the PEs, and joins them as they come."""
+        return level is Level.PE and digit.size == 2 and (level, digit) in self.round
+
+    def partners(self, level: Level, digit: PrimeDigit, turn: int, words: int) -> Moves:
+        """Return the moves that bring every unit all words of a partner.
+
+        The digit of the partner is ``turn`` higher, modulo the size of the digit.
+        """
+        (stride, size), count = digit, self.counts[level]
+        unit = np.arange(count, dtype=np.int64)
+        if (level, digit) in self.round:
+            partner = (unit + turn * stride) % count
+        else:
+            partner = unit + ((unit // stride + turn) % size - unit // stride % size) * stride
+        at = np.tile(np.arange(words, dtype=np.int64), count)
+        return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
 
     def chunks(self, target: Target) -> Iterator[list[int]]:
         """Yield chunks of output long words: whole vectors that fit the register files."""
@@ -232,6 +278,15 @@ def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
     for word, out in zip(at.tolist(), meets.tolist(), strict=True):
         found.setdefault(out, []).append(word)
     units = tuple(_digits_of(whole, reduced))
+    # The network joins MABs that differ in digits which are all reduced, and takes two steps.
+    over = {digit for level, digit in units if level is Level.MAB}
+    mabs = next((one for one in joins(layer.joining.network, target) if one.digits <= over), None)
+    if mabs is not None:
+        units = tuple(
+            (level, digit)
+            for level, digit in units
+            if level is not Level.MAB or digit not in mabs.digits
+        )
     packed = any(s.level is Level.W for axis in reduced for s in digits(whole.axes[axis]))
     counts = {level: target.level_range[level.value] for level in UNIT_LEVELS}
     # Chunks are whole vectors, and the partners' results fit beside the constants.
@@ -239,29 +294,35 @@ def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
     room = (target.words("grf1") - 2 * target.cycles) // most
     size = max(target.cycles, min(_CHUNK, room // target.cycles * target.cycles))
     terms = len(next(iter(found.values())))
-    return _Plan(found, terms, packed, units, counts, size)
+    return _Plan(found, terms, packed, mabs, units, frozenset(_round(units, counts)), counts, size)
 
 
 def _digits_of(layout: Layout, reduced: Sequence[int]) -> Iterator[tuple[Level, PrimeDigit]]:
+    """Return the unit digits of reduced axes, inner levels first, of each level from the top."""
     for level in reversed(UNIT_LEVELS):
-        for axis in reduced:
-            for sub in digits(layout.axes[axis]):
-                if sub.level is level:
-                    for stride, size in primes(sub.size):
-                        yield level, PrimeDigit(sub.stride * stride, size)
+        found = [
+            PrimeDigit(sub.stride * stride, size)
+            for axis in reduced
+            for sub in digits(layout.axes[axis])
+            if sub.level is level
+            for stride, size in primes(sub.size)
+        ]
+        yield from ((level, digit) for digit in sorted(found, reverse=True))
 
 
-def _partners(digit: PrimeDigit, turn: int, count: int, words: int) -> Moves:
-    """Return the moves that bring every unit all words of a partner.
+def _round(
+    units: Sequence[tuple[Level, PrimeDigit]], counts: Mapping[Level, int]
+) -> Iterator[tuple[Level, PrimeDigit]]:
+    """Yield the digits above which all digits of the level are reduced before.
 
-    The digit of the partner is ``turn`` higher, modulo the size of the digit.
+    Units that differ only in higher digits then hold the same, so a turn of all units brings each
+    of them what its partner has.
     """
-    stride, size = digit
-    unit = np.arange(count, dtype=np.int64)
-    own = unit // stride % size
-    partner = unit + ((own + turn) % size - own) * stride
-    at = np.tile(np.arange(words, dtype=np.int64), count)
-    return Moves(np.repeat(unit, words), at, np.repeat(partner, words), at)
+    below = dict(counts)
+    for level, digit in units:
+        if digit.stride * digit.size == below[level]:
+            below[level] = digit.stride
+            yield level, digit
 
 
 _Code = Callable[[Moves, Scratch, Scratch, Target], Sequence[Line]]
@@ -279,7 +340,7 @@ def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
 
 
 LAYERS: tuple[Layer, ...] = (
-    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), "Add", 0, SUM),
-    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), "Max", _MINUS_INFINITY, MOVE),
-    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), "Min", _INFINITY, MOVE),
+    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa", "ffadd"), "Add", 0, SUM),
+    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa", "fmax"), "Max", _MINUS_INFINITY, MOVE),
+    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa", "fmin"), "Min", _INFINITY, MOVE),
 )

@@ -140,6 +140,26 @@ class Classes:
             one.rest = -(-one.size // prod(digit.size for digit in digits))
         return True
 
+    def repeat(self, value: MNValue, region: Region) -> None:
+        """Give what ``value`` has on each axis to the values of a region that have its shape.
+
+        Only classes without digits get them. So the layers of a network that one mask joins are
+        laid out alike.
+        """
+        own = [self.classes.get(self.joined.root((value.name, a))) for a in range(len(value.shape))]
+        for name in region.values:
+            other = self.graph.values[name]
+            if (other.shape, other.dtype) != (value.shape, value.dtype):
+                continue
+            for axis, one in enumerate(own):
+                found = self.classes.get(self.joined.root((name, axis)))
+                if one is None or found is None or found.placed or not one.placed:
+                    continue
+                alike = self.widths[found] == self.widths[one]
+                units = [digit for digit in one.digits if digit.level is not Level.ADDR]
+                if alike and all(self._free(found, digit) for digit in units):
+                    found.digits, found.rest, found.placed = list(one.digits), one.rest, True
+
     # -- regions -----------------------------------------------------------------------------
 
     def regions(self) -> list[Region]:

@@ -20,6 +20,7 @@ from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
+from .fused_roots import fuse_roots
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
@@ -56,6 +57,7 @@ def plan_dtypes(
     several functions on the device, so they keep all their bits. ``constants`` has the data of the
     graph's constants.
     """
+    graph = fuse_roots(graph, {*(overrides or {}), *registered})
     values = {
         name: replace(value, dtype=device_dtype(value.type.elem))
         for name, value in graph.values.items()

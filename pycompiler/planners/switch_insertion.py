@@ -222,9 +222,12 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
     """Replace every switch by its passes, or remove it if it needs none.
 
     ``named`` are the values of the model. A value keeps its name in the model if possible, because
-    overrides and host segments use that name.
+    overrides and host segments use that name. Switches of one value share the passes that they have
+    in common.
     """
     alias: dict[str, str] = {}
+    #: The result of each pass, by its source and layout, if the model has no name for it.
+    made: dict[tuple[str, Layout, int | None], str] = {}
     kept: dict[str, str] = {}
     for_host = {name for n in graph.nodes if n.side is Side.HOST for name in n.inputs}
     nodes: list[MNNode] = []
@@ -251,6 +254,13 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         before = source
         for number, step in enumerate(plan):
             last = number == len(plan) - 1
+            key = before, step.layout, node.segment
+            if key in made and not (last and result in {*named, *for_host}):
+                before = made[key]
+                if last:
+                    alias[result] = before
+                    del values[result]
+                continue
             name = result if last else fresh(f"{result}.{step.level.value}", values)
             if not last:
                 values[name] = replace(
@@ -270,6 +280,8 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                     attributes=((LEVEL, step.level.value),),
                 )
             )
+            if name not in named and name not in for_host:
+                made[key] = name
             before = name
         if not plan:
             # All elements lie at the same places. Only digits that no index uses may differ.

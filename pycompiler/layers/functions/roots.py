@@ -17,6 +17,9 @@ _ONE = 0x3F800000
 _LARGEST = 0x7F7FFFFF
 _FIELD, _BIAS = 23, 127
 
+#: 1/sqrt(x), which the compiler makes of a root and its reciprocal.
+RSQRT = "MNCoreRsqrt"
+
 # The bits of a single are roughly the logarithm of its value. So this constant minus the bits of x
 # is 1/x within 12.2 %, and within 5.0e-8 after three iterations.
 _RECIPROCAL_START = 0x7EF311C7
@@ -96,4 +99,5 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Div", _div, BINARY, error=FUNCTION),
     Function("Reciprocal", _reciprocal, UNARY, error=FUNCTION),
     Function("Sqrt", lambda p, call: square_root(p, call.inputs[0]), UNARY, error=FUNCTION),
+    Function(RSQRT, lambda p, call: rsqrt(p, call.inputs[0]), UNARY, error=FUNCTION),
 )

@@ -16,7 +16,14 @@ from . import resident, streamed
 from .layouts import fits, operand_layouts
 from .roles import precision_of, roles_of
 from .route import shares
-from .spreads import Spread, Way, kept_result_units, kept_units, spread_units
+from .spreads import (
+    Spread,
+    Way,
+    kept_result_units,
+    kept_units,
+    kept_units_of_few_rows,
+    spread_units,
+)
 
 #: A matrix is large if it takes this part of LM1; it may take that part beside other operands.
 _LARGE, _PART = 4, 0.75
@@ -105,6 +112,7 @@ def _spreads(
         for units in (kept_units, kept_result_units)
         for spread in units(roles, node, hints, shapes)
     ]
+    kept += kept_units_of_few_rows(roles, node, hints, shapes, target)
     done: list[Spread] = []
     # Sums over L1Bs are sums of singles.
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF

@@ -44,11 +44,37 @@ class Way:
     l1bs: int = 0
 
 
+#: The units whose digits m keeps, and those that it keeps if there are few rows.
+_UNITS_OF_ROWS = (Level.L2B, Level.L1B)
+_UNITS_OF_FEW_ROWS = (*_UNITS_OF_ROWS, Level.MAB)
+
+
 def kept_units(
     roles: Roles, node: MNNode, hints: Mapping[str, Layout], shapes: Mapping[str, tuple[int, ...]]
 ) -> Iterator[Spread]:
     """Yield the digits that the batch axes and m already have in the first operand."""
     return _units_of_rows(node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles)
+
+
+def kept_units_of_few_rows(
+    roles: Roles,
+    node: MNNode,
+    hints: Mapping[str, Layout],
+    shapes: Mapping[str, tuple[int, ...]],
+    target: Target,
+) -> Iterator[Spread]:
+    """Yield the digits of the first operand, those of MABs too, if few rows meet one matrix.
+
+    So few that one L1B could take them all: a vector of rows for each MAB. Then the rows may stay
+    in their MABs, where other products would spread the columns.
+    """
+    rows = roles.m * prod(roles.batch[axis] for axis in _rows(roles))
+    if roles.windows or rows > target.counts["mab"] * target.cycles:
+        return
+    found = _units_of_rows(
+        node.inputs[0], roles.a[0], roles.a[1], hints, shapes, roles, _UNITS_OF_FEW_ROWS
+    )
+    yield from list(found)[-1:]
 
 
 def kept_result_units(
@@ -65,6 +91,7 @@ def _units_of_rows(
     hints: Mapping[str, Layout],
     shapes: Mapping[str, tuple[int, ...]],
     roles: Roles,
+    of_m: Sequence[Level] = _UNITS_OF_ROWS,
 ) -> Iterator[Spread]:
     """Yield the units as uppermost digits, and, if they are not, at the places that they have."""
     if name not in hints:
@@ -83,7 +110,7 @@ def _units_of_rows(
 
     def spread(units: Callable[[list[SubAxis]], list[SubAxis]]) -> Spread:
         own = [units(digits(axis, (Level.L2B, Level.L1B, Level.MAB))) for axis in batch]
-        return Spread(own, [], units(digits(m, (Level.L2B, Level.L1B))))
+        return Spread(own, [], units(digits(m, of_m)))
 
     plain = spread(lambda digits: [digit for digit in digits if digit.level is not Level.ADDR])
     yield plain

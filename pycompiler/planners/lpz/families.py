@@ -27,11 +27,13 @@ class Family:
     """Which axes take the units.
 
     The last axis has words and PEs, and the units of the levels ``inner`` before the other axes do.
-    Of the others, outer axes take outer units; with ``reverse`` they take inner ones.
+    Of the others, outer axes take outer units; with ``reverse`` they take inner ones. Units of
+    levels that are not in ``levels`` hold copies.
     """
 
     inner: tuple[Level, ...]
     reverse: bool
+    levels: tuple[Level, ...] = (Level.L2B, Level.L1B, Level.MAB)
 
 
 _INNER = {"rows": (), "columns_on_mabs": (Level.MAB,), "columns_on_l1bs": (Level.MAB, Level.L1B)}
@@ -40,10 +42,9 @@ FAMILIES: Mapping[str, Family] = {
     name + suffix: Family(inner, reverse)
     for name, inner in _INNER.items()
     for suffix, reverse in (("", False), ("_reversed", True))
-}
+} | {"inside_l1bs": Family((), False, (Level.MAB,))}
 #: How many regions give families.
 LARGEST = 2
-_OUTER = (Level.L2B, Level.L1B, Level.MAB)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def family_layout(value: MNValue, family: Family, target: Target) -> Layout | No
             if rest[last] > 1 or level is Level.W:
                 below.append((level, digit.stride, digit.size))
                 rest[last] = -(-rest[last] // digit.size)
-    for level in _OUTER:
+    for level in family.levels:
         takers = [last] if level in family.inner else order
         for digit in reversed(primes(ranges[level])):
             for axis in takers:

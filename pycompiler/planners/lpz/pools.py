@@ -178,6 +178,7 @@ class Pools:
             value, layout, only = seed
             if not self.classes.adopt(value, layout, None if only is None else (only,)):
                 return None
+            self.classes.repeat(value, region)
         self.classes.spread(region.nodes)
         digits = self.classes.digits_of(region)
         if digits in variable.known:
