@@ -46,15 +46,37 @@ const dashboard = (() => {
   const number = (value) => (typeof value === "number" ? value.toLocaleString("en-US") : "-");
   const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
+  /** Fill `body` with items, `size` at first and as many again whenever one scrolls to its end. */
+  function growing(body, size, text) {
+    const more = h("div", { class: "dim" });
+    let [items, draw, drawn] = [[], null, 0];
+    function grow() {
+      const next = items.slice(drawn, drawn + size);
+      drawn += next.length;
+      body.append(...next.map(draw));
+      more.textContent = drawn < items.length ? `${number(items.length - drawn)} ${text}` : "";
+    }
+    const watch = new IntersectionObserver((seen) => {
+      if (!seen.some((one) => one.isIntersecting) || drawn >= items.length) return;
+      grow();
+      watch.unobserve(more);  // it is told again if the end is still in sight
+      watch.observe(more);
+    }, { rootMargin: "400px" });
+    watch.observe(more);
+    const own = {
+      elements: [body, more],
+      set(all, how) { [items, draw, drawn] = [all, how, 0]; body.replaceChildren(); grow(); return own; },
+    };
+    return own;
+  }
+
   /**
    * A table that sorts by its columns and draws more rows as one scrolls.
    * A column has `title`, `of` (row to value), and may have `show` (row to element) and `number`.
    */
   function table(columns, rows, sorted) {
-    const body = h("tbody");
-    const more = h("div", { class: "dim" });
+    const body = growing(h("tbody"), 150, "more rows below");
     let shown = rows;
-    let drawn = 0;
     let by = sorted || null;
     const heads = columns.map((column, k) => h("th", {
       class: `sorts${column.number ? " number" : ""}`,
@@ -74,23 +96,14 @@ const dashboard = (() => {
         });
       }
       heads.forEach((head, k) => { head.textContent = columns[k].title + (by && by.column === k ? (by.down ? " ↓" : " ↑") : ""); });
-      body.replaceChildren();
-      drawn = 0;
-      grow();
-    }
-    function grow() {
-      const next = shown.slice(drawn, drawn + 150);
-      drawn += next.length;
-      body.append(...next.map((row) => h("tr", null, columns.map((column) => {
+      body.set(shown, (row) => h("tr", null, columns.map((column) => {
         const value = column.show ? column.show(row) : column.of(row);
         return h("td", { class: column.number ? "number" : "" }, typeof value === "number" ? number(value) : value);
-      }))));
-      more.textContent = drawn < shown.length ? `${number(shown.length - drawn)} more rows below` : "";
+      })));
     }
-    new IntersectionObserver((seen) => { if (seen[0].isIntersecting && drawn < shown.length) grow(); }, { rootMargin: "400px" }).observe(more);
     arrange();
     return {
-      element: h("div", null, h("table", { class: "wide" }, h("thead", null, h("tr", null, heads)), body), more),
+      element: h("div", null, h("table", { class: "wide" }, h("thead", null, h("tr", null, heads)), body.elements[0]), body.elements[1]),
       keep(test) { shown = rows.filter(test); arrange(); return shown.length; },
     };
   }
@@ -159,5 +172,5 @@ const dashboard = (() => {
 
   addEventListener("hashchange", show);
   addEventListener("load", show);
-  return { take, load, h, svg, number, percent, table, tip, head, route, view, node };
+  return { take, load, h, svg, number, percent, growing, table, tip, head, route, view, node };
 })();

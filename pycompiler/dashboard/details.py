@@ -143,7 +143,8 @@ def value_facts(value: MNValue, target: Target) -> dict[str, Any]:
 
 
 def _layout(layout: Layout, value: MNValue, target: Target) -> dict[str, Any]:
-    lanes = value.dtype.words_per_long
+    packed = bool(layout.on(Level.W)) or any(one.level is Level.W for one in layout.broadcast)
+    lanes = value.dtype.words_per_long if packed else 1
     room = value.num_lw or layout.extent(Level.ADDR)
     ranges = {
         **layout_ranges(target),

@@ -69,8 +69,7 @@ def _columns(
 def _settle(nodes: list[int], near: Sequence[Sequence[int]], columns: list[float]) -> None:
     """Move the nodes of a row to the mean of their neighbours, at least 1 apart."""
     wish = {
-        k: sum(columns[n] for n in near[k]) / len(near[k]) if near[k] else columns[k]
-        for k in nodes
+        k: sum(columns[n] for n in near[k]) / len(near[k]) if near[k] else columns[k] for k in nodes
     }
     order = sorted(nodes, key=lambda k: (wish[k], columns[k]))
     right = float("-inf")

@@ -156,7 +156,6 @@
       shown = at;
       const most = Math.min(layout.words, 256);
       const lanes = Array.from({ length: layout.lanes }, (_, k) => k);
-      // A type of one word to a long word, or copies in W, have no digit there.
       const rows = Array.from({ length: most }, (_, addr) => h("tr", null, h("th", null, String((value.location.startsWith("LM") ? value.addr || 0 : 0) + addr)), lanes.map((lane) => {
         const found = elementAt(value, { ...at, Addr: addr, W: lane });
         const same = found && found.every((index, k) => index === element[k]);

@@ -63,7 +63,8 @@
     const bound = compile.bound || {};
     const figures = [["cycles", compile.cycles], ["steps", compile.steps], ["bound, cycles", bound.cycles], ["DRAM words", words(compile)],
       ["nodes", compile.nodes], ["on the host", compile.hosted], ["seconds to compile", Number(compile.seconds.toFixed(2))]];
-    parts.push(h("div", { class: "cards" }, figures.filter(([, value]) => typeof value === "number")
+    const shown = compile.nodes || compile.status === "ok" ? figures : figures.slice(-1);
+    parts.push(h("div", { class: "cards" }, shown.filter(([, value]) => typeof value === "number")
       .map(([title, value]) => h("div", { class: "card" }, h("b", null, number(value)), title))));
     if (factor(compile)) parts.push(h("p", null, `The program takes ${factor(compile).toFixed(1)} times as long as its bound.`));
     parts.push(...shares(compile.cycle_shares));
@@ -132,9 +133,9 @@
     const cut = now.total - now.changes.length;
     return [h("div", { class: "row" }, choice), h("h1", null, `${now.name}, compared with ${now.before}`),
       now.total ? h("p", null, `${number(now.total)} nodes of the graph's text differ.${cut ? ` ${number(cut)} of them are not shown.` : ""}`) : h("p", null, "This pass changed nothing."),
-      ...now.changes.map((one) => h("div", { class: "change" }, h("b", null, one.title),
+      dashboard.growing(h("div"), 60, "more nodes below").set(now.changes, (one) => h("div", { class: "change" }, h("b", null, one.title),
         one.removed.map((line) => h("div", { class: "mono removed" }, "− ", marked(line, one.added))),
-        one.added.map((line) => h("div", { class: "mono added" }, "+ ", marked(line, one.removed)))))];
+        one.added.map((line) => h("div", { class: "mono added" }, "+ ", marked(line, one.removed))))).elements].flat();
   });
 
   view("log", async (compile, place) => {

@@ -75,7 +75,7 @@ def _compare(
         old, new = before.get(node, []), after.get(node, [])
         if old == new:
             continue
-        kept, there = set(old) & set(new), "the graph" if not node else node
+        kept, there = set(old) & set(new), node or "the graph"
         change = Change(
             there,
             [line.strip() for line in old if line not in kept],

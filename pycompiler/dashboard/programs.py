@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import emu2
 
@@ -29,6 +28,14 @@ class Line:
     waits: int = 0
 
 
+@dataclass(frozen=True, order=True)
+class Track:
+    """A row of the time line; ``place`` gives the order: the PEs, MVs, memories."""
+
+    place: tuple[int, int]
+    name: str
+
+
 @dataclass
 class Program:
     """Lines by node (``nodes``), and events of the time line.
@@ -38,7 +45,7 @@ class Program:
     """
 
     nodes: dict[str, list[Line]] = field(default_factory=dict)
-    tracks: list[str] = field(default_factory=list)
+    tracks: list[Track] = field(default_factory=list)
     events: list[tuple[int, int, int, str, str]] = field(default_factory=list)
     cycles: int = 0
     problems: list[str] = field(default_factory=list)
@@ -114,6 +121,7 @@ class _Reader:
     def __init__(self, found: Program, lines: Mapping[int, tuple[str, Line]], before: int):
         self._found, self._lines, self._before = found, lines, before
         self._names: dict[tuple[int, int], str] = {}
+        self._tracks = {track: k for k, track in enumerate(found.tracks)}
         self._rest = ""
         #: the event of the steps of the node that runs
         self._last: int | None = None
@@ -151,14 +159,14 @@ class _Reader:
                     own.start = start + self._found.cycles
                 own.cycles += length
         name = f"{process}: {track}" if process == "PE" else track
-        self._add(name, start + self._found.cycles, length, event["name"], node)
+        self._add(Track(place, name), start + self._found.cycles, length, event["name"], node)
 
-    def _add(self, track: str, start: int, length: int, text: str, node: str) -> None:
+    def _add(self, track: Track, start: int, length: int, text: str, node: str) -> None:
         found = self._found
-        if track not in found.tracks:
+        number = self._tracks.setdefault(track, len(found.tracks))
+        if number == len(found.tracks):
             found.tracks.append(track)
-        number = found.tracks.index(track)
-        if track == "PE: steps":
+        if track.name == "PE: steps":
             text = node
             if self._last is not None:
                 last = found.events[self._last]

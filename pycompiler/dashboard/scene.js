@@ -6,10 +6,11 @@ dashboard.scene = ({ width, height, high, draw, hit, text, click, fixY }) => {
   const view = { x: 0, y: 0, kx: 1, ky: 1 };
   let chosen = null;
 
-  function fit() {
+  /** Show all; a drawing of boxes begins with its top, large enough to read. */
+  function fit(least) {
     view.kx = canvas.clientWidth / width;
     view.ky = canvas.clientHeight / height;
-    if (!fixY && draw.uniform) view.kx = view.ky = Math.min(view.kx, view.ky, 1);
+    if (!fixY && draw.uniform) view.kx = view.ky = Math.max(Math.min(view.kx, view.ky, 1), least);
     view.x = (width - canvas.clientWidth / view.kx) / 2;
     view.y = draw.uniform ? 0 : (height - canvas.clientHeight / view.ky) / 2;
   }
@@ -75,8 +76,8 @@ dashboard.scene = ({ width, height, high, draw, hit, text, click, fixY }) => {
     if (!moved && found !== null && click) click(found);
   });
   canvas.addEventListener("pointerleave", () => dashboard.tip(""));
-  canvas.addEventListener("dblclick", () => { fit(); paint(); });
-  canvas.addEventListener("shown", () => { fit(); paint(); });
+  canvas.addEventListener("dblclick", () => { fit(0); paint(); });
+  canvas.addEventListener("shown", () => { fit(0.5); paint(); });
   new ResizeObserver(() => { if (canvas.isConnected && canvas.clientWidth) paint(); }).observe(canvas);
   canvas.scene = {
     screen: (x, y) => [(x - view.x) * view.kx, (y - view.y) * view.ky],
@@ -86,7 +87,7 @@ dashboard.scene = ({ width, height, high, draw, hit, text, click, fixY }) => {
       if (!fixY) view.y = y - canvas.clientHeight / 2 / view.ky;
       paint();
     },
-    reset() { fit(); paint(); },
+    reset() { fit(0); paint(); },
   };
   return canvas;
 };
@@ -101,6 +102,8 @@ dashboard.colour = (text, light) => {
 /** Cut a text to a width in pixels. */
 dashboard.fitted = (pen, text, wide) => {
   if (wide < 14) return "";
-  const most = Math.floor(wide / 6.6);
-  return text.length <= most ? text : most > 2 ? `${text.slice(0, most - 1)}…` : "";
+  const whole = pen.measureText(text).width;
+  if (whole <= wide) return text;
+  const most = Math.floor((text.length * wide) / whole) - 2;
+  return most > 1 ? `${text.slice(0, most)}…` : "";
 };

@@ -63,17 +63,22 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return ["/".join(own[-deep:]) for own in parts]
 
 
-def _write(out: Path, key: str, part: Any) -> None:
-    """Write a piece of data as a script. JSON.parse takes any key, `__proto__` too."""
+def data_script(key: str, part: Any) -> bytes:
+    """Return a piece of data as a script. JSON.parse takes any key, `__proto__` too."""
     text = json.dumps(json.dumps(part, separators=(",", ":")))
-    script = f"dashboard.take({json.dumps(key)}, {text});\n"
-    write_file(out / "data" / f"{key}.js", script.encode())
+    return f"dashboard.take({json.dumps(key)}, {text});\n".encode()
+
+
+def _write(out: Path, key: str, part: Any) -> None:
+    write_file(out / "data" / f"{key}.js", data_script(key, part))
 
 
 def _summary(found: Compile) -> dict[str, Any]:
     report = found.report
-    keys = ("status", "device", "version", "steps", "cycles", "dram_words", "bound")
-    keys += ("cycle_shares", "error", "operators", "options")
+    keys = (
+        *("status", "device", "version", "steps", "cycles", "dram_words", "bound"),
+        *("cycle_shares", "error", "operators", "options"),
+    )
     return {
         **{key: report.get(key) for key in keys},
         "name": found.name,
@@ -87,7 +92,8 @@ def _summary(found: Compile) -> dict[str, Any]:
 
 
 def _seconds(passes: Sequence[dict[str, Any]]) -> float:
-    return sum(row["seconds"] for row in passes if isinstance(row.get("seconds"), int | float))
+    found = [row.get("seconds") for row in passes]
+    return float(sum(one for one in found if isinstance(one, int | float)))
 
 
 def _parts(found: Compile) -> Iterator[tuple[str, Any]]:
@@ -140,13 +146,15 @@ def _graph_parts(found: Compile, places: dict[str, int]) -> Iterator[tuple[str, 
 
 def _timeline(program: Program, places: dict[str, int]) -> dict[str, Any]:
     names = {name: k for k, name in enumerate(dict.fromkeys(e[4] for e in program.events))}
+    order = sorted(range(len(program.tracks)), key=lambda k: program.tracks[k])
+    track = {k: place for place, k in enumerate(order)}
     return {
         "cycles": program.cycles,
-        "tracks": program.tracks,
+        "tracks": [program.tracks[k].name for k in order],
         "cut": len(program.events) >= MOST_EVENTS,
         "names": list(names),
         "rows": [places.get(name, -1) for name in names],
-        "events": [[*event[:4], names[event[4]]] for event in program.events],
+        "events": [[track[event[0]], *event[1:4], names[event[4]]] for event in program.events],
     }
 
 

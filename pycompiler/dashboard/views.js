@@ -26,7 +26,8 @@
         if (Math.max(a.y, b.y) + high < seen.top || Math.min(a.y, b.y) > seen.bottom) continue;
         const [[x1, y1], [x2, y2]] = [at(a.x + wide / 2, a.y + high), at(b.x + wide / 2, b.y)];
         pen.moveTo(x1, y1);
-        if (small) pen.lineTo(x2, y2); else pen.bezierCurveTo(x1, y1 + 14, x2, y2 - 14, x2, y2);
+        const aside = b.y - a.y > dy ? 0.8 * wide * sight.kx : 0;  // around the boxes between
+        if (small) pen.lineTo(x2, y2); else pen.bezierCurveTo(x1 + aside, y1 + 14, x2 + aside, y2 - 14, x2, y2);
       }
       pen.stroke();
       for (const box of boxes) {
