@@ -13,6 +13,7 @@ import click
 
 import emu2
 from emu2.bench.command import bench
+from emu2.conformance_cli import conformance
 from emu2.console import (
     EXIT_FILE,
     EXIT_USAGE,
@@ -154,6 +155,7 @@ def explain_code(code: str | None) -> None:
 
 cli.add_command(asm)
 cli.add_command(bench)
+cli.add_command(conformance)
 cli.add_command(dap)
 cli.add_command(debug)
 cli.add_command(disasm)
