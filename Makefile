@@ -14,7 +14,7 @@ RUST_SOURCES := $(shell find emu2 pycompiler/packing pycompiler/switches isa_spe
 # Tests and benches may stop where they are; the libraries may not, and say so themselves (`lib.rs`).
 ALLOWED_IN_TESTS := -A clippy::unwrap_used -A clippy::expect_used -A clippy::panic -A clippy::type_complexity
 
-.PHONY: demo test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
+.PHONY: demo browser test test-rust test-python test-long test-matrix fuzz lint lint-rust lint-python manual docs bench guard install clean
 
 install: $(STAMP)
 
@@ -46,6 +46,13 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist wo
 
 test-python: $(STAMP)
 	$(PYTEST)
+	@$(HAS_BROWSER) || echo 'skipped, because chromium or chromedriver is missing: tests/pycompiler/dashboard/test_browser.py (make browser)'
+
+# The browser that the tests of the dashboard drive, from Debian's packages.
+HAS_BROWSER := command -v chromium >/dev/null && command -v chromedriver >/dev/null
+
+browser:
+	@$(HAS_BROWSER) || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
 
 # Millions of cases for the arithmetic, random programs for minutes, and ten times as many graphs, from SEED.
 test-long: $(STAMP)

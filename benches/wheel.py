@@ -24,6 +24,7 @@ ALLOWED = (
     r"emu2_pytest/(\w+\.py|py\.typed)",
     r"pycompiler/(\w+/)*\w+\.py",
     r"pycompiler/presets/\w+\.json",
+    r"pycompiler/dashboard/\w+\.(js|css|html)",
     r"pycompiler/(py\.typed|app/gpfnapp\.fbs|errors/causes\.toml)",
     r"emu2-[^/]+\.dist-info/(METADATA|WHEEL|RECORD|entry_points\.txt|sboms/[^/]+|licenses/LICENSE)",
 )
@@ -44,6 +45,8 @@ NEEDED = (
     "emu2_pytest/py.typed",
     "pycompiler/__init__.py",
     "pycompiler/cli.py",
+    "pycompiler/dashboard/base.js",
+    "pycompiler/dashboard/index.html",
     "pycompiler/errors/causes.toml",
     "pycompiler/presets/O3.json",
     "pycompiler/py.typed",

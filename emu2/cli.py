@@ -13,6 +13,7 @@ import click
 
 import emu2
 from emu2.bench.command import bench
+from emu2.conformance_cli import conformance
 from emu2.console import (
     EXIT_FILE,
     EXIT_USAGE,
@@ -27,6 +28,7 @@ from emu2.console import (
 )
 from emu2.debug.command import dap, debug
 from emu2.explain import entries, explain, listing
+from emu2.lsp.command import lsp
 from emu2.profile_cli import profile_command
 from emu2.sanitizing import is_clean, sanitize_option, show_findings, show_undefined
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
@@ -153,9 +155,11 @@ def explain_code(code: str | None) -> None:
 
 cli.add_command(asm)
 cli.add_command(bench)
+cli.add_command(conformance)
 cli.add_command(dap)
 cli.add_command(debug)
 cli.add_command(disasm)
+cli.add_command(lsp)
 cli.add_command(profile_command)
 
 

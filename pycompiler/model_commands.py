@@ -24,6 +24,7 @@ from .app.dump import dump_app
 from .app.reader import read_app
 from .build import build, load_function, load_model
 from .console import table_console
+from .dashboard.command import dashboard
 from .debug.model import open_model
 from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error
 from .files import TEXT_BYTES, read_input, write_file
@@ -40,6 +41,7 @@ from .runtime.held_tensor import Source
 from .runtime.sanitized import findings_text, undefined_outputs
 
 commands = click.Group()
+commands.add_command(dashboard)
 commands.add_command(memory)
 commands.add_command(profile)
 

@@ -11,6 +11,7 @@ import pytest
 
 import emu2
 from emu2.debug.dap_requests import Requests
+from emu2.lsp.command import lsp
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "editors" / "vscode"
@@ -93,3 +94,16 @@ def test_the_manifest_names_files_and_options_that_exist() -> None:
     for option in launch:
         assert f'"{option}"' in source, option
     assert Requests().session is None
+
+
+def test_the_extension_starts_the_language_server() -> None:
+    manifest = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
+    code = (FOLDER / manifest["main"]).read_text(encoding="utf-8")
+    assert '{ command: "emu2", args: ["lsp", "--spec", spec] }' in code
+    assert {option for one in lsp.params for option in one.opts} >= {"--spec"}
+    modules = set(re.findall(r'require\("([\w-]+)', code)) - {"vscode"}
+    assert modules == set(manifest["dependencies"])
+    settings = manifest["contributes"]["configuration"]["properties"]
+    assert {f"emu2.{name}" for name in re.findall(r'\.get\("(\w+)"', code)} == set(settings)
+    (language,) = manifest["contributes"]["languages"]
+    assert f'language: "{language["id"]}"' in code

@@ -35,6 +35,12 @@ pub(crate) fn built_in_specs() -> Vec<String> {
     emu2::spec::built_in_names()
 }
 
+/// The files of a spec and of those that it extends, its own first: names, which are paths if they lie on disk, and texts.
+#[pyfunction]
+pub(crate) fn spec_texts(py: Python<'_>, name: Name) -> PyResult<Vec<(String, String)>> {
+    emu2::spec::texts(&name).map_err(|e| error::core(py, &e))
+}
+
 #[pymethods]
 impl PySpec {
     /// Loads a built-in spec by name, a folder of TOML files, or one TOML file.

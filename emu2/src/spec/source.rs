@@ -98,6 +98,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     Error::new(Code::Unreadable, format!("{}: {error}", path.display()))
 }
 
+/// The files of the spec `name` and of the specs that it extends, its own first: the name of each, which is its path if it
+/// lies on disk, and its text.
+pub fn texts(name: &str) -> Result<Vec<(String, String)>, Error> {
+    let mut found = Vec::new();
+    let (mut wanted, mut beside) = (Some(name.to_string()), None::<PathBuf>);
+    for _ in 0..=MAX_EXTENDS {
+        let Some(own) = wanted.take() else { break };
+        let place =
+            find(&own, beside.as_deref()).ok_or_else(|| Error::new(Code::SpecNotFound, format!("no spec `{own}`")))?;
+        for file in read(&place)? {
+            let parent = file.text.parse::<toml::Table>().ok().and_then(|table| table.get("extends").cloned());
+            wanted = parent.and_then(|value| Some(value.as_str()?.to_string())).or(wanted);
+            found.push((file.name, file.text));
+        }
+        beside = match place {
+            Place::Disk(path) => path.parent().map(Path::to_path_buf),
+            Place::BuiltIn(_) => None,
+        };
+    }
+    Ok(found)
+}
+
 /// Loads the spec `name` (a built-in name, a folder or a file) with all specs that it extends.
 pub(super) fn load(name: &str) -> Result<Document, Error> {
     load_from(name, None, 0)

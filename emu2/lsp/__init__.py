@@ -1,0 +1,1 @@
+"""The language server: diagnostics, manual pages, completion and definitions for editors."""

@@ -1,0 +1,1 @@
+"""Pages about compiles that a browser opens from disk; the command `dashboard`."""

@@ -1,0 +1,180 @@
+"""The program of a compile: lines, slots and cycles by node, and the time line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import emu2
+
+from ..machine import Target
+
+MOST_EVENTS = 200_000
+_SEGMENT = "# segment "
+_NODE = re.compile(r"# (\S+) (\S+): \(")
+
+
+@dataclass
+class Line:
+    """A line of the program. ``cycles`` are those of its steps, ``waits`` those that it waits."""
+
+    number: int
+    text: str
+    slots: list[str]
+    start: int = 0
+    cycles: int = 0
+    waits: int = 0
+
+
+@dataclass(frozen=True, order=True)
+class Track:
+    """A row of the time line; ``place`` gives the order: the PEs, MVs, memories."""
+
+    place: tuple[int, int]
+    name: str
+
+
+@dataclass
+class Program:
+    """Lines by node (``nodes``), and events of the time line.
+
+    An event has the number of its track, its start and its length in cycles, a text, and the name
+    of its node.
+    """
+
+    nodes: dict[str, list[Line]] = field(default_factory=dict)
+    tracks: list[Track] = field(default_factory=list)
+    events: list[tuple[int, int, int, str, str]] = field(default_factory=list)
+    cycles: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def read_program(code: str, target: Target) -> Program:
+    """Return the program in the text of ``model.vsm``.
+
+    Each segment is assembled alone: between two segments the host works, and counts no cycles.
+    """
+    found, slots = Program(), Slots(target.spec)
+    for first, text in _segments(code):
+        lines: dict[int, tuple[str, Line]] = {}
+        node = ""
+        for number, line in enumerate(text.split("\n"), first):
+            comment = _NODE.match(line)
+            if comment is not None:
+                node = comment[2]
+            elif line and not line.startswith("#"):
+                own = Line(number, line, slots.of(line))
+                found.nodes.setdefault(node, []).append(own)
+                lines[number] = (node, own)
+        try:
+            program = emu2.assemble(text, target.spec, filename="model.vsm")
+        except emu2.Emu2Error as problem:
+            found.problems.append(f"model.vsm: {str(problem).splitlines()[0]}")
+            continue
+        reader = _Reader(found, lines, first - 1)
+        program.trace(reader)
+        reader.close()
+        found.cycles += program.report()["cycles"]
+    return found
+
+
+def _segments(code: str) -> Iterator[tuple[int, str]]:
+    """Yield each segment with the number of its first line, from 1."""
+    lines = code.split("\n")
+    starts = [k for k, line in enumerate(lines) if line.startswith(_SEGMENT)] or [0]
+    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        yield start + 1, "\n".join(lines[start:stop])
+
+
+class Slots:
+    """The slots that instructions take, as the assembler counts them."""
+
+    def __init__(self, spec: emu2.Spec):
+        self._spec = spec
+        self._known: dict[str, list[str]] = {}
+
+    def of(self, line: str) -> list[str]:
+        """Return the slots of a line, in the order of its instructions, each once."""
+        found: dict[str, None] = {}
+        for part in line.split("#")[0].split(";"):
+            words = part.split()
+            if words and words[0] != "wait":
+                name = words[0].split("/")[0]
+                if name not in self._known:
+                    self._known[name] = self._ask(part.strip())
+                found.update(dict.fromkeys(self._known[name]))
+        return list(found)
+
+    def _ask(self, instruction: str) -> list[str]:
+        try:
+            facts = emu2.assemble(instruction, self._spec).report()
+        except emu2.Emu2Error:
+            return []
+        return ["mv"] if facts["mvs"] else sorted(facts["busy_steps"])
+
+
+class _Reader:
+    """Takes the text of a trace, one event a line."""
+
+    def __init__(self, found: Program, lines: Mapping[int, tuple[str, Line]], before: int):
+        self._found, self._lines, self._before = found, lines, before
+        self._names: dict[tuple[int, int], str] = {}
+        self._tracks = {track: k for k, track in enumerate(found.tracks)}
+        self._rest = ""
+        #: the event of the steps of the node that runs
+        self._last: int | None = None
+
+    def write(self, text: str) -> int:
+        *whole, self._rest = (self._rest + text).split("\n")
+        for line in whole:
+            self._read(line)
+        return len(text)
+
+    def close(self) -> None:
+        self._read(self._rest)
+
+    def _read(self, line: str) -> None:
+        text = line.rstrip().rstrip(",")
+        if not text.startswith('{"args"'):
+            return
+        event = json.loads(text)
+        place = event["pid"], event["tid"]
+        if event["ph"] == "M":
+            if event["name"] in ("process_name", "thread_name"):
+                self._names[place] = event["args"]["name"]
+            return
+        if event["ph"] != "X":
+            return
+        process = self._names[place[0], 0]
+        track = self._names[place]
+        node, own = self._lines.get(event["args"]["line"] + self._before, ("", None))
+        start, length = event["ts"], event["dur"]
+        if process == "PE" and own is not None:
+            if track == "waits":
+                own.waits += length
+            else:
+                if not own.cycles:
+                    own.start = start + self._found.cycles
+                own.cycles += length
+        name = f"{process}: {track}" if process == "PE" else track
+        self._add(Track(place, name), start + self._found.cycles, length, event["name"], node)
+
+    def _add(self, track: Track, start: int, length: int, text: str, node: str) -> None:
+        found = self._found
+        number = self._tracks.setdefault(track, len(found.tracks))
+        if number == len(found.tracks):
+            found.tracks.append(track)
+        if track.name == "PE: steps":
+            text = node
+            if self._last is not None:
+                last = found.events[self._last]
+                if last[4] == node and last[1] + last[2] == start:
+                    found.events[self._last] = (last[0], last[1], last[2] + length, text, node)
+                    return
+            self._last = len(found.events)
+        if len(found.events) < MOST_EVENTS:
+            found.events.append((number, start, length, text, node))
+        else:
+            self._last = None

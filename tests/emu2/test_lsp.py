@@ -1,0 +1,162 @@
+"""`emu2 lsp` as an editor uses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from lsp_client import ROOT, Client
+
+import emu2
+from emu2.lsp.entries import Entries
+from emu2.lsp.language import Language, words
+
+pytest.importorskip("pygls", reason="pygls is missing: pip install '.[tools]'")
+
+URI = "file:///kernel.vsm"
+TEXT = """\
+# größer 😀
+fvmul $lm0v $lm0v $lr0v
+fvmull $lm0v $lm0v $lr0v  # 😀
+fvadd $lr0v $aluf $ls0v; wait i01
+"""
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    client = Client("--spec", "mini", "--stdio")
+    client.ask("initialize", processId=None, rootUri=None, capabilities={})
+    client.tell("initialized")
+    document = {"uri": URI, "languageId": "vsm", "version": 1, "text": TEXT}
+    client.tell("textDocument/didOpen", textDocument=document)
+    yield client
+    assert client.end() == 0
+
+
+def at(line: int, column: int) -> dict[str, object]:
+    place = {"line": line, "character": column}
+    return {"textDocument": {"uri": URI}, "position": place}
+
+
+def test_faults_as_one_types(client: Client) -> None:
+    (found,) = (one for one in client.diagnostics(URI) if one["severity"] == 1)
+    assert found["range"]["start"] == {"line": 2, "character": 0}
+    assert found["range"]["end"] == {"line": 2, "character": 6}
+    assert found["code"] == "A0102"
+    assert found["source"] == "emu2"
+    span = {"start": {"line": 2, "character": 5}, "end": {"line": 2, "character": 6}}
+
+    def change(version: int, span: object, text: str) -> list[dict[str, object]]:
+        client.tell(
+            "textDocument/didChange",
+            textDocument={"uri": URI, "version": version},
+            contentChanges=[{"range": span, "text": text}],
+        )
+        return client.diagnostics(URI)
+
+    left = change(2, span, "")
+    # fvadd reads too soon what the line above writes.
+    assert [one["code"] for one in left] == ["A0702", "A0704"]
+    soon = {"start": {"line": 3, "character": 0}, "end": {"line": 3, "character": 0}}
+    assert [one["code"] for one in change(3, soon, "nop/6\n")] == ["A0704"]
+    back = {"start": span["start"], "end": span["start"]}
+    assert [one["code"] for one in change(4, back, "l")] == ["A0102"]
+    assert client.ask("textDocument/definition", **at(2, 3)) is None
+    undo = {"start": {"line": 3, "character": 0}, "end": {"line": 4, "character": 0}}
+    change(5, undo, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "begin", "span"),
+    [
+        (1, 2, "vmul (mau)", (0, 5)),
+        (1, 8, "$lm (lm0)", (6, 11)),
+        (3, 13, "$aluf", (12, 17)),
+        (3, 27, "wait (control)", (25, 29)),
+    ],
+)
+def test_a_page_of_the_manual(
+    client: Client, line: int, column: int, begin: str, span: tuple[int, int]
+) -> None:
+    found = client.ask("textDocument/hover", **at(line, column))
+    assert found["contents"]["value"].removeprefix("```text\n").startswith(begin)
+    assert tuple(found["range"][end]["character"] for end in ("start", "end")) == span
+    assert client.ask("textDocument/hover", **at(0, 3)) is None
+    assert client.ask("textDocument/hover", **at(99, 3)) is None
+
+
+def test_completion_of_mnemonics_and_operands(client: Client) -> None:
+    names = client.ask("textDocument/completion", **at(1, 3))["items"]
+    assert {one["label"] for one in names} == set(emu2.Spec.load("mini").mnemonics)
+    assert names[0]["textEdit"]["range"]["start"]["character"] == 0
+    operands = client.ask("textDocument/completion", **at(1, 8))["items"]
+    labels = {one["label"] for one in operands}
+    assert {"$lm", "$n", "$llr", "$aluf", "$mauf", "$lb", "$d"} <= labels
+    assert operands[0]["textEdit"]["range"]["start"]["character"] == 6
+    assert client.ask("textDocument/completion", **at(0, 3))["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "section", "name"),
+    [
+        (1, 2, "mau", "vmul"),
+        (1, 8, "operand", "lm0"),
+        (3, 13, "forward", "aluf"),
+        (3, 27, "control", "wait"),
+    ],
+)
+def test_definition_is_the_entry_of_the_spec(
+    client: Client, line: int, column: int, section: str, name: str
+) -> None:
+    found = client.ask("textDocument/definition", **at(line, column))
+    path = Path(unquote(urlsplit(found["uri"]).path))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    number = found["range"]["start"]["line"]
+    assert re.match(rf'name\s*=\s*"{name}"', lines[number])
+    above = next(text for text in reversed(lines[:number]) if text.startswith("[["))
+    assert above == f"[[{section}]]"
+    assert path.read_bytes() in [p.read_bytes() for p in ROOT.glob("isa_specs/*/*.toml")]
+
+
+@pytest.mark.parametrize("machine", ["mncore2", "mini"])
+def test_every_mnemonic_has_a_page_and_an_entry(machine: str) -> None:
+    language = Language(machine)
+    for name in language.spec.mnemonics:
+        assert language.page(name, 0) is not None, name
+        place = language.definition(name, 0)
+        assert place is not None, name
+        assert "name" in place.path.read_text(encoding="utf-8").splitlines()[place.line]
+    abouts = {one.text: one.about for one in language.proposals("", 0)}
+    assert all(abouts.values())
+
+
+def test_every_operand_of_the_test_programs_is_known() -> None:
+    language, seen = Language("mncore2"), set()
+    for path in sorted((ROOT / "tests" / "data" / "vectors").glob("*.vsm")):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            for word in words(line):
+                if word.kind == "operand":
+                    assert language.definition(line, word.start) is not None, f"{path.name}: {line}"
+                    seen.add(language.page(line, word.start))
+    assert len(seen) > 20
+
+
+def test_a_spec_of_ones_own_is_opened_where_it_lies(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "topology.toml").write_text(
+        'extends = "mini"\n[machine]\nname = "own"\n[[alu]]\nname = "inc"\ndoc = "Adds one."\n'
+    )
+    place = Entries(str(folder)).instruction("linc")
+    assert place is not None
+    assert (place.path, place.line) == (folder / "topology.toml", 4)
+
+
+def test_other_specs_and_options_are_refused() -> None:
+    client = Client("--spec", "no such machine")
+    assert client.process.wait(timeout=20) == 1
+    client = Client("--stdio", "--port", "0")
+    assert client.process.wait(timeout=20) == 2
