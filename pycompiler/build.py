@@ -208,12 +208,12 @@ def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> H
 def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
     """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503.
 
-    ``folder`` may also be the file of an app.
+    ``folder`` may also be the file of an app, with a name that ends in `.app`.
     """
     if board is None:
         model = parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX)
         return host_function(model, registry)
-    if folder.is_file():
+    if folder.suffix == ".app" and folder.is_file():
         return function_of(read_input(folder), str(folder), board, registry)
     path = folder / MODEL_APP
     return function_of(read_file(folder, MODEL_APP), str(path), board, registry)
