@@ -20,6 +20,7 @@ from ..planners.dtype import product_precisions
 from ..report.bound import bodies, bound_of
 from ..report.report import Report
 from ..runtime.device import find_device
+from ..runtime.places import with_places
 from .costs import Costs, PieceCost, cost_of
 from .functions import model_of_functions
 from .linked_app import linked_app
@@ -67,7 +68,8 @@ class Partition:
                 except PycompilerError as problem:
                     reason = f"{problem.code}: {problem.message}"
                     raise error("P0803", piece=piece.name, reason=reason) from problem
-        return linked_app(self.source, self.pieces, apps, self._compiler.target)
+        app = linked_app(self.source, self.pieces, apps, self._compiler.target)
+        return with_places(app, self._compiler.target)
 
     def export(self, path: Path | str) -> None:
         """Write the app to a file, which runs without torch. P0003, P0803."""
