@@ -1,4 +1,4 @@
-"""Write a model as one file, and run the file without the compiler: `emu2 app run` does the same."""
+"""Write a model as one file, and run the file without the compiler, as `emu2 app run` does."""
 
 import io
 import tempfile

@@ -104,7 +104,7 @@ def test_the_whole_machine_and_copies_between_pieces(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["format3", "format3_places"])
 def test_stored_files_keep_loading(name: str) -> None:
-    """Files that earlier versions wrote; when a change breaks one, the format needs a new number."""
+    """If a change breaks a file that an earlier version wrote, the format needs a new number."""
     path = STORED / f"{name}.app"
     verify_app(read_app(path.read_bytes(), name), load_target("mini"), name)
     arrays = np.load(STORED / f"{name}.npz")
@@ -135,10 +135,12 @@ def test_damage_gives_one_diagnostic(seed: int, tmp_path: Path) -> None:
     good, inputs = stored(tmp_path)
     path = tmp_path / "bad.app"
     path.write_bytes(damaged_app(good, random.Random(seed)))
+    codes = []
     try:
         np.load(io.BytesIO(run_app(path, inputs)))
     except emu2.EmulatorError as problem:
-        assert problem.code[0] in "MSRA", problem
+        codes.append(problem.code[0])
+    assert set(codes) <= set("MSRA")
 
 
 def refused(code: str, path: Path, inputs: Path | None) -> str:
