@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 import emu2
+from emu2.app_cli import app_commands
 from emu2.bench.command import bench
 from emu2.conformance_cli import conformance
 from emu2.console import (
@@ -153,6 +154,7 @@ def explain_code(code: str | None) -> None:
         sys.exit(EXIT_USAGE)
 
 
+cli.add_command(app_commands)
 cli.add_command(asm)
 cli.add_command(bench)
 cli.add_command(conformance)

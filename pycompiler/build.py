@@ -10,8 +10,6 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from .app.reader import read_app
-from .app.verify import verify_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
@@ -40,6 +38,7 @@ from .report.codegen_dir import (
 )
 from .report.progress import progress_bar
 from .report.report import Report
+from .runtime.app_file import function_of
 from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
@@ -207,21 +206,17 @@ def host_function(model: onnx.ModelProto, registry: Registry | None = None) -> H
 
 
 def load_function(folder: Path, board: Board | None, registry: Registry | None = None) -> Function:
-    """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503."""
+    """Return the function that an earlier compile left in ``folder``. P0004, P0501 to P0503.
+
+    ``folder`` may also be the file of an app, with a name that ends in `.app`.
+    """
     if board is None:
         model = parse_model(read_file(folder, MODEL_ONNX), folder / MODEL_ONNX)
         return host_function(model, registry)
-    app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
-    if app.target != board.target.name:
-        raise error("P0503", path=folder, found=app.target, device=board.target.name)
-    verify_app(app, board.target, str(folder / MODEL_APP))
-    try:
-        return DeviceFunction(app, board, registry)
-    except PycompilerError as problem:
-        if problem.code not in ("P0401", "P0402"):
-            raise
-        reason = f"its program is damaged ({problem})"
-        raise error("P0501", path=folder / MODEL_APP, reason=reason) from problem
+    if folder.suffix == ".app" and folder.is_file():
+        return function_of(read_input(folder), str(folder), board, registry)
+    path = folder / MODEL_APP
+    return function_of(read_file(folder, MODEL_APP), str(path), board, registry)
 
 
 def load_model(path: Path) -> onnx.ModelProto:

@@ -20,7 +20,6 @@ from typing import Any
 
 import onnx
 
-from . import __version__
 from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
@@ -30,6 +29,7 @@ from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
 from .report.report import Report
+from .version import __version__
 
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
 _DUMPS = "dumps/"

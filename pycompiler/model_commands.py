@@ -32,6 +32,7 @@ from .graph.dtypes import numpy_dtype
 from .graph.graph import TensorType
 from .memory.command import memory
 from .options import OPTIONS, effect_note
+from .partitioning.command import partition_command
 from .pfvm.session import Array
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
@@ -43,6 +44,7 @@ from .runtime.sanitized import findings_text, undefined_outputs
 commands = click.Group()
 commands.add_command(dashboard)
 commands.add_command(memory)
+commands.add_command(partition_command)
 commands.add_command(profile)
 
 
@@ -111,7 +113,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
 def run(
     folder: Path, inputs: Path | None, outputs: Path | None, device: str, sanitize: bool
 ) -> None:
-    """Run the model of a codegen_dir FOLDER on inputs from an .npz file."""
+    """Run the model of a codegen_dir FOLDER, or an app, on inputs from an .npz file."""
     board = _board(device)
     if sanitize:
         if board is None:

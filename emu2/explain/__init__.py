@@ -20,7 +20,7 @@ Language = Literal["asm", "asm_words", "python", "shell", "spec", "words"]
 
 _TABLES = (
     *("assembly.toml", "spec.toml", "words.toml", "running.toml"),
-    *("sanitizer.toml", "debugger.toml"),
+    *("sanitizer.toml", "debugger.toml", "apps.toml"),
 )
 _INTRODUCTIONS: dict[Language, str] = {
     "asm": "Example, as `emu2 check` sees it",

@@ -6,7 +6,7 @@ macro_rules! codes {
     ($( $name:ident = $code:literal, $title:literal, $remedy:literal; )*) => {
         /// The kind of a fault, one variant per row of the table. The first letter of a code is its subject: `S` spec,
         /// `A` assembly, `W` machine words, `R` run time, `Z` sanitized runs, `H` host interface,
-        /// `F` files, `D` debugger.
+        /// `F` files, `M` apps, `D` debugger.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Code { $( #[doc = $title] $name, )* }
@@ -166,6 +166,12 @@ codes! {
     NothingToReceive = "H0004", "no MV has signalled the tag since data was last received with it", "give the tag to the last MV of the kernel and receive once per run, or use tag 0";
     TagInFlight = "H0005", "the data of an earlier transfer with this tag has not been received", "receive it first, or use another tag";
     Closed = "H0006", "the device is closed", "open another one";
+
+    BadApp = "M0001", "the file is not an app, or it is damaged", "give a file that `pycompiler partition --app` wrote";
+    AppFormat = "M0002", "the app has another format", "write it again with the compiler of this version";
+    AppNeeds = "M0003", "the app needs something that this reader lacks", "run it with `pycompiler run`";
+    AppInputs = "M0004", "the inputs are not those of the app", "give an array for each input, with its type and shape";
+    BadArrays = "M0005", "the file is not a set of arrays", "write it with numpy.savez(path, name=array)";
 
     BadPlace = "D0001", "the place or condition is malformed", "write a place such as `lm0[12].f of n0c1b2m3p0`, and a condition such as `lm0[12] == 0x10`";
     NoStatement = "D0002", "the program has no such statement", "name a line, a cycle or a tag that the program reaches";

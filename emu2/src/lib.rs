@@ -7,6 +7,7 @@
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+pub mod app;
 pub mod asm;
 pub mod debug;
 pub mod error;

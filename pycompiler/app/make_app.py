@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import __version__
 from ..emit.segments import Segment
 from ..frontend.import_onnx import ImportedModel
 from ..graph.graph import Location, MNGraph
 from ..layers.base import layout_of
 from ..layers.dram_transfer_plan import dram_words
 from ..machine import Target
+from ..version import __version__
 from .host_model import host_model
 from .model import App, AppValue, DeviceSegment, HostSegment, Port
 

@@ -15,11 +15,26 @@ DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True)
+class AppPlace:
+    """Where the elements of a value lie, in words of the dtype's width; see ``gpfnapp.fbs``.
+
+    The word of an element is the sum over ``axes``, or that in ``elements``.
+    """
+
+    alike: bool
+    axes: tuple[tuple[int, ...], ...] = ()
+    copies: tuple[int, ...] = ()
+    elements: tuple[int, ...] = ()
+    owners: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class AppValue:
     """A tensor.
 
     ``layout`` is None unless the tensor lies in DRAM. ``dram`` is its address relative to the
-    app's base, ``words`` is its size in long words per group.
+    app's base, ``words`` is its size in long words per group. ``place`` is for readers that do not
+    know layouts; only apps that are made for them have it.
     """
 
     name: str
@@ -29,6 +44,7 @@ class AppValue:
     layout: str | None = None
     dram: int = 0
     words: int = 0
+    place: AppPlace | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..graph.dtypes import numpy_dtype
 from ..pfvm.session import Array
 from .buffer import APP, DamagedBufferError, check_buffer
 from .generated import gpfnapp_generated
-from .model import DIGEST_BYTES, FORMAT, App, AppValue, DeviceSegment, HostSegment, Port
+from .model import DIGEST_BYTES, FORMAT, App, AppPlace, AppValue, DeviceSegment, HostSegment, Port
 from .verify import value_faults
 
 _fb: Any = gpfnapp_generated
@@ -76,7 +76,20 @@ def _value(found: Any) -> AppValue:
         _text(found.layout) if found.onDevice else None,
         found.dram,
         found.words,
+        None if found.place is None else _place(found.place),
     )
+
+
+def _place(found: Any) -> AppPlace:
+    return AppPlace(
+        bool(found.alike),
+        tuple(_numbers(axis.words) for axis in found.axes or []),
+        *map(_numbers, (found.copies, found.elements, found.owners)),
+    )
+
+
+def _numbers(found: Any) -> tuple[int, ...]:
+    return () if found is None else tuple(int(number) for number in found)
 
 
 def _bytes(data: Any) -> bytes:

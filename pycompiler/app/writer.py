@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import flatbuffers
@@ -48,6 +49,19 @@ def _value(value: AppValue) -> Any:
     out.onDevice = value.layout is not None
     out.layout = value.layout
     out.dram, out.words = value.dram, value.words
+    if value.place is not None:
+        out.place = _fb.PlaceT()
+        out.place.alike = value.place.alike
+        out.place.axes = [_axis(words) for words in value.place.axes]
+        out.place.copies = np.array(value.place.copies, np.int64)
+        out.place.elements = np.array(value.place.elements, np.uint64)
+        out.place.owners = np.array(value.place.owners, np.uint64)
+    return out
+
+
+def _axis(words: Sequence[int]) -> Any:
+    out = _fb.AxisT()
+    out.words = np.array(words, np.uint64)
     return out
 
 

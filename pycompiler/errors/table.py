@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .doors_table import DOORS_TABLE
 from .export_table import EXPORT_TABLE
 from .kinds import (
     FileError,
@@ -303,6 +304,8 @@ TABLE: dict[str, Kind] = {
         "name a preset of docs/compiler/presets.md, or a JSON file with a dict of options",
         {"name": "O9", "reason": "there is no such file"},
     ),
+    # P08: partitions, plug-ins, several devices
+    **DOORS_TABLE,
     # P09: our bugs
     "P0901": Kind(
         InternalError,

@@ -15,7 +15,7 @@ from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
 from ..machine import Target
 from ..pfvm.composites.writer import MOVED
 from ..pfvm.lower import lower
-from ..pfvm.names import fresh, graphs, keys
+from ..pfvm.names import bodies_of, fresh, graphs, keys, outer_reads
 from ..pfvm.opsets import opset_of, understood
 from ..pfvm.prepare import static_types
 from ..pfvm.registered import detach, registered, updates
@@ -203,7 +203,7 @@ def _rename_inputs(node: onnx.NodeProto, alias: dict[str, str]) -> onnx.NodeProt
     copy.CopyFrom(node)
     for index, name in enumerate(copy.input):
         copy.input[index] = alias.get(name, name)
-    for body in _bodies(copy):
+    for body in bodies_of(copy):
         for part in graphs(body):
             for given in part.output:
                 given.name = alias.get(given.name, given.name)
@@ -211,10 +211,6 @@ def _rename_inputs(node: onnx.NodeProto, alias: dict[str, str]) -> onnx.NodeProt
                 for index, name in enumerate(inner.input):
                     inner.input[index] = alias.get(name, name)
     return copy
-
-
-def _bodies(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
 
 
 #: Inputs that are parameters of an operator rather than data. If constant, they become attributes.
@@ -254,19 +250,11 @@ def _reads(node: onnx.NodeProto, data: Mapping[str, Array] | None = None) -> tup
 
     With ``data``, the inputs that became attributes are left out.
     """
-    outer: list[str] = []
-    for body in _bodies(node):
-        parts = list(graphs(body))
-        inner = {v.name for part in parts for v in (*part.input, *part.initializer)}
-        inner |= {name for part in parts for n in part.node for name in n.output}
-        read = (name for part in parts for n in part.node for name in n.input)
-        given = (v.name for part in parts for v in part.output)
-        outer += [n for n in (*read, *given) if n and n not in inner and n not in outer]
     own = list(node.input)
     if data is not None and _parameters(node, data):
         wanted = PARAMETERS[node.op_type]
         own = [name for index, name in enumerate(own) if index not in wanted]
-    return (*own, *(name for name in outer if name not in own))
+    return (*own, *(name for name in outer_reads(node) if name not in own))
 
 
 def _needed(nodes: list[onnx.NodeProto], wanted: set[str]) -> list[onnx.NodeProto]:

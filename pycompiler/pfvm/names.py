@@ -23,6 +23,24 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from graphs(body)
 
 
+def bodies_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Return the bodies of a control-flow node; none for other nodes."""
+    return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else a.graphs)]
+
+
+def outer_reads(node: onnx.NodeProto) -> list[str]:
+    """Return the values outside of its bodies that the bodies of a node read."""
+    outer: list[str] = []
+    for body in bodies_of(node):
+        parts = list(graphs(body))
+        inner = {v.name for part in parts for v in (*part.input, *part.initializer)}
+        inner |= {name for part in parts for n in part.node for name in n.output}
+        read = (name for part in parts for n in part.node for name in n.input)
+        given = (v.name for part in parts for v in part.output)
+        outer += [n for n in (*read, *given) if n and n not in inner and n not in outer]
+    return outer
+
+
 def all_names(graph: onnx.GraphProto) -> set[str]:
     """Return every value name of ``graph`` and its bodies."""
     names: set[str] = set()

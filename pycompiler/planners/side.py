@@ -12,12 +12,13 @@ from dataclasses import replace
 from ..errors import error
 from ..graph.dtypes import device_dtype
 from ..graph.graph import MNGraph, MNNode, Side
+from ..graph.stages import stages
 from ..layers.operators import LAYERS
 from ..pfvm.random import RANDOM
 
 
 def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
-    """Set side, reason and segment of every node, and sort the nodes by segment.
+    """Set side, reason and segment of every node; sort them by segment (see :func:`stages`).
 
     ``strict`` raises P0303 for the first node that would run on the host.
     """
@@ -25,22 +26,13 @@ def plan_sides(graph: MNGraph, *, strict: bool) -> MNGraph:
     for node in nodes:
         if strict and node.reason is not None:
             raise error("P0303", place=node.place, op=node.op, node=node.name, reason=node.reason)
-    placed: list[MNNode] = []
-    made_in: dict[str, tuple[int, Side]] = {}
-    for node in nodes:
-        # Device segments have even numbers, host segments odd ones.
-        own = 0 if node.side is Side.DEVICE else 1
-        for name in node.inputs:
-            if name in made_in:
-                segment, side = made_in[name]
-                own = max(own, segment if side is node.side else segment + 1)
-        placed.append(replace(node, segment=own))
-        made_in.update((out, (own, node.side)) for out in node.outputs if out)
-    placed.sort(key=lambda node: node.segment or 0)
-    numbers: dict[int, int] = {}
-    for node in placed:
-        numbers.setdefault(node.segment or 0, len(numbers))
-    return replace(graph, nodes=tuple(replace(n, segment=numbers[n.segment or 0]) for n in placed))
+    maker = {name: at for at, node in enumerate(nodes) for name in node.outputs if name}
+    found = stages(
+        [node.side is Side.DEVICE for node in nodes],
+        [[maker[name] for name in node.inputs if name in maker] for node in nodes],
+    )
+    placed = [replace(node, segment=own) for node, own in zip(nodes, found, strict=True)]
+    return replace(graph, nodes=tuple(sorted(placed, key=lambda node: node.segment or 0)))
 
 
 def _decide(node: MNNode, graph: MNGraph) -> MNNode:

@@ -64,7 +64,7 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     # The optimiser's new values have no types.
     model = prepare(_without_weights(model))
     types = static_types(model)
-    adds = sum(_multiply_adds(node, types) for node in model.graph.node)
+    adds = sum(node_multiply_adds(node, types) for node in model.graph.node)
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
     return Bound(adds, words, ceil(adds / fastest), ceil(words / words_per_cycle(target)))
@@ -190,7 +190,7 @@ _PRODUCTS: Mapping[str, Callable[[onnx.NodeProto, Shapes, tuple[int, ...]], int]
 }
 
 
-def _multiply_adds(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> int:
+def node_multiply_adds(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> int:
     """Return the multiply-adds of a node; 0 if it is no product."""
     count = _PRODUCTS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if count is None:

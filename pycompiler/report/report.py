@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .. import __version__
 from ..errors import PycompilerError
+from ..version import __version__
 
 
 class Report:

@@ -61,6 +61,21 @@ class DramImage:
             self._take[elements] = places[0]
 
     @property
+    def alike(self) -> bool:
+        """Whether all groups hold the same, so that the words of one group tell everything."""
+        return self._alike
+
+    @property
+    def taken(self) -> IntArray:
+        """The word of each element, flat; words have the dtype's width."""
+        return self._take
+
+    @property
+    def owners(self) -> IntArray:
+        """The element of each word, -1 for padding; of one group if all groups are alike."""
+        return self._fill
+
+    @property
     def dram_words(self) -> int:
         """Long words per group, for all time slices together."""
         return self.slices * self.plan.dram_words

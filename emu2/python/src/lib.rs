@@ -4,6 +4,7 @@
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod app;
 mod argument;
 mod attended;
 mod bench;
@@ -34,6 +35,8 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
+    #[pymodule_export]
+    use super::app::run_app;
     #[pymodule_export]
     use super::bench::{choices, level, levels, limit, race, threads};
     #[pymodule_export]

@@ -13,6 +13,368 @@ class SegmentKind(object):
     Host = 1
 
 
+class Axis(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = Axis()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsAxis(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def AxisBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x47\x50\x46\x4E", size_prefixed=size_prefixed)
+
+    # Axis
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # Axis
+    def Words(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Uint64Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 8))
+        return 0
+
+    # Axis
+    def WordsAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Uint64Flags, o)
+        return 0
+
+    # Axis
+    def WordsLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Axis
+    def WordsIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        return o == 0
+
+def AxisStart(builder): builder.StartObject(1)
+def AxisAddWords(builder, words): builder.PrependUOffsetTRelativeSlot(0, flatbuffers.number_types.UOffsetTFlags.py_type(words), 0)
+def AxisStartWordsVector(builder, numElems): return builder.StartVector(8, numElems, 8)
+def AxisEnd(builder): return builder.EndObject()
+
+try:
+    from typing import List
+except:
+    pass
+
+class AxisT(object):
+
+    # AxisT
+    def __init__(self):
+        self.words = None  # type: List[int]
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        axis = Axis()
+        axis.Init(buf, pos)
+        return cls.InitFromObj(axis)
+
+    @classmethod
+    def InitFromObj(cls, axis):
+        x = AxisT()
+        x._UnPack(axis)
+        return x
+
+    # AxisT
+    def _UnPack(self, axis):
+        if axis is None:
+            return
+        if not axis.WordsIsNone():
+            if np is None:
+                self.words = []
+                for i in range(axis.WordsLength()):
+                    self.words.append(axis.Words(i))
+            else:
+                self.words = axis.WordsAsNumpy()
+
+    # AxisT
+    def Pack(self, builder):
+        if self.words is not None:
+            if np is not None and type(self.words) is np.ndarray:
+                words = builder.CreateNumpyVector(self.words)
+            else:
+                AxisStartWordsVector(builder, len(self.words))
+                for i in reversed(range(len(self.words))):
+                    builder.PrependUint64(self.words[i])
+                words = builder.EndVector()
+        AxisStart(builder)
+        if self.words is not None:
+            AxisAddWords(builder, words)
+        axis = AxisEnd(builder)
+        return axis
+
+
+class Place(object):
+    __slots__ = ['_tab']
+
+    @classmethod
+    def GetRootAs(cls, buf, offset=0):
+        n = flatbuffers.encode.Get(flatbuffers.packer.uoffset, buf, offset)
+        x = Place()
+        x.Init(buf, n + offset)
+        return x
+
+    @classmethod
+    def GetRootAsPlace(cls, buf, offset=0):
+        """This method is deprecated. Please switch to GetRootAs."""
+        return cls.GetRootAs(buf, offset)
+    @classmethod
+    def PlaceBufferHasIdentifier(cls, buf, offset, size_prefixed=False):
+        return flatbuffers.util.BufferHasIdentifier(buf, offset, b"\x47\x50\x46\x4E", size_prefixed=size_prefixed)
+
+    # Place
+    def Init(self, buf, pos):
+        self._tab = flatbuffers.table.Table(buf, pos)
+
+    # Place
+    def Alike(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(4))
+        if o != 0:
+            return bool(self._tab.Get(flatbuffers.number_types.BoolFlags, o + self._tab.Pos))
+        return False
+
+    # Place
+    def Axes(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            x = self._tab.Vector(o)
+            x += flatbuffers.number_types.UOffsetTFlags.py_type(j) * 4
+            x = self._tab.Indirect(x)
+            obj = Axis()
+            obj.Init(self._tab.Bytes, x)
+            return obj
+        return None
+
+    # Place
+    def AxesLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Place
+    def AxesIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(6))
+        return o == 0
+
+    # Place
+    def Copies(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Int64Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 8))
+        return 0
+
+    # Place
+    def CopiesAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Int64Flags, o)
+        return 0
+
+    # Place
+    def CopiesLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Place
+    def CopiesIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(8))
+        return o == 0
+
+    # Place
+    def Elements(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Uint64Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 8))
+        return 0
+
+    # Place
+    def ElementsAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Uint64Flags, o)
+        return 0
+
+    # Place
+    def ElementsLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Place
+    def ElementsIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(10))
+        return o == 0
+
+    # Place
+    def Owners(self, j):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            a = self._tab.Vector(o)
+            return self._tab.Get(flatbuffers.number_types.Uint64Flags, a + flatbuffers.number_types.UOffsetTFlags.py_type(j * 8))
+        return 0
+
+    # Place
+    def OwnersAsNumpy(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.GetVectorAsNumpy(flatbuffers.number_types.Uint64Flags, o)
+        return 0
+
+    # Place
+    def OwnersLength(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        if o != 0:
+            return self._tab.VectorLen(o)
+        return 0
+
+    # Place
+    def OwnersIsNone(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(12))
+        return o == 0
+
+def PlaceStart(builder): builder.StartObject(5)
+def PlaceAddAlike(builder, alike): builder.PrependBoolSlot(0, alike, 0)
+def PlaceAddAxes(builder, axes): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(axes), 0)
+def PlaceStartAxesVector(builder, numElems): return builder.StartVector(4, numElems, 4)
+def PlaceAddCopies(builder, copies): builder.PrependUOffsetTRelativeSlot(2, flatbuffers.number_types.UOffsetTFlags.py_type(copies), 0)
+def PlaceStartCopiesVector(builder, numElems): return builder.StartVector(8, numElems, 8)
+def PlaceAddElements(builder, elements): builder.PrependUOffsetTRelativeSlot(3, flatbuffers.number_types.UOffsetTFlags.py_type(elements), 0)
+def PlaceStartElementsVector(builder, numElems): return builder.StartVector(8, numElems, 8)
+def PlaceAddOwners(builder, owners): builder.PrependUOffsetTRelativeSlot(4, flatbuffers.number_types.UOffsetTFlags.py_type(owners), 0)
+def PlaceStartOwnersVector(builder, numElems): return builder.StartVector(8, numElems, 8)
+def PlaceEnd(builder): return builder.EndObject()
+
+try:
+    from typing import List
+except:
+    pass
+
+class PlaceT(object):
+
+    # PlaceT
+    def __init__(self):
+        self.alike = False  # type: bool
+        self.axes = None  # type: List[AxisT]
+        self.copies = None  # type: List[int]
+        self.elements = None  # type: List[int]
+        self.owners = None  # type: List[int]
+
+    @classmethod
+    def InitFromBuf(cls, buf, pos):
+        place = Place()
+        place.Init(buf, pos)
+        return cls.InitFromObj(place)
+
+    @classmethod
+    def InitFromObj(cls, place):
+        x = PlaceT()
+        x._UnPack(place)
+        return x
+
+    # PlaceT
+    def _UnPack(self, place):
+        if place is None:
+            return
+        self.alike = place.Alike()
+        if not place.AxesIsNone():
+            self.axes = []
+            for i in range(place.AxesLength()):
+                if place.Axes(i) is None:
+                    self.axes.append(None)
+                else:
+                    axis_ = AxisT.InitFromObj(place.Axes(i))
+                    self.axes.append(axis_)
+        if not place.CopiesIsNone():
+            if np is None:
+                self.copies = []
+                for i in range(place.CopiesLength()):
+                    self.copies.append(place.Copies(i))
+            else:
+                self.copies = place.CopiesAsNumpy()
+        if not place.ElementsIsNone():
+            if np is None:
+                self.elements = []
+                for i in range(place.ElementsLength()):
+                    self.elements.append(place.Elements(i))
+            else:
+                self.elements = place.ElementsAsNumpy()
+        if not place.OwnersIsNone():
+            if np is None:
+                self.owners = []
+                for i in range(place.OwnersLength()):
+                    self.owners.append(place.Owners(i))
+            else:
+                self.owners = place.OwnersAsNumpy()
+
+    # PlaceT
+    def Pack(self, builder):
+        if self.axes is not None:
+            axeslist = []
+            for i in range(len(self.axes)):
+                axeslist.append(self.axes[i].Pack(builder))
+            PlaceStartAxesVector(builder, len(self.axes))
+            for i in reversed(range(len(self.axes))):
+                builder.PrependUOffsetTRelative(axeslist[i])
+            axes = builder.EndVector()
+        if self.copies is not None:
+            if np is not None and type(self.copies) is np.ndarray:
+                copies = builder.CreateNumpyVector(self.copies)
+            else:
+                PlaceStartCopiesVector(builder, len(self.copies))
+                for i in reversed(range(len(self.copies))):
+                    builder.PrependInt64(self.copies[i])
+                copies = builder.EndVector()
+        if self.elements is not None:
+            if np is not None and type(self.elements) is np.ndarray:
+                elements = builder.CreateNumpyVector(self.elements)
+            else:
+                PlaceStartElementsVector(builder, len(self.elements))
+                for i in reversed(range(len(self.elements))):
+                    builder.PrependUint64(self.elements[i])
+                elements = builder.EndVector()
+        if self.owners is not None:
+            if np is not None and type(self.owners) is np.ndarray:
+                owners = builder.CreateNumpyVector(self.owners)
+            else:
+                PlaceStartOwnersVector(builder, len(self.owners))
+                for i in reversed(range(len(self.owners))):
+                    builder.PrependUint64(self.owners[i])
+                owners = builder.EndVector()
+        PlaceStart(builder)
+        PlaceAddAlike(builder, self.alike)
+        if self.axes is not None:
+            PlaceAddAxes(builder, axes)
+        if self.copies is not None:
+            PlaceAddCopies(builder, copies)
+        if self.elements is not None:
+            PlaceAddElements(builder, elements)
+        if self.owners is not None:
+            PlaceAddOwners(builder, owners)
+        place = PlaceEnd(builder)
+        return place
+
+
 class Value(object):
     __slots__ = ['_tab']
 
@@ -111,7 +473,17 @@ class Value(object):
             return self._tab.Get(flatbuffers.number_types.Uint64Flags, o + self._tab.Pos)
         return 0
 
-def ValueStart(builder): builder.StartObject(8)
+    # Value
+    def Place(self):
+        o = flatbuffers.number_types.UOffsetTFlags.py_type(self._tab.Offset(20))
+        if o != 0:
+            x = self._tab.Indirect(o + self._tab.Pos)
+            obj = Place()
+            obj.Init(self._tab.Bytes, x)
+            return obj
+        return None
+
+def ValueStart(builder): builder.StartObject(9)
 def ValueAddName(builder, name): builder.PrependUOffsetTRelativeSlot(0, flatbuffers.number_types.UOffsetTFlags.py_type(name), 0)
 def ValueAddElem(builder, elem): builder.PrependUOffsetTRelativeSlot(1, flatbuffers.number_types.UOffsetTFlags.py_type(elem), 0)
 def ValueAddShape(builder, shape): builder.PrependUOffsetTRelativeSlot(2, flatbuffers.number_types.UOffsetTFlags.py_type(shape), 0)
@@ -121,10 +493,11 @@ def ValueAddLayout(builder, layout): builder.PrependUOffsetTRelativeSlot(4, flat
 def ValueAddOnDevice(builder, onDevice): builder.PrependBoolSlot(5, onDevice, 0)
 def ValueAddDram(builder, dram): builder.PrependUint64Slot(6, dram, 0)
 def ValueAddWords(builder, words): builder.PrependUint64Slot(7, words, 0)
+def ValueAddPlace(builder, place): builder.PrependUOffsetTRelativeSlot(8, flatbuffers.number_types.UOffsetTFlags.py_type(place), 0)
 def ValueEnd(builder): return builder.EndObject()
 
 try:
-    from typing import List
+    from typing import List, Optional
 except:
     pass
 
@@ -140,6 +513,7 @@ class ValueT(object):
         self.onDevice = False  # type: bool
         self.dram = 0  # type: int
         self.words = 0  # type: int
+        self.place = None  # type: Optional[PlaceT]
 
     @classmethod
     def InitFromBuf(cls, buf, pos):
@@ -171,6 +545,8 @@ class ValueT(object):
         self.onDevice = value.OnDevice()
         self.dram = value.Dram()
         self.words = value.Words()
+        if value.Place() is not None:
+            self.place = PlaceT.InitFromObj(value.Place())
 
     # ValueT
     def Pack(self, builder):
@@ -190,6 +566,8 @@ class ValueT(object):
             dtype = builder.CreateString(self.dtype)
         if self.layout is not None:
             layout = builder.CreateString(self.layout)
+        if self.place is not None:
+            place = self.place.Pack(builder)
         ValueStart(builder)
         if self.name is not None:
             ValueAddName(builder, name)
@@ -204,6 +582,8 @@ class ValueT(object):
         ValueAddOnDevice(builder, self.onDevice)
         ValueAddDram(builder, self.dram)
         ValueAddWords(builder, self.words)
+        if self.place is not None:
+            ValueAddPlace(builder, place)
         value = ValueEnd(builder)
         return value
 

@@ -46,6 +46,8 @@ def _fields(found: Any) -> Iterator[tuple[Any, str]]:
         for part in value if isinstance(value, list) else []:
             if hasattr(part, "__dict__"):
                 yield from _fields(part)
+        if hasattr(value, "__dict__"):
+            yield from _fields(value)
 
 
 def _change(found: Any, name: str, random: random.Random) -> None:

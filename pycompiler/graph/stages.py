@@ -1,0 +1,36 @@
+"""Orders work on two sides into stages that alternate between the sides.
+
+All work of a stage runs together, so a stage is a convex set: no way leads out of it and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+
+def stages(on_device: Sequence[bool], before: Sequence[Collection[int]]) -> list[int]:
+    """Return the stage of every unit of work, counted from 0.
+
+    Unit ``i`` reads the results of the units ``before[i]``, which have smaller numbers. No order
+    has fewer stages on the device: their number is that of the runs on the device along the longest
+    way through the graph. Of two such orders, the one with fewer stages is taken.
+    """
+    orders = [_from(first, on_device, before) for first in (True, False)]
+    return min(orders, key=lambda order: _size(order, on_device))
+
+
+def _from(first: bool, on_device: Sequence[bool], before: Sequence[Collection[int]]) -> list[int]:
+    """Return the earliest stage of each unit if stage 0 is on the device (``first``) or not."""
+    order: list[int] = []
+    for side, sources in zip(on_device, before, strict=True):
+        own = 0 if side is first else 1
+        for source in sources:
+            own = max(own, order[source] + (on_device[source] is not side))
+        order.append(own)
+    lowest = min(order, default=0)
+    return [own - lowest for own in order]
+
+
+def _size(order: Sequence[int], on_device: Sequence[bool]) -> tuple[int, int]:
+    used = {own for own, side in zip(order, on_device, strict=True) if side}
+    return len(used), len(set(order))

@@ -1,0 +1,83 @@
+"""The command ``pycompiler partition``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..build import load_model
+from ..errors import ExportError, GraphError, Place, PlanError, error
+from ..files import write_file
+from .costs import Costs
+from .driver import partition
+from .table import print_partition, print_support
+
+_COSTS = Costs()
+
+
+@click.command("partition")
+@click.argument("model", type=click.Path(path_type=Path), required=False)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="ONNX model of functions")
+@click.option("--app", type=click.Path(path_type=Path), help="one file that runs all pieces")
+@click.option("--device", default="emu2", show_default=True, help="what to cut for")
+@click.option("--threshold", default=1.0, show_default=True, help="inf keeps every piece")
+@click.option("--estimate", is_flag=True, help="compile nothing: use the machine's bound")
+@click.option("--launch", default=_COSTS.launch, show_default=True, help="seconds per piece")
+@click.option("--bandwidth", default=_COSTS.bandwidth, show_default=True, help="bytes per second")
+@click.option("-O", "--option", "settings", multiple=True, metavar="KEY=VALUE", help="of a compile")
+@click.option("--support", is_flag=True, help="print what the device takes")
+def partition_command(
+    model: Path | None,
+    out: Path | None,
+    app: Path | None,
+    device: str,
+    threshold: float,
+    estimate: bool,
+    launch: float,
+    bandwidth: float,
+    settings: tuple[str, ...],
+    support: bool,
+) -> None:
+    """Cut an ONNX MODEL with static shapes into pieces for the device and for the host.
+
+    A piece is kept if its transfer takes at most --threshold times what the device gains.
+    """
+    if support:
+        print_support()
+        return
+    if model is None:
+        raise click.UsageError("name a MODEL, or ask for --support")
+    if launch < 0 or not bandwidth > 0:
+        raise error("P0704", name="--launch, --bandwidth", value="0 or less", legal="positive")
+    try:
+        found = partition(
+            load_model(model),
+            device,
+            threshold=threshold,
+            costs=Costs(bandwidth=bandwidth, launch=launch),
+            simulate=not estimate,
+            options=dict(map(_option, settings)),
+        )
+    except (ExportError, GraphError, PlanError) as problem:
+        problem.place = problem.place or Place(str(model))
+        raise
+    print_partition(found)
+    if out is not None:
+        write_file(out, found.model.SerializeToString())
+        click.echo(f"wrote {out}")
+    if app is not None:
+        found.export(app)
+        click.echo(f"wrote {app}")
+
+
+def _option(setting: str) -> tuple[str, Any]:
+    key, found, value = setting.partition("=")
+    if not found:
+        raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
+        return key, value

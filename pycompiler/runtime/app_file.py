@@ -1,0 +1,43 @@
+"""Loads an app from its file; no torch is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..app.reader import read_app
+from ..app.verify import verify_app
+from ..errors import PycompilerError, error
+from ..files import read_input
+from .device import Board, find_device
+from .executable import DeviceFunction
+from .registered_values import Registry
+
+
+def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
+    """Return the function of an app file, on a board of its own. P0001, P0501 to P0503, P0601.
+
+    ``device`` names the machine if it is not found by the name in the file.
+    """
+    data = read_input(Path(path))
+    app = read_app(data, str(path))
+    found = find_device(device or f"emu2:{app.target}")
+    if found.machine is None:
+        raise error("P0503", path=path, found=app.target, device=found.name)
+    return function_of(data, str(path), Board(found.target))
+
+
+def function_of(
+    data: bytes, path: str, board: Board, registry: Registry | None = None
+) -> DeviceFunction:
+    """Return the function of an app's bytes; ``path`` names it in diagnostics. P0501 to P0503."""
+    app = read_app(data, path)
+    if app.target != board.target.name:
+        raise error("P0503", path=path, found=app.target, device=board.target.name)
+    verify_app(app, board.target, path)
+    try:
+        return DeviceFunction(app, board, registry)
+    except PycompilerError as problem:
+        if problem.code not in ("P0401", "P0402"):
+            raise
+        reason = f"its program is damaged ({problem})"
+        raise error("P0501", path=path, reason=reason) from problem
