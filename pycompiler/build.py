@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,8 @@ from .pfvm.well_formed import check_model
 from .pipeline import compile_onnx
 from .presets.read import environment_facts
 from .report.codegen_dir import (
-    L3IR,
+    LOG_JSON,
+    LOG_TEXT,
     MODEL_APP,
     MODEL_ONNX,
     MODEL_VSM,
@@ -38,6 +40,7 @@ from .report.codegen_dir import (
     write_failure,
     write_folder,
 )
+from .report.log import log_json, log_text
 from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.device import Board
@@ -45,6 +48,8 @@ from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
 from .warn import warn_of_fallback, warn_of_options, warn_of_specs
+
+_KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
 
 
 def build(
@@ -68,14 +73,16 @@ def build(
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
     of that name is refused (P0703).
 
-    On any exception, and on an interrupt, an older ``folder`` is untouched and the report of what
-    was done is in ``<folder>.failed``.
+    On any exception, and on an interrupt, an older ``folder`` is untouched, and the report and the
+    log of what was done are in ``<folder>.failed``. A long compile writes them there from time to
+    time, so that they are there too if the process is killed.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
     report = Report(device, options or {})
     report.data["cache"] = cache_states("off")
     report.expect(2 + (cache is not None))
+    report.after = _kept_at_times(folder, report)
     try:
         with progress_bar(report, shown=progress):
             function = _build(
@@ -92,7 +99,7 @@ def build(
             )
     except BaseException as problem:
         report.failed(problem)
-        write_failure(folder, report.json())
+        write_failure(folder, report.json(), {**report.files, **_logs(report)})
         raise
     clear_failure(folder)
     return function
@@ -119,8 +126,9 @@ def _build(
     with report.running("export"):
         model = make_model()
     _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
-    with report.running("pfvm"):
+    with report.running("pfvm") as facts:
         model = optimise(model)
+        facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
     files = {MODEL_ONNX: _serialized(model)}
     if checked.out_onnx is not None:
         write_file(
@@ -133,8 +141,7 @@ def _build(
             made = _artifacts(model, board.target, checked, report, cache)
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
-            files[L3IR] = made.l3ir.encode()
-            files |= {name: text.encode() for name, text in made.dumps.items()}
+            files |= made.files
             function = DeviceFunction(made.app, board, registry)
         check_constraints(wanted, function)
     except PycompilerError:
@@ -142,9 +149,26 @@ def _build(
     except Exception as problem:
         raise internal(problem) from problem
     report.finished()
-    files[REPORT] = report.json().encode()
+    files |= {REPORT: report.json().encode(), **_logs(report)}
     write_folder(folder, files)
     return function
+
+
+def _logs(report: Report) -> dict[str, bytes]:
+    return {LOG_TEXT: log_text(report).encode(), LOG_JSON: log_json(report).encode()}
+
+
+def _kept_at_times(folder: Path, report: Report) -> Callable[[], None]:
+    """Return what keeps the report and the log, but not more often than every few seconds."""
+    last = time.monotonic()
+
+    def keep() -> None:
+        nonlocal last
+        if time.monotonic() - last >= _KEEP_SECONDS:
+            write_failure(folder, report.json(), _logs(report))
+            last = time.monotonic()
+
+    return keep
 
 
 def _artifacts(
@@ -166,7 +190,7 @@ def _artifacts(
             warn_of_specs(report)
             return kept
     compiled = compile_onnx(model, target, options, report)
-    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)
+    made = Artifacts(compiled.app, compiled.vsm, compiled.files)
     if cache is not None:
         cache.store(key, made, report)
     return made

@@ -34,7 +34,7 @@ from .options import OPTIONS, effect_note
 from .pfvm.session import Array
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import cost_lines, summary_table, totals
+from .report.summary import closing_lines, summary_table
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.sanitized import findings_text, undefined_outputs
@@ -96,8 +96,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
     console = table_console()
     if facts["nodes"]:
         console.print(summary_table(facts, f"{model.name} for {device}"))
-    lines = [f"{totals(facts)}; files in {out}", *cost_lines(facts)]
-    console.print("\n".join(lines), soft_wrap=True)
+    console.print("\n".join(closing_lines(facts, f"; files in {out}")), soft_wrap=True)
 
 
 @commands.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,6 +42,14 @@ class Report:
         }
         #: Called when a pass begins: its name, the number of ended and of expected passes.
         self.listener: Callable[[str, int, int], None] | None = None
+        #: Called when a pass has ended.
+        self.after: Callable[[], None] | None = None
+        #: Files of the codegen_dir that passes have made so far, by name.
+        self.files: dict[str, bytes] = {}
+        #: What happened, in order: ``time`` (seconds since the start), ``event`` (`pass` or `note`)
+        #: and its facts. The dict of a pass is its row in ``data["passes"]``.
+        self.events: list[tuple[float, str, Mapping[str, Any]]] = []
+        self._start = time.perf_counter()
         self._ended = self._expected = 0
 
     def expect(self, passes: int) -> None:
@@ -50,12 +59,20 @@ class Report:
     def note(self, text: str) -> None:
         """Add a remark for the user."""
         self.data["notes"].append(text)
+        self._happened("note", {"text": text})
+
+    def _happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        self.events.append((round(time.perf_counter() - self._start, 6), event, facts))
 
     @contextmanager
     def running(self, name: str) -> Iterator[dict[str, Any]]:
-        """Record one pass and its time; the pass adds facts to the dict that this yields."""
+        """Record one pass and its time; the pass adds facts to the dict that this yields.
+
+        ``seconds`` is the time of the pass, ``peak_mib`` the most memory of the process until then.
+        """
         row: dict[str, Any] = {"pass": name}
         self.data["passes"].append(row)
+        self._happened("pass", row)
         if self.listener is not None:
             self.listener(name, self._ended, max(self._expected, self._ended + 1))
         start = time.perf_counter()
@@ -64,6 +81,9 @@ class Report:
         finally:
             self._ended += 1
             row["seconds"] = round(time.perf_counter() - start, 6)
+            row["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        if self.after is not None:
+            self.after()
 
     def finished(self) -> None:
         """Mark the compilation as done."""
@@ -81,9 +101,14 @@ class Report:
 
     def json(self) -> str:
         """Return the text of ``report.json``."""
-        text = json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
-        # Escape lone surrogates, which come from paths that are not UTF-8, as JSON does.
-        return text.encode(errors="backslashreplace").decode()
+        return json_text(self.data)
+
+
+def json_text(data: Any) -> str:
+    """Return ``data`` as the text of a JSON file."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    # Escape lone surrogates, which come from paths that are not UTF-8, as JSON does.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

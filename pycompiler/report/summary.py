@@ -53,6 +53,11 @@ def totals(facts: Mapping[str, Any]) -> str:
     return f"{line}, {hosted} operators on the host" if hosted else line
 
 
+def closing_lines(facts: Mapping[str, Any], more: str = "") -> list[str]:
+    """Return what stands below the table: totals with ``more`` behind them, and the costs."""
+    return [totals(facts) + more, *cost_lines(facts)]
+
+
 def cost_lines(facts: Mapping[str, Any]) -> list[str]:
     """Return the bound of the model, and where the cycles go; nothing without a program.
 
