@@ -16,10 +16,11 @@ from .app.verify import verify_app
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
+from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .machine import Target
-from .options import Options, parse_options
+from .options import OFF, Options, parse_options, with_preset
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -47,6 +48,8 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
+from .tuning.candidates import Candidates
+from .tuning.search import INTERRUPTED, Search
 from .warn import warn_of_fallback, warn_of_options, warn_of_specs
 
 _KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
@@ -118,7 +121,10 @@ def _build(
     backprop: bool,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-    report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
+    searches = "tune" not in with_preset(dict(options or {}))
+    report.data["environment"] = environment_facts(
+        checked.envs, checked.option_json is not None, searches
+    )
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
         raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
@@ -138,7 +144,7 @@ def _build(
         if board is None:
             function: Function = host_function(model, registry)
         else:
-            made = _artifacts(model, board.target, checked, report, cache)
+            made = _artifacts(model, board.target, checked, report, cache, options or {})
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
             files |= made.files
@@ -177,6 +183,7 @@ def _artifacts(
     options: Options,
     report: Report,
     cache: CompileCache | None,
+    asked: Mapping[str, Any],
 ) -> Artifacts:
     """Compile ``model``, or take the entry of the cache."""
     key = ""
@@ -189,11 +196,44 @@ def _artifacts(
             warn_of_fallback(report)
             warn_of_specs(report)
             return kept
-    compiled = compile_onnx(model, target, options, report)
-    made = Artifacts(compiled.app, compiled.vsm, compiled.files)
+    made = None
+    if options.tune != OFF:
+        made = _tuned(model, target, options, report, asked)
+    if made is None:
+        compiled = compile_onnx(model, target, options, report)
+        made = Artifacts(compiled.app, compiled.vsm, compiled.files)
     if cache is not None:
         cache.store(key, made, report)
     return made
+
+
+def _tuned(
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    asked: Mapping[str, Any],
+) -> Artifacts | None:
+    """Return what the best options make; None if no options can be compiled."""
+    candidates = Candidates(
+        with_preset(dict(asked)), asked.keys(), options, training=bool(updates(model))
+    )
+    device = report.data["device"]
+    with report.running("tune") as facts, Workers(options.executor) as workers:
+        search = Search(_serialized(model), target.source, device, workers, options.tune_seconds)
+        try:
+            best = search.run(candidates, options.tune)
+        finally:
+            report.data["tuning"] = search.facts()
+            facts["tried"] = len(search.rows)
+    if best is None:
+        return None
+    report.take(best.report)
+    if search.stopped == INTERRUPTED:
+        report.note("interrupted: the best options so far count")
+    warn_of_fallback(report)
+    warn_of_specs(report)
+    return Artifacts(best.app, best.vsm, best.files)
 
 
 def _serialized(model: onnx.ModelProto) -> bytes:

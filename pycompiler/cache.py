@@ -29,24 +29,10 @@ from .machine import Target
 from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
-from .report.report import Report
+from .report.report import OF_A_PROGRAM, Report
 
 _APP, _VSM, _FACTS = "model.app", "model.vsm", "facts.json"
 _FILES = "files/"
-
-#: The parts of the report that an entry keeps; the rest belongs to the current compile.
-_KEPT = (
-    "steps",
-    "cycles",
-    "bound",
-    "cycle_shares",
-    "dram_words",
-    "host_fallback",
-    "layout_spec_unused",
-    "operators",
-    "nodes",
-    "schedule",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +65,7 @@ class CompileCache:
                 )
             if facts["key"] != key:
                 raise ValueError("it belongs to another key")
-            kept = {name: facts["report"][name] for name in _KEPT}
+            kept = {name: facts["report"][name] for name in OF_A_PROGRAM}
         except Exception as problem:  # a damaged entry can raise many kinds of exception
             report.note(f"cache: `{path}` is damaged and made anew ({problem})")
             return None
@@ -91,7 +77,7 @@ class CompileCache:
         facts = {
             "key": key,
             "files": list(made.files),
-            "report": {name: report.data[name] for name in _KEPT},
+            "report": {name: report.data[name] for name in OF_A_PROGRAM},
         }
         path = self._path(key)
         try:

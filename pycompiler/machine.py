@@ -21,11 +21,10 @@ import emu2
 from emu2 import _core
 
 from .errors import error
+from .machine_limits import why_unusable
 
 IntArray = NDArray[np.int64]
 
-#: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
-MOST_UNITS = 32
 #: The register files: results, constants and sums of generated code lie in them.
 REGISTER_FILES = ("grf0", "grf1")
 LONGS_PER_WIDE = 2  # the widest access of a PE has this many long words (`ll`)
@@ -104,8 +103,10 @@ class IssueRules:
 class Target:
     """A machine the compiler generates code for."""
 
-    def __init__(self, spec: emu2.Spec, digest: str = ""):
+    def __init__(self, spec: emu2.Spec, digest: str = "", source: str = ""):
         self.spec = spec
+        #: The name or path from which it was loaded: another process loads the same machine by it.
+        self.source = source or spec.name
         #: Digest of the description's files and of the emulator.
         self.digest = digest
         self.name: str = spec.name
@@ -316,15 +317,10 @@ def load_target(name: str) -> Target:
         spec = emu2.Spec.load(name)
     except emu2.EmulatorError as problem:
         raise error("P0606", spec=name, reason=problem.message) from problem
-    target = Target(spec, _digest(name))
-    for level in ("mab", "pe"):
-        if target.counts[level] > MOST_UNITS:
-            above = "an L1B" if level == "mab" else "a MAB"
-            reason = (
-                f"the compiler's masks choose among {MOST_UNITS} {level.upper()}s of {above}, "
-                f"not {target.counts[level]}"
-            )
-            raise error("P0606", spec=name, reason=reason)
+    target = Target(spec, _digest(name), name)
+    unusable = why_unusable(spec)
+    if unusable is not None:
+        raise error("P0606", spec=name, reason=unusable)
     excluded = target.issue_rules("imm").excludes.intersection(REGISTER_FILES)
     if excluded:
         reason = (

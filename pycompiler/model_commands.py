@@ -34,7 +34,7 @@ from .options import OPTIONS, effect_note
 from .pfvm.session import Array
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import closing_lines, summary_table
+from .report.summary import closing_lines, summary_table, tuning_table
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.sanitized import findings_text, undefined_outputs
@@ -94,6 +94,8 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
         raise
     facts = json.loads(read_file(out, REPORT))
     console = table_console()
+    if facts["tuning"]:
+        console.print(tuning_table(facts["tuning"]))
     if facts["nodes"]:
         console.print(summary_table(facts, f"{model.name} for {device}"))
     console.print("\n".join(closing_lines(facts, f"; files in {out}")), soft_wrap=True)

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from .report import Report, json_text
-from .summary import closing_lines, summary_table
+from .summary import closing_lines, summary_table, tuning_table
 
 _WIDTH = 160  # characters of the table
 _NAME = 18  # characters of the name of a pass
@@ -54,10 +54,12 @@ def log_text(report: Report) -> str:
         lines += [f"help: {error['help']}"] if error.get("help") else []
         lines += [f"at {error['place']}"] if error.get("place") else []
         return _text(lines)
-    if data["nodes"]:
-        console = Console(file=io.StringIO(), width=_WIDTH, highlight=False)
+    tables = [tuning_table(data["tuning"])] if data["tuning"] else []
+    tables += [summary_table(data, f"nodes of {data['device']}")] if data["nodes"] else []
+    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False)
+    for table in tables:
         with console.capture() as captured:
-            console.print(summary_table(data, f"nodes of {data['device']}"))
+            console.print(table)
         lines += [line.rstrip() for line in captured.get().splitlines()]
     return _text([*lines, *closing_lines(data), data["status"]])
 

@@ -12,6 +12,12 @@ from typing import Any
 from .. import __version__
 from ..errors import PycompilerError
 
+#: The parts of a report that belong to the program; the rest belongs to the compile.
+OF_A_PROGRAM = (
+    *("steps", "cycles", "bound", "cycle_shares", "dram_words", "host_fallback"),
+    *("layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
+)
+
 
 class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
@@ -39,6 +45,7 @@ class Report:
             "schedule": {},
             "passes": [],
             "cache": {},
+            "tuning": {},
         }
         #: Called when a pass begins: its name, the number of ended and of expected passes.
         self.listener: Callable[[str, int, int], None] | None = None
@@ -84,6 +91,11 @@ class Report:
             row["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         if self.after is not None:
             self.after()
+
+    def take(self, data: Mapping[str, Any]) -> None:
+        """Take over what the report of another compile of the same model says of its program."""
+        self.data |= {name: data[name] for name in OF_A_PROGRAM if name != "tuning"}
+        self.data["passes"] += data["passes"]
 
     def finished(self) -> None:
         """Mark the compilation as done."""

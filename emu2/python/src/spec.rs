@@ -35,6 +35,12 @@ pub(crate) fn built_in_specs() -> Vec<String> {
     emu2::spec::built_in_names()
 }
 
+/// Names of the machines of the package that nobody built, such as `what_if/large_lm`; each extends a real one.
+#[pyfunction]
+pub(crate) fn what_if_specs() -> Vec<String> {
+    emu2::spec::what_if_names()
+}
+
 #[pymethods]
 impl PySpec {
     /// Loads a built-in spec by name, a folder of TOML files, or one TOML file.
