@@ -42,8 +42,12 @@ def _reasons(spec: emu2.Spec) -> Iterator[str]:
             f"what an MV brings begins at multiples of mv_unit ({unit}), which l2bm_narrow "
             f"({narrow}) must divide"
         )
+    row = counts["mab"] * counts["pe"]
+    if narrow > row:
+        yield (
+            f"an L2BM instruction brings {narrow} long words a cycle (l2bm_narrow), and all PEs of "
+            f"an L1B together take {row}"
+        )
     lane, pes = ports["l2bm_lane"], counts["pe"]
     if lane % pes:
-        yield (
-            f"l2bm_lane ({lane}) must carry whole vectors of a MAB, which has {pes} PEs"
-        )
+        yield (f"l2bm_lane ({lane}) must carry whole vectors of a MAB, which has {pes} PEs")

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -38,23 +37,12 @@ from .report.summary import closing_lines, summary_table, tuning_table
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.sanitized import findings_text, undefined_outputs
+from .sweep.command import read_options, sweep
 
 commands = click.Group()
 commands.add_command(memory)
 commands.add_command(profile)
-
-
-def _options(settings: tuple[str, ...]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, found, value = setting.partition("=")
-        if not found:
-            raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
-        try:
-            options[key] = json.loads(value)
-        except (ValueError, RecursionError):
-            options[key] = value
-    return options
+commands.add_command(sweep)
 
 
 def _board(device: str) -> Board | None:
@@ -85,7 +73,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
             lambda: load_model(model),
             device,
             _board(device),
-            _options(settings),
+            read_options(settings),
             out,
             progress=True,
         )

@@ -26,8 +26,8 @@ from .report import Report
 
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
-#: The MV by which the rate of DRAM is measured: the name of its value, and its units.
-_MEASURED, _MEASURED_UNITS = "x", 64
+#: The value of the MV by which the rate of DRAM is measured.
+_MEASURED = "x"
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,16 @@ def peak(target: Target, name: str) -> int:
 
 
 @lru_cache(maxsize=16)
-def words_per_cycle(target: Target) -> float:
+def words_per_cycle(target: Target) -> int:
     """Return the long words that all DRAMs together read or write in one cycle.
 
-    The cycle model is asked how long an MV from every DRAM holds them.
+    The cycle model is asked how long an MV that fills an L2BM holds the DRAM of its group.
     """
-    words = target.mv_unit * _MEASURED_UNITS
+    words = target.words("l2bm") // target.mv_unit * target.mv_unit
     source = BlockOperand("dram", 0, words, _MEASURED)
     move = Move("mvp", words, source, BlockOperand("l2bm", 0, words, l2b=0))
-    return words * target.groups / MoveCosts({_MEASURED: 0}, target).of(move).holds
+    held = MoveCosts({_MEASURED: 0}, target).of(move).holds
+    return ceil(words / held) * target.groups
 
 
 def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]) -> Bound:

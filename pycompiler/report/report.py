@@ -14,7 +14,7 @@ from ..errors import PycompilerError
 
 #: The parts of a report that belong to the program; the rest belongs to the compile.
 OF_A_PROGRAM = (
-    *("steps", "cycles", "bound", "cycle_shares", "dram_words", "host_fallback"),
+    *("steps", "cycles", "bound", "cycle_shares", "dram_words", "words", "host_fallback"),
     *("layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
 )
 
@@ -22,7 +22,8 @@ OF_A_PROGRAM = (
 class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
 
-    ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
+    ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups, and
+    ``words`` those read and written by transfers, by memory above the PEs.
     ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
 
@@ -38,6 +39,7 @@ class Report:
             "bound": {},
             "cycle_shares": {},
             "dram_words": {"read": 0, "written": 0},
+            "words": {},
             "host_fallback": [],
             "layout_spec_unused": [],
             "operators": 0,
