@@ -25,8 +25,8 @@ from pycompiler.errors import PycompilerError
 from pycompiler.executors import Workers
 from pycompiler.frontend.export import export
 from pycompiler.machine import load_target
-from pycompiler.models.libraries import build_model
 from pycompiler.models.catalogue import CATALOGUE
+from pycompiler.models.libraries import build_model
 from pycompiler.models.names import find
 from pycompiler.options import parse_options
 from pycompiler.pfvm.optimise import optimise

@@ -36,12 +36,10 @@ def _reasons(spec: emu2.Spec) -> Iterator[str]:
                 f"products fill the {rows} rows of a matrix register ({name}) in whole steps, "
                 f"which {cycles} cycles do not divide"
             )
-    unit, narrow = ports["mv_unit"], ports["l2bm_narrow"]
-    if unit % narrow:
-        yield (
-            f"what an MV brings begins at multiples of mv_unit ({unit}), which l2bm_narrow "
-            f"({narrow}) must divide"
-        )
+    unit, block, narrow = ports["mv_unit"], ports["mv_block"], ports["l2bm_narrow"]
+    for name, width in (("mv_block", block), ("l2bm_narrow", narrow)):
+        if unit % width:
+            yield f"values begin at multiples of mv_unit ({unit}): {name} ({width}) must divide it"
     row = counts["mab"] * counts["pe"]
     if narrow > row:
         yield (
@@ -49,5 +47,8 @@ def _reasons(spec: emu2.Spec) -> Iterator[str]:
             f"an L1B together take {row}"
         )
     lane, pes = ports["l2bm_lane"], counts["pe"]
-    if lane % pes:
-        yield (f"l2bm_lane ({lane}) must carry whole vectors of a MAB, which has {pes} PEs")
+    if lane % pes or row % lane:
+        yield (
+            f"l2bm_lane ({lane}) must be whole MABs of {pes} PEs, and the {row} PEs of an L1B must "
+            "be whole lanes"
+        )
