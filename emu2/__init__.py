@@ -29,6 +29,7 @@ from emu2._core import (
     read_asm,
     to_text,
     unpack,
+    what_if_specs,
     write_asm,
 )
 from emu2.errors import AssembleError, Diagnostic, Emu2Error, EmulatorError, RunError
@@ -55,5 +56,6 @@ __all__ = [
     "read_asm",
     "to_text",
     "unpack",
+    "what_if_specs",
     "write_asm",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,11 @@ from onnx import numpy_helper
 from .app.writer import write_app
 from .cache import Artifacts, CompileCache, cache_key, cache_states
 from .errors import PycompilerError, error, internal
+from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .machine import Target
-from .options import Options, parse_options
+from .options import OFF, Options, parse_options, with_preset
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -26,7 +28,8 @@ from .pfvm.well_formed import check_model
 from .pipeline import compile_onnx
 from .presets.read import environment_facts
 from .report.codegen_dir import (
-    L3IR,
+    LOG_JSON,
+    LOG_TEXT,
     MODEL_APP,
     MODEL_ONNX,
     MODEL_VSM,
@@ -36,6 +39,7 @@ from .report.codegen_dir import (
     write_failure,
     write_folder,
 )
+from .report.log import log_json, log_text
 from .report.progress import progress_bar
 from .report.report import Report
 from .runtime.app_file import function_of
@@ -43,7 +47,11 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
+from .tuning.candidates import Candidates
+from .tuning.search import INTERRUPTED, Search
 from .warn import warn_of_fallback, warn_of_options, warn_of_specs
+
+_KEEP_SECONDS = 2.0  # between two reports of a compile that still runs
 
 
 def build(
@@ -67,14 +75,16 @@ def build(
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
     of that name is refused (P0703).
 
-    On any exception, and on an interrupt, an older ``folder`` is untouched and the report of what
-    was done is in ``<folder>.failed``.
+    On any exception, and on an interrupt, an older ``folder`` is untouched, and the report and the
+    log of what was done are in ``<folder>.failed``. A long compile writes them there from time to
+    time, so that they are there too if the process is killed.
     """
     if not isinstance(options, Mapping | None):
         raise error("P0704", name="options", value=repr(options), legal="a dict or None")
     report = Report(device, options or {})
     report.data["cache"] = cache_states("off")
     report.expect(2 + (cache is not None))
+    report.after = _kept_at_times(folder, report)
     try:
         with progress_bar(report, shown=progress):
             function = _build(
@@ -91,7 +101,7 @@ def build(
             )
     except BaseException as problem:
         report.failed(problem)
-        write_failure(folder, report.json())
+        write_failure(folder, report.json(), {**report.files, **_logs(report)})
         raise
     clear_failure(folder)
     return function
@@ -110,7 +120,10 @@ def _build(
     backprop: bool,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-    report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
+    searches = "tune" not in with_preset(dict(options or {}))
+    report.data["environment"] = environment_facts(
+        checked.envs, checked.option_json is not None, searches
+    )
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
         raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)
@@ -118,8 +131,9 @@ def _build(
     with report.running("export"):
         model = make_model()
     _serialized(model)  # refuse now a model that is too large for ONNX: no pass can read it
-    with report.running("pfvm"):
+    with report.running("pfvm") as facts:
         model = optimise(model)
+        facts |= {"nodes": len(model.graph.node), "constants": len(model.graph.initializer)}
     files = {MODEL_ONNX: _serialized(model)}
     if checked.out_onnx is not None:
         write_file(
@@ -129,11 +143,10 @@ def _build(
         if board is None:
             function: Function = host_function(model, registry)
         else:
-            made = _artifacts(model, board.target, checked, report, cache)
+            made = _artifacts(model, board.target, checked, report, cache, options or {})
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
-            files[L3IR] = made.l3ir.encode()
-            files |= {name: text.encode() for name, text in made.dumps.items()}
+            files |= made.files
             function = DeviceFunction(made.app, board, registry)
         check_constraints(wanted, function)
     except PycompilerError:
@@ -141,9 +154,26 @@ def _build(
     except Exception as problem:
         raise internal(problem) from problem
     report.finished()
-    files[REPORT] = report.json().encode()
+    files |= {REPORT: report.json().encode(), **_logs(report)}
     write_folder(folder, files)
     return function
+
+
+def _logs(report: Report) -> dict[str, bytes]:
+    return {LOG_TEXT: log_text(report).encode(), LOG_JSON: log_json(report).encode()}
+
+
+def _kept_at_times(folder: Path, report: Report) -> Callable[[], None]:
+    """Return what keeps the report and the log, but not more often than every few seconds."""
+    last = time.monotonic()
+
+    def keep() -> None:
+        nonlocal last
+        if time.monotonic() - last >= _KEEP_SECONDS:
+            write_failure(folder, report.json(), _logs(report))
+            last = time.monotonic()
+
+    return keep
 
 
 def _artifacts(
@@ -152,6 +182,7 @@ def _artifacts(
     options: Options,
     report: Report,
     cache: CompileCache | None,
+    asked: Mapping[str, Any],
 ) -> Artifacts:
     """Compile ``model``, or take the entry of the cache."""
     key = ""
@@ -164,11 +195,44 @@ def _artifacts(
             warn_of_fallback(report)
             warn_of_specs(report)
             return kept
-    compiled = compile_onnx(model, target, options, report)
-    made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)
+    made = None
+    if options.tune != OFF:
+        made = _tuned(model, target, options, report, asked)
+    if made is None:
+        compiled = compile_onnx(model, target, options, report)
+        made = Artifacts(compiled.app, compiled.vsm, compiled.files)
     if cache is not None:
         cache.store(key, made, report)
     return made
+
+
+def _tuned(
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    asked: Mapping[str, Any],
+) -> Artifacts | None:
+    """Return what the best options make; None if no options can be compiled."""
+    candidates = Candidates(
+        with_preset(dict(asked)), asked.keys(), options, training=bool(updates(model))
+    )
+    device = report.data["device"]
+    with report.running("tune") as facts, Workers(options.executor) as workers:
+        search = Search(_serialized(model), target.source, device, workers, options.tune_seconds)
+        try:
+            best = search.run(candidates, options.tune)
+        finally:
+            report.data["tuning"] = search.facts()
+            facts["tried"] = len(search.rows)
+    if best is None:
+        return None
+    report.take(best.report)
+    if search.stopped == INTERRUPTED:
+        report.note("interrupted: the best options so far count")
+    warn_of_fallback(report)
+    warn_of_specs(report)
+    return Artifacts(best.app, best.vsm, best.files)
 
 
 def _serialized(model: onnx.ModelProto) -> bytes:

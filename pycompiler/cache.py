@@ -28,35 +28,20 @@ from .machine import Target
 from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
-from .report.report import Report
+from .report.report import OF_A_PROGRAM, Report
 from .version import __version__
 
-_APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
-_DUMPS = "dumps/"
-
-#: The parts of the report that an entry keeps; the rest belongs to the current compile.
-_KEPT = (
-    "steps",
-    "cycles",
-    "bound",
-    "cycle_shares",
-    "dram_words",
-    "host_fallback",
-    "layout_spec_unused",
-    "operators",
-    "nodes",
-    "schedule",
-)
+_APP, _VSM, _FACTS = "model.app", "model.vsm", "facts.json"
+_FILES = "files/"
 
 
 @dataclass(frozen=True, eq=False)
 class Artifacts:
-    """The results of a compilation for a device."""
+    """The results of a compilation for a device. ``files`` are the further files, by name."""
 
     app: App
     vsm: str
-    l3ir: str
-    dumps: Mapping[str, str]
+    files: Mapping[str, bytes]
 
 
 class CompileCache:
@@ -76,12 +61,11 @@ class CompileCache:
                 found = Artifacts(
                     read_app(entry.read(_APP), str(path)),
                     entry.read(_VSM).decode(),
-                    entry.read(_L3IR).decode(),
-                    {n: entry.read(_DUMPS + n).decode() for n in facts["dumps"]},
+                    {n: entry.read(_FILES + n) for n in facts["files"]},
                 )
             if facts["key"] != key:
                 raise ValueError("it belongs to another key")
-            kept = {name: facts["report"][name] for name in _KEPT}
+            kept = {name: facts["report"][name] for name in OF_A_PROGRAM}
         except Exception as problem:  # a damaged entry can raise many kinds of exception
             report.note(f"cache: `{path}` is damaged and made anew ({problem})")
             return None
@@ -92,8 +76,8 @@ class CompileCache:
         """Write the entry of ``key``."""
         facts = {
             "key": key,
-            "dumps": list(made.dumps),
-            "report": {name: report.data[name] for name in _KEPT},
+            "files": list(made.files),
+            "report": {name: report.data[name] for name in OF_A_PROGRAM},
         }
         path = self._path(key)
         try:
@@ -101,10 +85,11 @@ class CompileCache:
             with temporary_file(self.folder, path.name) as building:
                 with zipfile.ZipFile(building, "w") as entry:
                     entry.writestr(_APP, write_app(made.app))
-                    texts = {_VSM: made.vsm, _L3IR: made.l3ir, _FACTS: json.dumps(facts)}
-                    texts |= {_DUMPS + name: text for name, text in made.dumps.items()}
-                    for part, text in texts.items():
-                        entry.writestr(part, text, zipfile.ZIP_DEFLATED)
+                    parts: dict[str, str | bytes]
+                    parts = {_VSM: made.vsm, _FACTS: json.dumps(facts)}
+                    parts |= {_FILES + name: content for name, content in made.files.items()}
+                    for part, content in parts.items():
+                        entry.writestr(part, content, zipfile.ZIP_DEFLATED)
                 building.replace(path)
         except (OSError, ValueError) as problem:
             report.note(f"cache: nothing is stored, `{self.folder}` cannot be written ({problem})")

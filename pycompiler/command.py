@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from .loading import loading
 
 
@@ -10,6 +12,12 @@ def main() -> None:
     with loading():
         from .cli import main as run
     run()
+
+
+def dump_gpfnapp() -> None:
+    """Print an app: the command ``dump_gpfnapp``, which is ``pycompiler dump`` by another name."""
+    sys.argv[1:1] = ["dump"]
+    main()
 
 
 if __name__ == "__main__":

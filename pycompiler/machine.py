@@ -7,6 +7,7 @@ it and stand nowhere else in the compiler. Addresses and counts are long words (
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,11 +22,11 @@ import emu2
 from emu2 import _core
 
 from .errors import error
+from .machine_limits import why_unusable
 
 IntArray = NDArray[np.int64]
 
-#: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
-MOST_UNITS = 32
+_SEARCH_PATH = "EMU2_SPEC_PATH"
 #: The register files: results, constants and sums of generated code lie in them.
 REGISTER_FILES = ("grf0", "grf1")
 LONGS_PER_WIDE = 2  # the widest access of a PE has this many long words (`ll`)
@@ -104,8 +105,10 @@ class IssueRules:
 class Target:
     """A machine the compiler generates code for."""
 
-    def __init__(self, spec: emu2.Spec, digest: str = ""):
+    def __init__(self, spec: emu2.Spec, digest: str = "", source: str = ""):
         self.spec = spec
+        #: The name or path from which it was loaded: another process loads the same machine by it.
+        self.source = source or spec.name
         #: Digest of the description's files and of the emulator.
         self.digest = digest
         self.name: str = spec.name
@@ -316,15 +319,10 @@ def load_target(name: str) -> Target:
         spec = emu2.Spec.load(name)
     except emu2.EmulatorError as problem:
         raise error("P0606", spec=name, reason=problem.message) from problem
-    target = Target(spec, _digest(name))
-    for level in ("mab", "pe"):
-        if target.counts[level] > MOST_UNITS:
-            above = "an L1B" if level == "mab" else "a MAB"
-            reason = (
-                f"the compiler's masks choose among {MOST_UNITS} {level.upper()}s of {above}, "
-                f"not {target.counts[level]}"
-            )
-            raise error("P0606", spec=name, reason=reason)
+    target = Target(spec, _digest(name), name)
+    unusable = why_unusable(spec)
+    if unusable is not None:
+        raise error("P0606", spec=name, reason=unusable)
     excluded = target.issue_rules("imm").excludes.intersection(REGISTER_FILES)
     if excluded:
         reason = (
@@ -345,15 +343,21 @@ def _digest(name: str) -> str:
     """Return the SHA-256 of a description, of those it extends, and of emu2's compiled part.
 
     The compiled part holds the built-in descriptions. Names are looked up as emu2 does it: beside
-    the description that extends them, then among the built-in ones, then as a path.
+    the description that extends them, in the folders of EMU2_SPEC_PATH, among the built-in ones,
+    then as a path.
     """
     digest = hashlib.sha256(_emulator_digest())
+    given = os.environ.get(_SEARCH_PATH)
+    named = [] if given is None else [Path(folder) for folder in given.split(os.pathsep)]
     beside: Path | None = None
     while True:
-        path = beside / name if beside is not None and (beside / name).exists() else Path(name)
-        if (beside is None or path == Path(name)) and name in emu2.built_in_specs():
-            digest.update(name.encode())
-            return digest.hexdigest()
+        folders = [*([] if beside is None else [beside]), *named]
+        path = next((folder / name for folder in folders if (folder / name).exists()), None)
+        if path is None:
+            if name in (*emu2.built_in_specs(), *emu2.what_if_specs()):
+                digest.update(name.encode())
+                return digest.hexdigest()
+            path = Path(name)
         parent = None
         for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
             text = file.read_bytes()

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -36,29 +35,18 @@ from .partitioning.command import partition_command
 from .pfvm.session import Array
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
-from .report.summary import cost_lines, summary_table, totals
+from .report.summary import closing_lines, summary_table, tuning_table
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.sanitized import findings_text, undefined_outputs
+from .sweep.command import read_options, sweep
 
 commands = click.Group()
 commands.add_command(dashboard)
 commands.add_command(memory)
 commands.add_command(partition_command)
 commands.add_command(profile)
-
-
-def _options(settings: tuple[str, ...]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, found, value = setting.partition("=")
-        if not found:
-            raise click.UsageError(f"--option {setting}: write it as KEY=VALUE")
-        try:
-            options[key] = json.loads(value)
-        except (ValueError, RecursionError):
-            options[key] = value
-    return options
+commands.add_command(sweep)
 
 
 def _board(device: str) -> Board | None:
@@ -89,7 +77,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
             lambda: load_model(model),
             device,
             _board(device),
-            _options(settings),
+            read_options(settings),
             out,
             progress=True,
         )
@@ -98,10 +86,11 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
         raise
     facts = json.loads(read_file(out, REPORT))
     console = table_console()
+    if facts["tuning"]:
+        console.print(tuning_table(facts["tuning"]))
     if facts["nodes"]:
         console.print(summary_table(facts, f"{model.name} for {device}"))
-    lines = [f"{totals(facts)}; files in {out}", *cost_lines(facts)]
-    console.print("\n".join(lines), soft_wrap=True)
+    console.print("\n".join(closing_lines(facts, f"; files in {out}")), soft_wrap=True)
 
 
 @commands.command()

@@ -11,6 +11,7 @@ a field, and read it where it acts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from .emit.segments import EMITS, MERGED
 from .errors import error
+from .executors import EXECUTORS, PROCESSES
 from .layers.products.roles import PRECISIONS
 from .layout_spec import (
     LayoutSpec,
@@ -28,8 +30,11 @@ from .layout_spec import (
 )
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
-from .presets.read import FOLDER, names, read_preset
+from .presets.read import FIND_BEST, FOLDER, names, read_preset, wants_best
 from .scheduler.schedulers import SCHEDULERS
+
+#: The values of the option `tune`.
+OFF, PRESETS, ALL = "off", "presets", "all"
 
 
 class Effect(Enum):
@@ -108,6 +113,14 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1
 
 
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not _is_bool(value) and 0 < value < float("inf")
+
+
+def _is_executor(value: Any) -> bool:
+    return isinstance(value, Executor) or (isinstance(value, str) and value in EXECUTORS)
+
+
 def _is_environment(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(k, str) for k in value)
 
@@ -129,6 +142,11 @@ _FLAG: _Values = "True or False", _is_bool
 _PATH: _Values = "a path", _is_path
 _COUNT: _Values = "a count of at least 1", _is_count
 _SHARE: _Values = "a number from 0 to 1", _is_share
+_SECONDS: _Values = "a number of seconds above 0", _is_time
+_EXECUTOR: _Values = (
+    f"{' or '.join(map(repr, EXECUTORS))}, or a `concurrent.futures.Executor`",
+    _is_executor,
+)
 _ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
 _OVERRIDES: _Values = "a dict of value name to decisions", _is_overrides
 
@@ -187,6 +205,16 @@ class Options:
         "how nodes become one program: one after the other, or merged, so that lines of one node "
         "fill the steps in which another waits or leaves slots unused",
     )
+    tune: str = option(
+        OFF,
+        _one_of(OFF, PRESETS, ALL),
+        "compile with several options and keep the program with the fewest cycles: those of the "
+        "presets, or strategy families too, which may change the order of sums",
+    )
+    tune_seconds: float = option(
+        300.0, _SECONDS, "how long `tune` may take beside the first compile", read=float
+    )
+    executor: Any = option(PROCESSES, _EXECUTOR, "what runs the compiles of `tune`", Effect.OTHER)
     overrides: Mapping[str, Mapping[str, str]] = option(
         {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
     )
@@ -207,7 +235,8 @@ class Options:
     envs: Mapping[str, Any] | None = option(
         None,
         _ENVIRONMENT,
-        f"environment of a compile; `{FOLDER}` is the folder of presets, and no pass reads others",
+        f"environment of a compile; `{FOLDER}` is the folder of presets, `{FIND_BEST}` is the same "
+        "as `tune=all`, and no pass reads others",
         Effect.OTHER,
     )
     simulation_mode: str = option(
@@ -258,7 +287,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     missing; P0001 and P0310 for a file of forced layouts that cannot be read, P0001 and P0706 for a
     preset.
     """
-    given = _with_preset(dict(options or {}))
+    given = with_preset(dict(options or {}))
     values: dict[str, Any] = {}
     ineffective: list[str] = []
     for key, value in given.items():
@@ -274,17 +303,19 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
             raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
         if known.effect is Effect.NONE and value != known.default:
             ineffective.append(f"`{key}` ({known.reason})")
-        if key == "envs" and (others := sorted(value.keys() - {FOLDER})):
+        if key == "envs" and (others := sorted(value.keys() - {FOLDER, FIND_BEST})):
             ineffective.append(f"`envs` (no pass reads {', '.join(others)})")
         if known.instead and value in known.instead:
             stand_in = known.instead[value]
             ineffective.append(f"`{key}={value}` (not implemented: `{stand_in}` takes its place)")
             value = stand_in
         values[key] = known.read(value)
+    if "tune" not in values and wants_best(values.get("envs")):
+        values["tune"] = ALL
     return Options(**values, ineffective=tuple(ineffective))
 
 
-def _with_preset(given: dict[str, Any]) -> dict[str, Any]:
+def with_preset(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options with those of the preset that they name; given ones win."""
     name, environment = given.get("option_json"), given.get("envs")
     if name is None or not _is_path(name):

@@ -25,8 +25,11 @@ from .planners.overrides import Overrides, check_overrides, with_io_layouts
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
 from .report.bound import record_bound
+from .report.codegen_dir import DUMPS, L3IR, STRIPPED, TRACE
+from .report.node_trace import node_trace
 from .report.programs import record_programs
 from .report.report import Report
+from .report.stripped import stripped
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
@@ -39,13 +42,18 @@ class Compiled:
     app: App
     vsm: str
     graph: MNGraph
-    #: the graph after each planner, by file name
-    dumps: Mapping[str, str]
+    #: the graph after each planner and at the end, and its time line, by file name
+    files: Mapping[str, bytes]
 
     @property
     def l3ir(self) -> str:
         """The text of the final graph."""
         return print_graph(self.graph)
+
+    @property
+    def dumps(self) -> Mapping[str, str]:
+        """The texts of the graph after each planner, by file name."""
+        return {n: text.decode() for n, text in self.files.items() if n.startswith(DUMPS)}
 
 
 #: The name of a pass, the function from graph to graph, and the function that adds to the report.
@@ -67,27 +75,35 @@ def compile_onnx(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
     passes = _passes(imported, target, options, overrides)
-    report.expect(len(passes) + 4)
+    report.expect(len(passes) + 6)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
-    dumps: dict[str, str] = {}
+    files = report.files
     check_overrides(graph, overrides)
     for name, run, record in passes:
-        with report.running(name):
+        with report.running(name) as facts:
             graph = verify(run(graph), target, rules)
-        dumps[f"layout.{name}.txt"] = print_graph(graph)
+            facts |= {"nodes": len(graph.nodes), "values": len(graph.values)}
+        files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
         record(graph, report)
-    with report.running("emit"):
+    with report.running("dump"):
+        files[L3IR] = print_graph(graph).encode()
+        files[STRIPPED] = stripped(graph)
+    with report.running("emit") as facts:
         segments = emit_segments(graph, target, options.emit)
-    with report.running("assemble"):
+        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
+    with report.running("time_line"):
+        files[TRACE] = node_trace(graph, segments, target).encode(errors="backslashreplace")
+    with report.running("assemble") as facts:
         made = make_app(graph, imported, segments, target)
+        facts |= {"segments": len(segments), "dram_words": made.app.dram_words}
         record_programs(report, graph, segments, made.programs, options.scheduler, target)
     with report.running("bound"):
         precisions = product_precisions(
             options.float_dtype, options.gemm_precision, options.overrides
         )
         record_bound(report, model, target, precisions)
-    return Compiled(made.app, program_text(made.app), graph, dumps)
+    return Compiled(made.app, program_text(made.app), graph, dict(files))
 
 
 def _passes(

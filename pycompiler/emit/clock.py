@@ -25,8 +25,8 @@ class Clock:
         """Return the cycle in which the step after ``steps`` steps begins."""
         return self._step_cycles * steps + self._stalls
 
-    def issue(self, tag: int, move: Move, steps: int) -> None:
-        """Note an MV."""
+    def issue(self, tag: int, move: Move, steps: int) -> tuple[int, int]:
+        """Note an MV; return when it starts and when it ends."""
         cost = self._costs.of(move)
         start = max((self._free.get(port, 0) for port in cost.ports), default=0)
         start = max(start, self.now(steps))
@@ -34,6 +34,7 @@ class Clock:
             self._free[port] = start + cost.holds
         self._ends[tag] = end = start + cost.holds + cost.latency
         heappush(self._by_end, (end, tag))
+        return start, end
 
     def wait(self, tag: int, steps: int) -> None:
         """Note a wait; the time stands still until the MV has ended."""

@@ -40,16 +40,42 @@ class NodeCode:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Cycles ``start`` to ``stop`` of a program, in which it issues lines of ``node``."""
+
+    node: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """An MV of ``node``: it holds its memories from ``start`` on, and its data is there at ``end``.
+
+    ``what`` names both memories. ``words`` are long words, in each group if the MV names none.
+    """
+
+    node: int
+    what: str
+    words: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
 class Code:
     """A program: its lines, the lines that name DRAM addresses, and the counts of each node.
 
-    ``cycles`` are those of the cycle model.
+    ``cycles`` are those of the cycle model. ``spans`` tell which node has which of them, in order;
+    ``transfers`` are the MVs in order of issue. Both name nodes by their number in ``nodes``.
     """
 
     lines: tuple[str, ...]
     relocations: tuple[Relocation, ...]
     nodes: tuple[NodeCode, ...]
     cycles: int
+    spans: tuple[Span, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
 
     @property
     def text(self) -> str:
@@ -74,6 +100,8 @@ class Writer:
     relocations: list[Relocation] = field(default_factory=list)
     wait_steps: int = 0
     wait_lines: list[int] = field(default_factory=list)
+    #: When the last MV started and when it ends.
+    flight: tuple[int, int] = (0, 0)
 
     @property
     def cycles(self) -> int:
@@ -130,7 +158,7 @@ class Writer:
         self.wait_steps += distance
         self.tracker.nops(distance)
         self.tracker.issue_move(tag, touched)
-        self.clock.issue(tag, move, self.tracker.step)
+        self.flight = self.clock.issue(tag, move, self.tracker.step)
         dram = dram_operand(move)
         if dram is not None and dram.value is not None and dram.entries is None:
             self.relocations.append(Relocation(len(self.lines), dram.value, dram.offset))
@@ -171,6 +199,8 @@ class Listing:
     ):
         self._names, self._writer = names, writer
         self._rows = [_Row(own) for own in busy]
+        self._spans: list[list[int]] = []
+        self._transfers: list[Transfer] = []
 
     @property
     def nodes(self) -> int:
@@ -188,11 +218,15 @@ class Listing:
         writer, row = self._writer, self._rows[owner]
         first, step = len(writer.lines), writer.tracker.step
         writer.line(ready)
+        self._spent(owner)
         row.lines += len(writer.lines) - first
         row.steps += writer.tracker.step - step
         if writer.wait_steps or writer.wait_lines:
             row.take_waits(writer)
         if isinstance(ready.line, Move):
+            move = ready.line
+            what = f"{move.source.memory} to {move.destination.memory}"
+            self._transfers.append(Transfer(owner, what, move.words, *writer.flight))
             dram = dram_operand(ready.line)
             if dram is not None and dram.value is not None:
                 # What an MV reads by addresses stands anywhere in its operand.
@@ -203,6 +237,17 @@ class Listing:
                 else:
                     row.written += words
 
+    def _spent(self, owner: int) -> None:
+        """Count for a node the cycles since the last line."""
+        now, spans = self._writer.cycles, self._spans
+        before = spans[-1][2] if spans else 0
+        if now == before:
+            return
+        if spans and spans[-1][0] == owner:
+            spans[-1][2] = now
+        else:
+            spans.append([owner, before, now])
+
     def finish(self) -> Code:
         """Wait for all MVs, and return the program."""
         writer = self._writer
@@ -210,6 +255,7 @@ class Listing:
         for tag in list(writer.tracker.moves):
             writer.wait(tag)
         if self._rows:
+            self._spent(len(self._rows) - 1)
             self._rows[-1].steps += writer.tracker.step - step
             self._rows[-1].take_waits(writer)
         nodes = (
@@ -226,4 +272,11 @@ class Listing:
             )
             for (node, _), row in zip(self._names, self._rows, strict=True)
         )
-        return Code(tuple(writer.lines), tuple(writer.relocations), tuple(nodes), writer.cycles)
+        return Code(
+            tuple(writer.lines),
+            tuple(writer.relocations),
+            tuple(nodes),
+            writer.cycles,
+            tuple(Span(*span) for span in self._spans),
+            tuple(self._transfers),
+        )

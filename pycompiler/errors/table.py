@@ -304,6 +304,13 @@ TABLE: dict[str, Kind] = {
         "name a preset of docs/compiler/presets.md, or a JSON file with a dict of options",
         {"name": "O9", "reason": "there is no such file"},
     ),
+    "P0708": Kind(
+        OptionError,
+        "a sweep cannot set `{setting}`: {reason}",
+        "the values are {names}, and any number of the description as SECTION.KEY or "
+        "SECTION.NAME.KEY, such as timing.mv_latency",
+        {"setting": "lm=1", "reason": "there is no value of this name", "names": "lm_words"},
+    ),
     # P08: partitions, plug-ins, several devices
     **DOORS_TABLE,
     # P09: our bugs

@@ -20,6 +20,8 @@ from ..files import TEXT_BYTES, read_input
 
 #: The environment variable that names the folder of presets.
 FOLDER = "PRESET_OPTIONS_DIR"
+#: The environment variable that asks for a search for the best options.
+FIND_BEST = "CODEGEN_FIND_BEST_COMPILE_OPTIONS"
 OWN = Path(__file__).parent
 _SUFFIX = ".json"
 #: Variables with these beginnings steer compiles of other installations.
@@ -71,13 +73,20 @@ def _places(path: Path, environment: Mapping[str, Any]) -> Iterator[Path]:
     yield OWN / file
 
 
+def wants_best(environment: Mapping[str, Any] | None) -> bool:
+    """Whether the environment asks for a search for the best options."""
+    value = {**os.environ, **(environment or {})}.get(FIND_BEST, "")
+    return str(value).lower() not in ("", "0", "false", "off")
+
+
 def environment_facts(
-    environment: Mapping[str, Any] | None, preset: bool
+    environment: Mapping[str, Any] | None, preset: bool, search: bool = False
 ) -> dict[str, dict[str, str] | list[str]]:
     """Return which variables of the environment a compile used, and which it ignored.
 
     ``environment`` are variables given to the compile; those of the process count if their names
-    say that they steer a compile. ``preset`` says whether a preset was asked for.
+    say that they steer a compile. ``preset`` says whether a preset was asked for, ``search``
+    whether the environment decides if the best options are searched.
     """
     process = {
         name: value
@@ -85,5 +94,6 @@ def environment_facts(
         if name == FOLDER or name.startswith(_PREFIXES)
     }
     found = {**process, **(environment or {})}
-    used = {FOLDER: str(found[FOLDER])} if preset and FOLDER in found else {}
+    read = [name for name, asked in ((FOLDER, preset), (FIND_BEST, search)) if asked]
+    used = {name: str(found[name]) for name in read if name in found}
     return {"used": used, "ignored": sorted(found.keys() - used.keys())}

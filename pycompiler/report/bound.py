@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, prod
 
 import onnx
 
+from ..emit.move_costs import MoveCosts
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
+from ..layers.fragment import BlockOperand, Move
 from ..layers.products.roles import precision
 from ..machine import Target
 from ..pfvm.prepare import prepare, static_types
@@ -23,6 +26,8 @@ from .report import Report
 
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
+#: The value of the MV by which the rate of DRAM is measured.
+_MEASURED = "x"
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,17 @@ def peak(target: Target, name: str) -> int:
     return mabs * kind.rows * kind.block
 
 
+@lru_cache(maxsize=16)
 def words_per_cycle(target: Target) -> int:
-    """Return the long words that all DRAMs together read or write in one cycle."""
-    return target.mv_block * target.groups
+    """Return the long words that all DRAMs together read or write in one cycle.
+
+    The cycle model is asked how long an MV that fills an L2BM holds the DRAM of its group.
+    """
+    words = target.words("l2bm") // target.mv_unit * target.mv_unit
+    source = BlockOperand("dram", 0, words, _MEASURED)
+    move = Move("mvp", words, source, BlockOperand("l2bm", 0, words, l2b=0))
+    held = MoveCosts({_MEASURED: 0}, target).of(move).holds
+    return ceil(words / held) * target.groups
 
 
 def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]) -> Bound:

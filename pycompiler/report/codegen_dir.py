@@ -30,8 +30,13 @@ from ..files import (
 )
 
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
-L3IR, REPORT = "l3ir.txt", "report.json"
-_OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT})
+L3IR, STRIPPED, TRACE = "l3ir.txt", "l3ir_stripped.onnx", "trace.json"
+REPORT, LOG_TEXT, LOG_JSON = "report.json", "out.txt", "out.json"
+_OWN = frozenset(
+    {MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, STRIPPED, TRACE, REPORT, LOG_TEXT, LOG_JSON}
+)
+#: The names of the dumps of planners begin so.
+DUMPS = "layout."
 _DUMP = re.compile(r"layout\.\w+\.txt\Z")
 
 #: While the files of a folder are changed: a link to the folder that holds the current ones.
@@ -212,18 +217,21 @@ def _failure_folder(folder: Path) -> Path:
     return named.with_name(named.name + ".failed")
 
 
-def write_failure(folder: Path, report: str) -> None:
-    """Write the report of a failed compile to ``<folder>.failed``, if possible."""
+def write_failure(folder: Path, report: str, files: Mapping[str, bytes] | None = None) -> None:
+    """Write what a failed compile leaves to ``<folder>.failed``, if possible."""
     # If that fails, the diagnostic of the compile is more useful than this one.
+    written = {**(files or {}), REPORT: report.encode(errors="backslashreplace")}
     with contextlib.suppress(PycompilerError, OSError, ValueError):
-        write_folder(_failure_folder(folder), {REPORT: report.encode(errors="backslashreplace")})
+        write_folder(_failure_folder(folder), written)
 
 
 def clear_failure(folder: Path) -> None:
-    """Remove the report of an earlier failure."""
+    """Remove what an earlier failure left; files of the user stay."""
     with contextlib.suppress(OSError, ValueError):
         failed = _failure_folder(folder)
-        (failed / REPORT).unlink()
+        for path in failed.iterdir():
+            if _is_own(path.name):
+                path.unlink()
         failed.rmdir()
 
 

@@ -25,7 +25,8 @@ def record_programs(
 ) -> None:
     """Fill what the report says of programs.
 
-    That is ``steps``, ``cycles``, ``cycle_shares``, ``dram_words``, ``nodes`` and ``schedule``.
+    That is ``steps``, ``cycles``, ``cycle_shares``, ``dram_words``, ``words``, ``nodes`` and
+    ``schedule``.
     ``programs`` has the assembler's report of each segment, with its ``stalls`` by line; None for
     segments on the host.
     """
@@ -37,6 +38,10 @@ def record_programs(
         data["cycles"] += facts["cycles"]
         for key in ("read", "written"):
             data["dram_words"][key] += facts["dram_words"][key]
+        for memory, moved in facts["words"].items():
+            words = data["words"].setdefault(memory, {"read": 0, "written": 0})
+            for key in words:
+                words[key] += moved[key]
         data["nodes"] += _node_rows(segment, graph, number, facts["stalls"], target.cycles)
     data["cycle_shares"] = cycle_shares(data["nodes"])
     data["schedule"] = schedule_facts(scheduler, graph, data["nodes"], data["steps"])

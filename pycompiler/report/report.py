@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,11 +12,18 @@ from typing import Any
 from ..errors import PycompilerError
 from ..version import __version__
 
+#: The parts of a report that belong to the program; the rest belongs to the compile.
+OF_A_PROGRAM = (
+    *("steps", "cycles", "bound", "cycle_shares", "dram_words", "words", "host_fallback"),
+    *("layout_spec_unused", "operators", "nodes", "schedule", "tuning"),
+)
+
 
 class Report:
     """The report of one compilation. ``data`` is the content of ``report.json``.
 
-    ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups.
+    ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups, and
+    ``words`` those read and written by transfers, by memory above the PEs.
     ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
 
@@ -31,6 +39,7 @@ class Report:
             "bound": {},
             "cycle_shares": {},
             "dram_words": {"read": 0, "written": 0},
+            "words": {},
             "host_fallback": [],
             "layout_spec_unused": [],
             "operators": 0,
@@ -38,9 +47,18 @@ class Report:
             "schedule": {},
             "passes": [],
             "cache": {},
+            "tuning": {},
         }
         #: Called when a pass begins: its name, the number of ended and of expected passes.
         self.listener: Callable[[str, int, int], None] | None = None
+        #: Called when a pass has ended.
+        self.after: Callable[[], None] | None = None
+        #: Files of the codegen_dir that passes have made so far, by name.
+        self.files: dict[str, bytes] = {}
+        #: What happened, in order: ``time`` (seconds since the start), ``event`` (`pass` or `note`)
+        #: and its facts. The dict of a pass is its row in ``data["passes"]``.
+        self.events: list[tuple[float, str, Mapping[str, Any]]] = []
+        self._start = time.perf_counter()
         self._ended = self._expected = 0
 
     def expect(self, passes: int) -> None:
@@ -50,12 +68,20 @@ class Report:
     def note(self, text: str) -> None:
         """Add a remark for the user."""
         self.data["notes"].append(text)
+        self._happened("note", {"text": text})
+
+    def _happened(self, event: str, facts: Mapping[str, Any]) -> None:
+        self.events.append((round(time.perf_counter() - self._start, 6), event, facts))
 
     @contextmanager
     def running(self, name: str) -> Iterator[dict[str, Any]]:
-        """Record one pass and its time; the pass adds facts to the dict that this yields."""
+        """Record one pass and its time; the pass adds facts to the dict that this yields.
+
+        ``seconds`` is the time of the pass, ``peak_mib`` the most memory of the process until then.
+        """
         row: dict[str, Any] = {"pass": name}
         self.data["passes"].append(row)
+        self._happened("pass", row)
         if self.listener is not None:
             self.listener(name, self._ended, max(self._expected, self._ended + 1))
         start = time.perf_counter()
@@ -64,6 +90,14 @@ class Report:
         finally:
             self._ended += 1
             row["seconds"] = round(time.perf_counter() - start, 6)
+            row["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        if self.after is not None:
+            self.after()
+
+    def take(self, data: Mapping[str, Any]) -> None:
+        """Take over what the report of another compile of the same model says of its program."""
+        self.data |= {name: data[name] for name in OF_A_PROGRAM if name != "tuning"}
+        self.data["passes"] += data["passes"]
 
     def finished(self) -> None:
         """Mark the compilation as done."""
@@ -81,9 +115,14 @@ class Report:
 
     def json(self) -> str:
         """Return the text of ``report.json``."""
-        text = json.dumps(self.data, indent=1, ensure_ascii=False) + "\n"
-        # Escape lone surrogates, which come from paths that are not UTF-8, as JSON does.
-        return text.encode(errors="backslashreplace").decode()
+        return json_text(self.data)
+
+
+def json_text(data: Any) -> str:
+    """Return ``data`` as the text of a JSON file."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    # Escape lone surrogates, which come from paths that are not UTF-8, as JSON does.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

@@ -39,6 +39,20 @@ def summary_table(facts: Mapping[str, Any], title: str) -> Table:
     return table
 
 
+def tuning_table(tuning: Mapping[str, Any]) -> Table:
+    """Return a row for each set of options that was tried, from the report's ``tuning``."""
+    title = f"options tried: {tuning['stopped']} after {tuning['seconds']:.0f} s"
+    table = Table(title=title, title_justify="left")
+    for column in ("options", "cycles", "steps", "DRAM words", "s", "result"):
+        left = column in ("options", "result")
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
+    for row in tuning["tried"]:
+        numbers = (row.get(key, "-") for key in ("cycles", "steps", "dram_words", "seconds"))
+        result = "best" if row["name"] == tuning["best"] else row["status"]
+        table.add_row(row["name"], *map(str, numbers), result)
+    return table
+
+
 def totals(facts: Mapping[str, Any]) -> str:
     """Return one line: steps, cycles, DRAM words, and the number of operators on the host.
 
@@ -51,6 +65,11 @@ def totals(facts: Mapping[str, Any]) -> str:
     )
     hosted = len(facts["host_fallback"])
     return f"{line}, {hosted} operators on the host" if hosted else line
+
+
+def closing_lines(facts: Mapping[str, Any], more: str = "") -> list[str]:
+    """Return what stands below the table: totals with ``more`` behind them, and the costs."""
+    return [totals(facts) + more, *cost_lines(facts)]
 
 
 def cost_lines(facts: Mapping[str, Any]) -> list[str]:

@@ -56,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use super::report::PyReport;
     #[pymodule_export]
-    use super::spec::{built_in_specs, spec_texts, PyIndexMap, PySpec};
+    use super::spec::{built_in_specs, spec_texts, what_if_specs, PyIndexMap, PySpec};
     #[pymodule_export]
     use super::switches::{count_move_steps, count_pass_steps, guess_switches, plan_passes};
     #[pymodule_export]

@@ -41,6 +41,12 @@ pub(crate) fn spec_texts(py: Python<'_>, name: Name) -> PyResult<Vec<(String, St
     emu2::spec::texts(&name).map_err(|e| error::core(py, &e))
 }
 
+/// Names of the machines of the package that nobody built, such as `what_if/large_lm`; each extends a real one.
+#[pyfunction]
+pub(crate) fn what_if_specs() -> Vec<String> {
+    emu2::spec::what_if_names()
+}
+
 #[pymethods]
 impl PySpec {
     /// Loads a built-in spec by name, a folder of TOML files, or one TOML file.

@@ -26,4 +26,4 @@ pub use mnemonic::{Half, Mnemonic};
 pub use model::*;
 pub use resolve::{reduction_lane, selector_name};
 pub use set::UnitSet;
-pub use source::{built_in_names, texts};
+pub use source::{built_in_names, texts, what_if_names};

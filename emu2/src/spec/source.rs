@@ -32,9 +32,20 @@ pub(super) struct Document {
     pub(super) list: IndexMap<String, IndexMap<String, Entry>>,
 }
 
+/// The folder of built-in machines that nobody built: a file each, which extends a real one.
+const WHAT_IF: &str = "what_if";
+
 /// The names of the specs that are part of this build.
 pub fn built_in_names() -> Vec<String> {
-    BUILT_IN.dirs().filter_map(|d| Some(d.path().file_name()?.to_str()?.to_string())).collect()
+    let names = BUILT_IN.dirs().filter_map(|d| Some(d.path().file_name()?.to_str()?.to_string()));
+    names.filter(|name| name != WHAT_IF).collect()
+}
+
+/// The names of the machines of this build that nobody built, such as `what_if/large_lm`.
+pub fn what_if_names() -> Vec<String> {
+    let files = BUILT_IN.get_dir(WHAT_IF).map(|d| d.files().collect::<Vec<_>>()).unwrap_or_default();
+    let stems = files.iter().filter_map(|f| f.path().file_stem()?.to_str());
+    stems.map(|stem| format!("{WHAT_IF}/{stem}")).collect()
 }
 
 /// The text of one spec file. Messages call the file `name`.
@@ -58,7 +69,7 @@ fn find(name: &str, beside: Option<&Path>) -> Option<Place> {
     if let Some(path) = named.map(|folder| folder.join(name)).find(|p| p.exists()) {
         return Some(Place::Disk(path));
     }
-    if BUILT_IN.get_dir(name).is_some() {
+    if BUILT_IN.get_dir(name).is_some() && name != WHAT_IF || what_if_names().iter().any(|n| n == name) {
         return Some(Place::BuiltIn(name.to_string()));
     }
     let path = PathBuf::from(name);
@@ -69,7 +80,8 @@ fn read(place: &Place) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
     match place {
         Place::BuiltIn(name) => {
-            let folder = BUILT_IN.get_dir(name).map(|d| d.files().collect::<Vec<_>>()).unwrap_or_default();
+            let mut folder = BUILT_IN.get_dir(name).map(|d| d.files().collect::<Vec<_>>()).unwrap_or_default();
+            folder.extend(BUILT_IN.get_file(format!("{name}.toml")));
             for file in folder.iter().filter(|f| f.path().extension().is_some_and(|e| e == "toml")) {
                 let text = file.contents_utf8().unwrap_or_default().to_string();
                 files.push(File { name: file.path().display().to_string(), text });
@@ -131,7 +143,7 @@ fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, 
         return Err(Error::new(Code::SpecExtends, format!("`extends` goes round in a circle through `{name}`")));
     }
     let place = find(name, beside)
-        .ok_or_else(|| Error::new(code, format!("no spec `{name}`; built in are {}", built_in_names().join(", "))))?;
+        .ok_or_else(|| Error::new(code, format!("no spec `{name}`; built in are {}", [built_in_names(), what_if_names()].concat().join(", "))))?;
     let files = read(&place)?;
     if files.is_empty() {
         return Err(Error::new(code, format!("`{name}` holds no .toml file")));

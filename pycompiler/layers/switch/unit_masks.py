@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...graph.layout import Level
-from ...machine import MOST_UNITS, Target
+from ...machine import Target
+from ...machine_limits import MOST_UNITS
 from ..fragment import (
     Forward,
     Literal,

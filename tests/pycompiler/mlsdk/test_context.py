@@ -20,7 +20,11 @@ from pycompiler.graph import parse_graph
 from pycompiler.mlsdk import Context, MNDevice, TensorProxy, path, storage
 
 Tensors = dict[str, torch.Tensor]
-FILES = {"model.onnx", "model.vsm", "model.app", "l3ir.txt", "report.json"}
+HOST_FILES = {"model.onnx", "report.json", "out.txt", "out.json"}
+FILES = {
+    *HOST_FILES,
+    *("model.vsm", "model.app", "l3ir.txt", "l3ir_stripped.onnx", "trace.json"),
+}
 DUMPS = {
     f"layout.{planner}.txt"
     for planner in (
@@ -72,7 +76,7 @@ def test_a_function_with_everything(tmp_path: Path, device: str) -> None:
     assert report["host_fallback"] == []
     assert report["device"] == device
     on_host = device == "pfvm:cpu"
-    files = {"model.onnx", "report.json"} if on_host else FILES | DUMPS
+    files = HOST_FILES if on_host else FILES | DUMPS
     assert {file.name for file in (tmp_path / "out").iterdir()} == files
     assert (report["steps"] == 0) is on_host
     if not on_host:

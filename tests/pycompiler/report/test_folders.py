@@ -39,7 +39,9 @@ def test_files_of_the_user_stay(tmp_path: Path) -> None:
     (folder / "model.vsm").write_text("old")
     (tmp_path / "link").symlink_to(folder)
     context("pfvm:cpu").compile(lambda d: {"out": d["x"] * 2.0}, sample, tmp_path / "link")
-    assert {entry.name for entry in folder.iterdir()} == {"mine", "model.onnx", "report.json"}
+    assert {entry.name for entry in folder.iterdir()} == {
+        *("mine", "model.onnx", "report.json", "out.txt", "out.json")
+    }
     assert (folder / "mine" / "checkpoint.pt").read_text() == "weights"
     assert (tmp_path / "link").is_symlink()
 

@@ -1,0 +1,89 @@
+"""The log of a compile: ``out.txt`` for people, ``out.json`` for programs.
+
+Both tell the same: each pass with its time and sizes, each note, and how the compile ended. The
+text ends with the table that ``pycompiler compile`` prints. After a failure both end where the
+compile ended.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+
+from .report import Report, json_text
+from .summary import closing_lines, summary_table, tuning_table
+
+_WIDTH = 160  # characters of the table
+_NAME = 18  # characters of the name of a pass
+#: What the log says of the whole compile.
+_HEAD = ("status", "version", "device", "options")
+_OWN = ("pass", "seconds", "peak_mib")
+
+
+def log_json(report: Report) -> str:
+    """Return the text of ``out.json``.
+
+    ``events`` has a dict for each pass and each note, in order. ``time`` is in seconds since the
+    start of the compile. A pass has ``pass``, ``seconds``, ``peak_mib`` (the most memory of the
+    process until its end) and its sizes. A pass without ``seconds`` did not end.
+    """
+    events = [
+        {"time": time, "event": event, **_sizes(facts, _OWN), **_sizes(facts)}
+        for time, event, facts in report.events
+    ]
+    out: dict[str, Any] = {name: report.data[name] for name in _HEAD}
+    out |= {"events": events}
+    if "error" in report.data:
+        out["error"] = report.data["error"]
+    return json_text(out)
+
+
+def log_text(report: Report) -> str:
+    """Return the text of ``out.txt``."""
+    data = report.data
+    lines = [f"pycompiler {data['version']} for {data['device']}"]
+    lines += [f"option {name} = {value!r}" for name, value in data["options"].items()]
+    lines += _events(report)
+    error = data.get("error")
+    if error is not None:
+        code = error.get("code", error.get("type", ""))
+        lines.append(f"{data['status']}: {code} {error['message']}".rstrip())
+        lines += [f"help: {error['help']}"] if error.get("help") else []
+        lines += [f"at {error['place']}"] if error.get("place") else []
+        return _text(lines)
+    tables = [tuning_table(data["tuning"])] if data["tuning"] else []
+    tables += [summary_table(data, f"nodes of {data['device']}")] if data["nodes"] else []
+    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False)
+    for table in tables:
+        with console.capture() as captured:
+            console.print(table)
+        lines += [line.rstrip() for line in captured.get().splitlines()]
+    return _text([*lines, *closing_lines(data), data["status"]])
+
+
+def _events(report: Report) -> Iterator[str]:
+    for time, event, facts in report.events:
+        at = f"[{time:10.3f} s]"
+        if event == "note":
+            yield f"{at} note: {facts['text']}"
+        elif "seconds" not in facts:
+            yield f"{at} {facts['pass']:{_NAME}} did not end"
+        else:
+            sizes = ", ".join(f"{name} {value}" for name, value in _sizes(facts).items())
+            took = f"{facts['seconds']:9.3f} s, {facts['peak_mib']} MiB"
+            yield f"{at} {facts['pass']:{_NAME}} {took}{'; ' if sizes else ''}{sizes}"
+
+
+def _sizes(facts: Mapping[str, Any], names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return the facts of ``names``; without it, all other plain values."""
+    if names is not None:
+        return {name: facts[name] for name in names if name in facts}
+    plain = (int, float, str)
+    return {k: v for k, v in facts.items() if k not in _OWN and isinstance(v, plain)}
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join(lines).encode(errors="backslashreplace").decode() + "\n"

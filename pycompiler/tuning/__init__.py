@@ -1,0 +1,1 @@
+"""The search for the options with which a model takes the fewest cycles."""

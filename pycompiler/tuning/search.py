@@ -1,0 +1,139 @@
+"""Compiles a model with several options and keeps the program with the fewest cycles.
+
+What was asked for comes first, then the presets, then one strategy family after the other on top of
+the best so far. The search ends when all are tried, when its time is over, or with Ctrl-C; then the
+best so far counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from ..app.model import App
+from ..errors import PycompilerError
+from ..executors import TIME, Workers
+from ..machine import load_target
+from ..options import ALL, Options
+from ..pipeline import compile_onnx
+from ..report.report import Report
+from .candidates import Candidate, Candidates
+
+DONE, INTERRUPTED = "everything was tried", "interrupted"
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """What a compile made; ``report`` is the data of its report."""
+
+    app: App
+    vsm: str
+    files: dict[str, bytes]
+    report: dict[str, Any]
+
+
+def try_options(model: bytes, machine: str, device: str, options: Options) -> Tried | str:
+    """Compile a serialized model in a worker; a text says why it cannot be compiled."""
+    report = Report(device, {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = compile_onnx(onnx.load_from_string(model), load_target(machine), options, report)
+        except PycompilerError as problem:
+            return f"{problem.code}: {problem.message}"
+    return Tried(made.app, made.vsm, dict(made.files), report.data)
+
+
+class Search:
+    """The search for the best options of one model; ``rows`` are what was tried, in order."""
+
+    def __init__(self, model: bytes, machine: str, device: str, workers: Workers, seconds: float):
+        self._facts = model, machine, device
+        self._workers, self._seconds = workers, seconds
+        self._began = time.monotonic()
+        self._best: tuple[tuple[int, int], Candidate, Tried] | None = None
+        self.rows: list[dict[str, Any]] = []
+        self.stopped = DONE
+
+    def run(self, candidates: Candidates, extent: str) -> Tried | None:
+        """Search; return what the best options make, or None if nothing could be compiled.
+
+        The options as they were asked for have no limit of time. Ctrl-C before a first program is
+        there ends the search without one.
+        """
+        asked = candidates.as_asked()
+        try:
+            self._try([asked], None)
+            self._try(candidates.presets(), self._deadline)
+            if extent == ALL:
+                for option, values in candidates.families():
+                    best = asked if self._best is None else self._best[1]
+                    self._try(candidates.family(option, values, best), self._deadline)
+        except KeyboardInterrupt:
+            self.stopped = INTERRUPTED
+            if self._best is None:
+                raise
+        return None if self._best is None else self._best[2]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the entry ``tuning`` of the report."""
+        best = None if self._best is None else self._best[1]
+        return {
+            "executor": self._workers.name,
+            "budget": self._seconds,
+            "seconds": round(time.monotonic() - self._began, 3),
+            "stopped": self.stopped,
+            "best": None if best is None else best.name,
+            "options": {} if best is None else dict(best.changes),
+            "tried": self.rows,
+        }
+
+    @property
+    def _deadline(self) -> float:
+        return self._began + self._seconds
+
+    def _try(self, candidates: Sequence[Candidate], deadline: float | None) -> None:
+        """Compile all candidates, and note each."""
+        rows = [
+            {"name": one.name, "options": dict(one.changes), "status": "not tried"}
+            for one in candidates
+        ]
+        self.rows += rows
+        tasks = [(*self._facts, one.options) for one in candidates]
+        with contextlib.closing(self._results(tasks, deadline)) as results:
+            for number, found in results:
+                self._note(candidates[number], rows[number], found)
+
+    def _results(
+        self, tasks: Sequence[tuple[Any, ...]], deadline: float | None
+    ) -> Iterator[tuple[int, Any]]:
+        yield from self._workers.run(try_options, tasks, deadline)
+
+    def _note(self, candidate: Candidate, row: dict[str, Any], found: Any) -> None:
+        if not isinstance(found, Tried):
+            text = f"{type(found).__name__}: {found}" if isinstance(found, Exception) else found
+            row["status"] = str(text)
+            if found == TIME:
+                self.stopped = TIME
+            return
+        data = found.report
+        cycles, steps = data["cycles"], data["steps"]
+        words = data["dram_words"]
+        row |= {
+            "status": "ok",
+            "cycles": cycles,
+            "steps": steps,
+            "dram_words": words["read"] + words["written"],
+            "host_operators": len(data["host_fallback"]),
+            "seconds": round(sum(one.get("seconds", 0.0) for one in data["passes"]), 3),
+        }
+        # Work on the host costs no cycles: fewer operators there come first.
+        rank = len(data["host_fallback"]), cycles
+        if self._best is None or rank < self._best[0]:
+            self._best = rank, candidate, found
