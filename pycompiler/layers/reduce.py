@@ -1,4 +1,4 @@
-"""Reductions over any axes: ReduceSum, ReduceMax and ReduceMin.
+"""Reductions over any axes: ReduceSum, ReduceProd, ReduceMax and ReduceMin.
 
 The axes may lie on any level. A PE first reduces its own long words. Then it joins the words of
 each long word. Then units are joined, digit by digit: every unit takes the partial results of its
@@ -8,7 +8,7 @@ reduced digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
-from ..tolerance import MOVE, SUM
+from ..tolerance import MOVE, PRODUCT, SUM
 from .base import Cut, Frame, Layer, OtherLm, digits, layout_of, misfits
 from .fragment import (
     Forward,
@@ -39,29 +39,38 @@ from .switch.pass_costs import move_steps
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
-_INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
 _CHUNK = 64  # long words of the result that are computed at once
 _CONSTANTS = 1  # long words of the second register file that hold constants
 
 
 @dataclass(frozen=True)
 class _Joining:
-    """The instruction that joins two partial results, and the one that takes the first."""
+    """The instruction that joins two partial results, and the one that takes the first.
+
+    The operator ``joins`` combines the results of slices. ``neutral`` is a long word that changes
+    no result.
+    """
 
     slot: str
     join: str
     take: str
+    joins: str
+    neutral: int
 
 
 class Reduce(OtherLm):
-    """One reduction of singles."""
+    """One reduction, with an instruction for each dtype."""
 
-    dtypes = frozenset({MNDtype.FLOAT})
     attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
 
-    def __init__(self, op: str, joining: _Joining, joins: str, neutral: int, error: str):
-        self.op, self.joining, self.joins = op, joining, joins
-        self.neutral, self.error = neutral, error
+    def __init__(self, op: str, joining: Mapping[MNDtype, _Joining], error: str):
+        self.op, self.error = op, error
+        self._joining = joining
+        self.dtypes = frozenset(joining)
+
+    def joining(self, node: MNNode, graph: MNGraph) -> _Joining:
+        """Return the instructions for the dtype of a node."""
+        return self._joining[graph.values[node.inputs[0]].dtype]
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""
@@ -92,10 +101,10 @@ class Reduce(OtherLm):
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield all axes; the results of slices along a reduced axis are joined."""
-        reduced = self.reduced(node, graph)
+        reduced, joins = self.reduced(node, graph), self.joining(node, graph).joins
         for cut in super().cuts(node, graph):
             lost = dict(cut.axes)[node.inputs[0]] in reduced
-            yield replace(cut, joins=self.joins) if lost else cut
+            yield replace(cut, joins=joins) if lost else cut
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not agree."""
@@ -115,7 +124,8 @@ class Reduce(OtherLm):
         """Estimate the steps."""
         plan = _plan(self, node, graph, target)
         source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
-        total = sum(1 for _ in fill_padding(source, reduced, self.neutral, target))
+        neutral = self.joining(node, graph).neutral
+        total = sum(1 for _ in fill_padding(source, reduced, neutral, target))
         for chunk in plan.chunks(target):
             total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
             for level, digit in plan.units:
@@ -129,8 +139,8 @@ class Reduce(OtherLm):
         plan = _plan(self, node, graph, target)
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         here = PeOperand("grf1", (0,) * target.cycles)
-        reduced = self.reduced(node, graph)
-        lines: list[Line] = list(fill_padding(source, reduced, self.neutral, target))
+        reduced, kind = self.reduced(node, graph), self.joining(node, graph)
+        lines: list[Line] = list(fill_padding(source, reduced, kind.neutral, target))
         if plan.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
@@ -143,12 +153,12 @@ class Reduce(OtherLm):
                 at = tuple(range(start, start + target.cycles))
                 into = vector(part, at)
                 terms = [plan.meets[out] for out in chunk[start : start + target.cycles]]
-                lines += self._own(source, terms, into)
+                lines += _own(kind, source, terms, into)
             if plan.words:
                 for start in range(0, len(chunk), target.cycles):
                     into = vector(part, tuple(range(start, start + target.cycles)))
                     lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
-                    lines.append(self._joined(Forward("alu"), into, into))
+                    lines.append(_joined(kind, Forward("alu"), into, into))
             for level, digit in plan.units:
                 # Fetch the results of all partners before the unit's own result changes.
                 turns = range(1, digit.size)
@@ -161,7 +171,7 @@ class Reduce(OtherLm):
                     for start in range(0, len(chunk), target.cycles):
                         at = tuple(range(start, start + target.cycles))
                         lines.append(
-                            self._joined(vector(part, at), vector(other, at), vector(part, at))
+                            _joined(kind, vector(part, at), vector(other, at), vector(part, at))
                         )
             for start in range(0, len(chunk), target.cycles):
                 at = tuple(range(start, start + target.cycles))
@@ -169,23 +179,24 @@ class Reduce(OtherLm):
                 lines.append(single_step("alu", "lpassa", (vector(part, at),), goal))
         return Fragment(tuple(lines))
 
-    def _own(
-        self, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
-    ) -> Iterator[Line]:
-        """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
-        kind = self.joining
-        before: Operand | None = None
-        for index in range(len(terms[0])):
-            here = vector(source, tuple(row[index] for row in terms))
-            goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
-            if before is None:
-                yield single_step(kind.slot, kind.take, (here,), goal)
-            else:
-                yield single_step(kind.slot, kind.join, (here, before), goal)
-            before = Forward(kind.slot)
 
-    def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
-        return single_step(self.joining.slot, self.joining.join, (one, other), goal)
+def _own(
+    kind: _Joining, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
+) -> Iterator[Line]:
+    """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
+    before: Operand | None = None
+    for index in range(len(terms[0])):
+        here = vector(source, tuple(row[index] for row in terms))
+        goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
+        if before is None:
+            yield single_step(kind.slot, kind.take, (here,), goal)
+        else:
+            yield single_step(kind.slot, kind.join, (here, before), goal)
+        before = Forward(kind.slot)
+
+
+def _joined(kind: _Joining, one: Operand, other: Operand, goal: Operand) -> Step:
+    return single_step(kind.slot, kind.join, (one, other), goal)
 
 
 @dataclass(frozen=True)
@@ -278,8 +289,61 @@ def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
     return PeOperand(memory, (at,) * target.cycles, word=word)
 
 
+def _both(word: int) -> int:
+    """Return a long word of two equal words."""
+    return word << 32 | word
+
+
+def _bounds(name: str, joins: str, truth: _Joining, *neutral: int) -> dict[MNDtype, _Joining]:
+    """Return the instructions of a maximum or minimum in every dtype.
+
+    ``neutral`` has the long words for singles, doubles, and integers with and without signs.
+    """
+    letters = (
+        (MNDtype.FLOAT, "f", neutral[0]),
+        (MNDtype.DOUBLE, "d", neutral[1]),
+        (MNDtype.INT, "i", _both(neutral[2] >> 32)),
+        (MNDtype.LONG, "l", neutral[2]),
+        (MNDtype.UINT, "ui", neutral[3]),
+        (MNDtype.ULONG, "ul", neutral[3]),
+    )
+    found = {d: _Joining("alu", p + name, "lpassa", joins, n) for d, p, n in letters}
+    return {**found, MNDtype.SINGLE_BOOL: truth}
+
+
+_ONES = (1 << 64) - 1
+_INFINITY, _WIDE_INFINITY = 0x7F800000, 0x7FF << 52
+_SIGN, _WIDE_SIGN = 1 << 31, 1 << 63
+_SUMS = {
+    MNDtype.FLOAT: _Joining("mau", "fvadd", "fvpassa", "Add", 0),
+    MNDtype.DOUBLE: _Joining("mau", "dvadd", "dvpassa", "Add", 0),
+    MNDtype.INT: _Joining("alu", "iadd", "lpassa", "Add", 0),
+    MNDtype.LONG: _Joining("alu", "ladd", "lpassa", "Add", 0),
+    MNDtype.ULONG: _Joining("alu", "ladd", "lpassa", "Add", 0),
+}
+_MOST = _bounds(
+    "max",
+    "Max",
+    _Joining("alu", "lor", "lpassa", "Or", 0),
+    _both(_SIGN | _INFINITY),
+    _WIDE_SIGN | _WIDE_INFINITY,
+    _WIDE_SIGN,
+    0,
+)
+_LEAST = _bounds(
+    "min",
+    "Min",
+    _Joining("alu", "land", "lpassa", "And", _ONES),
+    _both(_INFINITY),
+    _WIDE_INFINITY,
+    _ONES ^ _WIDE_SIGN,
+    _ONES,
+)
+_PRODUCTS = {MNDtype.FLOAT: _Joining("mau", "fvmul", "fvpassa", "Mul", _both(0x3F800000))}
+
 LAYERS: tuple[Layer, ...] = (
-    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa"), "Add", 0, SUM),
-    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa"), "Max", _MINUS_INFINITY, MOVE),
-    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa"), "Min", _INFINITY, MOVE),
+    Reduce("ReduceSum", _SUMS, SUM),
+    Reduce("ReduceMax", _MOST, MOVE),
+    Reduce("ReduceMin", _LEAST, MOVE),
+    Reduce("ReduceProd", _PRODUCTS, PRODUCT),
 )

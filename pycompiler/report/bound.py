@@ -16,13 +16,15 @@ import onnx
 
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
-from ..layers.products.roles import precision
+from ..layers.products.roles import DOUBLE, precision
 from ..machine import Target
 from ..pfvm.prepare import prepare, static_types
 from .report import Report
 
 #: If products may compute in this precision, DRAM may hold floats as halves.
 _HALF = "half"
+#: The element type whose products have the precision of doubles.
+_WIDE = "double"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def peak(target: Target, name: str) -> int:
     """Return the multiply-adds per cycle in a precision: a matrix times a vector in every MAB."""
     kind = precision(name, target)
     mabs = prod(target.pe_shape) // target.counts["pe"]
-    return mabs * kind.rows * kind.block
+    return mabs * kind.rows * kind.block // len(kind.suffixes)
 
 
 def words_per_cycle(target: Target) -> int:
@@ -64,10 +66,13 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     # The optimiser's new values have no types.
     model = prepare(_without_weights(model))
     types = static_types(model)
-    adds = sum(_multiply_adds(node, types) for node in model.graph.node)
+    wide = [types[node.output[0]].elem == _WIDE for node in model.graph.node]
+    adds = [_multiply_adds(node, types) for node in model.graph.node]
+    doubles = sum(count for count, own in zip(adds, wide, strict=True) if own)
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
-    return Bound(adds, words, ceil(adds / fastest), ceil(words / words_per_cycle(target)))
+    mau = (sum(adds) - doubles) / fastest + doubles / peak(target, DOUBLE)
+    return Bound(sum(adds), words, ceil(mau), ceil(words / words_per_cycle(target)))
 
 
 def bodies(model: onnx.ModelProto) -> str | None:
