@@ -66,13 +66,13 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     # The optimiser's new values have no types.
     model = prepare(_without_weights(model))
     types = static_types(model)
-    wide = [types[node.output[0]].elem == _WIDE for node in model.graph.node]
-    adds = [_multiply_adds(node, types) for node in model.graph.node]
-    doubles = sum(count for count, own in zip(adds, wide, strict=True) if own)
+    counted = [(node, _multiply_adds(node, types)) for node in model.graph.node]
+    adds = sum(count for _, count in counted)
+    doubles = sum(c for node, c in counted if c and types[node.output[0]].elem == _WIDE)
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
-    mau = (sum(adds) - doubles) / fastest + doubles / peak(target, DOUBLE)
-    return Bound(sum(adds), words, ceil(mau), ceil(words / words_per_cycle(target)))
+    mau = (adds - doubles) / fastest + doubles / peak(target, DOUBLE)
+    return Bound(adds, words, ceil(mau), ceil(words / words_per_cycle(target)))
 
 
 def bodies(model: onnx.ModelProto) -> str | None:

@@ -93,7 +93,7 @@ class Row:
     ``claim`` is the registry's name of the dtype. ``ranks`` are the ranks of the first operand in
     the samples. ``error`` is a row of the tolerance table. ``second`` is the element type of the
     results after the first if it is another one. ``host`` writes the node in another form for
-    onnxruntime if that has no kernel.
+    onnxruntime if that has no kernel. ``slow`` rows are part of `make test-long`.
     """
 
     op: str
@@ -105,6 +105,7 @@ class Row:
     opset: int = 20
     host: Callable[[onnx.NodeProto], list[onnx.NodeProto]] | None = None
     second: str = ""
+    slow: bool = False
 
     def dtype(self, output: int) -> str:
         """Return the element type of a result."""

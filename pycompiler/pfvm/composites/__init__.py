@@ -30,6 +30,7 @@ from . import (
     norms,
     picking,
     pooling,
+    recurrent,
     resizing,
     scaling,
     scans,
@@ -62,6 +63,7 @@ _LONG = "from more long words than half of LM floats only, or rows of parameters
 _LONG_STEPS = "a step that divides an axis of more than half of LM"
 _FITS = "along axes up to half of LM"
 _MASKED = frozenset({"float", "double", "int64", "bool"})
+_STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
 _POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {
@@ -113,6 +115,9 @@ COMPOSITES: dict[str, Composite] = {
     "ArgMin": Composite(picking.extreme_index, MOVE),
     "Attention": Composite(attention.attention, SUM, note="any softmax precision is single"),
     "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, first=True),
+    "LSTM": Composite(recurrent.recurrent, SUM, note=_STEPS),
+    "GRU": Composite(recurrent.recurrent, SUM, note=_STEPS),
+    "RNN": Composite(recurrent.recurrent, SUM, note=_STEPS),
     "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
     "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
 }

@@ -5,6 +5,7 @@ Samples have random shapes, axes and broadcasting, in all dtypes of the operator
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ import operator_convolutions
 import operator_moving
 import operator_picks
 import operator_pointwise
+import operator_recurrent
 import operator_resizes
 import operator_sums
 import operator_windows
@@ -41,6 +43,7 @@ ROWS: tuple[Row, ...] = (
     *operator_convolutions.ROWS,
     *operator_resizes.ROWS,
     *operator_attention.ROWS,
+    *operator_recurrent.ROWS,
 )
 
 
@@ -90,6 +93,8 @@ def name_of(row: Row) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_operator(row: Row) -> None:
     first = row.claim in ("Float", "Half")
+    if row.slow and not os.environ.get("EMU2_LONG"):
+        pytest.skip("in `make test-long`")
     compare(row, "float", "mini", 3 if first else 1)
     compare(row, "mixed", "mini", 3 if first and row.op in PRODUCTS else 1)
     if row.claim == DTYPES[REAL].value:
