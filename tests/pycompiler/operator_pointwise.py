@@ -51,6 +51,8 @@ class Case:
     opset: int = 20
     #: all operands but the first are scalars
     scalars: bool = False
+    #: the function's domain
+    within: tuple[float, float] = (-np.inf, np.inf)
 
 
 def _same(count: int, *dtypes: str) -> tuple[tuple[str, ...], ...]:
@@ -120,6 +122,17 @@ CASES: dict[str, Case] = {
     "Floor": Case(torch.floor, _same(1, *REALS)),
     "Ceil": Case(torch.ceil, _same(1, *REALS)),
     "Round": Case(torch.round, _same(1, *REALS)),
+    "Sin": Case(torch.sin, _same(1, REAL), absolute=1e-6),
+    "Cos": Case(torch.cos, _same(1, REAL), absolute=1e-6),
+    "Tan": Case(torch.tan, _same(1, REAL), absolute=1e-2),
+    "Atan": Case(torch.atan, _same(1, REAL), absolute=1e-6),
+    "Asin": Case(torch.asin, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
+    "Acos": Case(torch.acos, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
+    "Sinh": Case(torch.sinh, _same(1, REAL), absolute=1e-6),
+    "Cosh": Case(torch.cosh, _same(1, REAL), absolute=1e-6),
+    "Asinh": Case(torch.asinh, _same(1, REAL), absolute=1e-5),
+    "Acosh": Case(torch.acosh, _same(1, REAL), absolute=1e-5, within=(1, np.inf)),
+    "Atanh": Case(torch.atanh, _same(1, REAL), absolute=1e-5, within=(-1, 1)),
     "IsInf": Case(torch.isinf, _same(1, *REALS), TRUTH),
     "IsNaN": Case(torch.isnan, _same(1, *REALS), TRUTH),
 }
@@ -138,9 +151,11 @@ _OF_NATURAL = (
 )
 
 
-def _operand(rng: random.Random, dtype: str, shape: tuple[int, ...], positive: bool) -> Array:
+def _operand(rng: random.Random, dtype: str, shape: tuple[int, ...], case: Case) -> Array:
     found = values(rng, dtype, shape)
-    return np.asarray(np.abs(found) + found.dtype.type(0.25)) if positive else found
+    if case.within != (-np.inf, np.inf):
+        found = np.clip(found, *case.within).astype(dtype)
+    return np.asarray(np.abs(found) + found.dtype.type(0.25)) if case.positive else found
 
 
 def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], Sample]:
@@ -153,7 +168,7 @@ def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], S
         else:
             rng.shuffle(shapes)
         operands = {
-            name: _operand(rng, dtype, size, case.positive)
+            name: _operand(rng, dtype, size, case)
             for name, dtype, size in zip(names, dtypes, shapes, strict=False)
         }
         return Sample(
@@ -226,6 +241,12 @@ def _relu_of_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 _OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_integers}
 
 
+#: Programs that take a second to schedule; `layers/test_functions.py` has their whole range.
+_LONG_PROGRAMS = frozenset("Sin Cos Tan Asinh Acosh Atanh".split())
+#: The same of doubles, which `test_doubles.py` has.
+_LONG_DOUBLES = frozenset("Sigmoid Swish Tanh Softplus Log Elu".split())
+
+
 def _rows() -> Iterator[Row]:
     for op, case in CASES.items():
         for dtypes in case.dtypes:
@@ -238,6 +259,7 @@ def _rows() -> Iterator[Row]:
                 FUNCTIONS[op].error,
                 opset=case.opset,
                 host=_OTHERWISE.get((op, last)),
+                slow=op in _LONG_PROGRAMS or (last == WIDE and op in _LONG_DOUBLES),
             )
     for source in _TORCH:
         for to in _TORCH:
