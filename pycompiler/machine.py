@@ -285,8 +285,14 @@ class Target:
 
     @cached_property
     def products(self) -> dict[str, dict[str, Any]]:
-        """Products of the MAU by precision: rows, columns, result, mantissa (see ``emu2.Spec``)."""
-        return dict(self.spec.products)
+        """Products of the MAU by precision: rows, columns, result, mantissa (see ``emu2.Spec``).
+
+        ``pair`` says that two instructions make a product, each on half of the PEs of a MAB.
+        """
+        return {
+            letter: {**facts, "pair": self.spec.instruction(f"{letter}mmul") is None}
+            for letter, facts in self.spec.products.items()
+        }
 
     @cached_property
     def mv_tags(self) -> range:

@@ -218,6 +218,7 @@ PARAMETERS: dict[str, dict[int, str]] = {
     "ReduceSum": {1: "axes"},
     "ReduceMax": {1: "axes"},
     "ReduceMin": {1: "axes"},
+    "ReduceProd": {1: "axes"},
     "ReduceMean": {1: "axes"},
     "Reshape": {1: "shape"},
     "Squeeze": {1: "axes"},

@@ -241,6 +241,8 @@ def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
     """Return the 32-bit words of a long word whose elements are all ``value``."""
     if dtype is MNDtype.FLOAT:
         bits = int(np.float32(float(str(value))).view(np.uint32))
+    elif dtype is MNDtype.DOUBLE:
+        bits = int(np.float64(float(str(value))).view(np.uint64))
     elif dtype is MNDtype.HALF:
         # The planner keeps halves away from any other filler.
         assert float(str(value)) == 0
@@ -249,7 +251,7 @@ def _words(value: object, dtype: MNDtype) -> tuple[int, ...]:
         bits = 0xFFFFFFFF if value else 0
     else:
         bits = int(str(value))
-    shifts = (32, 0) if dtype is MNDtype.LONG else (0, 0)
+    shifts = (32, 0) if dtype.words_per_long == 1 else (0, 0)
     return tuple(bits >> shift & 0xFFFFFFFF for shift in shifts)
 
 

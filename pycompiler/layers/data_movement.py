@@ -10,7 +10,17 @@ from ..tolerance import MOVE
 from .base import UntiedAxes
 
 #: Device dtypes of the elements that may be moved.
-MOVED = frozenset({MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.INT, MNDtype.LONG, MNDtype.UINT})
+MOVED = frozenset(
+    {
+        MNDtype.FLOAT,
+        MNDtype.DOUBLE,
+        MNDtype.SINGLE_BOOL,
+        MNDtype.INT,
+        MNDtype.LONG,
+        MNDtype.UINT,
+        MNDtype.ULONG,
+    }
+)
 
 
 class Moving(UntiedAxes):

@@ -10,10 +10,10 @@ from ..graph.dtypes import device_dtype
 from ..pages import write_page
 from ..pfvm.composites import COMPOSITES, Composite
 from ..pfvm.onnx_functions import WRITTEN_OUT
-from ..tolerance import RELATIVE, SUMS
+from ..tolerance import ELEMENTWISE, FUNCTION, PRODUCT, PRODUCTS, RELATIVE, SUM, SUMS
 from .base import Layer
 from .elementwise import Elementwise
-from .functions.elementwise_function import Function
+from .functions.elementwise_function import INT, LONG, ULONG, Function
 from .operators import LAYERS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "operators.md"
@@ -29,14 +29,17 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
 * A bound limits |result - reference| / |reference|, with the reference in double precision.
   `exact` means that every bit is right. An operator that torch writes as two operators (rsqrt,
   silu) has the bounds of both.
+* The bounds are those of `Float`. In `Double`, {doubles}.
+  Parameters that ONNX keeps as attributes, such as `alpha` and `epsilon`, are singles even then.
 * 16-bit floats are singles on the device. They are rounded when a `Cast` or an output makes them
   short.
 * Integers of 8 and 16 bits (int8, uint8, int16, uint16) have 32 bits on the device. Add, Sub, Mul,
   Neg, Abs, Div, Mod, BitShift and a `Cast` take results modulo 2^8 or 2^16. Operators of `Int`
   accept them. Add, Sub, Mul, Div, Mod, Min, Max, comparisons, Where, BitShift and the bitwise
-  operators of uint32 work on int64. Div and Mod of int32 do too. All of them are exact.
+  operators of uint32 work on int64. Div and Mod of int32 do too. Div and Mod of int64 and uint64
+  work on doubles. All of them are exact.
 * Truth values are masks of 32 bits.
-* Results below 2^-126 become 0, and denormals count as 0.
+* Results below 2^-126 (2^-1022 in `Double`) become 0, and denormals count as 0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
   number), the result is some number.
 * Products of infinities are outside the contract. exp, max, comparisons and choices handle
@@ -70,7 +73,14 @@ def page() -> str:
     rows = (_row(LAYERS[op]) for op in sorted(LAYERS) if not op.startswith("MNCore"))
     others = (_composite(op, COMPOSITES[op]) for op in sorted(COMPOSITES))
     named = ", ".join(sorted(WRITTEN_OUT))
-    return _HEAD + _table(rows) + _WRITTEN_OUT + _table(others) + _FUNCTIONS + f"{named}.\n"
+    return (
+        _HEAD.format(doubles=_doubles())
+        + _table(rows)
+        + _WRITTEN_OUT
+        + _table(others)
+        + _FUNCTIONS
+        + f"{named}.\n"
+    )
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
@@ -93,11 +103,22 @@ def _row(layer: Layer) -> tuple[str, str, str, str]:
     return layer.op, dtypes, _bound(layer.error), "; ".join(notes)
 
 
-def _bound(error: str) -> str:
-    summed = SUMS.get(("Float", error))
+def _doubles() -> str:
+    """Return the bounds of doubles beside those of singles."""
+    pairs = [
+        f"{_bound(error)} is {_bound(error, 'Double')}" for error in (ELEMENTWISE, FUNCTION, SUM)
+    ]
+    shown = (pair.replace(" of the largest product of K terms", "") for pair in pairs)
+    return ", ".join(shown)
+
+
+def _bound(error: str, dtype: str = "Float") -> str:
+    summed = SUMS.get((dtype, error))
     if summed is not None:
         return f"K 2^{log2(summed):g} of the largest product of K terms"
-    largest = RELATIVE.get(("Float", error), 0.0)
+    if error == PRODUCT:
+        return f"K 2^{log2(PRODUCTS[dtype, error]):g} of a product of K factors"
+    largest = RELATIVE.get((dtype, error), 0.0)
     return f"2^{log2(largest):g}" if largest else "exact"
 
 
@@ -114,7 +135,7 @@ def _notes(function: Function) -> Iterator[str]:
         yield _attributes(function.attributes)
     if function.note:
         yield function.note
-    exact = [dtype.value for dtype in function.dtypes if dtype.value in ("Int", "Long")]
+    exact = [dtype.value for dtype in function.dtypes if dtype in (INT, LONG, ULONG)]
     if exact and _bound(function.error) != "exact":
         yield f"exact in {', '.join(exact)}, modulo 2^32 or 2^64"
 

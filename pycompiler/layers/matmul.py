@@ -8,7 +8,8 @@ on the factor of the step before.
 
 ``single`` keeps single precision; a block has as many elements as a MAB has PEs. ``pseudo_single``
 rounds to 18 bits and has twice as many elements in a block, ``half`` rounds to half words and has
-four times as many. Both add in single precision.
+four times as many. Both add in single precision. Products of doubles are ``double``: two
+instructions multiply, each on half of the PEs of a MAB.
 
 A convolution contracts channels and taps. The axes with taps lie in Addr, so that a tap is an
 offset of the address. Groups are an axis of pixels, weights and result, like a batch of matrices.
@@ -47,7 +48,7 @@ __all__ = ["LAYERS", "PRECISION", "PRODUCTS", "Product"]
 class Product(UntiedAxes):
     """MatMul or Gemm."""
 
-    dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
+    dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF, MNDtype.DOUBLE})
     error = SUM
     anchored = True
     apart = True
@@ -75,6 +76,8 @@ class Product(UntiedAxes):
             shape = graph.values[bias].shape
             if prod(shape[:-1]) != 1 or shape[-1] != graph.values[node.outputs[0]].shape[1]:
                 return "Gemm with a C that is no row"
+        if len(set(dtypes)) > 1:
+            return f"{self.op} of several dtypes"
         return super().unsupported(node, graph, dtypes)
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:

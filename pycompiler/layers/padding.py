@@ -14,7 +14,7 @@ import numpy as np
 from ..graph.digits import Part, parts
 from ..graph.graph import MNValue
 from ..graph.layout import Level
-from ..machine import Target
+from ..machine import WORDS_PER_LONG, Target
 from .fragment import (
     Forward,
     Line,
@@ -27,10 +27,11 @@ from .fragment import (
 from .switch.unit_masks import NUMBERS
 
 _REGISTER = 1  # mask register
+_BITS = 32  # of a word
 
 
 def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target) -> Iterator[Line]:
-    """Write the 32 bits ``bits`` into every word of ``value`` that is padding on one of ``axes``.
+    """Write ``bits``, a long word, over the words of ``value`` that are padding on ``axes``.
 
     Uses the second register file. Words that the layout does not use at all stay as they are.
     """
@@ -43,7 +44,12 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
         if not padded:
             continue
         if not constant:
-            yield alu_step("imm", (Literal(bits),), _long(_FILL, target))
+            halves = [bits >> _BITS, bits & (1 << _BITS) - 1]
+            goals = [_word(_FILL, word, target) for word in range(WORDS_PER_LONG)]
+            if len(set(halves)) == 1:
+                halves, goals = halves[:1], [_long(_FILL, target)]
+            for part, goal in zip(halves, goals, strict=True):
+                yield alu_step("imm", (Literal(part),), goal)
             constant = True
         units = [p for p in found[axis] if p.level in NUMBERS]
         yield from _unit_index(units, target)
@@ -66,7 +72,7 @@ def fill_padding(value: MNValue, axes: Sequence[int], bits: int, target: Target)
                     word=word,
                     mask=mask,
                 )
-                yield alu_step("ipassa", (_long(_FILL, target),), there)
+                yield alu_step("ipassa", (_word(_FILL, word, target),), there)
 
 
 def no_bits(value: MNValue, axes: Sequence[int]) -> bool:
@@ -142,6 +148,10 @@ def _unit_index(units: Sequence[Part], target: Target) -> Iterator[Line]:
             yield alu_step("imm", (Literal(unit.lo * stride),), Special("nowrite"))
             yield alu_step("iand", (forward, part), Special("nowrite"))
             yield alu_step("iadd", (forward, total), total)
+
+
+def _word(at: int, word: int, target: Target) -> PeOperand:
+    return PeOperand("grf1", (at,) * target.cycles, word=word)
 
 
 def _long(at: int, target: Target) -> PeOperand:

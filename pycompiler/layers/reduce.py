@@ -1,4 +1,4 @@
-"""Reductions over any axes: ReduceSum, ReduceMax and ReduceMin.
+"""Reductions over any axes: ReduceSum, ReduceProd, ReduceMax and ReduceMin.
 
 The axes may lie on any level. A PE first reduces its own long words. Then it joins the words of
 each long word. Then units are joined. The reduction network joins MABs where it can. Other units
@@ -18,7 +18,7 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
 from ..graph.layout import UNIT_LEVELS, Layout, Level
 from ..machine import WORDS_PER_LONG, Target
-from ..tolerance import MOVE, SUM
+from ..tolerance import MOVE, PRODUCT, SUM
 from .base import Cut, Frame, Layer, OtherLm, digits, layout_of, misfits
 from .fragment import (
     Forward,
@@ -32,6 +32,7 @@ from .fragment import (
     single_step,
 )
 from .padding import fill_padding, no_bits
+from .reduce_kinds import LEAST, MOST, PRODUCTS, SUMS, Joining
 from .scratch import Scratch, vector
 from .switch.l1b_passes import l1b_steps
 from .switch.l2b_passes import l2b_lines
@@ -40,33 +41,23 @@ from .switch.pass_costs import move_steps
 from .switch.pass_moves import Moves
 from .switch.pe_mab_passes import mab_steps, pe_steps
 
-_INFINITY, _MINUS_INFINITY = 0x7F800000, 0xFF800000  # bits of singles
 _CHUNK = 64  # long words of the result that are computed at once
 _CONSTANTS = 1  # long words of the second register file that hold constants
 
 
-@dataclass(frozen=True)
-class _Joining:
-    """The instruction that joins two partial results, and the one that takes the first.
-
-    ``network`` is the operation of the network that joins those of many MABs.
-    """
-
-    slot: str
-    join: str
-    take: str
-    network: str
-
-
 class Reduce(OtherLm):
-    """One reduction of singles."""
+    """One reduction, with an instruction for each dtype."""
 
-    dtypes = frozenset({MNDtype.FLOAT})
     attributes = frozenset({"axes", "keepdims", "noop_with_empty_axes"})
 
-    def __init__(self, op: str, joining: _Joining, joins: str, neutral: int, error: str):
-        self.op, self.joining, self.joins = op, joining, joins
-        self.neutral, self.error = neutral, error
+    def __init__(self, op: str, joining: Mapping[MNDtype, Joining], error: str):
+        self.op, self.error = op, error
+        self._joining = joining
+        self.dtypes = frozenset(joining)
+
+    def joining(self, node: MNNode, graph: MNGraph) -> Joining:
+        """Return the instructions for the dtype of a node."""
+        return self._joining[graph.values[node.inputs[0]].dtype]
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
         """Return why the node cannot run on the device; None if it can."""
@@ -97,10 +88,10 @@ class Reduce(OtherLm):
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield all axes; the results of slices along a reduced axis are joined."""
-        reduced = self.reduced(node, graph)
+        reduced, joins = self.reduced(node, graph), self.joining(node, graph).joins
         for cut in super().cuts(node, graph):
             lost = dict(cut.axes)[node.inputs[0]] in reduced
-            yield replace(cut, joins=self.joins) if lost else cut
+            yield replace(cut, joins=joins) if lost else cut
 
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield operands outside of LM, and layouts that do not agree."""
@@ -120,7 +111,8 @@ class Reduce(OtherLm):
         """Estimate the steps."""
         plan = _plan(self, node, graph, target)
         source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
-        total = sum(1 for _ in fill_padding(source, reduced, self.neutral, target))
+        neutral = self.joining(node, graph).neutral
+        total = sum(1 for _ in fill_padding(source, reduced, neutral, target))
         for chunk in plan.chunks(target):
             total += len(chunk) // target.cycles * (plan.terms + 1 + 3 * plan.words)
             if plan.mabs is not None:
@@ -139,8 +131,8 @@ class Reduce(OtherLm):
         plan = _plan(self, node, graph, target)
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
         here = PeOperand("grf1", (0,) * target.cycles)
-        reduced = self.reduced(node, graph)
-        lines: list[Line] = list(fill_padding(source, reduced, self.neutral, target))
+        reduced, kind = self.reduced(node, graph), self.joining(node, graph)
+        lines: list[Line] = list(fill_padding(source, reduced, kind.neutral, target))
         if plan.words:
             bits = source.dtype.bits
             for word, value in enumerate((0, bits)):
@@ -153,17 +145,17 @@ class Reduce(OtherLm):
                 at = tuple(range(start, start + target.cycles))
                 into = vector(part, at)
                 terms = [plan.meets[out] for out in chunk[start : start + target.cycles]]
-                lines += self._own(source, terms, into)
+                lines += _own(kind, source, terms, into)
             if plan.words:
                 for start in range(0, len(chunk), target.cycles):
                     into = vector(part, tuple(range(start, start + target.cycles)))
                     lines.append(single_step("alu", "lbsl", (into, here), Special("nowrite")))
-                    lines.append(self._joined(Forward("alu"), into, into))
+                    lines.append(_joined(kind, Forward("alu"), into, into))
             if plan.mabs is not None:
                 lines += join_steps(plan.mabs, part, len(chunk), target)
             for level, digit in plan.units:
                 if plan.turns(level, digit):
-                    lines += self._turned(digit.stride, part, len(chunk), target)
+                    lines += _turned(kind, digit.stride, part, len(chunk), target)
                     continue
                 # Fetch the results of all partners before the unit's own result changes.
                 turns = range(1, digit.size)
@@ -176,7 +168,7 @@ class Reduce(OtherLm):
                     for start in range(0, len(chunk), target.cycles):
                         at = tuple(range(start, start + target.cycles))
                         lines.append(
-                            self._joined(vector(part, at), vector(other, at), vector(part, at))
+                            _joined(kind, vector(part, at), vector(other, at), vector(part, at))
                         )
             for start in range(0, len(chunk), target.cycles):
                 at = tuple(range(start, start + target.cycles))
@@ -184,33 +176,35 @@ class Reduce(OtherLm):
                 lines.append(single_step("alu", "lpassa", (vector(part, at),), goal))
         return Fragment(tuple(lines))
 
-    def _own(
-        self, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
-    ) -> Iterator[Line]:
-        """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
-        kind = self.joining
-        before: Operand | None = None
-        for index in range(len(terms[0])):
-            here = vector(source, tuple(row[index] for row in terms))
-            goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
-            if before is None:
-                yield single_step(kind.slot, kind.take, (here,), goal)
-            else:
-                yield single_step(kind.slot, kind.join, (here, before), goal)
-            before = Forward(kind.slot)
 
-    def _turned(self, by: int, part: Scratch, words: int, target: Target) -> Iterator[Line]:
-        """Yield the lines that join every PE's results with those of the PE ``by`` places away."""
-        for start in range(0, words, target.cycles):
-            own = vector(part, tuple(range(start, start + target.cycles)))
-            here: Operand = own
-            for _ in range(by):
-                yield single_step("alu", "msl", (here,), Special("nowrite"))
-                here = Forward("alu")
-            yield self._joined(here, own, own)
+def _own(
+    kind: Joining, source: MNValue, terms: Sequence[Sequence[int]], into: PeOperand
+) -> Iterator[Line]:
+    """Yield the lines that reduce long words of a PE; ``terms`` lists them for each cycle."""
+    before: Operand | None = None
+    for index in range(len(terms[0])):
+        here = vector(source, tuple(row[index] for row in terms))
+        goal: Operand = into if index == len(terms[0]) - 1 else Special("nowrite")
+        if before is None:
+            yield single_step(kind.slot, kind.take, (here,), goal)
+        else:
+            yield single_step(kind.slot, kind.join, (here, before), goal)
+        before = Forward(kind.slot)
 
-    def _joined(self, one: Operand, other: Operand, goal: Operand) -> Step:
-        return single_step(self.joining.slot, self.joining.join, (one, other), goal)
+
+def _joined(kind: Joining, one: Operand, other: Operand, goal: Operand) -> Step:
+    return single_step(kind.slot, kind.join, (one, other), goal)
+
+
+def _turned(kind: Joining, by: int, part: Scratch, words: int, target: Target) -> Iterator[Line]:
+    """Yield the lines that join every PE's results with those of the PE ``by`` places away."""
+    for start in range(0, words, target.cycles):
+        own = vector(part, tuple(range(start, start + target.cycles)))
+        here: Operand = own
+        for _ in range(by):
+            yield single_step("alu", "msl", (here,), Special("nowrite"))
+            here = Forward("alu")
+        yield _joined(kind, here, own, own)
 
 
 @dataclass(frozen=True)
@@ -280,7 +274,9 @@ def _plan(layer: Reduce, node: MNNode, graph: MNGraph, target: Target) -> _Plan:
     units = tuple(_digits_of(whole, reduced))
     # The network joins MABs that differ in digits which are all reduced, and takes two steps.
     over = {digit for level, digit in units if level is Level.MAB}
-    mabs = next((one for one in joins(layer.joining.network, target) if one.digits <= over), None)
+    network = layer.joining(node, graph).network
+    ways = joins(network, target) if network is not None else ()
+    mabs = next((one for one in ways if one.digits <= over), None)
     if mabs is not None:
         units = tuple(
             (level, digit)
@@ -340,7 +336,8 @@ def _word(memory: str, at: int, word: int, target: Target) -> PeOperand:
 
 
 LAYERS: tuple[Layer, ...] = (
-    Reduce("ReduceSum", _Joining("mau", "fvadd", "fvpassa", "ffadd"), "Add", 0, SUM),
-    Reduce("ReduceMax", _Joining("alu", "fmax", "lpassa", "fmax"), "Max", _MINUS_INFINITY, MOVE),
-    Reduce("ReduceMin", _Joining("alu", "fmin", "lpassa", "fmin"), "Min", _INFINITY, MOVE),
+    Reduce("ReduceSum", SUMS, SUM),
+    Reduce("ReduceMax", MOST, MOVE),
+    Reduce("ReduceMin", LEAST, MOVE),
+    Reduce("ReduceProd", PRODUCTS, PRODUCT),
 )

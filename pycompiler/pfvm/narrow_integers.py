@@ -2,7 +2,8 @@
 
 Integers of 8 and 16 bits are 32-bit integers on the device, in memory too. An operator that may
 leave their range works on `int32`, and a Cast brings the result back, modulo 2^8 or 2^16. `uint32`
-works on `int64`. So does the division of `int32`, which needs room for its corrections.
+works on `int64`. So does the division of `int32`, which needs room for its corrections. The
+division of 64-bit integers works on magnitudes without sign.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from onnx import helper, numpy_helper
 
 from ..graph.graph import TensorType
 from .names import all_names, fresh
+from .session import Array
 
 _SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
 _WIDE = {**dict.fromkeys(_SMALL, "int32"), "uint32": "int64"}
@@ -38,6 +40,7 @@ _OTHERS = frozenset(
 )
 _TRUTHS = frozenset({"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
 _DIVISIONS = frozenset({"Div", "Mod"})
+_LONG = frozenset({"int64", "uint64"})
 
 
 def widen_integers(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx.ModelProto:
@@ -67,7 +70,7 @@ class _Writer:
         """Write a node on wider integers; return False if it stays as it is."""
         elem = self.types[node.input[-1]].elem if node.input and node.input[-1] else ""
         op = node.op_type
-        if op in _DIVISIONS and elem in (*_WIDE, "int32"):
+        if op in _DIVISIONS and elem in (*_WIDE, "int32", *_LONG):
             self._divide(node, elem)
         elif (op in _LEAVING and elem in _WIDE) or (op in _OTHERS and elem == "uint32"):
             wide = _WIDE[elem]
@@ -104,9 +107,12 @@ class _Writer:
         return self.op(like, "Cast", [name], result, to=to)
 
     def number(self, like: onnx.NodeProto, value: int) -> str:
+        return self.constant(like, np.array(value, np.int64))
+
+    def constant(self, like: onnx.NodeProto, value: Array) -> str:
         name = fresh(f"{like.output[0]}.number", self.taken)
         self.taken.add(name)
-        self.constants.append(numpy_helper.from_array(np.array(value, np.int64), name))
+        self.constants.append(numpy_helper.from_array(value, name))
         return name
 
     def _divide(self, node: onnx.NodeProto, elem: str) -> None:
@@ -115,6 +121,9 @@ class _Writer:
         A quotient of magnitudes below 2^32 is off by 2^13 at most; that of its remainder is off by
         1 at most.
         """
+        if elem in _LONG:
+            self._divide_long(node, elem)
+            return
         a, b = (self.cast(node, name, "int64") for name in node.input)
         p, q = (self.op(node, "Abs", [name]) for name in (a, b))
         zero, one = self.number(node, 0), self.number(node, 1)
@@ -130,13 +139,50 @@ class _Writer:
         for found, op in ((over, "Add"), (under, "Sub")):
             step = self.op(node, "Where", [found, one, zero])
             total = self.op(node, op, [total, step])
+        rest = self.op(node, "Sub", [p, self.op(node, "Mul", [total, q])])
+        self._signed(node, elem, (a, b), total, rest)
+
+    def _divide_long(self, node: onnx.NodeProto, elem: str) -> None:
+        """Divide magnitudes as doubles. No quotient is too large: the factor below 1 sees to that.
+
+        The first is off by less than 2^16, the second by 1 at most.
+        """
+        a, b = node.input
+        if elem == "int64":
+            p, q = (self.cast(node, self.op(node, "Abs", [x]), "uint64") for x in (a, b))
+        else:
+            p, q = a, b
+        factor = self.constant(node, np.array(1 - 2.0**-50))
+        zero, one = (self.constant(node, np.array(number, np.uint64)) for number in (0, 1))
+        below = self.op(
+            node, "Mul", [self.op(node, "Reciprocal", [self.cast(node, q, "double")]), factor]
+        )
+        total, rest = "", p
+        for _ in range(2):
+            guess = self.op(node, "Mul", [self.cast(node, rest, "double"), below])
+            part = self.cast(node, guess, "uint64")
+            total = self.op(node, "Add", [total, part]) if total else part
+            rest = self.op(node, "Sub", [rest, self.op(node, "Mul", [part, q])])
+        over = self.op(node, "GreaterOrEqual", [rest, q])
+        total = self.op(node, "Add", [total, self.op(node, "Where", [over, one, zero])])
+        rest = self.op(node, "Sub", [rest, self.op(node, "Where", [over, q, zero])])
+        if elem == "int64":
+            total, rest = (self.cast(node, name, elem) for name in (total, rest))
+            self._signed(node, elem, (a, b), total, rest)
+        else:
+            self.op(node, "Identity", [total if node.op_type == "Div" else rest], node.output[0])
+
+    def _signed(
+        self, node: onnx.NodeProto, elem: str, given: tuple[str, str], total: str, rest: str
+    ) -> None:
+        """Give the quotient or remainder of magnitudes the sign that ONNX wants."""
+        (a, b), zero = given, self.number(node, 0)
         negative = [self.op(node, "Less", [name, zero]) for name in (a, b)]
         opposite = self.op(node, "Xor", negative)
         if node.op_type == "Div":
             signed = self.op(node, "Where", [opposite, self.op(node, "Neg", [total]), total])
             self.cast(node, signed, elem, node.output[0])
             return
-        rest = self.op(node, "Sub", [p, self.op(node, "Mul", [total, q])])
         rest = self.op(node, "Where", [negative[0], self.op(node, "Neg", [rest]), rest])
         if not any(a.name == "fmod" and a.i for a in node.attribute):
             # The result has the sign of the divisor.

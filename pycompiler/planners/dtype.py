@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import MNGraph, MNNode, Side, Stage
 from ..layers.matmul import PRECISION, PRODUCTS
-from ..layers.products.roles import precision, roles_of, takes_halves
+from ..layers.products.roles import DOUBLE, precision, roles_of, takes_halves
 from ..layers.tiling.axes import whole_words
 from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
@@ -64,6 +64,8 @@ def plan_dtypes(
     }
 
     def chosen(node: MNNode) -> str:
+        if values[node.outputs[0]].dtype is MNDtype.DOUBLE:
+            return DOUBLE
         decided = (overrides or {}).get(node.outputs[0], {})
         if "precision" in decided:
             return decided["precision"]

@@ -21,7 +21,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ..errors import error
-from ..graph.dtypes import MNDtype
+from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import Location, MNGraph, MNNode
 from ..graph.layout import Layout, Level
 from ..graph.layout_text import parse_layout
@@ -67,16 +67,18 @@ def check_overrides(graph: MNGraph, overrides: Overrides) -> None:
             elif key == "dtype":
                 if text not in [dtype.value for dtype in PRECISION_OF]:
                     raise error("P0306", value=name, reason=f"no product computes in {text}")
-                _product(name, maker)
+                _product(name, maker, graph)
             elif key == "precision":
                 if text not in PRECISIONS:
                     raise error("P0306", value=name, reason=f"no product has precision {text}")
-                _product(name, maker)
+                _product(name, maker, graph)
             else:
                 raise error("P0306", value=name, reason=f"no planner decides `{key}`")
 
 
-def _product(name: str, maker: MNNode | None) -> None:
+def _product(name: str, maker: MNNode | None, graph: MNGraph) -> None:
+    if device_dtype(graph.values[name].type.elem) is MNDtype.DOUBLE:
+        raise error("P0306", value=name, reason="products of doubles have one precision")
     if maker is None or maker.op not in PRODUCTS:
         raise error("P0306", value=name, reason="no matrix product makes it")
 

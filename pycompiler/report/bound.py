@@ -19,7 +19,7 @@ from ..emit.move_costs import MoveCosts
 from ..graph.dtypes import MNDtype, device_dtype
 from ..graph.graph import TensorType
 from ..layers.fragment import BlockOperand, Move
-from ..layers.products.roles import precision
+from ..layers.products.roles import DOUBLE, precision
 from ..machine import Target
 from ..pfvm.prepare import prepare, static_types
 from .report import Report
@@ -28,6 +28,8 @@ from .report import Report
 _HALF = "half"
 #: The value of the MV by which the rate of DRAM is measured.
 _MEASURED = "x"
+#: The element type whose products have the precision of doubles.
+_WIDE = "double"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def peak(target: Target, name: str) -> int:
     """Return the multiply-adds per cycle in a precision: a matrix times a vector in every MAB."""
     kind = precision(name, target)
     mabs = prod(target.pe_shape) // target.counts["pe"]
-    return mabs * kind.rows * kind.block
+    return mabs * kind.rows * kind.block // len(kind.suffixes)
 
 
 @lru_cache(maxsize=16)
@@ -77,10 +79,13 @@ def bound_of(model: onnx.ModelProto, target: Target, precisions: Collection[str]
     # The optimiser's new values have no types.
     model = prepare(_without_weights(model))
     types = static_types(model)
-    adds = sum(node_multiply_adds(node, types) for node in model.graph.node)
+    counted = [(node, node_multiply_adds(node, types)) for node in model.graph.node]
+    adds = sum(count for _, count in counted)
+    doubles = sum(c for node, c in counted if c and types[node.output[0]].elem == _WIDE)
     words = ceil(_bits(model, types, _HALF in precisions) / MNDtype.LONG.bits)
     fastest = max(peak(target, name) for name in precisions)
-    return Bound(adds, words, ceil(adds / fastest), ceil(words / words_per_cycle(target)))
+    mau = (adds - doubles) / fastest + doubles / peak(target, DOUBLE)
+    return Bound(adds, words, ceil(mau), ceil(words / words_per_cycle(target)))
 
 
 def bodies(model: onnx.ModelProto) -> str | None:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 import torch
-from operator_rows import REAL, Row, Sample, Tensor, normal
+from operator_rows import REAL, WIDE, Row, Sample, Tensor, normal, widened
 from operator_windows import Axis, pool_axes
 
 from pycompiler.tolerance import SUM
@@ -118,6 +118,7 @@ def _conv_transpose(rng: random.Random) -> Sample:
 
 ROWS: tuple[Row, ...] = (
     Row("Conv", "Float", REAL, conv(halves=False), SUM, range(3, 6)),
+    Row("Conv", "Double", WIDE, widened(conv(halves=False)), SUM, range(3, 6)),
     Row("Conv", "Half", REAL, conv(halves=True), SUM, range(3, 6)),
     Row("ConvTranspose", "Float", REAL, _conv_transpose, SUM, range(3, 6)),
 )

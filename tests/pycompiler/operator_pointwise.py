@@ -13,12 +13,16 @@ import torch
 from onnx import helper
 from operator_rows import (
     DTYPES,
+    HUGE,
     LONG,
     NATURAL,
     NUMBERS,
     REAL,
+    REALS,
+    SIGNED,
     TRUTH,
     WHOLE,
+    WIDE,
     Array,
     Row,
     Sample,
@@ -47,6 +51,8 @@ class Case:
     opset: int = 20
     #: all operands but the first are scalars
     scalars: bool = False
+    #: the function's domain
+    within: tuple[float, float] = (-np.inf, np.inf)
 
 
 def _same(count: int, *dtypes: str) -> tuple[tuple[str, ...], ...]:
@@ -66,11 +72,11 @@ CASES: dict[str, Case] = {
     "Add": Case(torch.add, _same(2, *NUMBERS)),
     "Sub": Case(torch.sub, _same(2, *NUMBERS)),
     "Mul": Case(torch.mul, _same(2, *NUMBERS)),
-    "Div": Case(torch.div, _same(2, REAL)),
+    "Div": Case(torch.div, _same(2, *REALS)),
     "Pow": Case(torch.pow, _same(2, REAL), positive=True),
     "Min": Case(torch.minimum, _same(2, *NUMBERS)),
     "Max": Case(torch.maximum, _same(2, *NUMBERS)),
-    "Sum": Case(torch.add, _same(2, REAL)),
+    "Sum": Case(torch.add, _same(2, *REALS)),
     "Clip": Case(_clip, _same(3, *NUMBERS), scalars=True),
     "Where": Case(torch.where, tuple((TRUTH, d, d) for d in (*NUMBERS, TRUTH))),
     "Equal": Case(torch.eq, _same(2, *NUMBERS, TRUTH), TRUTH),
@@ -81,28 +87,28 @@ CASES: dict[str, Case] = {
     "And": Case(torch.logical_and, _same(2, TRUTH)),
     "Or": Case(torch.logical_or, _same(2, TRUTH)),
     "Xor": Case(torch.logical_xor, _same(2, TRUTH)),
-    "BitwiseAnd": Case(torch.bitwise_and, _same(2, WHOLE, LONG)),
-    "BitwiseOr": Case(torch.bitwise_or, _same(2, WHOLE, LONG)),
-    "BitwiseXor": Case(torch.bitwise_xor, _same(2, WHOLE, LONG)),
-    "BitwiseNot": Case(torch.bitwise_not, _same(1, WHOLE, LONG)),
+    "BitwiseAnd": Case(torch.bitwise_and, _same(2, WHOLE, LONG, HUGE)),
+    "BitwiseOr": Case(torch.bitwise_or, _same(2, WHOLE, LONG, HUGE)),
+    "BitwiseXor": Case(torch.bitwise_xor, _same(2, WHOLE, LONG, HUGE)),
+    "BitwiseNot": Case(torch.bitwise_not, _same(1, WHOLE, LONG, HUGE)),
     "Not": Case(torch.logical_not, _same(1, TRUTH)),
-    "Neg": Case(torch.neg, _same(1, *NUMBERS)),
+    "Neg": Case(torch.neg, _same(1, *SIGNED)),
     "Abs": Case(torch.abs, _same(1, *NUMBERS)),
-    "Relu": Case(torch.relu, _same(1, *NUMBERS)),
-    "LeakyRelu": Case(lambda x: F.leaky_relu(x, 0.01), _same(1, REAL)),
-    "Reciprocal": Case(torch.reciprocal, _same(1, REAL)),
-    "Sqrt": Case(torch.sqrt, _same(1, REAL), positive=True),
-    "Exp": Case(torch.exp, _same(1, REAL)),
-    "Log": Case(torch.log, _same(1, REAL), positive=True),
-    "Sigmoid": Case(torch.sigmoid, _same(1, REAL), absolute=1e-6),
-    "Tanh": Case(torch.tanh, _same(1, REAL), absolute=1e-6),
+    "Relu": Case(torch.relu, _same(1, *SIGNED)),
+    "LeakyRelu": Case(lambda x: F.leaky_relu(x, 0.01), _same(1, *REALS), absolute=1e-6),
+    "Reciprocal": Case(torch.reciprocal, _same(1, *REALS)),
+    "Sqrt": Case(torch.sqrt, _same(1, *REALS), positive=True),
+    "Exp": Case(torch.exp, _same(1, *REALS)),
+    "Log": Case(torch.log, _same(1, *REALS), positive=True),
+    "Sigmoid": Case(torch.sigmoid, _same(1, *REALS), absolute=1e-6),
+    "Tanh": Case(torch.tanh, _same(1, *REALS), absolute=1e-6),
     "Erf": Case(torch.erf, _same(1, REAL), absolute=1e-6),
     "Gelu": Case(_gelu, _same(1, REAL), absolute=1e-5),
-    "Elu": Case(F.elu, _same(1, REAL), absolute=1e-6),
+    "Elu": Case(F.elu, _same(1, *REALS), absolute=1e-6),
     "Selu": Case(F.selu, _same(1, REAL), absolute=1e-6),
     "Celu": Case(F.celu, _same(1, REAL), absolute=1e-6),
     "Softplus": Case(
-        lambda x: torch.logaddexp(x, torch.zeros_like(x)), _same(1, REAL), absolute=1e-6
+        lambda x: torch.logaddexp(x, torch.zeros_like(x)), _same(1, *REALS), absolute=1e-6
     ),
     "HardSigmoid": Case(
         lambda x: (x * 0.25 + 0.5).clamp(0, 1),
@@ -111,20 +117,45 @@ CASES: dict[str, Case] = {
         absolute=1e-6,
     ),
     "HardSwish": Case(F.hardswish, _same(1, REAL), absolute=1e-5),
-    "Swish": Case(lambda x: x * torch.sigmoid(x), _same(1, REAL), absolute=1e-5, opset=24),
-    "Sign": Case(torch.sign, _same(1, REAL)),
-    "Floor": Case(torch.floor, _same(1, REAL)),
-    "Ceil": Case(torch.ceil, _same(1, REAL)),
-    "Round": Case(torch.round, _same(1, REAL)),
-    "IsInf": Case(torch.isinf, _same(1, REAL), TRUTH),
-    "IsNaN": Case(torch.isnan, _same(1, REAL), TRUTH),
+    "Swish": Case(lambda x: x * torch.sigmoid(x), _same(1, *REALS), absolute=1e-5, opset=24),
+    "Sign": Case(torch.sign, _same(1, *REALS)),
+    "Floor": Case(torch.floor, _same(1, *REALS)),
+    "Ceil": Case(torch.ceil, _same(1, *REALS)),
+    "Round": Case(torch.round, _same(1, *REALS)),
+    "Sin": Case(torch.sin, _same(1, REAL), absolute=1e-6),
+    "Cos": Case(torch.cos, _same(1, REAL), absolute=1e-6),
+    "Tan": Case(torch.tan, _same(1, REAL), absolute=1e-2),
+    "Atan": Case(torch.atan, _same(1, REAL), absolute=1e-6),
+    "Asin": Case(torch.asin, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
+    "Acos": Case(torch.acos, _same(1, REAL), absolute=1e-6, within=(-1, 1)),
+    "Sinh": Case(torch.sinh, _same(1, REAL), absolute=1e-6),
+    "Cosh": Case(torch.cosh, _same(1, REAL), absolute=1e-6),
+    "Asinh": Case(torch.asinh, _same(1, REAL), absolute=1e-5),
+    "Acosh": Case(torch.acosh, _same(1, REAL), absolute=1e-5, within=(1, np.inf)),
+    "Atanh": Case(torch.atanh, _same(1, REAL), absolute=1e-5, within=(-1, 1)),
+    "IsInf": Case(torch.isinf, _same(1, *REALS), TRUTH),
+    "IsNaN": Case(torch.isnan, _same(1, *REALS), TRUTH),
 }
-_TORCH = {REAL: torch.float64, WHOLE: torch.int32, LONG: torch.int64, TRUTH: torch.bool}
+_TORCH = {
+    REAL: torch.float64,
+    WIDE: torch.float64,
+    WHOLE: torch.int32,
+    LONG: torch.int64,
+    TRUTH: torch.bool,
+    HUGE: torch.int64,
+}
+#: Casts of `uint32`; torch does not define those of floats to it.
+_OF_NATURAL = (
+    *((NATURAL, to) for to in (*_TORCH, NATURAL)),
+    *((source, NATURAL) for source in (WHOLE, LONG, TRUTH, HUGE)),
+)
 
 
-def _operand(rng: random.Random, dtype: str, shape: tuple[int, ...], positive: bool) -> Array:
+def _operand(rng: random.Random, dtype: str, shape: tuple[int, ...], case: Case) -> Array:
     found = values(rng, dtype, shape)
-    return np.asarray(np.abs(found) + np.float32(0.25)) if positive else found
+    if case.within != (-np.inf, np.inf):
+        found = np.clip(found, *case.within).astype(dtype)
+    return np.asarray(np.abs(found) + found.dtype.type(0.25)) if case.positive else found
 
 
 def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], Sample]:
@@ -137,7 +168,7 @@ def _sampler(case: Case, dtypes: tuple[str, ...]) -> Callable[[random.Random], S
         else:
             rng.shuffle(shapes)
         operands = {
-            name: _operand(rng, dtype, size, case.positive)
+            name: _operand(rng, dtype, size, case)
             for name, dtype, size in zip(names, dtypes, shapes, strict=False)
         }
         return Sample(
@@ -156,8 +187,11 @@ def _cast(source: str, to: str) -> Callable[[random.Random], Sample]:
 
     def sample(rng: random.Random) -> Sample:
         x = values(rng, source, random_shape(rng, 0, 6, MOST))
+        if to == HUGE:
+            x = np.abs(x) if x.dtype.kind == "f" else x
         if to == NATURAL:  # torch computes with int64 instead
-            return Sample({"x": x}, lambda x: x & 0xFFFFFFFF, attributes={"to": number})
+            function = lambda x: x.to(torch.int64) & 0xFFFFFFFF  # noqa: E731
+            return Sample({"x": x}, function, attributes={"to": number})
         return Sample({"x": x}, lambda x: x.to(_TORCH[to]), attributes={"to": number})
 
     return sample
@@ -207,6 +241,12 @@ def _relu_of_integers(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 _OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_integers}
 
 
+#: Programs that take a second to schedule; `layers/test_functions.py` has their whole range.
+_LONG_PROGRAMS = frozenset("Sin Cos Tan Asinh Acosh Atanh".split())
+#: The same of doubles, which `test_doubles.py` has.
+_LONG_DOUBLES = frozenset("Sigmoid Swish Tanh Softplus Log Elu".split())
+
+
 def _rows() -> Iterator[Row]:
     for op, case in CASES.items():
         for dtypes in case.dtypes:
@@ -219,15 +259,18 @@ def _rows() -> Iterator[Row]:
                 FUNCTIONS[op].error,
                 opset=case.opset,
                 host=_OTHERWISE.get((op, last)),
+                slow=op in _LONG_PROGRAMS or (last == WIDE and op in _LONG_DOUBLES),
             )
     for source in _TORCH:
         for to in _TORCH:
+            if (source, to) == (REAL, HUGE):
+                continue
             claim = f"{DTYPES[source].value} to {DTYPES[to].value}"
             yield Row("Cast", claim, to, _cast(source, to), FUNCTIONS["Cast"].error)
-    for source, to in ((NATURAL, LONG), (LONG, NATURAL)):
+    for source, to in _OF_NATURAL:
         claim = f"{DTYPES[source].value} to {DTYPES[to].value}"
         yield Row("Cast", claim, to, _cast(source, to), FUNCTIONS["Cast"].error)
-    for dtype in (WHOLE, LONG):
+    for dtype in (WHOLE, LONG, HUGE):
         error = FUNCTIONS["BitShift"].error
         yield Row("BitShift", DTYPES[dtype].value, dtype, _shift(dtype), error, opset=28)
 

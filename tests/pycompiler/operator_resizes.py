@@ -13,7 +13,10 @@ from operator_rows import (
     DTYPES,
     LONG,
     REAL,
+    REALS,
     TRUTH,
+    WHOLE,
+    WIDE,
     Row,
     Sample,
     Tensor,
@@ -21,6 +24,7 @@ from operator_rows import (
     random_shape,
     signed,
     values,
+    widened,
 )
 
 from pycompiler.tolerance import MOVE, SUM
@@ -218,24 +222,27 @@ def _trilu(dtype: str) -> Callable[[random.Random], Sample]:
     return sample
 
 
-def _cumulative_sum(rng: random.Random) -> Sample:
-    shape = random_shape(rng, 1, 5, MOST)
-    axis, exclusive, reverse = rng.randrange(len(shape)), rng.randint(0, 1), rng.randint(0, 1)
-    x = normal(rng, shape)
+def _cumulative_sum(dtype: str) -> Callable[[random.Random], Sample]:
+    def sample(rng: random.Random) -> Sample:
+        shape = random_shape(rng, 1, 5, MOST)
+        axis, exclusive, reverse = rng.randrange(len(shape)), rng.randint(0, 1), rng.randint(0, 1)
+        x = normal(rng, shape).astype(REAL) if dtype in REALS else values(rng, dtype, shape)
 
-    def function(x: Tensor, axis_: Tensor) -> Tensor:
-        x = x.flip(axis) if reverse else x
-        found = x.cumsum(axis) - (x if exclusive else 0)
-        return found.flip(axis) if reverse else found
+        def function(x: Tensor, axis_: Tensor) -> Tensor:
+            x = x.flip(axis) if reverse else x
+            found = x.cumsum(axis, dtype=x.dtype) - (x if exclusive else 0)
+            return found.flip(axis) if reverse else found
 
-    return Sample(
-        {"x": x, "axis_": np.array(signed(rng, axis, len(shape)), dtype=np.int64)},
-        function,
-        frozenset({"axis_"}),
-        {"exclusive": exclusive, "reverse": reverse},
-        terms=shape[axis] + STEPS,
-        scale=float(np.abs(x).max()),
-    )
+        return Sample(
+            {"x": x, "axis_": np.array(signed(rng, axis, len(shape)), dtype=np.int64)},
+            function,
+            frozenset({"axis_"}),
+            {"exclusive": exclusive, "reverse": reverse},
+            terms=shape[axis] + STEPS,
+            scale=float(np.abs(x).max()) if dtype in REALS else 1.0,
+        )
+
+    return widened(sample) if dtype == WIDE else sample
 
 
 def _top_k(rng: random.Random) -> Sample:
@@ -265,8 +272,12 @@ ROWS: tuple[Row, ...] = (
     ),
     *(
         Row("Trilu", DTYPES[dtype].value, dtype, _trilu(dtype), MOVE, range(2, 6))
-        for dtype in (REAL, LONG, TRUTH)
+        for dtype in (REAL, WIDE, LONG, TRUTH)
     ),
-    Row("CumSum", FLOAT, REAL, _cumulative_sum, SUM, range(1, 6)),
+    Row("CumSum", FLOAT, REAL, _cumulative_sum(REAL), SUM, range(1, 6)),
+    *(
+        Row("CumSum", DTYPES[dtype].value, dtype, _cumulative_sum(dtype), SUM, range(1, 6))
+        for dtype in (WIDE, WHOLE, LONG)
+    ),
     Row("TopK", FLOAT, REAL, _top_k, MOVE, range(1, 5), second=LONG),
 )

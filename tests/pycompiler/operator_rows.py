@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -13,20 +13,26 @@ import onnx
 import torch
 from onnx import helper, numpy_helper
 
+from pycompiler import tolerance
 from pycompiler.graph.dtypes import MNDtype
-from pycompiler.tolerance import FLUSH, MOVE, RELATIVE, SUM, SUMS, bound
+from pycompiler.tolerance import FLUSH, MOVE, PRODUCT, RELATIVE, SUM, SUMS, bound
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 Tensor = torch.Tensor
 REAL, WHOLE, LONG, TRUTH, NATURAL = "float32", "int32", "int64", "bool", "uint32"
-NUMBERS = (REAL, WHOLE, LONG)
+WIDE, HUGE = "float64", "uint64"
+REALS = (REAL, WIDE)
+SIGNED = (*REALS, WHOLE, LONG)
+NUMBERS = (*SIGNED, HUGE)
 DTYPES = {
     REAL: MNDtype.FLOAT,
     WHOLE: MNDtype.INT,
     LONG: MNDtype.LONG,
     TRUTH: MNDtype.SINGLE_BOOL,
     NATURAL: MNDtype.UINT,
+    WIDE: MNDtype.DOUBLE,
+    HUGE: MNDtype.ULONG,
 }
 #: Operators whose factors the mode `mixed` rounds to halves.
 PRODUCTS = {"MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose"}
@@ -87,7 +93,7 @@ class Row:
     ``claim`` is the registry's name of the dtype. ``ranks`` are the ranks of the first operand in
     the samples. ``error`` is a row of the tolerance table. ``second`` is the element type of the
     results after the first if it is another one. ``host`` writes the node in another form for
-    onnxruntime if that has no kernel.
+    onnxruntime if that has no kernel. ``slow`` rows are part of `make test-long`.
     """
 
     op: str
@@ -99,6 +105,7 @@ class Row:
     opset: int = 20
     host: Callable[[onnx.NodeProto], list[onnx.NodeProto]] | None = None
     second: str = ""
+    slow: bool = False
 
     def dtype(self, output: int) -> str:
         """Return the element type of a result."""
@@ -132,11 +139,14 @@ class Row:
 
     def limit(self, sample: Sample, wanted: Array, mode: str) -> Array:
         """Return the largest error that the tolerance table allows."""
+        dtype = "Double" if self.result == WIDE else "Float"
+        if self.error == PRODUCT:
+            return np.asarray(sample.terms * tolerance.PRODUCTS[dtype, PRODUCT] * np.abs(wanted))
         if self.error == SUM:
-            dtype = "Half" if mode == "mixed" and self.op in HALVES else "Float"
-            return np.asarray(sample.terms * sample.scale * SUMS[dtype, SUM])
-        limit = bound("Float", self.error) * np.abs(wanted)
-        return np.asarray(limit if self.error == MOVE else limit + FLUSH["Float"])
+            halves = mode == "mixed" and self.op in HALVES and dtype == "Float"
+            return np.asarray(sample.terms * sample.scale * SUMS["Half" if halves else dtype, SUM])
+        limit = bound(dtype, self.error) * np.abs(wanted)
+        return np.asarray(limit if self.error == MOVE else limit + FLUSH[dtype])
 
 
 def elem(array: Array) -> int:
@@ -149,16 +159,32 @@ assert {MOVE, SUM} - {kind for _, kind in RELATIVE} == {SUM}
 def values(rng: random.Random, dtype: str, shape: Shape) -> Array:
     """Singles of both signs, some zeros, a spread of magnitudes; integers near 0 and anywhere."""
     made = np.random.default_rng(rng.getrandbits(32))
-    if dtype == REAL:
+    if dtype in REALS:
         spread = np.exp2(made.integers(-6, 6, shape)) * 4
         found = made.standard_normal(shape) * spread
-        return np.where(made.random(shape) < 0.05, 0.0, found).astype(np.float32)
+        return np.where(made.random(shape) < 0.05, 0.0, found).astype(dtype)
     if dtype == TRUTH:
         return np.asarray(made.random(shape) < 0.5)
     info = np.iinfo(dtype)
     near = made.integers(max(info.min, -3), 4, shape)
     far = made.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+    if dtype == HUGE:  # torch computes with int64 instead
+        far >>= np.uint64(1)
     return np.where(made.random(shape) < 0.5, near, far).astype(dtype)
+
+
+def widened(sample: Callable[[random.Random], Sample]) -> Callable[[random.Random], Sample]:
+    """Return samples with doubles in the place of singles; their last bits are set, too."""
+
+    def wide(rng: random.Random) -> Sample:
+        found = sample(rng)
+        operands = {
+            name: a.astype(np.float64) * (1 + 1e-9) if a is not None and a.dtype == REAL else a
+            for name, a in found.operands.items()
+        }
+        return replace(found, operands=operands, scale=found.scale * (1 + 1e-8))
+
+    return wide
 
 
 def normal(rng: random.Random, shape: Shape) -> Array:

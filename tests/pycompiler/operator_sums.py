@@ -9,9 +9,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from operator_rows import REAL, Row, Sample, Tensor, normal, part_of, random_shape, signed
+from operator_rows import (
+    DTYPES,
+    HUGE,
+    LONG,
+    NATURAL,
+    REAL,
+    TRUTH,
+    WHOLE,
+    WIDE,
+    Row,
+    Sample,
+    Tensor,
+    normal,
+    part_of,
+    random_shape,
+    signed,
+    values,
+    widened,
+)
 
-from pycompiler.tolerance import MOVE, SUM
+from pycompiler.tolerance import MOVE, PRODUCT, SUM
 
 F = torch.nn.functional
 MOST = 480  # elements
@@ -26,6 +44,7 @@ def _most(*arrays: np.ndarray) -> float:
 
 _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceSum": lambda x, axes, keep: x.sum(axes, keep),
+    "ReduceProd": lambda x, axes, keep: _product(x, axes, keep),
     "ReduceMean": lambda x, axes, keep: x.mean(axes, keep),
     "ReduceMax": lambda x, axes, keep: x.amax(axes, keep),
     "ReduceMin": lambda x, axes, keep: x.amin(axes, keep),
@@ -34,11 +53,19 @@ _REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
     "ReduceLogSumExp": lambda x, axes, keep: x.logsumexp(axes, keep),
 }
 _EXACT = ("ReduceMax", "ReduceMin")
+
+
+def _product(x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    for axis in sorted(axes, reverse=True):
+        x = x.prod(axis, keepdim=keep)
+    return x
+
+
 #: Reductions that an attribute can tell to reduce no axis.
-_OPTIONAL = (*_EXACT, "ReduceSum", "ReduceMean")
+_OPTIONAL = (*_EXACT, "ReduceSum", "ReduceMean", "ReduceProd")
 
 
-def _reduction(op: str) -> Callable[[random.Random], Sample]:
+def _reduction(op: str, dtype: str = REAL) -> Callable[[random.Random], Sample]:
     def sample(rng: random.Random) -> Sample:
         shape = random_shape(rng, 1, 6, MOST)
         rank, keep, kind = len(shape), rng.randint(0, 1), rng.random()
@@ -51,13 +78,21 @@ def _reduction(op: str) -> Callable[[random.Random], Sample]:
         nothing = bool(facts.get("noop_with_empty_axes"))
 
         def function(x: Tensor, axes: Any = None, found: list[int] = axes) -> Tensor:
-            return x if nothing else _REDUCTIONS[op](x, found, bool(keep))
+            if nothing:
+                return x
+            if dtype == TRUTH:  # torch has no extremes of truth values over several axes
+                return _REDUCTIONS[op](x.int(), found, bool(keep)).bool()
+            return _REDUCTIONS[op](x, found, bool(keep))
 
-        x = normal(rng, shape)
+        x = normal(rng, shape) if dtype == REAL else values(rng, dtype, shape)
+        if op == "ReduceSum" and x.dtype.kind != "f":  # onnxruntime adds them up as doubles
+            x >>= x.dtype.type(x.dtype.itemsize * 3)
+        if op == "ReduceProd":  # no product of some of the elements leaves the range
+            x = np.sign(x) * np.exp(x / 16) * (x < 3)
         terms = 2 if op == "ReduceMean" else prod(shape[axis] for axis in axes)
         terms += 0 if op == "ReduceSum" else STEPS
         operands = {"x": x, "axes": said}
-        scale = 1 + _most(x)
+        scale = 1 + _most(x) if x.dtype.kind == "f" else 1.0
         return Sample(operands, function, frozenset({"axes"}), facts, terms=terms, scale=scale)
 
     return sample
@@ -143,7 +178,7 @@ def _layer_norm(rng: random.Random) -> Sample:
     own = shape[axis:]
     x, scale = normal(rng, shape), normal(rng, own)
     bias = normal(rng, own) if rng.random() < 0.7 else None
-    epsilon = rng.choice([1e-5, 1e-2])
+    epsilon = rng.choice([2.0**-17, 2.0**-7])
     spread = np.sqrt(x.var(tuple(range(axis, len(shape)))) + epsilon).min()
 
     def function(x: Tensor, s: Tensor, b: Tensor | None = None) -> Tensor:
@@ -164,7 +199,7 @@ def _rms_norm(rng: random.Random) -> Sample:
     axis = rng.randrange(len(shape))
     own = shape[axis:]
     x, scale = normal(rng, shape), normal(rng, own)
-    epsilon = rng.choice([1e-5, 1e-2])
+    epsilon = rng.choice([2.0**-17, 2.0**-7])
     spread = np.sqrt((x * x).mean(tuple(range(axis, len(shape)))) + epsilon).min()
     return Sample(
         {"x": x, "s": scale},
@@ -211,7 +246,7 @@ def _instance_norm(rng: random.Random) -> Sample:
     shape = (*random_shape(rng, 2, 2, 24), *random_shape(rng, 1, 4, 20))
     inner = tuple(range(2, len(shape)))
     x, scale, bias = normal(rng, shape), normal(rng, shape[1:2]), normal(rng, shape[1:2])
-    epsilon = rng.choice([1e-5, 1e-2])
+    epsilon = rng.choice([2.0**-17, 2.0**-7])
     spread = np.sqrt(x.var(inner) + epsilon).min()
     wide = (-1, *[1] * len(inner))
 
@@ -257,10 +292,38 @@ def _hardmax(rng: random.Random) -> Sample:
     return Sample({"x": x}, function, attributes={"axis": signed(rng, axis, len(shape))})
 
 
-FLOAT, HALF = "Float", "Half"
+FLOAT, HALF, DOUBLE = "Float", "Half", "Double"
 SOME = range(1, 7)
 ROWS: tuple[Row, ...] = (
     Row("ReduceSum", FLOAT, REAL, _reduction("ReduceSum"), SUM, SOME),
+    Row("ReduceProd", FLOAT, REAL, _reduction("ReduceProd"), PRODUCT, SOME),
+    *(
+        Row(op, DTYPES[dtype].value, dtype, _reduction(op, dtype), error, SOME)
+        for op, error, dtypes in (
+            ("ReduceSum", SUM, (WHOLE, LONG, HUGE)),
+            ("ReduceMax", MOVE, (WHOLE, LONG, NATURAL, HUGE, TRUTH)),
+            ("ReduceMin", MOVE, (WHOLE, LONG, NATURAL, HUGE, TRUTH)),
+        )
+        for dtype in dtypes
+    ),
+    *(
+        Row(op, DOUBLE, WIDE, widened(sample), error, ranks, opset=opset)
+        for op, sample, error, ranks, opset in (
+            ("ReduceSum", _reduction("ReduceSum"), SUM, SOME, 20),
+            ("ReduceMean", _reduction("ReduceMean"), SUM, SOME, 20),
+            ("ReduceMax", _reduction("ReduceMax"), MOVE, SOME, 20),
+            ("ReduceMin", _reduction("ReduceMin"), MOVE, SOME, 20),
+            ("ReduceL1", _reduction("ReduceL1"), SUM, SOME, 20),
+            ("ReduceL2", _reduction("ReduceL2"), SUM, SOME, 20),
+            ("ReduceLogSumExp", _reduction("ReduceLogSumExp"), SUM, SOME, 20),
+            ("MatMul", _matmul, SUM, SOME, 20),
+            ("Gemm", _gemm(False), SUM, range(2, 3), 20),
+            ("Softmax", _softmax, SUM, SOME, 20),
+            ("LogSoftmax", _log_softmax, SUM, SOME, 20),
+            ("LayerNormalization", _layer_norm, SUM, SOME, 20),
+            ("RMSNormalization", _rms_norm, SUM, SOME, 23),
+        )
+    ),
     Row("ReduceMean", FLOAT, REAL, _reduction("ReduceMean"), SUM, SOME),
     Row("ReduceMax", FLOAT, REAL, _reduction("ReduceMax"), MOVE, SOME),
     Row("ReduceMin", FLOAT, REAL, _reduction("ReduceMin"), MOVE, SOME),

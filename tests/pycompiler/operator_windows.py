@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from operator_rows import REAL, Row, Sample, Tensor, normal, part_of, random_shape, values
+from operator_rows import (
+    REAL,
+    WIDE,
+    Row,
+    Sample,
+    Tensor,
+    normal,
+    part_of,
+    random_shape,
+    values,
+    widened,
+)
 
 from pycompiler.tolerance import ELEMENTWISE, FUNCTION, MOVE, SUM
 
@@ -327,6 +338,7 @@ ROWS: tuple[Row, ...] = (
     Row("LRN", FLOAT, REAL, _local_response_norm, SUM, range(4, 5)),
     Row("MeanVarianceNormalization", FLOAT, REAL, _mean_variance_norm, SUM, range(4, 5)),
     Row("PRelu", FLOAT, REAL, _prelu, ELEMENTWISE),
+    Row("PRelu", "Double", WIDE, widened(_prelu), ELEMENTWISE),
     Row("Mish", FLOAT, REAL, _mish, FUNCTION),
     Row("DepthToSpace", FLOAT, REAL, _depth_to_space, MOVE, range(4, 5)),
     Row("SpaceToDepth", FLOAT, REAL, _space_to_depth, MOVE, range(4, 5)),

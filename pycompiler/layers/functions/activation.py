@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...tolerance import ELEMENTWISE, FUNCTION
-from .elementwise_function import UNARY, Call, Function
+from . import doubles
+from .doubles import Doubles, by_dtype, of_one
+from .elementwise_function import REALS, UNARY, Call, Function
 from .exponential import exp_bits, reduced
 from .program import ZERO, Operand, Program, Result, Row
 from .roots import reciprocal_of_moderate
@@ -29,6 +31,11 @@ def _elu(p: Program, call: Call) -> Row:
     (x,) = call.inputs
     below = p.mul(_minus_one(p, p.alu("fmin", x, ZERO)), _number(call, "alpha", 1.0))
     return p.add(below, p.alu("frelu", x, x))
+
+
+def _wide_elu(p: Program, call: Call) -> Row:
+    alpha = _number(call, "alpha", 1.0)
+    return doubles.exponential_unit(Doubles(p), call.inputs[0], alpha)
 
 
 def _selu(p: Program, call: Call) -> Row:
@@ -83,11 +90,18 @@ def _sign(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Sign", _sign, UNARY, error=ELEMENTWISE),
-    Function("Elu", _elu, UNARY, error=FUNCTION, attributes=frozenset({"alpha"})),
+    Function("Sign", by_dtype(_sign, of_one(doubles.sign)), UNARY, REALS, ELEMENTWISE),
+    Function(
+        "Elu",
+        by_dtype(_elu, _wide_elu),
+        UNARY,
+        REALS,
+        FUNCTION,
+        attributes=frozenset({"alpha"}),
+    ),
     Function("Selu", _selu, UNARY, error=FUNCTION, attributes=frozenset({"alpha", "gamma"})),
     Function("Celu", _celu, UNARY, error=FUNCTION, attributes=frozenset({"alpha"})),
-    Function("Softplus", _softplus, UNARY, error=FUNCTION),
+    Function("Softplus", by_dtype(_softplus, of_one(doubles.softplus)), UNARY, REALS, FUNCTION),
     Function(
         "HardSigmoid", _hard_sigmoid, UNARY, error=FUNCTION, attributes=frozenset({"alpha", "beta"})
     ),

@@ -1,16 +1,21 @@
-"""Sums, products, signs and bounds of singles, halves, and 32- and 64-bit integers."""
+"""Sums, products, signs and bounds of singles, doubles, halves, and 32- and 64-bit integers."""
 
 from __future__ import annotations
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import MOVE
+from .doubles import Doubles
 from .elementwise_function import (
     BINARY,
+    DOUBLE,
     FLOAT,
     HALF,
     LONG,
     NUMBERS,
+    REALS,
+    SIGNED,
     TERNARY,
+    ULONG,
     UNARY,
     Build,
     Call,
@@ -21,12 +26,17 @@ from .program import ZERO, Program, Result, Row, double, halves, long, neg, word
 _MAGNITUDE = 0x7FFFFFFF
 
 
+def _reals(p: Program, call: Call) -> Program | Doubles:
+    """Return what writes the arithmetic of singles or doubles."""
+    return Doubles(p) if call.result is DOUBLE else p
+
+
 def _add(p: Program, call: Call) -> Row:
     a, b = call.inputs
     if call.result is HALF:
         return p.op("mau", "hvaddr", a, halves(b))
-    if call.result is FLOAT:
-        return p.add(a, b)
+    if call.result in REALS:
+        return _reals(p, call).add(a, b)
     return p.alu(f"{call.letter}add", a, b)
 
 
@@ -34,8 +44,8 @@ def _sub(p: Program, call: Call) -> Row:
     a, b = call.inputs
     if call.result is HALF:
         return p.op("mau", "hvaddr", a, neg(halves(b)))
-    if call.result is FLOAT:
-        return p.sub(a, b)
+    if call.result in REALS:
+        return _reals(p, call).sub(a, b)
     return p.alu(f"{call.letter}sub", a, b)
 
 
@@ -43,7 +53,9 @@ def _mul(p: Program, call: Call) -> Row:
     a, b = call.inputs
     if call.result is HALF:
         return p.op("mau", "hvmulr", a, b)
-    return p.mul(a, b) if call.result is FLOAT else integer_product(p, a, b, call.result)
+    if call.result in REALS:
+        return _reals(p, call).mul(a, b)
+    return integer_product(p, a, b, call.result)
 
 
 def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
@@ -53,7 +65,7 @@ def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
     thirds, and their sum, fit the fraction of a single or of a double. The low bits of the factors'
     fractions are 0, so the multiplier omits nothing.
     """
-    wide = dtype is LONG
+    wide = dtype in (LONG, ULONG)
     letter, bits = ("l", 22) if wide else ("i", 11)
     f = "d" if wide else "f"
     # An integer below 2^fraction is put into the fraction bits of the number 2^fraction.
@@ -89,13 +101,19 @@ def integer_product(p: Program, a: Row, b: Row, dtype: MNDtype) -> Row:
 
 def _neg(p: Program, call: Call) -> Row:
     (a,) = call.inputs
-    return p.normal(neg(a)) if call.result is FLOAT else p.alu(f"{call.letter}sub", ZERO, a)
+    if call.result in REALS:
+        return _reals(p, call).normal(neg(a))
+    return p.alu(f"{call.letter}sub", ZERO, a)
 
 
 def _abs(p: Program, call: Call) -> Row:
     (a,) = call.inputs
     if call.result is FLOAT:
         return p.alu("iand", a, _MAGNITUDE)
+    if call.result is DOUBLE:
+        return Doubles(p).magnitude(a)
+    if call.result is ULONG:
+        return a
     negative = p.alu(f"{call.letter}sub", ZERO, a)
     return p.alu(f"{call.letter}max", a, negative)
 
@@ -113,7 +131,7 @@ def _extreme(name: str) -> Build:
 def _sum(p: Program, call: Call) -> Row:
     total: Row = call.inputs[0]
     for other in call.inputs[1:]:
-        total = p.add(total, other)
+        total = _reals(p, call).add(total, other)
     return total
 
 
@@ -124,9 +142,9 @@ def _clip(p: Program, call: Call) -> Row:
 
 def _relu(p: Program, call: Call) -> Row:
     (a,) = call.inputs
-    if call.result is FLOAT:
+    if call.result in REALS:
         # `frelu` gives -0 for negative inputs; the MAU makes it +0, as torch has it.
-        return p.normal(p.alu("frelu", a, a))
+        return _reals(p, call).normal(p.alu(f"{call.real}relu", a, a))
     return p.alu(f"{call.real}max", a, ZERO)
 
 
@@ -134,19 +152,20 @@ def _leaky_relu(p: Program, call: Call) -> Row:
     (a,) = call.inputs
     alpha = call.attributes.get("alpha", 0.01)
     assert isinstance(alpha, float)
-    return p.fma(p.alu("fmin", a, ZERO), alpha, p.alu("frelu", a, a))
+    below, above = p.alu(f"{call.real}min", a, ZERO), p.alu(f"{call.real}relu", a, a)
+    return _reals(p, call).fma(below, alpha, above)
 
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("Add", _add, BINARY, NUMBERS, halves=True),
     Function("Sub", _sub, BINARY, NUMBERS, halves=True),
     Function("Mul", _mul, BINARY, NUMBERS, halves=True),
-    Function("Neg", _neg, UNARY, NUMBERS, MOVE),
+    Function("Neg", _neg, UNARY, SIGNED, MOVE),
     Function("Abs", _abs, UNARY, NUMBERS, MOVE),
     Function("Min", _extreme("min"), range(1, 100), NUMBERS, MOVE, halves=True),
     Function("Max", _extreme("max"), range(1, 100), NUMBERS, MOVE, halves=True),
-    Function("Sum", _sum, range(1, 3)),
+    Function("Sum", _sum, range(1, 3), REALS),
     Function("Clip", _clip, TERNARY, NUMBERS, MOVE, halves=True),
-    Function("Relu", _relu, UNARY, NUMBERS, MOVE, halves=True),
-    Function("LeakyRelu", _leaky_relu, UNARY, attributes=frozenset({"alpha"})),
+    Function("Relu", _relu, UNARY, SIGNED, MOVE, halves=True),
+    Function("LeakyRelu", _leaky_relu, UNARY, REALS, attributes=frozenset({"alpha"})),
 )

@@ -9,7 +9,21 @@ import onnx
 
 from ...graph.dtypes import MNDtype
 from ...tolerance import ELEMENTWISE, MOVE
-from .elementwise_function import BOOL, FLOAT, INT, LONG, UINT, UNARY, Call, Function
+from . import doubles
+from .doubles import Doubles, by_dtype, of_one
+from .elementwise_function import (
+    BOOL,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    REALS,
+    UINT,
+    ULONG,
+    UNARY,
+    Call,
+    Function,
+)
 from .program import Program, Result, Row, double, first_word, long, neg, single, word
 
 _MANTISSA = 23
@@ -20,13 +34,13 @@ _SIGN = 0x80000000
 _MAGIC = 0x4B400000
 
 
-def int_to_float(p: Program, x: Row) -> Result:
+def int_to_float(p: Program, x: Row, signed: bool = True) -> Result:
     """Convert a 32-bit integer to a single: both halves are exact, their sum is rounded once."""
 
     def exact(small: Row) -> Result:
         return p.sub(p.alu("iadd", small, _MAGIC), word(_MAGIC))
 
-    upper = exact(p.alu("ilsr", x, _HALF))
+    upper = exact(p.alu("ilsr" if signed else "uilsr", x, _HALF))
     lower = exact(p.alu("iand", x, (1 << _HALF) - 1))
     return p.fma(upper, 2.0**_HALF, lower)
 
@@ -50,13 +64,47 @@ def _low_in_both(p: Program, x: Row) -> Result:
     return p.alu("lor", upper, p.alu("ullsr", upper, long(32)))
 
 
-def _long_to_float(p: Program, x: Row) -> Row:
-    """Convert to a single: both halves are exact doubles, their sum is rounded once."""
+def _exact_halves(p: Program, x: Row, signed: bool) -> tuple[Result, Result]:
+    """Return two doubles whose sum is a 64-bit integer."""
     # The upper half plus 2^31, an unsigned number, goes into the fraction bits of 2^84.
-    biased = p.alu("lxor", p.alu("ullsr", x, long(32)), double(2.0**84 + 2.0**63))
-    upper = p.op("mau", "dvadd", biased, neg(double(2.0**84 + 2.0**63 + 2.0**52)))
-    lower = p.alu("lor", p.alu("land", x, long(0xFFFFFFFF)), double(2.0**52))
-    return both_words(p, p.op("mau", "dvaddr", upper, lower, first_word=True))
+    offset = 2.0**63 if signed else 0.0
+    biased = p.alu("lxor", p.alu("ullsr", x, long(32)), double(2.0**84 + offset))
+    upper = p.op("mau", "dvadd", biased, neg(double(2.0**84 + offset + 2.0**52)))
+    return upper, p.alu("lor", p.alu("land", x, long(0xFFFFFFFF)), double(2.0**52))
+
+
+def _long_to_float(p: Program, x: Row, signed: bool = True) -> Row:
+    """Convert to a single: both halves are exact doubles, their sum is rounded once."""
+    halves = _exact_halves(p, x, signed)
+    return both_words(p, p.op("mau", "dvaddr", *halves, first_word=True))
+
+
+def _long_to_double(p: Program, x: Row, signed: bool = True) -> Row:
+    return p.op("mau", "dvadd", *_exact_halves(p, x, signed))
+
+
+def _double_to_float(p: Program, x: Row) -> Row:
+    return both_words(p, p.op("mau", "dvpassar", x, first_word=True))
+
+
+_DROPPED = 52 - _MANTISSA  # fraction bits that a single lacks
+
+
+def _odd(p: Program, x: Row) -> Row:
+    """Round a double to the fraction of a single so that a second rounding is right.
+
+    The last bit is set if the bits that are dropped are not all 0.
+    """
+    dropped = (1 << _DROPPED) - 1
+    exact = p.mask(p.flags("land", x, long(dropped)))
+    sticky = p.alu("land", p.alu("lnot", exact), long(1 << _DROPPED))
+    return p.alu("lor", p.alu("land", x, long(~dropped)), sticky)
+
+
+def _double_to_int(p: Program, x: Row) -> Row:
+    whole = p.alu("dftoi", x)
+    bounded = p.alu("lmax", p.alu("lmin", whole, long(_MAGNITUDE)), long(-_SIGN))
+    return _low_in_both(p, bounded)
 
 
 def _float_to_long(p: Program, x: Row) -> Row:
@@ -92,6 +140,8 @@ def _rounded(p: Program, x: Row, bits: int, largest: float) -> Row:
 def _cast(p: Program, call: Call) -> Row:
     (x,), (source,), target = call.inputs, call.dtypes, call.result
     if target is FLOAT and call.attributes.get("to") in _SHORT:
+        if source is DOUBLE:
+            x, source = _double_to_float(p, _odd(p, x)), FLOAT
         single_value = x if source is FLOAT else _cast(p, replace(call, attributes={}))
         return _rounded(p, single_value, *_SHORT[call.attributes["to"]])
     if target is INT and call.attributes.get("to") in _NARROW and source is not BOOL:
@@ -102,11 +152,14 @@ def _cast(p: Program, call: Call) -> Row:
     if source is target:
         return x
     if source is BOOL:
-        one = {FLOAT: single(1.0), INT: word(1), LONG: long(1)}[target]
+        one = {FLOAT: single(1.0), DOUBLE: double(1.0), LONG: long(1), ULONG: long(1)}.get(
+            target, word(1)
+        )
         return p.alu("land", x, one)
     if target is BOOL:
-        letter = "l" if source is LONG else "i"
+        letter = "l" if source in (DOUBLE, LONG, ULONG) else "i"
         bits = p.alu("iand", x, _MAGNITUDE) if source is FLOAT else x
+        bits = Doubles(p).magnitude(x) if source is DOUBLE else bits
         return p.alu("lnot", p.mask(p.flags(f"{letter}passa", bits)))
     return _NUMBERS[source, target](p, x)
 
@@ -120,23 +173,48 @@ _NUMBERS: dict[tuple[MNDtype, MNDtype], Callable[[Program, Row], Row]] = {
     (LONG, INT): _low_in_both,
     (UINT, LONG): lambda p, x: p.alu("ullsr", x, long(32)),
     (LONG, UINT): _low_in_both,
+    (UINT, FLOAT): lambda p, x: int_to_float(p, x, signed=False),
+    (UINT, INT): lambda p, x: x,
+    (INT, UINT): lambda p, x: x,
+    (UINT, ULONG): lambda p, x: p.alu("ullsr", x, long(32)),
+    (ULONG, UINT): _low_in_both,
+    (INT, ULONG): lambda p, x: p.alu("llsr", x, long(32)),
+    (ULONG, INT): _low_in_both,
+    (FLOAT, DOUBLE): lambda p, x: p.op("mau", "dvpassa", first_word(x)),
+    (DOUBLE, FLOAT): _double_to_float,
+    (INT, DOUBLE): lambda p, x: Doubles(p).of_small(p.alu("llsr", x, long(32))),
+    (UINT, DOUBLE): lambda p, x: Doubles(p).of_small(p.alu("ullsr", x, long(32))),
+    (DOUBLE, INT): _double_to_int,
+    (LONG, DOUBLE): _long_to_double,
+    (DOUBLE, LONG): lambda p, x: p.alu("dftoi", x),
+    (ULONG, FLOAT): lambda p, x: _long_to_float(p, x, signed=False),
+    (ULONG, DOUBLE): lambda p, x: _long_to_double(p, x, signed=False),
+    (DOUBLE, ULONG): lambda p, x: p.alu("udftoi", x),
+    (ULONG, LONG): lambda p, x: x,
+    (LONG, ULONG): lambda p, x: x,
 }
 _PAIRS: frozenset[tuple[MNDtype, MNDtype]] = frozenset(
     {
         *_NUMBERS,
-        *((BOOL, dtype) for dtype in (BOOL, FLOAT, INT, LONG)),
-        *((dtype, BOOL) for dtype in (FLOAT, INT, LONG)),
-        *((dtype, dtype) for dtype in (FLOAT, INT, LONG)),
+        *((BOOL, dtype) for dtype in (BOOL, FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
+        *((dtype, BOOL) for dtype in (FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
+        *((dtype, dtype) for dtype in (FLOAT, DOUBLE, INT, LONG, UINT, ULONG)),
     }
 )
 
 
 def _floor(p: Program, call: Call) -> Row:
+    if call.result is DOUBLE:
+        return Doubles(p).normal(p.alu("dfloor", call.inputs[0]))
     return p.normal(p.alu("ffloor", call.inputs[0]))
 
 
 def _ceil(p: Program, call: Call) -> Row:
-    return p.normal(neg(p.alu("ffloor", p.normal(neg(call.inputs[0])))))
+    (x,) = call.inputs
+    if call.result is DOUBLE:
+        d = Doubles(p)
+        return d.normal(neg(p.alu("dfloor", d.normal(neg(x)))))
+    return p.normal(neg(p.alu("ffloor", p.normal(neg(x)))))
 
 
 def _round(p: Program, call: Call) -> Row:
@@ -161,7 +239,14 @@ FUNCTIONS: tuple[Function, ...] = (
         note="integers are rounded once; out of range saturates to 32 or 64 bits; "
         "8 and 16 bits are taken modulo 2^8 and 2^16",
     ),
-    Function("Floor", _floor, UNARY, error=MOVE),
-    Function("Ceil", _ceil, UNARY, error=MOVE),
-    Function("Round", _round, UNARY, error=MOVE, note="ties to even"),
+    Function("Floor", _floor, UNARY, REALS, MOVE),
+    Function("Ceil", _ceil, UNARY, REALS, MOVE),
+    Function(
+        "Round",
+        by_dtype(_round, of_one(doubles.round_to_even)),
+        UNARY,
+        REALS,
+        MOVE,
+        note="ties to even",
+    ),
 )

@@ -8,19 +8,22 @@ from dataclasses import dataclass, field
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Attribute
 from ...tolerance import ELEMENTWISE
-from .program import Input, Program, Row
+from .program import Program, Row
 
 FLOAT, BOOL, HALF = MNDtype.FLOAT, MNDtype.SINGLE_BOOL, MNDtype.HALF
+DOUBLE, ULONG = MNDtype.DOUBLE, MNDtype.ULONG
 INT, LONG, UINT = MNDtype.INT, MNDtype.LONG, MNDtype.UINT
-INTEGERS = (INT, LONG)
-NUMBERS = (FLOAT, *INTEGERS)
+REALS = (FLOAT, DOUBLE)
+INTEGERS = (INT, LONG, ULONG)
+SIGNED = (*REALS, INT, LONG)
+NUMBERS = (*REALS, *INTEGERS)
 
 
 @dataclass(frozen=True)
 class Call:
     """One use of a function: its inputs with their dtypes, and the dtype of its result."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[Row, ...]
     dtypes: tuple[MNDtype, ...]
     result: MNDtype
     attributes: Mapping[str, Attribute]
@@ -28,12 +31,13 @@ class Call:
     @property
     def letter(self) -> str:
         """The precision letter of integer ALU instructions on the last input."""
-        return "l" if self.dtypes[-1] is LONG else "i"
+        return "l" if self.dtypes[-1] in (LONG, ULONG) else "i"
 
     @property
     def real(self) -> str:
         """The precision letter of ALU instructions that compare numbers like the last input."""
-        return {FLOAT: "f", HALF: "h"}.get(self.dtypes[-1], self.letter)
+        letters = {FLOAT: "f", HALF: "h", DOUBLE: "d", ULONG: "ul"}
+        return letters.get(self.dtypes[-1], self.letter)
 
 
 Build = Callable[[Program, Call], Row]

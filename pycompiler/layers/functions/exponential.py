@@ -6,7 +6,9 @@ exp(-infinity) is 0. Overflow gives infinity, underflow gives 0.
 from __future__ import annotations
 
 from ...tolerance import FUNCTION
-from .elementwise_function import UNARY, Call, Function
+from . import doubles
+from .doubles import by_dtype, of_one
+from .elementwise_function import REALS, UNARY, Call, Function
 from .program import Operand, Program, Result, Row, neg
 from .roots import reciprocal_of_moderate
 
@@ -49,6 +51,10 @@ def exponential(p: Program, x: Operand, low: Operand | None = None) -> Result:
     """Return exp(x + low) over the whole range."""
     bounded = p.alu("fmin", p.alu("fmax", x, _LOWEST), _HIGHEST)
     return p.normal(exp_bits(p, bounded, low))
+
+
+def _exp(p: Program, call: Call) -> Row:
+    return exponential(p, call.inputs[0])
 
 
 def _magnitude(p: Program, x: Row) -> Result:
@@ -175,10 +181,10 @@ def _known_gelu(attributes: object) -> str | None:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Exp", lambda p, call: exponential(p, call.inputs[0]), UNARY, error=FUNCTION),
-    Function("Sigmoid", _sigmoid, UNARY, error=FUNCTION),
-    Function("Swish", _silu, UNARY, error=FUNCTION, note="SiLU"),
-    Function("Tanh", _tanh, UNARY, error=FUNCTION),
+    Function("Exp", by_dtype(_exp, of_one(doubles.exponential)), UNARY, REALS, FUNCTION),
+    Function("Sigmoid", by_dtype(_sigmoid, of_one(doubles.sigmoid)), UNARY, REALS, FUNCTION),
+    Function("Swish", by_dtype(_silu, of_one(doubles.silu)), UNARY, REALS, FUNCTION, note="SiLU"),
+    Function("Tanh", by_dtype(_tanh, of_one(doubles.tanh)), UNARY, REALS, FUNCTION),
     Function("Erf", _erf, UNARY, error=FUNCTION),
     Function(
         "Gelu",

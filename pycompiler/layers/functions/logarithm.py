@@ -7,8 +7,10 @@ is 0 or infinity, x^0 is 1, and a negative x needs an integer y.
 from __future__ import annotations
 
 from ...tolerance import FUNCTION
+from . import doubles
 from .convert import small_to_float
-from .elementwise_function import BINARY, UNARY, Call, Function
+from .doubles import by_dtype, of_one
+from .elementwise_function import BINARY, REALS, UNARY, Call, Function
 from .exponential import exponential
 from .program import Flags, Operand, Program, Result, Row, neg
 from .roots import INFINITY, reciprocal_of_moderate
@@ -45,6 +47,10 @@ def logarithm(p: Program, x: Row) -> Result:
     zero, infinite = _ends(p, x)
     ends = p.alu("ior", p.keep(zero, _SIGN | INFINITY), p.keep(infinite, INFINITY))
     return p.normal(p.alu("ior", result, ends))
+
+
+def _log(p: Program, call: Call) -> Row:
+    return logarithm(p, call.inputs[0])
 
 
 def _ends(p: Program, x: Row) -> tuple[Flags, Flags]:
@@ -94,7 +100,7 @@ def _pow(p: Program, call: Call) -> Row:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Log", lambda p, call: logarithm(p, call.inputs[0]), UNARY, error=FUNCTION),
+    Function("Log", by_dtype(_log, of_one(doubles.logarithm)), UNARY, REALS, FUNCTION),
     Function(
         "Pow",
         _pow,

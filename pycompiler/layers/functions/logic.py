@@ -9,10 +9,12 @@ from ...tolerance import MOVE
 from .elementwise_function import (
     BINARY,
     BOOL,
-    FLOAT,
+    DOUBLE,
     INTEGERS,
     NUMBERS,
+    REALS,
     TERNARY,
+    ULONG,
     UNARY,
     Build,
     Call,
@@ -24,11 +26,6 @@ from .program import Program, Result, Row, long, word
 _BITS = {"l": 64, "i": 32}
 
 
-def _extreme(call: Call, name: str) -> str:
-    """Return `max` or `min` for the operands' dtype; its flag says that it gave the first one."""
-    return f"f{name}" if call.dtypes[-1] is FLOAT else f"{call.letter}{name}"
-
-
 def _not(p: Program, a: Row) -> Result:
     return p.alu("lnot", a)
 
@@ -37,7 +34,7 @@ def _compare(name: str, invert: bool) -> Build:
     """Compare by `max` or `min`: they flag lanes that give the first operand, ties included."""
 
     def build(p: Program, call: Call) -> Row:
-        found = p.mask(p.flags(_extreme(call, name), *call.inputs))
+        found = p.mask(p.flags(f"{call.real}{name}", *call.inputs))
         return _not(p, found) if invert else found
 
     return build
@@ -47,9 +44,9 @@ def _equal(p: Program, call: Call) -> Row:
     a, b = call.inputs
     if call.dtypes[0] is BOOL:
         return _not(p, p.alu("lxor", a, b))
-    if call.dtypes[0] is FLOAT:  # +0 equals -0
-        at_least = p.flags("fmax", a, b)
-        at_most = p.mask(p.flags("fmin", a, b))
+    if call.dtypes[0] in REALS:  # +0 equals -0
+        at_least = p.flags(f"{call.real}max", a, b)
+        at_most = p.mask(p.flags(f"{call.real}min", a, b))
         return p.keep(at_least, at_most)
     return p.mask(p.flags(f"{call.letter}xor", a, b))
 
@@ -70,7 +67,8 @@ def _shift(p: Program, call: Call) -> Row:
     wide = long(_BITS[call.letter]) if call.letter == "l" else word(_BITS[call.letter])
     bounded = p.alu(f"u{call.letter}min", count, wide)
     side = "r" if call.attributes["direction"] == "RIGHT" else "l"
-    return p.alu(f"{call.letter}ls{side}", x, bounded)
+    unsigned = "u" if call.result is ULONG and side == "r" else ""
+    return p.alu(f"{unsigned}{call.letter}ls{side}", x, bounded)
 
 
 def _where(p: Program, call: Call) -> Row:
@@ -80,9 +78,11 @@ def _where(p: Program, call: Call) -> Row:
 
 def _isinf(p: Program, call: Call) -> Row:
     (a,) = call.inputs
-    infinity = 0x7F800000
-    field = p.alu("iand", a, infinity)
-    return p.mask(p.flags("ixor", field, infinity))
+    wide = call.dtypes[0] is DOUBLE
+    infinity = long(0x7FF << 52) if wide else word(0x7F800000)
+    letter = "l" if wide else "i"
+    field = p.alu(f"{letter}and", a, infinity)
+    return p.mask(p.flags(f"{letter}xor", field, infinity))
 
 
 def _never(p: Program, call: Call) -> Row:
@@ -114,6 +114,6 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
-    Function("IsInf", _isinf, UNARY, (FLOAT,), MOVE, "test"),
-    Function("IsNaN", _never, UNARY, (FLOAT,), MOVE, "test", note="always false"),
+    Function("IsInf", _isinf, UNARY, REALS, MOVE, "test"),
+    Function("IsNaN", _never, UNARY, REALS, MOVE, "test", note="always false"),
 )

@@ -20,6 +20,8 @@ from .software_pipeline import Issue, Place, Plan
 BANKS = (*REGISTER_FILES, "t")
 
 _UNITS = ("alu", "mau")
+#: Longer programs do not try every interval.
+_MANY = 100
 #: The attributes that an attempt to issue an instruction may change, besides its step.
 _PORTS = ("units", "readers", "writers", "stored", "constants")
 
@@ -106,7 +108,9 @@ class _Attempt:
             if step == self.steps[what.index] + 1 and not extend:
                 yield operation.unit
             elif step >= self.steps[what.index] + self.apart.stored:
-                free = (b for b in BANKS if self._storable(what.index, b, step, self.apart.stored))
+                # The T register has no words, so a source that is converted is not read there.
+                banks = REGISTER_FILES if extend else BANKS
+                free = (b for b in banks if self._storable(what.index, b, step, self.apart.stored))
                 yield from sorted(free, key=lambda bank: (what.index, bank) not in self.stored)
 
     def _storable(self, index: int, bank: str, step: int, apart: int) -> bool:
@@ -226,6 +230,10 @@ class _Attempt:
 
     def plan(self, target: Target) -> Plan | None:
         """Return the plan with registers for every stored result; None if there are too few."""
+        return self._plan(target, shared=False) or self._plan(target, shared=True)
+
+    def _plan(self, target: Target, *, shared: bool) -> Plan | None:
+        """Return the plan; results whose lives do not meet have one register if ``shared``."""
         free = dict.fromkeys(REGISTER_FILES, 0)
         constants: dict[tuple[str, Constant], int] = {}
         for bank, constant in self.constants:
@@ -234,9 +242,18 @@ class _Attempt:
         free = {bank: -(-words // target.cycles) * target.cycles for bank, words in free.items()}
         entries = 1  # mask register 0 is all ones
         places: dict[tuple[str, int], Place] = {}
+        lives: dict[tuple[str, int], set[int]] = {}
         for (index, bank), until in self.stored.items():
+            life = range(self.steps[index], until + 1)
             copies = max(1, -(-(until - self.steps[index]) // self.interval))
-            if bank == self.masks:
+            phases = {step % self.interval for step in life}
+            reused = None
+            if shared and len(life) <= self.interval and bank != "t":
+                found = (at for own, at in lives if own == bank)
+                reused = next((at for at in found if not lives[bank, at] & phases), None)
+            if reused is not None:
+                places[bank, index] = Place(reused, 1)
+            elif bank == self.masks:
                 places[bank, index] = Place(entries, copies)
                 entries += copies
             elif bank == "t":
@@ -244,6 +261,8 @@ class _Attempt:
             else:
                 places[bank, index] = Place(free[bank], copies)
                 free[bank] += copies * target.cycles
+            if len(life) <= self.interval:
+                lives.setdefault((bank, places[bank, index].base), set()).update(phases)
         fits = all(free[bank] <= target.words(bank) for bank in REGISTER_FILES)
         if not fits or entries > target.masks["entries"]:
             return None
@@ -329,7 +348,8 @@ def plan_rows(
     units = [operation.unit for operation in program.operations]
     lm = frozenset((*homes, result_home)) - set(REGISTER_FILES)
     apart = _Distances.of(target)
-    for interval in range(max(units.count("alu"), units.count("mau"), 1), most + 1):
+    least, turn = max(units.count("alu"), units.count("mau"), 1), 1 + len(units) // _MANY
+    for interval in range(least, most + 1, turn):
         operations, final = list(program.operations), len(program.operations) - 1
         attempt = _Attempt(
             operations, final, interval, homes, result_home, lm, apart, target.masks["memory"]

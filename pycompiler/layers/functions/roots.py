@@ -8,7 +8,9 @@ number is the root of its magnitude.
 from __future__ import annotations
 
 from ...tolerance import FUNCTION
-from .elementwise_function import BINARY, UNARY, Call, Function
+from . import doubles
+from .doubles import Doubles, by_dtype, of_one
+from .elementwise_function import BINARY, REALS, UNARY, Call, Function
 from .program import Operand, Program, Result, Row, neg
 
 _SIGN, _MAGNITUDE, _EXPONENT, _FRACTION = 0x80000000, 0x7FFFFFFF, 0x7F800000, 0x007FFFFF
@@ -95,9 +97,21 @@ def _reciprocal(p: Program, call: Call) -> Row:
     return quotient(p, 1.0, call.inputs[0])
 
 
+def _sqrt(p: Program, call: Call) -> Row:
+    return square_root(p, call.inputs[0])
+
+
+def _wide_div(p: Program, call: Call) -> Row:
+    return doubles.quotient(Doubles(p), *call.inputs)
+
+
+def _wide_reciprocal(p: Program, call: Call) -> Row:
+    return doubles.quotient(Doubles(p), 1.0, call.inputs[0])
+
+
 FUNCTIONS: tuple[Function, ...] = (
-    Function("Div", _div, BINARY, error=FUNCTION),
-    Function("Reciprocal", _reciprocal, UNARY, error=FUNCTION),
-    Function("Sqrt", lambda p, call: square_root(p, call.inputs[0]), UNARY, error=FUNCTION),
+    Function("Div", by_dtype(_div, _wide_div), BINARY, REALS, FUNCTION),
+    Function("Reciprocal", by_dtype(_reciprocal, _wide_reciprocal), UNARY, REALS, FUNCTION),
+    Function("Sqrt", by_dtype(_sqrt, of_one(doubles.square_root)), UNARY, REALS, FUNCTION),
     Function(RSQRT, lambda p, call: rsqrt(p, call.inputs[0]), UNARY, error=FUNCTION),
 )

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from . import activation, arithmetic, convert, exponential, logarithm, logic, roots
+from . import (
+    activation,
+    arithmetic,
+    convert,
+    exponential,
+    hyperbolic,
+    inverses,
+    logarithm,
+    logic,
+    roots,
+    trigonometry,
+)
 from .elementwise_function import Function
 
-_FAMILIES = (arithmetic, roots, exponential, logarithm, activation, logic, convert)
+_FAMILIES = (
+    arithmetic,
+    roots,
+    exponential,
+    logarithm,
+    activation,
+    logic,
+    convert,
+    trigonometry,
+    inverses,
+    hyperbolic,
+)
 
 FUNCTIONS: dict[str, Function] = {
     function.op: function for family in _FAMILIES for function in family.FUNCTIONS

@@ -29,7 +29,7 @@ def inner_digits(kind: Precision, dtype: MNDtype, target: Target) -> list[SubAxi
     """Return the digits of the contracted axis that lie across the words and PEs of a vector."""
     packed = SubAxis(dtype.words_per_long, Level.W)
     across = SubAxis(target.counts["pe"], Level.PE)
-    long = kind.words // dtype.words_per_long
+    long = kind.vector_words(dtype)
     return [packed, SubAxis(long, Level.ADDR, 0), across] if long > 1 else [packed, across]
 
 

@@ -31,7 +31,7 @@ from ..switch.unit_masks import UnitMasks
 from .layouts import wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails, tail_steps
-from .tiles import Pair, convert, tile_pairs, tile_steps, vector_operand
+from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, uses, vector_operand
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def cost(node: MNNode, graph: MNGraph, target: Target) -> int:
     per_tile = tile_steps(kind, graph.values[node.inputs[1]], work.row, target)
     per_tile *= -(-len(work.vectors) // _most_vectors(kind, target))
     vectors = -(-len(work.vectors) // target.cycles)
-    blocks = len(work.sums) * (per_tile + vectors)
+    blocks = len(work.sums) * (per_tile + len(kind.suffixes) * vectors)
     if work.sums[-1][3] < kind.block and kind.words >= WORDS_PER_LONG:
         more = [tail_steps(kind, graph.values[name].dtype) - 1 for name in node.inputs[:2]]
         last = vectors * more[0] + -(-kind.rows // target.cycles) * more[1]
@@ -266,22 +266,32 @@ def _tile(
             elif bias is not None:
                 words_bias = (at_bias + tile[2],) * cycles
                 sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
-            name = kind.letter + ("mfma" if len(sources) > 2 else "mmul")
-            if last and work.rounded:
-                name += "r"
-            source = vector_operand(kind, one, words, word)
-            lines.append((source, Instruction("mau", name, sources, (goal,))))
+            made = _product(kind, sources, goal, "r" if last and work.rounded else "")
+            lines.append((vector_operand(kind, one, words, word), made))
         whole = count == kind.block
         yield from _pipelined(lines, kind) if whole else tails.lines(lines, count)
         yield from copies
 
 
+def _product(
+    kind: Precision, sources: tuple[Operand, ...], goal: Operand, ending: str
+) -> tuple[Instruction, ...]:
+    """Return the instructions of a product; a second one adds its part to that of the first."""
+    out: list[Instruction] = []
+    for number, suffix in enumerate(kind.suffixes):
+        terms = sources if not number else (*sources[:2], Forward("mau"))
+        name = kind.letter + ("mfma" if len(terms) > 2 else "mmul") + suffix + ending
+        last = number == len(kind.suffixes) - 1
+        out.append(Instruction("mau", name, terms, (goal if last else NOWHERE,)))
+    return tuple(out)
+
+
 def _pipelined(lines: Sequence[Pair], kind: Precision) -> Iterator[Line]:
-    """Yield lines that convert the operand of the next instruction while this one runs."""
-    before: Instruction | None = None
-    for source, instruction in lines:
-        made = convert(kind, source)
-        yield Step((made,) if before is None else (before, made))
-        before = instruction
-    if before is not None:
-        yield Step((before,))
+    """Yield lines that convert the operand of the next instructions while these run."""
+    before: tuple[Instruction, ...] = ()
+    for source, instructions in lines:
+        yield Step((*before, convert(kind, source)))
+        *others, before = uses(instructions)
+        yield from map(Step, others)
+    if before:
+        yield Step(before)

@@ -16,15 +16,21 @@ from ...pfvm.windows import GROUPED
 PRECISION = "precision"
 
 
-#: The precisions of products by their names in options, and the letters of their mnemonics.
+#: The precisions of products of singles by their names in options, and the letters of their
+#: mnemonics.
 PRECISIONS = {"single": "f", "pseudo_single": "g", "half": "h"}
+#: The precision of products of doubles; their dtype decides it.
+DOUBLE = "double"
+_LETTERS = {**PRECISIONS, DOUBLE: "d"}
 
 
 @dataclass(frozen=True)
 class Precision:
     """The facts of the MAU of one machine in one precision, taken from the spec.
 
-    ``letter`` begins the mnemonics. ``words`` is the number of singles of one PE in one vector.
+    ``letter`` begins the mnemonics. ``words`` is the number of words of one PE in one vector, and
+    ``element`` the number of words of one number. A product takes an instruction for each of
+    ``suffixes``, which end the mnemonics.
     ``convert`` is the instruction that makes block float of them. ``result`` is the number of long
     words of a PE's result. ``rows`` is the number of rows of the matrix register, which are the
     singles of a result over all PEs. ``block`` is the number of elements of the contracted axis in
@@ -37,6 +43,8 @@ class Precision:
     result: int
     rows: int
     block: int
+    element: int = 1
+    suffixes: tuple[str, ...] = ("",)
 
     @property
     def long(self) -> int:
@@ -45,7 +53,11 @@ class Precision:
 
     def result_words(self, dtype: MNDtype) -> int:
         """Return the long words of a PE's result in elements of ``dtype``."""
-        return self.result * WORDS_PER_LONG // dtype.words_per_long
+        return self.result * WORDS_PER_LONG // self.element // dtype.words_per_long
+
+    def vector_words(self, dtype: MNDtype) -> int:
+        """Return the long words of a PE in one vector of ``dtype``; 0 for one word of them."""
+        return self.words // self.element // dtype.words_per_long
 
     @property
     def packed(self) -> int:
@@ -59,12 +71,16 @@ class Precision:
 @lru_cache(maxsize=64)
 def precision(name: str, target: Target) -> Precision:
     """Return the facts of the MAU of ``target`` in the precision called ``name``."""
-    letter = PRECISIONS[name]
+    letter = _LETTERS[name]
     facts = target.products[letter]
     length = "" if facts["mantissa"] is None else f"/{facts['mantissa']}"
-    words = facts["columns"] // target.counts["pe"]
+    pes, rows, columns = target.counts["pe"], facts["rows"], facts["columns"]
+    element = WORDS_PER_LONG * facts["result"] * pes // rows
     convert = f"{letter}bfn{length}"
-    return Precision(letter, words, convert, facts["result"], facts["rows"], facts["columns"])
+    suffixes = ("u", "d") if facts["pair"] else ("",)
+    return Precision(
+        letter, columns // pes * element, convert, facts["result"], rows, columns, element, suffixes
+    )
 
 
 def precision_of(node: MNNode, target: Target) -> Precision:

@@ -148,7 +148,7 @@ class _Code:
             if sent[0][0] == job.first:
                 tile = self.kind.rows * shape.row
                 at = tile * (block + shape.sums * job.tile)
-                for source, write in tile_pairs(
+                for source, (write,) in tile_pairs(
                     self.kind, self.other, at, shape.row, bank, self.target
                 ):
                     yield Step((convert(self.kind, source),))

@@ -15,7 +15,7 @@ from ..fragment import Forward, Instruction, Line, Literal, PeOperand, Step, alu
 from ..switch.unit_masks import UnitMasks
 from ..switch.word_passes import ADDRESSED_BITS
 from .roles import Precision
-from .tiles import NOWHERE, Pair, convert
+from .tiles import NOWHERE, Pair, convert, uses
 
 #: Steps for each vector or row of a last block, where a whole block takes one: clear, convert, use.
 _STEPS = 3
@@ -23,7 +23,8 @@ _STEPS = 3
 
 def tail_steps(kind: Precision, dtype: MNDtype) -> int:
     """Return the steps for each vector or row of a last block; singles are copied one by one."""
-    return _STEPS + (0 if dtype is MNDtype.HALF else kind.words)
+    copied = 0 if dtype is MNDtype.HALF or kind.words == kind.element else kind.words
+    return _STEPS + copied
 
 
 class Tails:
@@ -39,24 +40,25 @@ class Tails:
 
     def lines(self, pairs: Sequence[Pair], count: int) -> Iterator[Line]:
         """Yield the lines of a block of ``count`` elements for each vector or row in ``pairs``."""
-        for source, instruction in pairs:
-            if self.kind.words < WORDS_PER_LONG:
-                yield from self._short(source, instruction, count)
+        for source, instructions in pairs:
+            if self.kind.words == self.kind.element:
+                yield from self._short(source, count)
             elif source.value in self.halves:
-                yield from self._packed(source, instruction, count)
+                yield from self._packed(source, count)
             else:
-                yield from self._long(source, instruction, count)
+                yield from self._long(source, count)
+            yield from map(Step, uses(instructions))
 
-    def _short(self, source: PeOperand, instruction: Instruction, count: int) -> Iterator[Line]:
+    def _short(self, source: PeOperand, count: int) -> Iterator[Line]:
         """Each PE has one element or none."""
+        letter = "l" if self.kind.element == WORDS_PER_LONG else "i"
         steps: list[Step] = []
         mask = self.masks.use((1 << count) - 1, steps)
         yield from steps
-        yield Step((Instruction("alu", "ipassa", (source,), (NOWHERE,), mask),))
+        yield Step((Instruction("alu", f"{letter}passa", (source,), (NOWHERE,), mask),))
         yield Step((convert(self.kind, Forward("alu")),))
-        yield Step((instruction,))
 
-    def _long(self, source: PeOperand, instruction: Instruction, count: int) -> Iterator[Line]:
+    def _long(self, source: PeOperand, count: int) -> Iterator[Line]:
         """Copy each single to zeroed registers, under a mask of the PEs with an element in it."""
         kind, cycles = self.kind, self.target.cycles
         whole, within = divmod(count, kind.words)
@@ -84,9 +86,8 @@ class Tails:
             yield alu_step("ipassa", (here,), there)
         cleared = replace(total, reduce=kind.words > WORDS_PER_LONG)
         yield Step((convert(kind, cleared),))
-        yield Step((instruction,))
 
-    def _packed(self, source: PeOperand, instruction: Instruction, count: int) -> Iterator[Line]:
+    def _packed(self, source: PeOperand, count: int) -> Iterator[Line]:
         """Keep the bits of the halves that exist; a PE holds one long word of them."""
         kept = PeOperand("grf1", (0,) * self.target.cycles)
         if self._kept != count:
@@ -94,7 +95,6 @@ class Tails:
             self._kept = count
         yield alu_step("land", (source, kept), NOWHERE)
         yield Step((convert(self.kind, Forward("alu")),))
-        yield Step((instruction,))
 
     def _keep(self, count: int, kept: PeOperand) -> Iterator[Line]:
         """Write the bits that each PE keeps: of all its halves, of some, or of none."""

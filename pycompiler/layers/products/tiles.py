@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
@@ -9,8 +11,8 @@ from ..base import layout_of
 from ..fragment import Forward, Instruction, MatrixOperand, Operand, PeOperand, Special
 from .roles import Precision
 
-#: The operand that the ALU converts, and the instruction that reads the result by forwarding.
-Pair = tuple[PeOperand, Instruction]
+#: The operand that the ALU converts, and the instructions that read the result by forwarding.
+Pair = tuple[PeOperand, tuple[Instruction, ...]]
 
 NOWHERE: Operand = Special("nowrite")
 
@@ -66,13 +68,19 @@ def tile_pairs(
             source = vector_operand(kind, value, words, word)
             place = MatrixOperand(bank, first)
         write = Instruction("mwrite", f"{kind.letter}mwrite", (Forward("alu"),), (place,))
-        out.append((source, write))
+        out.append((source, (write,)))
     return out
 
 
 def tile_steps(kind: Precision, value: MNValue, row: int, target: Target) -> int:
     """Count the pairs of :func:`tile_pairs`."""
     return -(-kind.rows // (target.cycles * rows_per_cycle(value, row)))
+
+
+def uses(instructions: Sequence[Instruction]) -> list[tuple[Instruction, ...]]:
+    """Return the instructions of each line that uses a vector; the ALU keeps it for the next."""
+    keep = Instruction("alu", "lpassa", (Forward("alu"),), (NOWHERE,))
+    return [*((one, keep) for one in instructions[:-1]), (instructions[-1],)]
 
 
 def convert(kind: Precision, source: Operand) -> Instruction:

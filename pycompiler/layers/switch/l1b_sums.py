@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...graph.dtypes import MNDtype
 from ...graph.graph import MNValue
 from ...machine import Target
 from ..fragment import (
@@ -24,10 +25,11 @@ def sum_l1bs(
     """Replace the long words ``rows`` of ``value`` by their sums over the L1Bs, in every L1B.
 
     ``rows`` maps each long word to the long word of ``added`` that is added to its sum once. All
-    are singles.
+    are singles, or all doubles.
     """
     room = l1bm_room(target)
-    wide = target.transfer("l2bmrffadd", "up")
+    letter = "d" if value.dtype is MNDtype.DOUBLE else "f"
+    wide = target.transfer(f"l2bmr{letter}fadd", "up")
     # Going up and coming down take half of L1BM each.
     most = max(1, min(room.vectors // 2, target.words("grf0") // target.cycles))
     ordered = sorted(rows)
@@ -44,7 +46,7 @@ def sum_l1bs(
         for piece in pieces:
             yield single_step(
                 "l2bm",
-                "l2bmrffadd",
+                f"l2bmr{letter}fadd",
                 (BlockOperand("l1bm", piece, size),),
                 BlockOperand("l2bm", piece, size),
             )
@@ -63,7 +65,9 @@ def sum_l1bs(
             more = vector(added, tuple(rows[word] for word in words))
             yield single_step("l1bm", "l1bmd", (down,), Special("nowrite"))
             # ``added`` may lie in the LM of the sums, which has one port.
-            yield single_step("mau", "fvadd", (Forward("l1bm"), more), _register(index, target))
+            yield single_step(
+                "mau", f"{letter}vadd", (Forward("l1bm"), more), _register(index, target)
+            )
         if added is not None:
             for index, words in enumerate(batch):
                 yield single_step(

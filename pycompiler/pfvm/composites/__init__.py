@@ -30,13 +30,14 @@ from . import (
     norms,
     picking,
     pooling,
+    recurrent,
     resizing,
     scaling,
     scans,
     shuffles,
     transposed_convolution,
 )
-from .writer import FLOATS, MOVED, TABLES, Writer
+from .writer import FLOATS, MOVED, REALS, TABLES, Writer
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,16 @@ _LONG = "from more long words than half of LM floats only, or rows of parameters
 
 _LONG_STEPS = "a step that divides an axis of more than half of LM"
 _FITS = "along axes up to half of LM"
-_MASKED = frozenset({"float", "int64", "bool"})
+_MASKED = frozenset({"float", "double", "int64", "bool"})
+_STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
 _POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {
-    "Softmax": Composite(norms.softmax, SUM),
-    "LogSoftmax": Composite(norms.log_softmax, SUM),
-    "LayerNormalization": Composite(norms.layer_norm, SUM, note="one output"),
-    "RMSNormalization": Composite(norms.rms_norm, SUM),
-    "Conv": Composite(convolution.conv, SUM),
+    "Softmax": Composite(norms.softmax, SUM, REALS),
+    "LogSoftmax": Composite(norms.log_softmax, SUM, REALS),
+    "LayerNormalization": Composite(norms.layer_norm, SUM, REALS, note="one output"),
+    "RMSNormalization": Composite(norms.rms_norm, SUM, REALS),
+    "Conv": Composite(convolution.conv, SUM, REALS),
     "ConvTranspose": Composite(transposed_convolution.conv_transpose, SUM),
     "BatchNormalization": Composite(norms.batch_norm, SUM),
     "InstanceNormalization": Composite(norms.instance_norm, SUM),
@@ -82,7 +84,7 @@ COMPOSITES: dict[str, Composite] = {
     "GroupNormalization": Composite(image_norms.group_norm, SUM),
     "LRN": Composite(image_norms.local_response_norm, SUM),
     "MeanVarianceNormalization": Composite(image_norms.mean_variance_norm, SUM),
-    "PRelu": Composite(activations.prelu, ELEMENTWISE),
+    "PRelu": Composite(activations.prelu, ELEMENTWISE, REALS),
     "Mish": Composite(activations.mish, FUNCTION),
     "DepthToSpace": Composite(shuffles.depth_to_space, MOVE),
     "SpaceToDepth": Composite(shuffles.space_to_depth, MOVE),
@@ -93,17 +95,17 @@ COMPOSITES: dict[str, Composite] = {
     "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_LONG_STEPS),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
-    "CumSum": Composite(scans.cumulative_sum, SUM, FLOATS, note=_FITS),
+    "CumSum": Composite(scans.cumulative_sum, SUM, REALS | _INDICES, note=_FITS),
     "TopK": Composite(scans.top_k, MOVE, note="up to 32 results"),
     "Einsum": Composite(einsum.einsum, SUM),
-    "ReduceMean": Composite(norms.mean, SUM),
-    "ReduceL1": Composite(norms.l1, SUM),
-    "ReduceL2": Composite(norms.l2, SUM),
+    "ReduceMean": Composite(norms.mean, SUM, REALS),
+    "ReduceL1": Composite(norms.l1, SUM, REALS),
+    "ReduceL2": Composite(norms.l2, SUM, REALS),
     "Hardmax": Composite(scaling.hardmax, MOVE),
     "LpNormalization": Composite(scaling.lp_normalization, SUM),
-    "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM),
+    "ReduceLogSumExp": Composite(norms.log_sum_exp, SUM, REALS),
     "Gemm": Composite(
-        gemm.gemm, SUM, note="`alpha`, `beta` other than 1, C that is no row, long sums"
+        gemm.gemm, SUM, REALS, note="`alpha`, `beta` other than 1, C that is no row, long sums"
     ),
     "Gather": Composite(picking.gather, MOVE, TABLES, note=_LONG),
     "GatherElements": Composite(picking.gather_elements, MOVE),
@@ -113,6 +115,9 @@ COMPOSITES: dict[str, Composite] = {
     "ArgMin": Composite(picking.extreme_index, MOVE),
     "Attention": Composite(attention.attention, SUM, note="any softmax precision is single"),
     "RotaryEmbedding": Composite(attention.rotary_embedding, SUM, first=True),
+    "LSTM": Composite(recurrent.recurrent, SUM, note=_STEPS),
+    "GRU": Composite(recurrent.recurrent, SUM, note=_STEPS),
+    "RNN": Composite(recurrent.recurrent, SUM, note=_STEPS),
     "SoftmaxCrossEntropyLoss": Composite(losses.cross_entropy, SUM),
     "NegativeLogLikelihoodLoss": Composite(losses.nll, SUM),
 }

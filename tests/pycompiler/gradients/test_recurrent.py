@@ -31,7 +31,6 @@ STAY: list[tuple[str, dict[str, Any]]] = [
     ("LSTM", {"clip": 0.5}),
     ("LSTM", {"input_forget": 1}),
     ("GRU", {"activations": ["Sigmoid", "Relu"]}),
-    ("RNN", {"layout": 1}),
 ]
 
 

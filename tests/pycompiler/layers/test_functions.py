@@ -127,6 +127,17 @@ UNARY: list[tuple[str, dict[str, Any], Reference]] = [
     ("Floor", {}, by_torch(torch.floor)),
     ("Ceil", {}, by_torch(torch.ceil)),
     ("Round", {}, by_torch(torch.round)),
+    ("Sin", {}, by_torch(torch.sin)),
+    ("Cos", {}, by_torch(torch.cos)),
+    ("Tan", {}, by_torch(torch.tan)),
+    ("Atan", {}, by_torch(torch.atan)),
+    ("Asin", {}, by_torch(torch.asin)),
+    ("Acos", {}, by_torch(torch.acos)),
+    ("Sinh", {}, by_torch(torch.sinh)),
+    ("Cosh", {}, by_torch(torch.cosh)),
+    ("Asinh", {}, by_torch(torch.asinh)),
+    ("Acosh", {}, by_torch(torch.acosh)),
+    ("Atanh", {}, by_torch(torch.atanh)),
 ]
 
 
