@@ -9,18 +9,15 @@ folder to empty the cache.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from . import __version__
 from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
@@ -30,6 +27,7 @@ from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
 from .report.report import Report
+from .versions import software
 
 _APP, _VSM, _L3IR, _FACTS = "model.app", "model.vsm", "l3ir.txt", "facts.json"
 _DUMPS = "dumps/"
@@ -116,7 +114,7 @@ class CompileCache:
 def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
     """Return a digest of all inputs of a compilation: model, machine, options, this software."""
     facts = {
-        "software": _software(),
+        "software": software(),
         "machine": [target.name, target.digest],
         "options": decisive(options),
     }
@@ -140,17 +138,6 @@ def _canonical(model: onnx.ModelProto) -> bytes:
             del node.metadata_props[:]
             node.doc_string = source or ""
     return bytes(plain.SerializeToString(deterministic=True))
-
-
-@lru_cache(maxsize=1)
-def _software() -> list[str]:
-    """Return versions, and a digest of our code, which can change without a new version."""
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(str(path.relative_to(package)).encode() + path.read_bytes())
-    packages = ("onnx", "onnxruntime")
-    return [__version__, digest.hexdigest(), *map(importlib.metadata.version, packages)]
 
 
 def cache_states(app: str) -> Mapping[str, Any]:

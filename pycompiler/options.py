@@ -11,6 +11,7 @@ a field, and read it where it acts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -29,7 +30,10 @@ from .layout_spec import (
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
 from .presets.read import FOLDER, names, read_preset
+from .scheduler.annealing.scheduler import NAME as ANNEALED
 from .scheduler.schedulers import SCHEDULERS
+from .simulation.run import CLUSTER, PROCESSES, THREADS
+from .simulation.settings import MODES
 
 
 class Effect(Enum):
@@ -108,6 +112,15 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1
 
 
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not _is_bool(value) and 0 < value < float("inf")
+
+
+def _is_executor(value: Any) -> bool:
+    known = isinstance(value, str) and (value in (PROCESSES, THREADS) or value.startswith(CLUSTER))
+    return known or isinstance(value, Executor)
+
+
 def _is_environment(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(k, str) for k in value)
 
@@ -129,6 +142,11 @@ _FLAG: _Values = "True or False", _is_bool
 _PATH: _Values = "a path", _is_path
 _COUNT: _Values = "a count of at least 1", _is_count
 _SHARE: _Values = "a number from 0 to 1", _is_share
+_SECONDS: _Values = "a number of seconds above 0", _is_seconds
+_EXECUTOR: _Values = (
+    f"'{PROCESSES}', '{THREADS}', '{CLUSTER}HOST:PORT' or a concurrent.futures.Executor",
+    _is_executor,
+)
 _ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
 _OVERRIDES: _Values = "a dict of value name to decisions", _is_overrides
 
@@ -152,9 +170,8 @@ class Options:
     )
     scheduler: str = option(
         "spill_opt",
-        _one_of(*SCHEDULERS, "auto_recompute_sa"),
-        "which values stay in LM between operators",
-        instead={"auto_recompute_sa": "spill_opt"},
+        _one_of(*SCHEDULERS, ANNEALED),
+        "which values stay in LM between operators; `auto_recompute_sa` searches",
     )
     update: str = option(
         LAST,
@@ -210,22 +227,33 @@ class Options:
         f"environment of a compile; `{FOLDER}` is the folder of presets, and no pass reads others",
         Effect.OTHER,
     )
-    simulation_mode: str = option(
-        "default",
-        _one_of("fake", "default", "fast", "best", "full"),
-        "how the vendor's compiler finds the costs of nodes",
-        Effect.NONE,
-        reason="all costs come from one cycle model",
+    simulation_mode: str | None = option(
+        None,
+        _one_of(*MODES),
+        "simulate every node, from an estimate (`fake`) to all its settings (`full`); "
+        "`auto_recompute_sa` takes `default` if none is given",
     )
     sa_expected_run_iters: int | None = option(
         None,
         _COUNT,
-        "iterations of the vendor's simulated annealing",
-        Effect.NONE,
-        reason="no scheduler anneals",
+        "plans that `auto_recompute_sa` tries; without it, a number that follows from the model",
     )
+    sa_seconds: float | None = option(
+        None,
+        _SECONDS,
+        "seconds after which `auto_recompute_sa` takes the best plan so far; with them, two "
+        "compiles may differ",
+        read=float,
+    )
+    sa_seed: int = option(1, _COUNT, "seed of `auto_recompute_sa`")
     num_threads: int | None = option(
-        None, _COUNT, "threads of a compile", Effect.NONE, reason="a compile runs in one thread"
+        None, _COUNT, "how many simulations run at once", Effect.OTHER
+    )
+    executor: Any = option(
+        PROCESSES,
+        _EXECUTOR,
+        "what runs simulations if there are several at once: processes, threads, a Dask cluster",
+        Effect.OTHER,
     )
     backprop: bool = option(
         False,
