@@ -44,6 +44,7 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
+from .simulation.store import Outcomes
 from .warn import warn_of_fallback, warn_of_options, warn_of_specs
 
 
@@ -59,6 +60,7 @@ def build(
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
     backprop: bool = False,
+    known: Outcomes | None = None,
 ) -> Function:
     """Compile the model that ``make_model`` returns, and write ``folder``.
 
@@ -66,7 +68,7 @@ def build(
     nothing. ``registry`` holds the registered values that the function shares. ``io_specs`` are
     constraints on its inputs and outputs. ``progress`` shows the passes of a long compile on a
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
-    of that name is refused (P0703).
+    of that name is refused (P0703). ``known`` keeps the outcomes of simulations.
 
     On any exception, and on an interrupt, an older ``folder`` is untouched and the report of what
     was done is in ``<folder>.failed``.
@@ -89,6 +91,7 @@ def build(
                 io_specs or {},
                 ineffective,
                 backprop,
+                known,
             )
     except BaseException as problem:
         report.failed(problem)
@@ -109,6 +112,7 @@ def _build(
     wanted: Mapping[str, IOSpec],
     ineffective: Sequence[str],
     backprop: bool,
+    known: Outcomes | None,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
     report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
@@ -130,7 +134,7 @@ def _build(
         if board is None:
             function: Function = host_function(model, registry)
         else:
-            made = _artifacts(model, board.target, checked, report, cache)
+            made = _artifacts(model, board.target, checked, report, cache, known)
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
             files[L3IR] = made.l3ir.encode()
@@ -153,6 +157,7 @@ def _artifacts(
     options: Options,
     report: Report,
     cache: CompileCache | None,
+    known: Outcomes | None,
 ) -> Artifacts:
     """Compile ``model``, or take the entry of the cache."""
     key = ""
@@ -165,7 +170,7 @@ def _artifacts(
             warn_of_fallback(report)
             warn_of_specs(report)
             return kept
-    compiled = compile_onnx(model, target, options, report)
+    compiled = compile_onnx(model, target, options, report, known)
     made = Artifacts(compiled.app, compiled.vsm, compiled.l3ir, compiled.dumps)
     if cache is not None:
         cache.store(key, made, report)

@@ -246,9 +246,7 @@ class Options:
         read=float,
     )
     sa_seed: int = option(1, _COUNT, "seed of `auto_recompute_sa`")
-    num_threads: int | None = option(
-        None, _COUNT, "how many simulations run at once", Effect.OTHER
-    )
+    num_threads: int | None = option(None, _COUNT, "how many simulations run at once", Effect.OTHER)
     executor: Any = option(
         PROCESSES,
         _EXECUTOR,

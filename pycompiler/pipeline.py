@@ -10,11 +10,11 @@ import onnx
 
 from .app.make_app import make_app, program_text
 from .app.model import App
-from .emit.segments import emit_segments
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import MNGraph
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
+from .layers.forget import without_forgets
 from .layers.operators import RULES
 from .machine import Target
 from .options import Options
@@ -29,6 +29,8 @@ from .report.programs import record_programs
 from .report.report import Report
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
+from .search_passes import Searches
+from .simulation.store import Outcomes
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 
@@ -48,15 +50,22 @@ class Compiled:
         return print_graph(self.graph)
 
 
+#: The pass that leaves the graph as it is.
+SIMULATED = "simulation"
 #: The name of a pass, the function from graph to graph, and the function that adds to the report.
 Pass = tuple[str, Callable[[MNGraph], MNGraph], Callable[[MNGraph, Report], None]]
 
 
 def compile_onnx(
-    model: onnx.ModelProto, target: Target, options: Options, report: Report
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    known: Outcomes | None = None,
 ) -> Compiled:
     """Compile a model with static shapes for ``target``.
 
+    ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
     Warns once (HostFallbackWarning) if nodes must run on the host. Raises the diagnostics of the
     passes.
     """
@@ -66,7 +75,9 @@ def compile_onnx(
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
-    passes = _passes(imported, target, options, overrides)
+    searches = Searches(options, target, report, imported.updates, known)
+    addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
+    passes = _passes(imported, target, options, overrides, searches, addressed)
     report.expect(len(passes) + 4)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
@@ -75,10 +86,12 @@ def compile_onnx(
     for name, run, record in passes:
         with report.running(name):
             graph = verify(run(graph), target, rules)
-        dumps[f"layout.{name}.txt"] = print_graph(graph)
+        if name != SIMULATED:
+            dumps[f"layout.{name}.txt"] = print_graph(graph)
         record(graph, report)
     with report.running("emit"):
-        segments = emit_segments(graph, target, options.emit)
+        graph, segments = searches.emit(graph, addressed)
+        verify(graph, target, rules)
     with report.running("assemble"):
         made = make_app(graph, imported, segments, target)
         record_programs(report, graph, segments, made.programs, options.scheduler, target)
@@ -87,11 +100,22 @@ def compile_onnx(
             options.float_dtype, options.gemm_precision, options.overrides
         )
         record_bound(report, model, target, precisions)
-    return Compiled(made.app, program_text(made.app), graph, dumps)
+    return Compiled(made.app, program_text(made.app), graph, {**dumps, **searches.dumps})
+
+
+def _addressed(
+    graph: MNGraph, target: Target, overrides: Overrides, renewed: Mapping[str, str]
+) -> MNGraph:
+    return plan_addresses(without_forgets(graph), target, overrides, renewed)
 
 
 def _passes(
-    imported: ImportedModel, target: Target, options: Options, overrides: Overrides
+    imported: ImportedModel,
+    target: Target,
+    options: Options,
+    overrides: Overrides,
+    searches: Searches,
+    addressed: Callable[[MNGraph], MNGraph],
 ) -> Sequence[Pass]:
     """Return the passes that lead from the imported graph to one with addresses, in order."""
     sliced = SlicedLayouts(
@@ -111,10 +135,13 @@ def _passes(
         registered=imported.registered,
         constants=imported.constants,
     )
-    schedule = SCHEDULERS[options.scheduler]
-    addresses = partial(
-        plan_addresses, target=target, overrides=overrides, renewed=imported.updates
-    )
+    schedule: Callable[[MNGraph], MNGraph]
+    if searches.anneals:
+        schedule = searches.schedule
+    else:
+        plain = SCHEDULERS[options.scheduler]
+        schedule = partial(plain, target=target, share=options.sram_budget, overrides=overrides)
+    simulation: Sequence[Pass] = ((SIMULATED, searches.simulate, _nothing),)
     return (
         ("side", partial(plan_sides, strict=options.strict), _record_sides),
         ("dtype", dtypes, _nothing),
@@ -122,12 +149,9 @@ def _passes(
         ("layout", sliced.lay_out, lambda _, report: _record_layouts(sliced.facts, report)),
         ("time_slice", sliced.plan, _nothing),
         ("slices", sliced.cut, _nothing),
-        (
-            options.scheduler,
-            lambda graph: schedule(graph, target, options.sram_budget, overrides),
-            _nothing,
-        ),
-        ("address", addresses, _nothing),
+        *(simulation if searches.simulates else ()),
+        (options.scheduler, schedule, _nothing),
+        ("address", addressed, _nothing),
     )
 
 

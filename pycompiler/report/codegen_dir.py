@@ -31,7 +31,8 @@ from ..files import (
 
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
 L3IR, REPORT = "l3ir.txt", "report.json"
-_OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT})
+SIMULATION = "simulation_result.json"
+_OWN = frozenset({MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, REPORT, SIMULATION})
 _DUMP = re.compile(r"layout\.\w+\.txt\Z")
 
 #: While the files of a folder are changed: a link to the folder that holds the current ones.

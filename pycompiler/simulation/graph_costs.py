@@ -150,5 +150,7 @@ def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str
         for op, setting in _MOVES.items():
             source, result = replace(value, name=_SOURCE), replace(value, name=_RESULT)
             node = MNNode(op, op, (_SOURCE,), (_RESULT,))
-            alone = MNGraph("", target.name, nodes=(node,), values={_SOURCE: source, _RESULT: result})
+            alone = MNGraph(
+                "", target.name, nodes=(node,), values={_SOURCE: source, _RESULT: result}
+            )
             yield name, op, task_of(node, alone, setting, target.name, target.digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -150,5 +150,3 @@ def _answers(
 
 def _named(problem: BaseException | None) -> str:
     return "" if problem is None else type(problem).__name__
-
-

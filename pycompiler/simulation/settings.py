@@ -37,7 +37,9 @@ class Setting:
     @property
     def text(self) -> str:
         """A short form: banks of inputs, an arrow, banks of outputs, and what happens in place."""
-        sides = ["+".join(bank.value for bank in side) or "-" for side in (self.inputs, self.outputs)]
+        sides = [
+            "+".join(bank.value for bank in side) or "-" for side in (self.inputs, self.outputs)
+        ]
         shown = " -> ".join(sides)
         if self.inplace is not None:
             shown += f" on input {self.inplace}" + (", which is kept" if self.keeps else "")

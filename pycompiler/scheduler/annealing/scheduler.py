@@ -58,8 +58,12 @@ class Annealing:
         Overrides that say where values lie, or that they are kept, leave nothing to search.
         """
         self.plain = schedule_in_lm(graph, target, share, overrides, consecutive=False)
-        if any((wanted_addresses(overrides), wanted_keeping(overrides), wanted_locations(overrides))):
-            self.remarks.append(f"{NAME}: overrides decide what stays in LM, so nothing is searched")
+        if any(
+            (wanted_addresses(overrides), wanted_keeping(overrides), wanted_locations(overrides))
+        ):
+            self.remarks.append(
+                f"{NAME}: overrides decide what stays in LM, so nothing is searched"
+            )
             return self.plain
         graph = shrink_early(graph)
         problem = problem_of(graph, target, self._costs(graph), self._renewed)
@@ -75,9 +79,7 @@ class Annealing:
         return self.plain
 
     def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
-        found = search(
-            problem, rooms, self._steps, self._seed, self._seconds, self._progress
-        )
+        found = search(problem, rooms, self._steps, self._seed, self._seconds, self._progress)
         if found.interrupted is not None:
             self.remarks.append(f"{NAME}: interrupted; the best of {found.tried} plans is taken")
         actions: list[Action] = []

@@ -319,5 +319,3 @@ class _Run:
             elif not self.dram[value]:
                 self._forsake(value, bank, node)
         self._drop(value, bank)
-
-
