@@ -58,12 +58,9 @@ class Annealing:
         Overrides that say where values lie, or that they are kept, leave nothing to search.
         """
         self.plain = schedule_in_lm(graph, target, share, overrides, consecutive=False)
-        if any(
-            (wanted_addresses(overrides), wanted_keeping(overrides), wanted_locations(overrides))
-        ):
-            self.remarks.append(
-                f"{NAME}: overrides decide what stays in LM, so nothing is searched"
-            )
+        fixed = (wanted_addresses, wanted_keeping, wanted_locations)
+        if any(wanted(overrides) for wanted in fixed):
+            self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")
             return self.plain
         graph = shrink_early(graph)
         problem = problem_of(graph, target, self._costs(graph), self._renewed)

@@ -193,10 +193,10 @@ class _Run:
                 own = mask[value]
                 if own and bank != DRAM and not own >> bank & 1:
                     moved += copy[value]
-            if one.taken >= 0 and self.uses[inputs[one.taken]][-1] > self.at:
-                # The operand is read later too, so it is copied first.
-                if mask[inputs[one.taken]] != 3:
-                    moved += copy[inputs[one.taken]]
+            # An operand that is overwritten, and read later too, is copied first.
+            taken = inputs[one.taken] if one.taken >= 0 else -1
+            if taken >= 0 and self.uses[taken][-1] > self.at and mask[taken] != 3:
+                moved += copy[taken]
             if moved < least:
                 best, least = one, moved
         return best
