@@ -18,7 +18,7 @@ from .errors import PycompilerError, error, internal
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .machine import Target
-from .options import Options, parse_options
+from .options import ANNEALED, Options, parse_options
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -115,7 +115,9 @@ def _build(
     known: Outcomes | None,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
-    report.data["environment"] = environment_facts(checked.envs, checked.option_json is not None)
+    report.data["environment"] = environment_facts(
+        checked.envs, checked.option_json is not None, checked.scheduler == ANNEALED
+    )
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
         raise error("P0703", name="backprop=True", reason=reason, remedy=remedy)

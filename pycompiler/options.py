@@ -29,11 +29,15 @@ from .layout_spec import (
 )
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
-from .presets.read import FOLDER, names, read_preset
-from .scheduler.annealing.scheduler import NAME as ANNEALED
+from .presets.read import FOLDER, SA_STEPS, names, read_preset, variable
+from .scheduler.annealing.scheduler import NAME
 from .scheduler.schedulers import SCHEDULERS
 from .simulation.run import CLUSTER, PROCESSES, THREADS
 from .simulation.settings import MODES
+
+
+#: The scheduler that searches.
+ANNEALED = NAME
 
 
 class Effect(Enum):
@@ -224,7 +228,8 @@ class Options:
     envs: Mapping[str, Any] | None = option(
         None,
         _ENVIRONMENT,
-        f"environment of a compile; `{FOLDER}` is the folder of presets, and no pass reads others",
+        f"environment of a compile; `{FOLDER}` is the folder of presets, `{SA_STEPS}` stands for "
+        "`sa_expected_run_iters`, and no pass reads others",
         Effect.OTHER,
     )
     simulation_mode: str | None = option(
@@ -284,7 +289,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     missing; P0001 and P0310 for a file of forced layouts that cannot be read, P0001 and P0706 for a
     preset.
     """
-    given = _with_preset(dict(options or {}))
+    given = _with_steps(_with_preset(dict(options or {})))
     values: dict[str, Any] = {}
     ineffective: list[str] = []
     for key, value in given.items():
@@ -300,7 +305,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
             raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
         if known.effect is Effect.NONE and value != known.default:
             ineffective.append(f"`{key}` ({known.reason})")
-        if key == "envs" and (others := sorted(value.keys() - {FOLDER})):
+        if key == "envs" and (others := sorted(value.keys() - {FOLDER, SA_STEPS})):
             ineffective.append(f"`envs` (no pass reads {', '.join(others)})")
         if known.instead and value in known.instead:
             stand_in = known.instead[value]
@@ -317,6 +322,16 @@ def _with_preset(given: dict[str, Any]) -> dict[str, Any]:
         return given
     preset = read_preset(name, environment if _is_environment(environment) else None)
     return {**preset.options, **given}
+
+
+def _with_steps(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the number of plans that the environment names, if none is given."""
+    name, environment = "sa_expected_run_iters", given.get("envs")
+    wanted = variable(SA_STEPS, environment if _is_environment(environment) else None)
+    if given.get("scheduler") != ANNEALED or given.get(name) is not None or wanted is None:
+        return given
+    text = str(wanted)
+    return {**given, name: int(text) if text.isascii() and text.isdecimal() else wanted}
 
 
 def effect_note(known: Option) -> str:

@@ -135,12 +135,14 @@ def _passes(
         registered=imported.registered,
         constants=imported.constants,
     )
-    schedule: Callable[[MNGraph], MNGraph]
     if searches.anneals:
         schedule = searches.schedule
     else:
-        plain = SCHEDULERS[options.scheduler]
-        schedule = partial(plain, target=target, share=options.sram_budget, overrides=overrides)
+        plain, share = SCHEDULERS[options.scheduler], options.sram_budget
+
+        def schedule(graph: MNGraph) -> MNGraph:
+            return plain(graph, target, share, overrides)
+
     simulation: Sequence[Pass] = ((SIMULATED, searches.simulate, _nothing),)
     return (
         ("side", partial(plan_sides, strict=options.strict), _record_sides),

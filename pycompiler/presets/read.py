@@ -20,6 +20,8 @@ from ..files import TEXT_BYTES, read_input
 
 #: The environment variable that names the folder of presets.
 FOLDER = "PRESET_OPTIONS_DIR"
+#: The one that stands for the option ``sa_expected_run_iters``.
+SA_STEPS = "CODEGEN_SA_STEPS"
 OWN = Path(__file__).parent
 _SUFFIX = ".json"
 #: Variables with these beginnings steer compiles of other installations.
@@ -71,13 +73,19 @@ def _places(path: Path, environment: Mapping[str, Any]) -> Iterator[Path]:
     yield OWN / file
 
 
+def variable(name: str, environment: Mapping[str, Any] | None) -> Any:
+    """Return a variable of the compile's environment, else of the process, else None."""
+    return (environment or {}).get(name) or os.environ.get(name)
+
+
 def environment_facts(
-    environment: Mapping[str, Any] | None, preset: bool
+    environment: Mapping[str, Any] | None, preset: bool, anneals: bool = False
 ) -> dict[str, dict[str, str] | list[str]]:
     """Return which variables of the environment a compile used, and which it ignored.
 
     ``environment`` are variables given to the compile; those of the process count if their names
-    say that they steer a compile. ``preset`` says whether a preset was asked for.
+    say that they steer a compile. ``preset`` says whether a preset was asked for, ``anneals``
+    whether the scheduler searches.
     """
     process = {
         name: value
@@ -85,5 +93,6 @@ def environment_facts(
         if name == FOLDER or name.startswith(_PREFIXES)
     }
     found = {**process, **(environment or {})}
-    used = {FOLDER: str(found[FOLDER])} if preset and FOLDER in found else {}
+    wanted = {FOLDER: preset, SA_STEPS: anneals}
+    used = {name: str(found[name]) for name, own in wanted.items() if own and name in found}
     return {"used": used, "ignored": sorted(found.keys() - used.keys())}

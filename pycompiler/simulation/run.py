@@ -144,9 +144,9 @@ def _answers(
             out.clear()
         for future in ended:
             task = out.pop(future)
-            problem = future.exception() if not future.cancelled() else RuntimeError("cancelled")
-            yield task, None if problem else future.result(), str(problem or "") or _named(problem)
+            failure = RuntimeError("cancelled") if future.cancelled() else future.exception()
+            yield task, None if failure else future.result(), _named(failure)
 
 
-def _named(problem: BaseException | None) -> str:
-    return "" if problem is None else type(problem).__name__
+def _named(failure: BaseException | None) -> str:
+    return "" if failure is None else str(failure) or type(failure).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -113,10 +113,10 @@ def mirror(setting: Setting) -> Setting:
 def _canonical(setting: Setting, mirrors: bool) -> Setting:
     if not mirrors:
         return setting
-    return min(setting, mirror(setting), key=lambda one: _banks(one))
+    return min(setting, mirror(setting), key=_banks)
 
 
-def _banks(setting: Setting) -> Sequence[str]:
+def _banks(setting: Setting) -> list[str]:
     return [bank.value for bank in (*setting.inputs, *setting.outputs)]
 
 

@@ -1,4 +1,4 @@
-"""One simulation: a node, its layouts, a setting. It needs nothing else, so any process can run it."""
+"""One simulation: a node, its layouts, a setting. Any process can run it."""
 
 from __future__ import annotations
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import pickle
 import struct
-import sys
-from typing import BinaryIO
+from typing import IO
 
 #: The count of bytes before a message.
 COUNT = struct.Struct("<Q")
 
 
-def write_message(stream: BinaryIO, content: object) -> None:
+def write_message(stream: IO[bytes], content: object) -> None:
     """Write one message."""
     data = pickle.dumps(content)
     stream.write(COUNT.pack(len(data)) + data)
@@ -39,4 +38,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

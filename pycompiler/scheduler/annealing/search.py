@@ -78,18 +78,8 @@ def search(
     return Search(plan, Cost(cycles, words, ()), first, tried, stopped)
 
 
-NodeRow = tuple[
-    Sequence[int],
-    Sequence[int],
-    Sequence[tuple[Sequence[int], Sequence[int], int | None, int]],
-    Sequence[int],
-    int,
-]
-ValueRow = tuple[int | None, int, int, int, int, int, bool, bool, bool]
-
-
-def _rows(problem: Problem) -> tuple[list[NodeRow], list[ValueRow]]:
-    nodes: list[NodeRow] = []
+def _rows(problem: Problem) -> tuple[list[_core._NodeRow], list[_core._ValueRow]]:
+    nodes: list[_core._NodeRow] = []
     for at, inputs in enumerate(problem.inputs):
         choices = [
             (one.inputs, one.outputs, one.taken if one.taken >= 0 else None, one.cycles)
@@ -98,7 +88,7 @@ def _rows(problem: Problem) -> tuple[list[NodeRow], list[ValueRow]]:
         segment = problem.segment[at]
         before = sorted(problem.before[at])
         nodes.append((inputs, problem.outputs[at], choices, before, segment or 0))
-    values: list[ValueRow] = [
+    values: list[_core._ValueRow] = [
         (
             problem.maker[at] if problem.maker[at] >= 0 else None,
             problem.size[at],

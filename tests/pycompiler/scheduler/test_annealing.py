@@ -86,8 +86,8 @@ def laid_out(share: float = 0.3) -> tuple[MNGraph, Problem, list[int]]:
 def test_what_is_remade_gives_the_same_bits() -> None:
     """Test every value that may be computed again, one by one."""
     model = model_of(CHAIN, SHAPES, ["y"])
-    graph, problem, rooms = laid_out()
-    target, inputs = load_target("mini"), random_inputs(SHAPES, 3)
+    _, problem, rooms = laid_out()
+    inputs = random_inputs(SHAPES, 3)
     plain, _ = compiled(model, scheduler="always_from_dram", time_slice="off")
     wanted = run(plain, inputs)["y"]
     remade = 0
