@@ -1,6 +1,6 @@
 """Types of the compiled part of emu2; the docstrings are those of the objects themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Protocol, Self, TypeVar, final
 
@@ -20,6 +20,7 @@ __all__ = [
     "Report",
     "Spec",
     "__version__",
+    "anneal_schedule",
     "assemble",
     "built_in_specs",
     "choices",
@@ -35,6 +36,7 @@ __all__ = [
     "race",
     "read_asm",
     "read_source",
+    "schedule_cost",
     "search_offsets",
     "spec_texts",
     "stream_limit",
@@ -59,6 +61,32 @@ def codes() -> list[tuple[str, str, str]]: ...
 def read_source(path: str | PathLike[str]) -> bytes: ...
 def run_app(app: str | PathLike[str], inputs: str | PathLike[str] | None = None) -> bytes: ...
 def stream_limit() -> int: ...
+
+# Nodes: inputs, outputs, choices, nodes before, segment. A choice: banks of inputs and outputs, the
+# input that is overwritten, cycles.
+_NodeChoice = tuple[Sequence[int], Sequence[int], int | None, int]
+_NodeRow = tuple[Sequence[int], Sequence[int], Sequence[_NodeChoice], Sequence[int], int]
+# Values: maker, size, words, cycles of download, upload and copy, given, stored, remakable.
+_ValueRow = tuple[int | None, int, int, int, int, int, bool, bool, bool]
+# Plans: order, biases of values, values that are computed again, choices of nodes.
+_PlanRow = tuple[Sequence[int], Sequence[tuple[int, int]], Sequence[int], Sequence[tuple[int, int]]]
+
+def anneal_schedule(
+    nodes: Sequence[_NodeRow],
+    values: Sequence[_ValueRow],
+    rooms: tuple[int, int],
+    words_per_cycle: int,
+    orders: Sequence[Sequence[int]],
+    steps: int,
+    seed: int,
+    progress: Callable[[int, int, int], bool],
+) -> tuple[tuple[_PlanRow, int, int, int], BaseException | None]: ...
+def schedule_cost(
+    nodes: Sequence[_NodeRow],
+    values: Sequence[_ValueRow],
+    rooms: tuple[int, int],
+    plan: _PlanRow,
+) -> tuple[int, int] | None: ...
 def search_offsets(
     buffers: Sequence[tuple[int, int, int, int]],
     capacity: int,

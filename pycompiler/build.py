@@ -18,7 +18,7 @@ from .executors import Workers
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .machine import Target
-from .options import OFF, Options, parse_options, with_preset
+from .options import ANNEALED, OFF, Options, parse_options, with_preset
 from .pfvm.lower import lower
 from .pfvm.names import keys
 from .pfvm.optimise import optimise
@@ -47,6 +47,7 @@ from .runtime.device import Board
 from .runtime.executable import DeviceFunction, Function, HostFunction
 from .runtime.io_spec import IOSpec, check_constraints, wanted_layouts
 from .runtime.registered_values import Registry
+from .simulation.store import Outcomes
 from .tuning.candidates import Candidates
 from .tuning.search import INTERRUPTED, Search
 from .warn import warn_of_fallback, warn_of_options, warn_of_specs
@@ -66,6 +67,7 @@ def build(
     io_specs: Mapping[str, IOSpec] | None = None,
     progress: bool = False,
     backprop: bool = False,
+    known: Outcomes | None = None,
 ) -> Function:
     """Compile the model that ``make_model`` returns, and write ``folder``.
 
@@ -73,7 +75,7 @@ def build(
     nothing. ``registry`` holds the registered values that the function shares. ``io_specs`` are
     constraints on its inputs and outputs. ``progress`` shows the passes of a long compile on a
     terminal. ``backprop`` tells that ``make_model`` adds the backward pass; without it, the option
-    of that name is refused (P0703).
+    of that name is refused (P0703). ``known`` keeps the outcomes of simulations.
 
     On any exception, and on an interrupt, an older ``folder`` is untouched, and the report and the
     log of what was done are in ``<folder>.failed``. A long compile writes them there from time to
@@ -98,6 +100,7 @@ def build(
                 io_specs or {},
                 ineffective,
                 backprop,
+                known,
             )
     except BaseException as problem:
         report.failed(problem)
@@ -118,11 +121,13 @@ def _build(
     wanted: Mapping[str, IOSpec],
     ineffective: Sequence[str],
     backprop: bool,
+    known: Outcomes | None,
 ) -> Function:
     checked = replace(parse_options(options), io_layouts=wanted_layouts(wanted))
     searches = "tune" not in with_preset(dict(options or {}))
+    anneals = checked.scheduler == ANNEALED
     report.data["environment"] = environment_facts(
-        checked.envs, checked.option_json is not None, searches
+        checked.envs, checked.option_json is not None, searches, anneals
     )
     if checked.backprop and not backprop:
         reason, remedy = "an ONNX model names no optimizers", "use Context.compile(optimizers=...)"
@@ -143,7 +148,7 @@ def _build(
         if board is None:
             function: Function = host_function(model, registry)
         else:
-            made = _artifacts(model, board.target, checked, report, cache, options or {})
+            made = _artifacts(model, board.target, checked, report, cache, options or {}, known)
             files[MODEL_VSM] = made.vsm.encode()
             files[MODEL_APP] = write_app(made.app)
             files |= made.files
@@ -183,6 +188,7 @@ def _artifacts(
     report: Report,
     cache: CompileCache | None,
     asked: Mapping[str, Any],
+    known: Outcomes | None,
 ) -> Artifacts:
     """Compile ``model``, or take the entry of the cache."""
     key = ""
@@ -199,7 +205,7 @@ def _artifacts(
     if options.tune != OFF:
         made = _tuned(model, target, options, report, asked)
     if made is None:
-        compiled = compile_onnx(model, target, options, report)
+        compiled = compile_onnx(model, target, options, report, known)
         made = Artifacts(compiled.app, compiled.vsm, compiled.files)
     if cache is not None:
         cache.store(key, made, report)

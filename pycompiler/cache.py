@@ -9,12 +9,10 @@ folder to empty the cache.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ from .options import Options, decisive
 from .pfvm.names import graphs
 from .pfvm.source import source_of
 from .report.report import OF_A_PROGRAM, Report
-from .version import __version__
+from .version import software
 
 _APP, _VSM, _FACTS = "model.app", "model.vsm", "facts.json"
 _FILES = "files/"
@@ -101,7 +99,7 @@ class CompileCache:
 def cache_key(model: onnx.ModelProto, target: Target, options: Options) -> str:
     """Return a digest of all inputs of a compilation: model, machine, options, this software."""
     facts = {
-        "software": _software(),
+        "software": software(),
         "machine": [target.name, target.digest],
         "options": decisive(options),
     }
@@ -125,17 +123,6 @@ def _canonical(model: onnx.ModelProto) -> bytes:
             del node.metadata_props[:]
             node.doc_string = source or ""
     return bytes(plain.SerializeToString(deterministic=True))
-
-
-@lru_cache(maxsize=1)
-def _software() -> list[str]:
-    """Return versions, and a digest of our code, which can change without a new version."""
-    package = Path(__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(str(path.relative_to(package)).encode() + path.read_bytes())
-    packages = ("onnx", "onnxruntime")
-    return [__version__, digest.hexdigest(), *map(importlib.metadata.version, packages)]
 
 
 def cache_states(app: str) -> Mapping[str, Any]:

@@ -33,6 +33,8 @@ from .errors import error
 PROCESSES, THREADS = "processes", "threads"
 #: The executors that have a name.
 EXECUTORS = (PROCESSES, THREADS)
+#: How the address of a Dask scheduler begins.
+CLUSTER = "tcp://"
 
 #: How a task ended without a result.
 DIED, TIME = "its process died", "the time is over"
@@ -69,19 +71,45 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+@contextlib.contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """Give the executor of a Dask scheduler. P0703 if Dask is missing or nothing answers."""
+    remedy = "leave out the option `executor`, or give the address of a running Dask scheduler"
+    name = f"executor={address!r}"
+    try:
+        from distributed import Client
+    except ImportError as problem:
+        reason = "Dask is not installed: install emu2[cluster]"
+        raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as problem:
+        reason = "no scheduler answers there"
+        raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
+    try:
+        yield client.get_executor(pure=False, retries=0)
+    finally:
+        client.close()
+
+
 class Workers:
     """An executor by name, or one that the caller has; ``count`` None means one per core.
 
-    It is a context manager: at its end, its processes end whatever they do. P0704 if ``executor``
-    is neither.
+    A name is that of ``EXECUTORS`` or the address of a Dask scheduler. It is a context manager: at
+    its end, its processes end whatever they do. P0704 if ``executor`` is neither.
     """
 
     def __init__(self, executor: Executor | str = PROCESSES, count: int | None = None):
-        if not isinstance(executor, Executor) and executor not in EXECUTORS:
-            legal = f"{' or '.join(map(repr, EXECUTORS))}, or a concurrent.futures.Executor"
+        named = isinstance(executor, str) and (
+            executor in EXECUTORS or executor.startswith(CLUSTER)
+        )
+        if not isinstance(executor, Executor) and not named:
+            names = ", ".join(map(repr, EXECUTORS))
+            legal = f"{names}, '{CLUSTER}HOST:PORT' or a concurrent.futures.Executor"
             raise error("P0704", name="executor", value=repr(executor), legal=legal)
         self._given = executor
         self._pool: Executor | None = None
+        self._clusters = contextlib.ExitStack()
         self.count = os.cpu_count() or 1 if count is None else count
 
     def __enter__(self) -> Self:
@@ -149,7 +177,9 @@ class Workers:
         if isinstance(self._given, Executor):
             return self._given
         if self._pool is None:
-            if self._given == THREADS:
+            if self._given.startswith(CLUSTER):
+                self._pool = self._clusters.enter_context(cluster(self._given))
+            elif self._given == THREADS:
                 self._pool = ThreadPoolExecutor(self.count)
             else:
                 self._pool = ProcessPoolExecutor(
@@ -159,6 +189,7 @@ class Workers:
 
     def _close(self) -> None:
         pool, self._pool = self._pool, None
+        self._clusters.close()
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())

@@ -19,7 +19,7 @@ from typing import Any
 
 from .emit.segments import EMITS, MERGED
 from .errors import error
-from .executors import EXECUTORS, PROCESSES
+from .executors import CLUSTER, EXECUTORS, PROCESSES
 from .layers.products.roles import PRECISIONS
 from .layout_spec import (
     LayoutSpec,
@@ -30,8 +30,21 @@ from .layout_spec import (
 )
 from .pfvm.update_order import IMMEDIATE, LAST
 from .planners.layout import PLANNERS
-from .presets.read import FIND_BEST, FOLDER, names, read_preset, wants_best
+from .presets.read import (
+    FIND_BEST,
+    FOLDER,
+    SA_STEPS,
+    names,
+    read_preset,
+    variable,
+    wants_best,
+)
+from .scheduler.annealing.scheduler import NAME
 from .scheduler.schedulers import SCHEDULERS
+from .simulation.settings import MODES
+
+#: The scheduler that searches.
+ANNEALED = NAME
 
 #: The values of the option `tune`.
 OFF, PRESETS, ALL = "off", "presets", "all"
@@ -113,12 +126,13 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not _is_bool(value) and 0 <= value <= 1
 
 
-def _is_time(value: Any) -> bool:
+def _is_seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not _is_bool(value) and 0 < value < float("inf")
 
 
 def _is_executor(value: Any) -> bool:
-    return isinstance(value, Executor) or (isinstance(value, str) and value in EXECUTORS)
+    known = isinstance(value, str) and (value in EXECUTORS or value.startswith(CLUSTER))
+    return known or isinstance(value, Executor)
 
 
 def _is_environment(value: Any) -> bool:
@@ -142,9 +156,9 @@ _FLAG: _Values = "True or False", _is_bool
 _PATH: _Values = "a path", _is_path
 _COUNT: _Values = "a count of at least 1", _is_count
 _SHARE: _Values = "a number from 0 to 1", _is_share
-_SECONDS: _Values = "a number of seconds above 0", _is_time
+_SECONDS: _Values = "a number of seconds above 0", _is_seconds
 _EXECUTOR: _Values = (
-    f"{' or '.join(map(repr, EXECUTORS))}, or a `concurrent.futures.Executor`",
+    f"{', '.join(map(repr, EXECUTORS))}, '{CLUSTER}HOST:PORT' or a concurrent.futures.Executor",
     _is_executor,
 )
 _ENVIRONMENT: _Values = "a dict of environment variables", _is_environment
@@ -170,9 +184,8 @@ class Options:
     )
     scheduler: str = option(
         "spill_opt",
-        _one_of(*SCHEDULERS, "auto_recompute_sa"),
-        "which values stay in LM between operators",
-        instead={"auto_recompute_sa": "spill_opt"},
+        _one_of(*SCHEDULERS, ANNEALED),
+        "which values stay in LM between operators; `auto_recompute_sa` searches",
     )
     update: str = option(
         LAST,
@@ -214,7 +227,6 @@ class Options:
     tune_seconds: float = option(
         300.0, _SECONDS, "how long `tune` may take beside the first compile", read=float
     )
-    executor: Any = option(PROCESSES, _EXECUTOR, "what runs the compiles of `tune`", Effect.OTHER)
     overrides: Mapping[str, Mapping[str, str]] = option(
         {}, _OVERRIDES, "decisions of the planners for single values, by name", read=_copied
     )
@@ -236,25 +248,35 @@ class Options:
         None,
         _ENVIRONMENT,
         f"environment of a compile; `{FOLDER}` is the folder of presets, `{FIND_BEST}` is the same "
-        "as `tune=all`, and no pass reads others",
+        f"as `tune=all`, `{SA_STEPS}` stands for `sa_expected_run_iters`, and no pass reads others",
         Effect.OTHER,
     )
-    simulation_mode: str = option(
-        "default",
-        _one_of("fake", "default", "fast", "best", "full"),
-        "how the vendor's compiler finds the costs of nodes",
-        Effect.NONE,
-        reason="all costs come from one cycle model",
+    simulation_mode: str | None = option(
+        None,
+        _one_of(*MODES),
+        "simulate every node, from an estimate (`fake`) to all its settings (`full`); "
+        "`auto_recompute_sa` takes `default` if none is given",
     )
     sa_expected_run_iters: int | None = option(
         None,
         _COUNT,
-        "iterations of the vendor's simulated annealing",
-        Effect.NONE,
-        reason="no scheduler anneals",
+        "plans that `auto_recompute_sa` tries; without it, a number that follows from the model",
     )
-    num_threads: int | None = option(
-        None, _COUNT, "threads of a compile", Effect.NONE, reason="a compile runs in one thread"
+    sa_seconds: float | None = option(
+        None,
+        _SECONDS,
+        "seconds after which `auto_recompute_sa` takes the best plan so far; with them, two "
+        "compiles may differ",
+        read=float,
+    )
+    sa_seed: int = option(1, _COUNT, "seed of `auto_recompute_sa`")
+    num_threads: int | None = option(None, _COUNT, "how many simulations run at once", Effect.OTHER)
+    executor: Any = option(
+        PROCESSES,
+        _EXECUTOR,
+        "what runs the compiles of `tune`, and simulations if there are several at once: "
+        "processes, threads, a Dask cluster",
+        Effect.OTHER,
     )
     backprop: bool = option(
         False,
@@ -287,7 +309,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
     missing; P0001 and P0310 for a file of forced layouts that cannot be read, P0001 and P0706 for a
     preset.
     """
-    given = with_preset(dict(options or {}))
+    given = _with_steps(with_preset(dict(options or {})))
     values: dict[str, Any] = {}
     ineffective: list[str] = []
     for key, value in given.items():
@@ -303,7 +325,7 @@ def parse_options(options: Mapping[str, Any] | None) -> Options:
             raise error("P0703", name=f"{key}={value!r}", reason=known.reason, remedy=remedy)
         if known.effect is Effect.NONE and value != known.default:
             ineffective.append(f"`{key}` ({known.reason})")
-        if key == "envs" and (others := sorted(value.keys() - {FOLDER, FIND_BEST})):
+        if key == "envs" and (others := sorted(value.keys() - {FOLDER, FIND_BEST, SA_STEPS})):
             ineffective.append(f"`envs` (no pass reads {', '.join(others)})")
         if known.instead and value in known.instead:
             stand_in = known.instead[value]
@@ -322,6 +344,16 @@ def with_preset(given: dict[str, Any]) -> dict[str, Any]:
         return given
     preset = read_preset(name, environment if _is_environment(environment) else None)
     return {**preset.options, **given}
+
+
+def _with_steps(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the number of plans that the environment names, if none is given."""
+    name, environment = "sa_expected_run_iters", given.get("envs")
+    wanted = variable(SA_STEPS, environment if _is_environment(environment) else None)
+    if given.get("scheduler") != ANNEALED or given.get(name) is not None or wanted is None:
+        return given
+    text = str(wanted)
+    return {**given, name: int(text) if text.isascii() and text.isdecimal() else wanted}
 
 
 def effect_note(known: Option) -> str:

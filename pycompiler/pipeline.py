@@ -10,11 +10,11 @@ import onnx
 
 from .app.make_app import make_app, program_text
 from .app.model import App
-from .emit.segments import emit_segments
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import MNGraph
 from .graph.text import print_graph
 from .graph.verify import STRUCTURE, verify
+from .layers.forget import without_forgets
 from .layers.operators import RULES
 from .machine import Target
 from .options import Options
@@ -32,6 +32,8 @@ from .report.report import Report
 from .report.stripped import stripped
 from .scheduler.address_planner import plan_addresses
 from .scheduler.schedulers import SCHEDULERS
+from .search_passes import Searches
+from .simulation.store import Outcomes
 from .warn import report_fallback, warn_of_fallback, warn_of_specs
 
 
@@ -56,15 +58,22 @@ class Compiled:
         return {n: text.decode() for n, text in self.files.items() if n.startswith(DUMPS)}
 
 
+#: The pass that leaves the graph as it is.
+SIMULATED = "simulation"
 #: The name of a pass, the function from graph to graph, and the function that adds to the report.
 Pass = tuple[str, Callable[[MNGraph], MNGraph], Callable[[MNGraph, Report], None]]
 
 
 def compile_onnx(
-    model: onnx.ModelProto, target: Target, options: Options, report: Report
+    model: onnx.ModelProto,
+    target: Target,
+    options: Options,
+    report: Report,
+    known: Outcomes | None = None,
 ) -> Compiled:
     """Compile a model with static shapes for ``target``.
 
+    ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
     Warns once (HostFallbackWarning) if nodes must run on the host. Raises the diagnostics of the
     passes.
     """
@@ -74,7 +83,9 @@ def compile_onnx(
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )
-    passes = _passes(imported, target, options, overrides)
+    searches = Searches(options, target, report, imported.updates, known)
+    addressed = partial(_addressed, target=target, overrides=overrides, renewed=imported.updates)
+    passes = _passes(imported, target, options, overrides, searches, addressed)
     report.expect(len(passes) + 6)
     rules = (*STRUCTURE, *RULES)
     graph = verify(imported.graph, target, rules)
@@ -84,14 +95,16 @@ def compile_onnx(
         with report.running(name) as facts:
             graph = verify(run(graph), target, rules)
             facts |= {"nodes": len(graph.nodes), "values": len(graph.values)}
-        files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
+        if name != SIMULATED:
+            files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
         record(graph, report)
+    with report.running("emit") as facts:
+        graph, segments = searches.emit(graph, addressed)
+        verify(graph, target, rules)
+        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
     with report.running("dump"):
         files[L3IR] = print_graph(graph).encode()
         files[STRIPPED] = stripped(graph)
-    with report.running("emit") as facts:
-        segments = emit_segments(graph, target, options.emit)
-        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
     with report.running("time_line"):
         files[TRACE] = node_trace(graph, segments, target).encode(errors="backslashreplace")
     with report.running("assemble") as facts:
@@ -103,11 +116,23 @@ def compile_onnx(
             options.float_dtype, options.gemm_precision, options.overrides
         )
         record_bound(report, model, target, precisions)
-    return Compiled(made.app, program_text(made.app), graph, dict(files))
+    found = {name: text.encode() for name, text in searches.dumps.items()}
+    return Compiled(made.app, program_text(made.app), graph, {**files, **found})
+
+
+def _addressed(
+    graph: MNGraph, target: Target, overrides: Overrides, renewed: Mapping[str, str]
+) -> MNGraph:
+    return plan_addresses(without_forgets(graph), target, overrides, renewed)
 
 
 def _passes(
-    imported: ImportedModel, target: Target, options: Options, overrides: Overrides
+    imported: ImportedModel,
+    target: Target,
+    options: Options,
+    overrides: Overrides,
+    searches: Searches,
+    addressed: Callable[[MNGraph], MNGraph],
 ) -> Sequence[Pass]:
     """Return the passes that lead from the imported graph to one with addresses, in order."""
     sliced = SlicedLayouts(
@@ -127,10 +152,15 @@ def _passes(
         registered=imported.registered,
         constants=imported.constants,
     )
-    schedule = SCHEDULERS[options.scheduler]
-    addresses = partial(
-        plan_addresses, target=target, overrides=overrides, renewed=imported.updates
-    )
+    if searches.anneals:
+        schedule = searches.schedule
+    else:
+        plain, share = SCHEDULERS[options.scheduler], options.sram_budget
+
+        def schedule(graph: MNGraph) -> MNGraph:
+            return plain(graph, target, share, overrides)
+
+    simulation: Sequence[Pass] = ((SIMULATED, searches.simulate, _nothing),)
     return (
         ("side", partial(plan_sides, strict=options.strict), _record_sides),
         ("dtype", dtypes, _nothing),
@@ -138,12 +168,9 @@ def _passes(
         ("layout", sliced.lay_out, lambda _, report: _record_layouts(sliced.facts, report)),
         ("time_slice", sliced.plan, _nothing),
         ("slices", sliced.cut, _nothing),
-        (
-            options.scheduler,
-            lambda graph: schedule(graph, target, options.sram_budget, overrides),
-            _nothing,
-        ),
-        ("address", addresses, _nothing),
+        *(simulation if searches.simulates else ()),
+        (options.scheduler, schedule, _nothing),
+        ("address", addressed, _nothing),
     )
 
 

@@ -9,11 +9,38 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
-from ..graph.graph import MNGraph, MNNode
+from ..graph.graph import MNGraph, MNNode, MNValue
 from ..layers.base import distinct
 from ..layers.fragment import Fragment
 from ..layers.operators import LAYERS
 from ..machine import Target
+
+
+def renamed(node: MNNode, graph: MNGraph) -> tuple[MNNode, dict[str, MNValue], dict[str, str]]:
+    """Return a node by itself, its values, and the new names of its values by their old ones.
+
+    Values are named by their place among the operands, and nothing else of the graph is kept. So
+    nodes that are alike become equal.
+    """
+    names = {
+        name: f"v{number}"
+        for number, name in enumerate(distinct((*node.inputs, *node.outputs)))
+        if name
+    }
+    values = {
+        ours: replace(graph.values[name], name=ours, addr=None, gene=("", ""))
+        for name, ours in names.items()
+    }
+    alone = replace(
+        node,
+        name=node.op,
+        inputs=tuple(names.get(name, "") for name in node.inputs),
+        outputs=tuple(names.get(name, "") for name in node.outputs),
+        source=None,
+        segment=None,
+        slice=None,
+    )
+    return alone, values, names
 
 
 class Fragments:
@@ -29,24 +56,7 @@ class Fragments:
         The layer sees only this node, with values that are named by their place among its operands.
         So the code cannot depend on anything else, and other nodes can share it.
         """
-        names = {
-            name: f"v{number}"
-            for number, name in enumerate(distinct((*node.inputs, *node.outputs)))
-            if name
-        }
-        values = {
-            ours: replace(graph.values[name], name=ours, addr=None, gene=("", ""))
-            for name, ours in names.items()
-        }
-        alone = replace(
-            node,
-            name=node.op,
-            inputs=tuple(names.get(name, "") for name in node.inputs),
-            outputs=tuple(names.get(name, "") for name in node.outputs),
-            source=None,
-            segment=None,
-            slice=None,
-        )
+        alone, values, names = renamed(node, graph)
         key = alone, tuple(values.values())
         made = self._made.get(key)
         if made is None:

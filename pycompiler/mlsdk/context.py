@@ -16,7 +16,7 @@ from ..frontend.export import Function as TorchFunction
 from ..frontend.export import export
 from ..frontend.modules import as_function
 from ..gradients.training import add_training
-from ..options import OPTIONS, parse_options
+from ..options import parse_options
 from ..pfvm.registered import set_defaults
 from ..pfvm.session import Array
 from ..runtime.device import Board
@@ -29,9 +29,6 @@ from .device import MNDevice
 from .function import CompiledFunction, TensorLike
 from .optimizers import MNCoreOptimizer, check_optimizer
 from .registry import ContextRegistry
-
-#: ``num_compiler_threads``, and why it changes nothing.
-THREADS = f"`num_compiler_threads` ({OPTIONS['num_threads'].reason})"
 
 
 class Context:
@@ -87,7 +84,8 @@ class Context:
         constants. ``cache_options`` takes compilations from a folder and keeps them there.
         ``io_spec_constraints`` gives inputs and outputs the layouts of another function, so that
         one function can read the other's results in place (P0705 where it cannot). On a terminal,
-        a long compile shows its passes unless ``quiet``.
+        a long compile shows its passes unless ``quiet``. ``num_compiler_threads`` above 1 is the
+        option `num_threads`: how many simulations of nodes run at once.
 
         ``function`` may differentiate, and may change registered tensors: call ``zero_grad()``,
         ``loss.backward()`` and ``optimizer.step()`` inside. Each call of the compiled function
@@ -116,10 +114,8 @@ class Context:
         ):
             if not isinstance(value, kind | None):
                 raise error("P0704", name=name, value=repr(value), legal=legal)
-        # -1, 0 and 1 fit the compiler, which has one thread.
-        threads = num_compiler_threads not in (-1, 0, 1, None)
-        ineffective = [THREADS] if threads else []
-
+        if isinstance(options, Mapping | None) and (num_compiler_threads or 0) > 1:
+            options = {"num_threads": num_compiler_threads, **(options or {})}
         backprop = parse_options(options).backprop if isinstance(options, Mapping) else False
         groups = wanted_groups(optimizers, self.registry, backprop=backprop)
         target = None if self._board is None else self._board.target
@@ -142,12 +138,12 @@ class Context:
             self._board,
             options,
             folder,
-            ineffective,
-            None if cache_options is None else cache_options.cache,
-            self.registry.values,
-            io_spec_constraints,
+            cache=None if cache_options is None else cache_options.cache,
+            registry=self.registry.values,
+            io_specs=io_spec_constraints,
             progress=not quiet,
             backprop=backprop,
+            known=None if cache_options is None else cache_options.simulations,
         )
         return CompiledFunction(found, folder)
 

@@ -22,6 +22,8 @@ from ..files import TEXT_BYTES, read_input
 FOLDER = "PRESET_OPTIONS_DIR"
 #: The environment variable that asks for a search for the best options.
 FIND_BEST = "CODEGEN_FIND_BEST_COMPILE_OPTIONS"
+#: The one that stands for the option ``sa_expected_run_iters``.
+SA_STEPS = "CODEGEN_SA_STEPS"
 OWN = Path(__file__).parent
 _SUFFIX = ".json"
 #: Variables with these beginnings steer compiles of other installations.
@@ -73,6 +75,11 @@ def _places(path: Path, environment: Mapping[str, Any]) -> Iterator[Path]:
     yield OWN / file
 
 
+def variable(name: str, environment: Mapping[str, Any] | None) -> Any:
+    """Return a variable of the compile's environment, else of the process, else None."""
+    return (environment or {}).get(name) or os.environ.get(name)
+
+
 def wants_best(environment: Mapping[str, Any] | None) -> bool:
     """Whether the environment asks for a search for the best options."""
     value = {**os.environ, **(environment or {})}.get(FIND_BEST, "")
@@ -80,13 +87,17 @@ def wants_best(environment: Mapping[str, Any] | None) -> bool:
 
 
 def environment_facts(
-    environment: Mapping[str, Any] | None, preset: bool, search: bool = False
+    environment: Mapping[str, Any] | None,
+    preset: bool,
+    search: bool = False,
+    anneals: bool = False,
 ) -> dict[str, dict[str, str] | list[str]]:
     """Return which variables of the environment a compile used, and which it ignored.
 
     ``environment`` are variables given to the compile; those of the process count if their names
     say that they steer a compile. ``preset`` says whether a preset was asked for, ``search``
-    whether the environment decides if the best options are searched.
+    whether the environment decides if the best options are searched, ``anneals`` whether the
+    scheduler searches.
     """
     process = {
         name: value
@@ -94,6 +105,6 @@ def environment_facts(
         if name == FOLDER or name.startswith(_PREFIXES)
     }
     found = {**process, **(environment or {})}
-    read = [name for name, asked in ((FOLDER, preset), (FIND_BEST, search)) if asked]
-    used = {name: str(found[name]) for name in read if name in found}
+    wanted = {FOLDER: preset, FIND_BEST: search, SA_STEPS: anneals}
+    used = {name: str(found[name]) for name, own in wanted.items() if own and name in found}
     return {"used": used, "ignored": sorted(found.keys() - used.keys())}

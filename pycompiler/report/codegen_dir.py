@@ -32,8 +32,12 @@ from ..files import (
 MODEL_ONNX, MODEL_VSM, MODEL_APP = "model.onnx", "model.vsm", "model.app"
 L3IR, STRIPPED, TRACE = "l3ir.txt", "l3ir_stripped.onnx", "trace.json"
 REPORT, LOG_TEXT, LOG_JSON = "report.json", "out.txt", "out.json"
+SIMULATION = "simulation_result.json"
 _OWN = frozenset(
-    {MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, STRIPPED, TRACE, REPORT, LOG_TEXT, LOG_JSON}
+    {
+        *(MODEL_ONNX, MODEL_VSM, MODEL_APP, L3IR, STRIPPED, TRACE),
+        *(REPORT, LOG_TEXT, LOG_JSON, SIMULATION),
+    }
 )
 #: The names of the dumps of planners begin so.
 DUMPS = "layout."

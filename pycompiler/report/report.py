@@ -65,6 +65,11 @@ class Report:
         """Announce that this many more passes will run, for the listener."""
         self._expected += passes
 
+    def progress(self, text: str) -> None:
+        """Tell the listener how far the current pass is."""
+        if self.listener is not None:
+            self.listener(text, self._ended, max(self._expected, self._ended + 1))
+
     def note(self, text: str) -> None:
         """Add a remark for the user."""
         self.data["notes"].append(text)

@@ -30,7 +30,7 @@ from .lm_copies import lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
 #: Shares of LM that are tried in turn. A smaller share leaves room for gaps between addresses.
-_SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
+SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
 def schedule_in_lm(
@@ -44,7 +44,7 @@ def schedule_in_lm(
     """
     problem: NoRoomError | None = None
     graph = graph if consecutive else shrink_early(graph)
-    for part in _SHARES:
+    for part in SHARES:
         try:
             scheduled = _Walk(graph, target, consecutive, part * share, overrides).run()
             plan_addresses(scheduled, target, overrides)

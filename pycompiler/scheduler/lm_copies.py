@@ -8,10 +8,11 @@ from dataclasses import replace
 from ..errors import error
 from ..graph.graph import Location, MNNode, MNValue
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.forget import FORGET
 from ..layers.local_copy import COPY
 from ..machine import Target
 
-_VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy"}
+_VERBS = {DOWNLOAD: "download", UPLOAD: "upload", COPY: "copy", FORGET: "forget"}
 
 
 def lm_copy(value: MNValue, suffix: str, bank: Location, node: MNNode, target: Target) -> MNValue:
@@ -56,11 +57,17 @@ def move(op: str, source: MNValue, result: MNValue, node: MNNode) -> MNNode:
 
 
 def without_unread(nodes: Sequence[MNNode]) -> list[MNNode]:
-    """Return the nodes without the copies between LM0 and LM1 that no later node reads."""
+    """Return the nodes without the copies between LM0 and LM1 that no later node reads.
+
+    To forget a copy is not to read it.
+    """
     read: set[str] = set()
     out: list[MNNode] = []
     for node in reversed(nodes):
-        if node.op != COPY or node.outputs[0] in read:
+        if node.op == FORGET:
+            out.append(node)
+        elif node.op != COPY or node.outputs[0] in read:
             read.update(node.inputs)
             out.append(node)
-    return out[::-1]
+    left = {name for node in out for name in node.outputs}
+    return [node for node in reversed(out) if node.op != FORGET or node.inputs[0] in left]

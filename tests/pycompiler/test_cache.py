@@ -17,7 +17,7 @@ from compiling import model_of
 
 from pycompiler.build import build
 from pycompiler.cache import CompileCache, cache_key
-from pycompiler.errors import HostFallbackWarning, OptionWarning, PycompilerError
+from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.machine import load_target
 from pycompiler.mlsdk import CacheOptions, Context, MNDevice
 from pycompiler.options import parse_options
@@ -84,8 +84,7 @@ def test_a_hit_gives_the_same_folder_and_function(compiles: Compiles) -> None:
     first = compiles(DOUBLE)
     assert compiles.state == "miss"
     before, report = compiles.out, compiles.report
-    with pytest.warns(OptionWarning, match="num_threads"):
-        second = compiles(DOUBLE, options={"num_threads": 2})
+    second = compiles(DOUBLE, options={"num_threads": 2})
     assert compiles.state == "hit"
     assert [file.suffix for file in compiles.entries()] == [".zip"]
     for file in FILES:

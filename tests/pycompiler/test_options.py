@@ -43,15 +43,18 @@ OTHER: dict[str, Any] = {
     "envs": {"A": "1"},
     "simulation_mode": "best",
     "sa_expected_run_iters": 3,
+    "sa_seconds": 0.5,
+    "sa_seed": 2,
     "num_threads": 2,
+    "executor": "threads",
     "backprop": True,
     "io_layouts": {"x": "((4_PE:1))"},
     "ineffective": ("`envs`",),
 }
 #: The fields that do not change the artefact.
 FREE = {
-    *("out_onnx", "option_json", "envs", "simulation_mode", "sa_expected_run_iters"),
-    *("num_threads", "backprop", "ineffective"),
+    *("out_onnx", "option_json", "envs"),
+    *("num_threads", "executor", "backprop", "ineffective"),
 }
 
 

@@ -1,9 +1,11 @@
 //! Python bindings of emu2 and of the compiler's searches. They convert arguments, results and errors, and listen to signals
-//! during long calls. The work is done by the crates `emu2`, `packing` and `switches`.
+//! during long calls. The work is done by the crates `emu2`, `annealing`, `packing` and
+//! `switches`.
 
 // `make lint` switches these lints off for tests, benches and their helpers. Here they stay on.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::type_complexity))]
 
+mod annealing;
 mod app;
 mod argument;
 mod attended;
@@ -35,6 +37,8 @@ mod _core {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
+    #[pymodule_export]
+    use super::annealing::{anneal_schedule, schedule_cost};
     #[pymodule_export]
     use super::app::run_app;
     #[pymodule_export]

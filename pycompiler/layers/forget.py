@@ -1,0 +1,54 @@
+"""MNCoreForget: the end of a value's life in LM, though it is read later. It has no code.
+
+A scheduler writes it where a value loses its place and is computed again later. It stands in the
+dump of the scheduler only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ..graph.dtypes import MNDtype
+from ..graph.graph import Location, MNGraph, MNNode
+from ..machine import Target
+from ..tolerance import MOVE
+from .base import Layer, Placement, UntiedAxes
+from .fragment import Fragment
+
+FORGET = "MNCoreForget"
+
+
+class Forget(UntiedAxes):
+    """A node that reads a value and makes none."""
+
+    op = FORGET
+    dtypes = frozenset(MNDtype) - {MNDtype.UNKNOWN}
+    error = MOVE
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Take the value where it is."""
+        return Placement((Location.LM0,), ())
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield a value outside of LM, and results."""
+        if graph.values[node.inputs[0]].location not in (Location.LM0, Location.LM1):
+            yield f"`{node.inputs[0]}`, which is not in LM"
+        if node.outputs:
+            yield "results"
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Count no steps."""
+        return 0
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return no code."""
+        return Fragment(())
+
+
+def without_forgets(graph: MNGraph) -> MNGraph:
+    """Return the graph without these nodes."""
+    return replace(graph, nodes=tuple(node for node in graph.nodes if node.op != FORGET))
+
+
+LAYERS: tuple[Layer, ...] = (Forget(),)

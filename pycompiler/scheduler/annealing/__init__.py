@@ -1,0 +1,1 @@
+"""The scheduler ``auto_recompute_sa``: a search over order, room, banks and recomputation."""

@@ -1,0 +1,91 @@
+"""The scheduler ``auto_recompute_sa`` itself: from a graph with layouts to one with moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...errors import NoRoomError
+from ...graph.graph import MNGraph
+from ...layers.forget import without_forgets
+from ...machine import Target
+from ...planners.overrides import Overrides, wanted_addresses, wanted_keeping, wanted_locations
+from ...simulation.graph_costs import Simulation
+from ..address_planner import plan_addresses
+from ..early_shrinks import shrink_early
+from ..keep_in_lm import SHARES, schedule_in_lm
+from .problem import BANKS, Problem, problem_of
+from .rebuild import rebuilt
+from .search import SEED, Progress, search
+from .walk import Action, Walk
+
+NAME = "auto_recompute_sa"
+
+
+class Annealing:
+    """One run of the scheduler.
+
+    ``costs`` gives the costs of nodes and moves; it is called once, with the graph. ``renewed``
+    maps the key of an output to the registered value whose new value it is. ``steps`` and
+    ``seconds`` limit the search, see :func:`.search.search`.
+
+    ``plain`` is what ``spill_opt`` makes of the graph. The result never moves more words of DRAM
+    than it. Whoever emits both knows their cycles, too.
+    """
+
+    def __init__(
+        self,
+        costs: Callable[[MNGraph], Simulation],
+        renewed: Mapping[str, str] | None = None,
+        steps: int | None = None,
+        seconds: float | None = None,
+        seed: int = SEED,
+        progress: Progress = lambda tried, steps: None,
+    ):
+        self._costs, self._renewed = costs, renewed or {}
+        self._steps, self._seconds, self._seed = steps, seconds, seed
+        self._progress = progress
+        self.plain: MNGraph | None = None
+        #: What the search did, for the report.
+        self.facts: dict[str, Any] = {}
+        self.remarks: list[str] = []
+
+    def schedule(
+        self, graph: MNGraph, target: Target, share: float, overrides: Overrides
+    ) -> MNGraph:
+        """Return the graph with its moves. P0301, P0304 and P0306 as ``spill_opt``.
+
+        Overrides that say where values lie, or that they are kept, leave nothing to search.
+        """
+        self.plain = schedule_in_lm(graph, target, share, overrides, consecutive=False)
+        fixed = (wanted_addresses, wanted_keeping, wanted_locations)
+        if any(wanted(overrides) for wanted in fixed):
+            self.remarks.append(f"{NAME}: overrides say what stays in LM, so nothing is searched")
+            return self.plain
+        graph = shrink_early(graph)
+        problem = problem_of(graph, target, self._costs(graph), self._renewed)
+        for part in SHARES:
+            rooms = [int(target.words(bank.memory) * part * share) for bank in BANKS]
+            found = self._searched(problem, rooms, target)
+            try:
+                plan_addresses(without_forgets(found), target, overrides, self._renewed)
+            except NoRoomError:
+                continue
+            return found
+        self.remarks.append(f"{NAME}: no plan has addresses in LM, so spill_opt takes its place")
+        return self.plain
+
+    def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
+        found = search(problem, rooms, self._steps, self._seed, self._seconds, self._progress)
+        if found.interrupted is not None:
+            self.remarks.append(f"{NAME}: interrupted; the best of {found.tried} plans is taken")
+        actions: list[Action] = []
+        Walk(problem, rooms).cost(found.plan, actions)
+        self.facts = {
+            "plans": found.tried,
+            "seed": self._seed,
+            "remade": sum(action.again for action in actions),
+            "estimated_cycles": [found.first.cycles, found.cost.cycles],
+            "dram_words": [found.first.words, found.cost.words],
+        }
+        return rebuilt(problem, actions, target)

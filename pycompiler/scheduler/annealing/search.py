@@ -1,0 +1,105 @@
+"""The search: simulated annealing over plans, from the best of a few orders."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from emu2 import _core
+
+from .orders import first_orders
+from .problem import Problem
+from .walk import Cost, Plan, Walk
+
+#: How many plans are tried for each node, and at least, and at most, if the options do not say.
+PER_NODE, LEAST, MOST = 40, 4_000, 60_000
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Search:
+    """The result of a search: the plan, its cost, the cost of the first order, the plans tried.
+
+    ``interrupted`` is the interrupt that ended the search early, if one did: the plan is then the
+    best so far.
+    """
+
+    plan: Plan
+    cost: Cost
+    first: Cost
+    tried: int
+    interrupted: BaseException | None = None
+
+
+Progress = Callable[[int, int], None]
+
+
+def search(
+    problem: Problem,
+    rooms: Sequence[int],
+    steps: int | None,
+    seed: int = SEED,
+    seconds: float | None = None,
+    progress: Progress = lambda tried, steps: None,
+) -> Search:
+    """Search for a plan that takes fewer cycles and words of DRAM than the given order.
+
+    ``steps`` is the number of plans to try; None stands for one that follows from the number of
+    nodes. The search ends early after ``seconds``. Without them, the same arguments give the same
+    result. An interrupt ends the search too; any other exception of ``progress`` is raised.
+    """
+    walk = Walk(problem, rooms)
+    orders = [order for _, order in first_orders(problem)]
+    first = walk.cost(Plan(orders[0]))
+    assert first is not None
+    wanted = min(MOST, max(LEAST, PER_NODE * len(problem.inputs))) if steps is None else steps
+    until = float("inf") if seconds is None else time.monotonic() + seconds
+
+    def go_on(tried: int, cycles: int, words: int) -> bool:
+        progress(tried, wanted)
+        return time.monotonic() < until
+
+    nodes, values = _rows(problem)
+    (found, cycles, words, tried), stopped = _core.anneal_schedule(
+        nodes,
+        values,
+        (walk.rooms[0], walk.rooms[1]),
+        problem.words_per_cycle,
+        orders,
+        wanted,
+        seed,
+        go_on,
+    )
+    if stopped is not None and not isinstance(stopped, KeyboardInterrupt):
+        raise stopped
+    order, bias, remade, picked = found
+    plan = Plan(tuple(order), dict(bias), frozenset(remade), dict(picked))
+    return Search(plan, Cost(cycles, words, ()), first, tried, stopped)
+
+
+def _rows(problem: Problem) -> tuple[list[_core._NodeRow], list[_core._ValueRow]]:
+    nodes: list[_core._NodeRow] = []
+    for at, inputs in enumerate(problem.inputs):
+        choices = [
+            (one.inputs, one.outputs, one.taken if one.taken >= 0 else None, one.cycles)
+            for one in problem.choices[at]
+        ]
+        segment = problem.segment[at]
+        before = sorted(problem.before[at])
+        nodes.append((inputs, problem.outputs[at], choices, before, segment or 0))
+    values: list[_core._ValueRow] = [
+        (
+            problem.maker[at] if problem.maker[at] >= 0 else None,
+            problem.size[at],
+            problem.words[at],
+            problem.down[at],
+            problem.up[at],
+            problem.copy[at],
+            problem.given[at],
+            problem.stored[at],
+            problem.remakable[at],
+        )
+        for at in range(len(problem.values))
+    ]
+    return nodes, values

@@ -1,0 +1,138 @@
+"""The passes that search: node simulation, and the scheduler ``auto_recompute_sa``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from .emit.segments import Segment, emit_segments
+from .errors import PycompilerError
+from .graph.graph import MNGraph
+from .machine import Target
+from .options import Options
+from .report.codegen_dir import SIMULATION
+from .report.report import Report
+from .scheduler.annealing.scheduler import NAME, Annealing
+from .simulation.graph_costs import Simulation, simulate_graph
+from .simulation.run import executor_of
+from .simulation.settings import DEFAULT
+from .simulation.store import Outcomes
+
+Addressed = Callable[[MNGraph], MNGraph]
+
+
+class Searches:
+    """What the searching passes of one compile know.
+
+    ``known`` has outcomes of earlier simulations. ``renewed`` maps the key of an output to the
+    registered value whose new value it is.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        target: Target,
+        report: Report,
+        renewed: Mapping[str, str],
+        known: Outcomes | None,
+    ):
+        self._options, self._target, self._report = options, target, report
+        self._renewed, self._known = renewed, known
+        self._simulation: Simulation | None = None
+        self._annealing: Annealing | None = None
+
+    @property
+    def anneals(self) -> bool:
+        """Whether the scheduler searches."""
+        return self._options.scheduler == NAME
+
+    @property
+    def simulates(self) -> bool:
+        """Whether nodes are simulated: if the options say so, or if the scheduler searches."""
+        return self._options.simulation_mode is not None or self.anneals
+
+    @property
+    def dumps(self) -> dict[str, str]:
+        """The files of these passes, by name."""
+        if self._simulation is None:
+            return {}
+        return {SIMULATION: json.dumps(self._simulation.json(), indent=1) + "\n"}
+
+    def simulate(self, graph: MNGraph) -> MNGraph:
+        """Simulate the nodes of a graph with layouts; the graph stays as it is. P0703."""
+        options = self._options
+
+        def progress(ended: int, expected: int) -> None:
+            self._report.progress(f"simulation {ended}/{expected}")
+
+        with executor_of(options.executor, options.num_threads or 1) as executor:
+            self._simulation = found = simulate_graph(
+                graph,
+                self._target,
+                options.simulation_mode or DEFAULT,
+                executor,
+                self._known,
+                progress,
+            )
+        self._report.data["passes"][-1] |= dict(found.facts)
+        for remark in found.remarks:
+            self._report.note(f"simulation: {remark}")
+        return graph
+
+    def schedule(self, graph: MNGraph) -> MNGraph:
+        """Run the scheduler that searches."""
+        simulation, options = self._simulation, self._options
+        assert simulation is not None
+
+        def progress(tried: int, steps: int) -> None:
+            self._report.progress(f"{NAME} {tried}/{steps}")
+
+        self._annealing = annealing = Annealing(
+            lambda _: simulation,
+            self._renewed,
+            options.sa_expected_run_iters,
+            options.sa_seconds,
+            options.sa_seed,
+            progress,
+        )
+        share, overrides = options.sram_budget, options.overrides
+        found = annealing.schedule(graph, self._target, share, overrides)
+        if annealing.facts:
+            self._report.data["passes"][-1] |= {"search": annealing.facts}
+        for remark in annealing.remarks:
+            self._report.note(remark)
+        return found
+
+    def emit(self, graph: MNGraph, addressed: Addressed) -> tuple[MNGraph, list[Segment]]:
+        """Return the graph with its code, or that of ``spill_opt`` if it is better in any way.
+
+        ``addressed`` gives addresses to the values of a graph.
+        """
+        emit = self._options.emit
+        segments = emit_segments(graph, self._target, emit)
+        plain = None if self._annealing is None else self._annealing.plain
+        if plain is None:
+            return graph, segments
+        try:
+            other = addressed(plain)
+        except PycompilerError:  # it needs more DRAM than there is: nothing to compare with
+            return graph, segments
+        others = emit_segments(other, self._target, emit)
+        ours, theirs = counts(segments), counts(others)
+        self._report.data["passes"][-1] |= {NAME: ours, "spill_opt": theirs}
+        if all(own <= theirs[name] for name, own in ours.items()):
+            return graph, segments
+        self._report.note(
+            f"{NAME}: its program has {ours['cycles']} cycles and {ours['dram_words']} words of "
+            f"DRAM, that of spill_opt {theirs['cycles']} and {theirs['dram_words']}, so the latter "
+            "is taken"
+        )
+        return other, others
+
+
+def counts(segments: Sequence[Segment]) -> dict[str, int]:
+    """Return the cycles and the words of DRAM of programs."""
+    codes = [segment.code for segment in segments if segment.code is not None]
+    rows = [row for code in codes for row in code.nodes]
+    words = sum(row.dram_read + row.dram_written for row in rows)
+    return {"cycles": sum(code.cycles for code in codes), "dram_words": words}

@@ -1,0 +1,156 @@
+"""The simulation of a graph: the outcome of every node in every setting, and of moves of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..graph.graph import Location, MNGraph, MNNode, Side
+from ..layers.dram_transfer import DOWNLOAD, UPLOAD
+from ..layers.local_copy import COPY
+from ..layers.split_concat import CONCAT, SPLIT
+from ..machine import Target
+from .estimate import estimated
+from .outcome import Outcome
+from .run import run
+from .settings import FAKE, Setting, own_setting, placed, settings_of
+from .store import Outcomes
+from .task import Task, task_of
+
+_MOVES = {
+    DOWNLOAD: Setting((Location.DRAM,), (Location.LM0,)),
+    UPLOAD: Setting((Location.LM0,), (Location.DRAM,)),
+    COPY: Setting((Location.LM0,), (Location.LM1,)),
+}
+_SOURCE, _RESULT = "source", "result"
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The outcomes of a graph.
+
+    ``nodes`` maps a node's name to its settings, the layer's own first, each with the key of its
+    outcome. ``moves`` maps a move and a value to the key of its outcome.
+    """
+
+    mode: str
+    nodes: Mapping[str, Sequence[tuple[Setting, str]]]
+    moves: Mapping[tuple[str, str], str]
+    outcomes: Mapping[str, Outcome]
+    remarks: Sequence[str] = ()
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+    def own(self, node: str) -> Outcome:
+        """Return the outcome of a node in the setting that its layer asks for."""
+        return self.outcomes[self.nodes[node][0][1]]
+
+    def settings(self, node: str) -> list[tuple[Setting, Outcome]]:
+        """Return the settings in which a node can run, the layer's own first."""
+        own, *others = ((setting, self.outcomes[key]) for setting, key in self.nodes[node])
+        return [own, *(one for one in others if not one[1].refused)]
+
+    def move(self, op: str, value: str) -> Outcome:
+        """Return the outcome of a download, an upload or a copy of a value."""
+        return self.outcomes[self.moves[op, value]]
+
+    def json(self) -> dict[str, Any]:
+        """Return the content of ``simulation_result.json``.
+
+        ``nodes`` has for each node its settings with keys, ``moves`` the moves of each value, and
+        ``outcomes`` what each key cost. Equal nodes have equal keys.
+        """
+        moves: dict[str, dict[str, str]] = {}
+        for (op, value), key in self.moves.items():
+            moves.setdefault(value, {})[op] = key
+        return {
+            "mode": self.mode,
+            **self.facts,
+            "remarks": list(self.remarks),
+            "nodes": {
+                name: {setting.text: key for setting, key in found}
+                for name, found in self.nodes.items()
+            },
+            "moves": moves,
+            "outcomes": {key: found.json() for key, found in self.outcomes.items()},
+        }
+
+
+def simulate_graph(
+    graph: MNGraph,
+    target: Target,
+    mode: str,
+    executor: Executor | None = None,
+    kept: Outcomes | None = None,
+    progress: Callable[[int, int], None] = lambda ended, expected: None,
+) -> Simulation:
+    """Simulate the nodes of a graph with layouts, and the moves of their values.
+
+    Equal nodes are simulated once. ``kept`` has outcomes of earlier compiles. ``progress`` is
+    called with the number of ended and of all simulations.
+    """
+    wanted = list(_tasks(graph, target, mode))
+    tasks = {task.key: task for _, _, task in wanted}
+    found: dict[str, Outcome] = {}
+    hits = 0
+    if mode == FAKE:
+        found = {key: estimated(task, target) for key, task in tasks.items()}
+        remarks: list[str] = []
+    else:
+        for key in tasks if kept is not None else ():
+            known = kept.load(key) if kept is not None else None
+            if known is not None:
+                found[key] = known
+        hits = len(found)
+        ended = hits
+
+        def done() -> None:
+            nonlocal ended
+            ended += 1
+            progress(ended, len(tasks))
+
+        made, remarks = run(
+            [task for key, task in tasks.items() if key not in found], target, executor, done
+        )
+        if kept is not None:
+            for outcome in made.values():
+                if not outcome.estimated:
+                    kept.store(outcome)
+            kept.trim()
+            if kept.problem:
+                remarks.append(f"cache: no outcome is stored ({kept.problem})")
+        found |= made
+    nodes: dict[str, list[tuple[Setting, str]]] = {}
+    moves: dict[tuple[str, str], str] = {}
+    for name, op, task in wanted:
+        if op:
+            moves[op, name] = task.key
+        else:
+            nodes.setdefault(name, []).append((task.setting, task.key))
+    facts = {"simulated": len(tasks) - hits, "known": hits}
+    return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks, facts)
+
+
+def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:
+    """Yield names of nodes or values, the move of a value or nothing, and the task."""
+    values: dict[str, None] = {}
+    for node in graph.nodes:
+        if node.side is Side.HOST or node.op in (SPLIT, CONCAT):
+            continue
+        for setting in settings_of(node, graph, target, mode):
+            there = placed(node, graph, setting)
+            yield node.name, "", task_of(node, there, setting, target.name, target.digest)
+        own = own_setting(node, graph)
+        named = zip(dict.fromkeys(name for name in node.inputs if name), own.inputs, strict=True)
+        values.update((name, None) for name, bank in named if bank is not Location.DRAM)
+        values.update(dict.fromkeys(node.outputs))
+    for name in values:
+        value = graph.values[name]
+        for op, setting in _MOVES.items():
+            source, result = replace(value, name=_SOURCE), replace(value, name=_RESULT)
+            node = MNNode(op, op, (_SOURCE,), (_RESULT,))
+            alone = MNGraph(
+                "", target.name, nodes=(node,), values={_SOURCE: source, _RESULT: result}
+            )
+            yield name, op, task_of(node, alone, setting, target.name, target.digest)
