@@ -77,12 +77,12 @@ def cluster(address: str) -> Iterator[Executor]:
     remedy = "leave out the option `executor`, or give the address of a running Dask scheduler"
     name = f"executor={address!r}"
     try:
-        from distributed import Client
+        import distributed
     except ImportError as problem:
         reason = "Dask is not installed: install emu2[cluster]"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
     try:
-        client = Client(address, timeout=10, set_as_default=False)
+        client: Any = distributed.Client(address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as problem:
         reason = "no scheduler answers there"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem

@@ -10,8 +10,8 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from .. import __version__
 from ..graph.graph import MNGraph, MNNode, MNValue
+from ..version import __version__
 
 DOMAIN = "mncore"
 _IR_VERSION, _OPSET = 10, 1
