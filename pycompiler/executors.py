@@ -88,7 +88,7 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        self._close(kill=False)
 
     @property
     def name(self) -> str:
@@ -157,13 +157,14 @@ class Workers:
                 )
         return self._pool
 
-    def _close(self) -> None:
+    def _close(self, *, kill: bool = True) -> None:
+        """Close the executor that was opened; ``kill`` ends what its processes still do."""
         pool, self._pool = self._pool, None
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.join()
+        if kill:
+            for process in processes:
+                process.kill()
+        # A thread cannot be stopped: it ends with its task.
+        pool.shutdown(wait=bool(processes), cancel_futures=True)

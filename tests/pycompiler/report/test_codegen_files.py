@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
@@ -24,8 +21,9 @@ from hypothesis import strategies as st
 from random_models import random_model
 
 import emu2
-from pycompiler import build, command
+from pycompiler import build, command, pipeline
 from pycompiler.app.model import DeviceSegment
+from pycompiler.emit.segments import emit_segments
 from pycompiler.errors import PycompilerError, error
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph
@@ -35,6 +33,7 @@ from pycompiler.pipeline import Compiled
 from pycompiler.report.codegen_dir import L3IR, LOG_JSON, LOG_TEXT, STRIPPED, TRACE
 from pycompiler.report.node_trace import in_use
 from pycompiler.report.stripped import DOMAIN
+from pycompiler.runtime.device import Board
 
 #: Text that a host operator and everything around it give a program in two pieces.
 HOSTED = [("Relu", ["x"], "a"), ("Sin", ["a"], "b"), ("Neg", ["b"], "y")]
@@ -231,27 +230,22 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_killed_compile_has_a_report(tmp_path: Path) -> None:
-    """A pass kills the process: what was done before is there."""
-    onnx.save(model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"]), tmp_path / "m.onnx")
-    script = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from pycompiler import build, pipeline\n"
-        "from pycompiler.machine import load_target\n"
-        "from pycompiler.runtime.device import Board\n"
-        "build._KEEP_SECONDS = 0.0\n"
-        "pipeline.emit_segments = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "build.build(lambda: build.load_model(Path('m.onnx')), 'emu2:mini',"
-        " Board(load_target('mini')), {}, Path('out'))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(build.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    report = json.loads((tmp_path / "out.failed" / "report.json").read_text())
-    assert report["status"] == "running"
-    assert report["passes"][-1]["pass"] == "dump"
-    assert json.loads((tmp_path / "out.failed" / LOG_JSON).read_text())["events"]
-    assert not (tmp_path / "out").exists()
+def test_a_long_compile_keeps_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the folder in a late pass: that is what is left if the process is killed there."""
+    seen: list[dict[str, Any]] = []
+
+    def look(*arguments: Any) -> Any:
+        failed = tmp_path / "out.failed"
+        seen.append(json.loads((failed / "report.json").read_text()))
+        assert json.loads((failed / LOG_JSON).read_text())["status"] == "running"
+        assert "dump" in (failed / LOG_TEXT).read_text()
+        assert not (tmp_path / "out").exists()
+        return emit_segments(*arguments)
+
+    monkeypatch.setattr(build, "_KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline, "emit_segments", look)
+    model = model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"])
+    build.build(lambda: model, "emu2:mini", Board(load_target("mini")), {}, tmp_path / "out")
+    assert [report["status"] for report in seen] == ["running"]
+    assert [row["pass"] for row in seen[0]["passes"]][-1] == "dump"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
