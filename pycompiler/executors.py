@@ -57,7 +57,7 @@ class _Process(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802
         with _without_main():
-            return SpawnProcess._Popen(process_obj)  # type: ignore[attr-defined]
+            return SpawnProcess._Popen(process_obj)
 
 
 class _Context(SpawnContext):
@@ -127,8 +127,8 @@ class Workers:
             for number, task in tasks.items():
                 try:
                     pending[pool.submit(function, *task)] = number
-                except BrokenExecutor as problem:
-                    yield number, problem
+                except BrokenExecutor as broken:
+                    yield number, broken
             while pending:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 done, _ = wait(pending, left, FIRST_COMPLETED)

@@ -37,6 +37,9 @@ OTHER: dict[str, Any] = {
     "gemm_layout_spec": ("entry",),
     "sram_budget": 0.5,
     "emit": "concat",
+    "tune": "all",
+    "tune_seconds": 5.0,
+    "executor": "threads",
     "overrides": {"x": {"location": "DRAM"}},
     "out_onnx": Path("lowered.onnx"),
     "option_json": "O1.json",
@@ -51,7 +54,7 @@ OTHER: dict[str, Any] = {
 #: The fields that do not change the artefact.
 FREE = {
     *("out_onnx", "option_json", "envs", "simulation_mode", "sa_expected_run_iters"),
-    *("num_threads", "backprop", "ineffective"),
+    *("num_threads", "backprop", "executor", "ineffective"),
 }
 
 

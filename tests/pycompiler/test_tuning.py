@@ -148,7 +148,9 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path) -> None:
     start = time.monotonic()
     slow = Slow()
     slow.then = lambda future: stop(future) if slow.given == 2 else None
-    _, report = tuned(model, tmp_path / "out", tune="all", executor=slow)
+    cache = CompileCache(tmp_path / "cache")
+    _, report = tuned(model, tmp_path / "out", cache, tune="all", executor=slow)
+    assert not cache.folder.exists()
     assert time.monotonic() - start < 60
     assert report["status"] == "ok"
     assert report["tuning"]["stopped"] == INTERRUPTED

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import torch
-from compiling import compiled, context, model_of, tried
+from compiling import compiled, model_of, tried
 from hypothesis import given
 from hypothesis import strategies as st
 from random_models import random_model
@@ -189,10 +188,16 @@ def test_the_log(
     assert text[-1] == "ok"
 
 
+def written(folder: Path) -> None:
+    """Compile a small model into a folder."""
+    model = model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"])
+    build.build(lambda: model, "emu2:mini", Board(load_target("mini")), {}, folder)
+
+
 def test_dump_gpfnapp(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context("emu2:mini").compile(lambda d: {"y": d["x"] + 1}, {"x": torch.ones(4)}, tmp_path / "o")
+    written(tmp_path / "o")
     app = str(tmp_path / "o" / "model.app")
     printed = []
     for arguments in (["pycompiler", "dump", app], ["dump_gpfnapp", app]):
@@ -210,11 +215,10 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
     def stop(*_: object, **__: object) -> None:
         raise error("P0302", words=9, memory="dram", capacity=1)
 
-    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pycompiler.pipeline.emit_segments", stop)
         with pytest.raises(PycompilerError):
-            shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "out")
+            written(tmp_path / "out")
     failed = tmp_path / "out.failed"
     log = json.loads((failed / LOG_JSON).read_text())
     assert log["status"] == "failed"
@@ -226,7 +230,7 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
     onnx.checker.check_model(onnx.load(failed / STRIPPED))
     assert parse_graph((failed / L3IR).read_text()).nodes
     assert not (failed / TRACE).exists()
-    shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "out")
+    written(tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -244,8 +248,7 @@ def test_a_long_compile_keeps_its_report(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(build, "_KEEP_SECONDS", 0.0)
     monkeypatch.setattr(pipeline, "emit_segments", look)
-    model = model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"])
-    build.build(lambda: model, "emu2:mini", Board(load_target("mini")), {}, tmp_path / "out")
+    written(tmp_path / "out")
     assert [report["status"] for report in seen] == ["running"]
     assert [row["pass"] for row in seen[0]["passes"]][-1] == "dump"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
