@@ -82,13 +82,14 @@ class Workers:
             raise error("P0704", name="executor", value=repr(executor), legal=legal)
         self._given = executor
         self._pool: Executor | None = None
+        self._busy = False
         self.count = os.cpu_count() or 1 if count is None else count
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close(kill=False)
+        self._close(kill=self._busy)
 
     @property
     def name(self) -> str:
@@ -122,7 +123,7 @@ class Workers:
     ) -> Iterator[tuple[int, Any]]:
         pool = self._opened()
         pending: dict[Future[Any], int] = {}
-        whole = False
+        self._busy = True
         try:
             for number, task in tasks.items():
                 try:
@@ -138,11 +139,11 @@ class Workers:
                 if not done:
                     yield from ((number, TIME) for number in pending.values())
                     return
-            whole = True
+            self._busy = False
         finally:
             for future in pending:
                 future.cancel()
-            if not whole:
+            if self._busy:
                 self._close()
 
     def _opened(self) -> Executor:
@@ -159,7 +160,7 @@ class Workers:
 
     def _close(self, *, kill: bool = True) -> None:
         """Close the executor that was opened; ``kill`` ends what its processes still do."""
-        pool, self._pool = self._pool, None
+        pool, self._pool, self._busy = self._pool, None, False
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
