@@ -28,7 +28,7 @@ fn what_if_specs_load() {
     }
     assert!(!emu2::spec::built_in_names().iter().any(|name| name.contains("what_if")));
     for wrong in ["what_if", "what_if/none", "large_lm"] {
-        assert_eq!(Spec::load(wrong).err().map(|e| e.code), Some(Code::SpecNotFound), "{wrong}");
+        assert_eq!(Spec::load(wrong).unwrap_err().code().id(), "S0011", "{wrong}");
     }
 }
 
