@@ -207,7 +207,8 @@ def _artifacts(
     if made is None:
         compiled = compile_onnx(model, target, options, report, known)
         made = Artifacts(compiled.app, compiled.vsm, compiled.files)
-    if cache is not None:
+    # An interrupted search is no result that others should get.
+    if cache is not None and report.data["tuning"].get("stopped") != INTERRUPTED:
         cache.store(key, made, report)
     return made
 

@@ -59,7 +59,7 @@ class _Process(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802
         with _without_main():
-            return SpawnProcess._Popen(process_obj)  # type: ignore[attr-defined]
+            return SpawnProcess._Popen(process_obj)
 
 
 class _Context(SpawnContext):
@@ -110,13 +110,14 @@ class Workers:
         self._given = executor
         self._pool: Executor | None = None
         self._clusters = contextlib.ExitStack()
+        self._busy = False
         self.count = os.cpu_count() or 1 if count is None else count
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        self._close(kill=self._busy)
 
     @property
     def name(self) -> str:
@@ -150,13 +151,13 @@ class Workers:
     ) -> Iterator[tuple[int, Any]]:
         pool = self._opened()
         pending: dict[Future[Any], int] = {}
-        whole = False
+        self._busy = True
         try:
             for number, task in tasks.items():
                 try:
                     pending[pool.submit(function, *task)] = number
-                except BrokenExecutor as problem:
-                    yield number, problem
+                except BrokenExecutor as broken:
+                    yield number, broken
             while pending:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
                 done, _ = wait(pending, left, FIRST_COMPLETED)
@@ -166,11 +167,11 @@ class Workers:
                 if not done:
                     yield from ((number, TIME) for number in pending.values())
                     return
-            whole = True
+            self._busy = False
         finally:
             for future in pending:
                 future.cancel()
-            if not whole:
+            if self._busy:
                 self._close()
 
     def _opened(self) -> Executor:
@@ -187,14 +188,15 @@ class Workers:
                 )
         return self._pool
 
-    def _close(self) -> None:
-        pool, self._pool = self._pool, None
+    def _close(self, *, kill: bool = True) -> None:
+        """Close the executor that was opened; ``kill`` ends what its processes still do."""
+        pool, self._pool, self._busy = self._pool, None, False
         self._clusters.close()
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.join()
+        if kill:
+            for process in processes:
+                process.kill()
+        # A thread cannot be stopped: it ends with its task.
+        pool.shutdown(wait=bool(processes), cancel_futures=True)

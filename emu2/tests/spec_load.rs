@@ -17,6 +17,21 @@ fn built_in_specs_load() {
     }
 }
 
+/// A machine that nobody built has the name of its file, and no built-in name stands for the whole folder.
+#[test]
+fn what_if_specs_load() {
+    let names = emu2::spec::what_if_names();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in &names {
+        let spec = Spec::load(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(name.ends_with(&format!("/{}", spec.machine.name)), "{name}");
+    }
+    assert!(!emu2::spec::built_in_names().iter().any(|name| name.contains("what_if")));
+    for wrong in ["what_if", "what_if/none", "large_lm"] {
+        assert_eq!(Spec::load(wrong).unwrap_err().code().id(), "S0011", "{wrong}");
+    }
+}
+
 #[test]
 fn must_pass_files_load() {
     for path in support::paths("spec/must_pass") {

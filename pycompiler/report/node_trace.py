@@ -95,9 +95,9 @@ def _busy(segment: Segment, code: Code) -> dict[str, tuple[int, int]]:
         found[node] = min(low, first), max(high, last)
     # A node whose lines all stand in steps of others, and views without code, take no time.
     before, out = 0, {}
-    for number, node in enumerate(segment.nodes):
+    for number, one in enumerate(segment.nodes):
         first, last = found.get(number, (before, before))
-        out[node.name] = first, last
+        out[one.name] = first, last
         before = last
     return out
 

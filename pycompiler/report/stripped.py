@@ -7,6 +7,8 @@ the graph knows beside names and types stands in ``metadata_props``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 from onnx import helper
 
@@ -47,10 +49,10 @@ def stripped(graph: MNGraph) -> bytes:
 
 
 def _node(node: MNNode) -> onnx.NodeProto:
-    attributes = {name: value for name, value in node.attributes if value != ()}
-    made = helper.make_node(
-        node.op, node.inputs, node.outputs, name=node.name, domain=DOMAIN, **attributes
-    )
+    made = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=DOMAIN)
+    for name, value in node.attributes:
+        if value != ():  # ONNX has no empty list without a type
+            made.attribute.append(helper.make_attribute(name, value))
     facts = {
         "side": node.side.value,
         "source": node.source,
@@ -83,7 +85,7 @@ def _port(value: MNValue, *, key: str | None = None, constant: bool = False) -> 
     return info
 
 
-def _note(proto: onnx.NodeProto | onnx.ValueInfoProto, facts: dict[str, object]) -> None:
+def _note(proto: onnx.NodeProto | onnx.ValueInfoProto, facts: Mapping[str, object]) -> None:
     """Keep the facts that are known, as metadata and as the text that viewers show."""
     known = {name: str(fact) for name, fact in facts.items() if fact is not None}
     for name, fact in known.items():

@@ -108,7 +108,7 @@ def _table(found: Sequence[dict[str, Any]], title: str) -> Table:
     names = list(found[0]["values"])
     levels = list(dict.fromkeys(level for row in found for level in row.get("words", {})))
     table = Table(title=title, title_justify="left")
-    for column in (*names, "cycles", "x bound", *(f"{level} words" for level in levels)):
+    for column in (*names, "cycles", "x bound", *(f"{level} moved" for level in levels)):
         table.add_column(column, justify="right")
     table.add_column("result", overflow="fold")
     for row in found:

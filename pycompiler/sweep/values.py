@@ -149,9 +149,9 @@ def description(base: Target, numbers: Mapping[str, int]) -> str:
     lines = [f"extends = {json.dumps(source)}"]
     for section, facts in plain.items():
         lines += ["", f"[{section}]", *(f"{k} = {json.dumps(v)}" for k, v in facts.items())]
-    for (section, entry), facts in entries.items():
+    for (section, entry), own in entries.items():
         lines += ["", f"[[{section}]]", f"name = {json.dumps(entry)}"]
-        lines += [f"{k} = {json.dumps(v)}" for k, v in facts.items()]
+        lines += [f"{k} = {json.dumps(v)}" for k, v in own.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -7,10 +7,9 @@ best so far counts.
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,14 +105,8 @@ class Search:
         ]
         self.rows += rows
         tasks = [(*self._facts, one.options) for one in candidates]
-        with contextlib.closing(self._results(tasks, deadline)) as results:
-            for number, found in results:
-                self._note(candidates[number], rows[number], found)
-
-    def _results(
-        self, tasks: Sequence[tuple[Any, ...]], deadline: float | None
-    ) -> Iterator[tuple[int, Any]]:
-        yield from self._workers.run(try_options, tasks, deadline)
+        for number, found in self._workers.run(try_options, tasks, deadline):
+            self._note(candidates[number], rows[number], found)
 
     def _note(self, candidate: Candidate, row: dict[str, Any], found: Any) -> None:
         if not isinstance(found, Tried):

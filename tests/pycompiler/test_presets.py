@@ -118,7 +118,7 @@ def test_all_presets_give_the_same_bits(seed: int) -> None:
     for name, found in results.items():
         for key, wanted in results["O0"].items():
             assert np.array_equal(wanted, found[key], equal_nan=True), (name, key)
-    assert cycles["O3"] <= cycles["O2"]
+    assert cycles["O3"] <= min(cycles["O1"], cycles["O2"])
 
 
 def test_the_report_lists_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,3 +122,31 @@ def test_an_unsolved_instance_is_not_met(
     (row,) = targets.packed(tmp_path)
     assert not row["met"]
     assert row["name"] == "address search, 0 of 1 public instances solved"
+
+
+def test_presets_are_compared(targets: ModuleType) -> None:
+    import compare_presets as compare
+
+    def row(name: str, *cycles: int) -> dict[str, object]:
+        return {
+            "name": name,
+            "mode": "float",
+            "problem": "",
+            "cycles": dict(zip("AB", cycles, strict=False)),
+        }
+
+    fewer = [row(f"m{number}", 10, 9) for number in range(4)]
+    for rows, met, good in (
+        ([*fewer, row("same", 7, 7)], True, True),
+        ([*fewer, row("same", 7, 7), row("too", 7, 7)], False, True),
+        ([*fewer, row("worse", 7, 8)], False, False),
+        ([*fewer, row("failed")], True, True),
+        ([row("failed")], False, True),
+    ):
+        text, none_more = compare.summary(rows, "AB")
+        assert (text.splitlines()[0].endswith(": met"), none_more) == (met, good)
+        assert ("more: worse" in text) is not good
+        assert compare.table(rows, "AB").row_count == len(rows)
+    found = compare.measure("own:nothing", "float", "mini", ("O1", "O3"))
+    assert found["cycles"] == {}
+    assert found["problem"]

@@ -107,7 +107,10 @@ REFUSED = {
     "narrow and MV": ("[ports]\nl2bm_narrow = 12\n", "mv_unit"),
     "narrow and a row": ("[counts]\nmab = 4\n[ports]\nl2bm_narrow = 32\n", "l2bm_narrow"),
     "lane and a MAB": ("[ports]\nl2bm_lane = 6\n", "whole MABs"),
-    "lane and an L1B": ("[counts]\nmab = 6\n[ports]\nl2bm_lane = 16\n", "whole lanes"),
+    "lane and an L1B": (
+        "[counts]\nmab = 6\n[ports]\nl2bm_lane = 16\nreduce_inputs = 6\n",
+        "whole lanes",
+    ),
     "block and MV": ("[ports]\nmv_block = 32\nmv_unit = 16\n", "mv_block"),
     "many MABs": ("[counts]\nmab = 64\n", "masks"),
 }

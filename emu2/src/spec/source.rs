@@ -142,8 +142,12 @@ fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, 
     if depth > MAX_EXTENDS {
         return Err(Error::new(Code::SpecExtends, format!("`extends` goes round in a circle through `{name}`")));
     }
-    let place = find(name, beside)
-        .ok_or_else(|| Error::new(code, format!("no spec `{name}`; built in are {}", [built_in_names(), what_if_names()].concat().join(", "))))?;
+    let place = find(name, beside).ok_or_else(|| {
+        Error::new(
+            code,
+            format!("no spec `{name}`; built in are {}", [built_in_names(), what_if_names()].concat().join(", ")),
+        )
+    })?;
     let files = read(&place)?;
     if files.is_empty() {
         return Err(Error::new(code, format!("`{name}` holds no .toml file")));

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
 from collections import Counter
 from itertools import pairwise
@@ -17,15 +14,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import torch
-from compiling import compiled, context, model_of, tried
+from compiling import compiled, model_of, tried
 from hypothesis import given
 from hypothesis import strategies as st
 from random_models import random_model
 
 import emu2
-from pycompiler import build, command
+from pycompiler import build, command, pipeline
 from pycompiler.app.model import DeviceSegment
+from pycompiler.emit.segments import emit_segments
 from pycompiler.errors import PycompilerError, error
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.text import parse_graph
@@ -35,6 +32,7 @@ from pycompiler.pipeline import Compiled
 from pycompiler.report.codegen_dir import L3IR, LOG_JSON, LOG_TEXT, STRIPPED, TRACE
 from pycompiler.report.node_trace import in_use
 from pycompiler.report.stripped import DOMAIN
+from pycompiler.runtime.device import Board
 
 #: Text that a host operator and everything around it give a program in two pieces.
 HOSTED = [("Relu", ["x"], "a"), ("Sin", ["a"], "b"), ("Neg", ["b"], "y")]
@@ -190,10 +188,16 @@ def test_the_log(
     assert text[-1] == "ok"
 
 
+def written(folder: Path) -> None:
+    """Compile a small model into a folder."""
+    model = model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"])
+    build.build(lambda: model, "emu2:mini", Board(load_target("mini")), {}, folder)
+
+
 def test_dump_gpfnapp(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context("emu2:mini").compile(lambda d: {"y": d["x"] + 1}, {"x": torch.ones(4)}, tmp_path / "o")
+    written(tmp_path / "o")
     app = str(tmp_path / "o" / "model.app")
     printed = []
     for arguments in (["pycompiler", "dump", app], ["dump_gpfnapp", app]):
@@ -211,11 +215,10 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
     def stop(*_: object, **__: object) -> None:
         raise error("P0302", words=9, memory="dram", capacity=1)
 
-    shared, sample = context("emu2:mini"), {"x": torch.ones(4)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pycompiler.pipeline.emit_segments", stop)
         with pytest.raises(PycompilerError):
-            shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "out")
+            written(tmp_path / "out")
     failed = tmp_path / "out.failed"
     log = json.loads((failed / LOG_JSON).read_text())
     assert log["status"] == "failed"
@@ -227,31 +230,25 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
     onnx.checker.check_model(onnx.load(failed / STRIPPED))
     assert parse_graph((failed / L3IR).read_text()).nodes
     assert not (failed / TRACE).exists()
-    shared.compile(lambda d: {"y": d["x"] + 1}, sample, tmp_path / "out")
+    written(tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_killed_compile_has_a_report(tmp_path: Path) -> None:
-    """A pass kills the process: what was done before is there."""
-    onnx.save(model_of([("Relu", ["x"], "y")], {"x": (3, 7)}, ["y"]), tmp_path / "m.onnx")
-    script = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from pycompiler import build, pipeline\n"
-        "from pycompiler.machine import load_target\n"
-        "from pycompiler.runtime.device import Board\n"
-        "build._KEEP_SECONDS = 0.0\n"
-        "pipeline.emit_segments = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "build.build(lambda: build.load_model(Path('m.onnx')), 'emu2:mini',"
-        " Board(load_target('mini')), {}, Path('out'))\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(build.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    report = json.loads((tmp_path / "out.failed" / "report.json").read_text())
-    assert report["status"] == "running"
-    assert report["passes"][-1]["pass"] == "dump"
-    assert json.loads((tmp_path / "out.failed" / LOG_JSON).read_text())["events"]
-    assert not (tmp_path / "out").exists()
+def test_a_long_compile_keeps_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the folder in a late pass: that is what is left if the process is killed there."""
+    seen: list[dict[str, Any]] = []
+
+    def look(*arguments: Any) -> Any:
+        failed = tmp_path / "out.failed"
+        seen.append(json.loads((failed / "report.json").read_text()))
+        assert json.loads((failed / LOG_JSON).read_text())["status"] == "running"
+        assert "dump" in (failed / LOG_TEXT).read_text()
+        assert not (tmp_path / "out").exists()
+        return emit_segments(*arguments)
+
+    monkeypatch.setattr(build, "_KEEP_SECONDS", 0.0)
+    monkeypatch.setattr(pipeline, "emit_segments", look)
+    written(tmp_path / "out")
+    assert [report["status"] for report in seen] == ["running"]
+    assert [row["pass"] for row in seen[0]["passes"]][-1] == "dump"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,4 +1,4 @@
-"""Compares presets on the models of docs/models.md: ``python benches/presets.py [MODEL ...]``.
+"""Compares presets on the models of docs/models.md: ``python benches/compare_presets.py [MODEL]``.
 
 Each model is compiled with both presets, whether they may merge, schedule or search as they like;
 only cycles of the cycle model count, and nothing runs on the emulator. All models take hours:
@@ -62,7 +62,7 @@ def rows(
     names: Sequence[str], modes: Sequence[str], machine: str, presets: Sequence[str], jobs: int
 ) -> Iterator[Row]:
     """Yield the rows as they are ready."""
-    from presets import measure as work  # a worker does not know the main script
+    from compare_presets import measure as work  # a worker does not know the main script
 
     tasks = [(name, mode, machine, tuple(presets)) for name in names for mode in modes]
     with Workers(count=jobs) as workers:
