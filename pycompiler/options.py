@@ -35,7 +35,6 @@ from .scheduler.schedulers import SCHEDULERS
 from .simulation.run import CLUSTER, PROCESSES, THREADS
 from .simulation.settings import MODES
 
-
 #: The scheduler that searches.
 ANNEALED = NAME
 
