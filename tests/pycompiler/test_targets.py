@@ -122,3 +122,18 @@ def test_an_unsolved_instance_is_not_met(
     (row,) = targets.packed(tmp_path)
     assert not row["met"]
     assert row["name"] == "address search, 0 of 1 public instances solved"
+
+
+def test_simulation_has_rows(targets: ModuleType) -> None:
+    simulation = targets.targets_simulation
+    row = simulation.words_row(
+        "small", simulation.of_perceptron(3, 8, 24, "mini"), sa_expected_run_iters=200
+    )
+    assert row["ratio"] <= 1
+    assert row["met"]
+    made = simulation.of_perceptron(2, 8, 16, "mini")
+    row = simulation.cached_row("small", made)
+    assert row["ratio"] > 1
+    graph, target = simulation._graph(made), made[0].device.device.target
+    assert 0 <= simulation.error_row("small", graph, target)["value"] < 1
+    assert simulation.workers_row("small", graph, target, "fast")["ratio"] > 0
