@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from ..errors import error
@@ -50,12 +51,12 @@ def _cluster(address: str) -> Iterator[Executor]:
     remedy = "leave out the option `executor`, or give the address of a running Dask scheduler"
     name = f"executor={address!r}"
     try:
-        from distributed import Client
+        distributed = import_module("distributed")
     except ImportError as problem:
         reason = "Dask is not installed: install emu2[cluster]"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
     try:
-        client = Client(address, timeout=10, set_as_default=False)
+        client = distributed.Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as problem:
         reason = "no scheduler answers there"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
