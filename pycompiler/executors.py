@@ -24,6 +24,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from importlib import import_module
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
 from typing import Any, Self
@@ -77,12 +78,12 @@ def cluster(address: str) -> Iterator[Executor]:
     remedy = "leave out the option `executor`, or give the address of a running Dask scheduler"
     name = f"executor={address!r}"
     try:
-        import distributed
+        distributed = import_module("distributed")
     except ImportError as problem:
         reason = "Dask is not installed: install emu2[cluster]"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem
     try:
-        client: Any = distributed.Client(address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call]
+        client = distributed.Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as problem:
         reason = "no scheduler answers there"
         raise error("P0703", name=name, reason=reason, remedy=remedy) from problem

@@ -16,7 +16,7 @@ COUNT = struct.Struct("<Q")
 
 
 def write_message(stream: IO[bytes], content: object) -> None:
-    """Write one message."""
+    """Write one message. An exception before the first byte if it cannot be pickled."""
     data = pickle.dumps(content)
     stream.write(COUNT.pack(len(data)) + data)
     stream.flush()
@@ -31,10 +31,9 @@ def main() -> None:
     while head := calls.read(COUNT.size):
         function, arguments = pickle.loads(calls.read(COUNT.unpack(head)[0]))
         try:
-            answer = True, function(*arguments)
+            write_message(answers, (True, function(*arguments)))
         except Exception as problem:
-            answer = False, RuntimeError(f"{type(problem).__name__}: {problem}")
-        write_message(answers, answer)
+            write_message(answers, (False, RuntimeError(f"{type(problem).__name__}: {problem}")))
 
 
 if __name__ == "__main__":

@@ -50,8 +50,6 @@ OTHER: dict[str, Any] = {
     "sa_seed": 2,
     "num_threads": 2,
     "executor": "threads",
-    "tune": "presets",
-    "tune_seconds": 1.0,
     "backprop": True,
     "io_layouts": {"x": "((4_PE:1))"},
     "ineffective": ("`envs`",),

@@ -150,3 +150,18 @@ def test_presets_are_compared(targets: ModuleType) -> None:
     found = compare.measure("own:nothing", "float", "mini", ("O1", "O3"))
     assert found["cycles"] == {}
     assert found["problem"]
+
+
+def test_simulation_has_rows(targets: ModuleType) -> None:
+    simulation = targets.targets_simulation
+    row = simulation.words_row(
+        "small", simulation.of_perceptron(3, 8, 24, "mini"), sa_expected_run_iters=200
+    )
+    assert row["ratio"] <= 1
+    assert row["met"]
+    made = simulation.of_perceptron(2, 8, 16, "mini")
+    row = simulation.cached_row("small", made)
+    assert row["ratio"] > 1
+    graph, target = simulation._graph(made), made[0].device.device.target
+    assert 0 <= simulation.error_row("small", graph, target)["value"] < 1
+    assert simulation.workers_row("small", graph, target, "fast")["ratio"] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...errors import NoRoomError
@@ -49,6 +50,7 @@ class Annealing:
         #: What the search did, for the report.
         self.facts: dict[str, Any] = {}
         self.remarks: list[str] = []
+        self._second: Callable[[], MNGraph | None] = lambda: None
 
     def schedule(
         self, graph: MNGraph, target: Target, share: float, overrides: Overrides
@@ -64,6 +66,23 @@ class Annealing:
             return self.plain
         graph = shrink_early(graph)
         problem = problem_of(graph, target, self._costs(graph), self._renewed)
+        found = self._placed(problem, target, share, overrides)
+        if found is None:
+            self.remarks.append(f"{NAME}: no plan has addresses in LM: spill_opt takes its place")
+            return self.plain
+        if self.facts["remade"]:
+            once = replace(problem, remakable=[False] * len(problem.values))
+            self._second = lambda: self._placed(once, target, share, overrides)
+        return found
+
+    def second(self) -> MNGraph | None:
+        """Return the result of a search that computes nothing twice; None if that is no other."""
+        return self._second()
+
+    def _placed(
+        self, problem: Problem, target: Target, share: float, overrides: Overrides
+    ) -> MNGraph | None:
+        """Return the graph of the best plan that has addresses in LM; None if none has."""
         for part in SHARES:
             rooms = [int(target.words(bank.memory) * part * share) for bank in BANKS]
             found = self._searched(problem, rooms, target)
@@ -72,8 +91,7 @@ class Annealing:
             except NoRoomError:
                 continue
             return found
-        self.remarks.append(f"{NAME}: no plan has addresses in LM, so spill_opt takes its place")
-        return self.plain
+        return None
 
     def _searched(self, problem: Problem, rooms: list[int], target: Target) -> MNGraph:
         found = search(problem, rooms, self._steps, self._seed, self._seconds, self._progress)

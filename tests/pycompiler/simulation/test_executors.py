@@ -125,6 +125,8 @@ def test_workers_die_and_hang_alone() -> None:
             hangs.result()
         assert prints.result() is None
         assert os.getpid() not in {one.result() for one in works}
+        with pytest.raises(RuntimeError, match="pickle"):
+            workers.submit(eval, "lambda: 3").result()
         raises = workers.submit(int, "x")
         with pytest.raises(RuntimeError, match="ValueError"):
             raises.result()
