@@ -52,7 +52,7 @@ class DataParallel:
         loss = self._loss(*own)
         # A mean over a share counts for as many examples as it has.
         weight = len(own[0]) / count
-        (loss * weight).backward()
+        torch.autograd.backward(loss * weight)
         for parameter in self.module.parameters():
             if parameter.requires_grad:
                 if parameter.grad is None:

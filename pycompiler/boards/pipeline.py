@@ -36,12 +36,17 @@ class Pipeline:
         self.stage, self.ranks, self.optimizer = stage, ranks, optimizer
         self._first, self._last = ranks.rank == 0, ranks.rank == ranks.size - 1
         facts = {"device": device, **(options or {})}
-        self._run = torch.compile(lambda x: stage(x), backend=emu2, options=facts)
-        self._end: Callable[..., torch.Tensor] | None = None
-        if loss is not None:
-            self._end = torch.compile(
-                lambda x, wanted: loss(stage(x), wanted), backend=emu2, options=facts
-            )
+
+        def ended(x: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+            assert loss is not None, "the last rank needs a loss"
+            return loss(stage(x), wanted)
+
+        def run(x: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = stage(x)
+            return made
+
+        self._run = torch.compile(run, backend=emu2, options=facts)
+        self._end = torch.compile(ended, backend=emu2, options=facts)
 
     def forward(self, inputs: torch.Tensor, micro_batches: int = 1) -> torch.Tensor | None:
         """Return the result of the whole model on the last rank, None on the others.
@@ -75,7 +80,6 @@ class Pipeline:
             if not self._first:
                 x.requires_grad_(x.is_floating_point())
             if self._last:
-                assert self._end is not None, "the last rank needs a loss"
                 result = self._end(x, goal) * (len(goal) / len(targets))
                 total += result.detach()
             else:
@@ -84,9 +88,9 @@ class Pipeline:
             sent.append((x, result))
         for x, result in sent:
             if self._last:
-                result.backward()
+                torch.autograd.backward(result)
             else:
-                result.backward(self._receive(1, "a gradient"))
+                torch.autograd.backward(result, self._receive(1, "a gradient"))
             if not self._first:
                 assert x.grad is not None, "no gradient comes back through a stage"
                 self._send(x.grad, -1, "a gradient")

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
 
 from ..errors import PycompilerError, error
 
@@ -43,7 +44,7 @@ class Ranks:
         with self.talking("the start"):
             # torchrun keeps a store of its own at that port.
             kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-            store = dist.TCPStore(*self._place, self.size, self.rank == 0 and not kept, limit)
+            store = TCPStore(*self._place, self.size, self.rank == 0 and not kept, limit)
             self._store = store
             dist.init_process_group(
                 "gloo", store=store, rank=self.rank, world_size=self.size, timeout=limit
@@ -79,7 +80,7 @@ class Ranks:
     def _beat(self) -> None:
         """Count in the store while this process lives."""
         try:
-            store = dist.TCPStore(*self._place, self.size, False, timedelta(seconds=self.timeout))
+            store = TCPStore(*self._place, self.size, False, timedelta(seconds=self.timeout))
             while not self._done.wait(self.timeout / _BEATS):
                 store.add(_key(self.rank), 1)
         except (RuntimeError, ConnectionError):

@@ -73,6 +73,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+@LONG
 def test_one_rank_trains_like_plain_torch() -> None:
     ranks = Ranks(rank=0, size=1, address="localhost", port=free_port(), timeout=60)
     try:
