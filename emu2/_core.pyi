@@ -35,6 +35,7 @@ __all__ = [
     "race",
     "read_asm",
     "read_source",
+    "run_app",
     "search_offsets",
     "stream_limit",
     "threads",
