@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_BYTES = 3_600_000
+MOST_BYTES = 3_800_000
 
 ALLOWED = (
     r"emu2/(\w+/)?\w+\.py",

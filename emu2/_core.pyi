@@ -36,6 +36,7 @@ __all__ = [
     "race",
     "read_asm",
     "read_source",
+    "run_app",
     "schedule_cost",
     "search_offsets",
     "spec_texts",

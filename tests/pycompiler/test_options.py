@@ -48,6 +48,7 @@ OTHER: dict[str, Any] = {
     "sa_seconds": 0.5,
     "sa_seed": 2,
     "num_threads": 2,
+    "executor": "threads",
     "backprop": True,
     "io_layouts": {"x": "((4_PE:1))"},
     "ineffective": ("`envs`",),

@@ -102,8 +102,8 @@ X = torch.arange(12.0).reshape(3, 4) / 10
 @pytest.mark.parametrize(
     ("module", "inputs", "wanted"),
     [
-        (Attention(True), (X, X, X), "Attention"),
-        (Norm(True), (X,), "LayerNorm"),
+        pytest.param(Attention(True), (X, X, X), "Attention", marks=LONG),
+        pytest.param(Norm(True), (X,), "LayerNorm", marks=LONG),
         (Gelu("tanh"), (X,), "Product_Gelu"),
         pytest.param(Attention(False), (X, X, X), "Attention", marks=LONG),
         pytest.param(Norm(False), (X,), "RMSNorm", marks=LONG),

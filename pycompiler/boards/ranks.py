@@ -1,0 +1,116 @@
+"""The processes of a run, one per board: who they are, and who is lost."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
+
+from ..errors import PycompilerError, error
+
+_BEATS = 8  # signs of life in a time-out
+
+
+class Ranks:
+    """A group of processes that talk through torch.distributed with gloo.
+
+    ``rank``, ``size``, ``address`` and ``port`` come from the environment variables that `torchrun`
+    sets, unless they are given. ``timeout`` is in seconds: if a message does not come in that time,
+    or the connection breaks, the ranks that give no sign of life are reported (P0811).
+    """
+
+    def __init__(
+        self,
+        *,
+        rank: int | None = None,
+        size: int | None = None,
+        address: str | None = None,
+        port: int | None = None,
+        timeout: float = 60.0,
+    ):
+        self.rank = _number("RANK", rank)
+        self.size = _number("WORLD_SIZE", size)
+        self.timeout = timeout
+        place = address or os.environ.get("MASTER_ADDR", "localhost")
+        self._place = place, _number("MASTER_PORT", port)
+        limit = timedelta(seconds=timeout)
+        with self.talking("the start"):
+            # torchrun keeps a store of its own at that port.
+            kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+            store = TCPStore(*self._place, self.size, self.rank == 0 and not kept, limit)
+            self._store = store
+            dist.init_process_group(
+                "gloo", store=store, rank=self.rank, world_size=self.size, timeout=limit
+            )
+        self._done = threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def close(self) -> None:
+        """Leave the group, once all ranks are here."""
+        with self.talking("the end"):
+            dist.barrier()
+        self._done.set()
+        dist.destroy_process_group()
+
+    @contextmanager
+    def talking(self, what: str) -> Iterator[None]:
+        """Report the ranks that are lost if the body fails to talk to them. P0811."""
+        try:
+            yield
+        except (RuntimeError, ConnectionError) as problem:
+            raise self._lost(what, problem) from problem
+
+    def sum(self, tensor: torch.Tensor, what: str) -> None:
+        """Replace a tensor by the sum of those of all ranks, in place. P0811."""
+        with self.talking(what):
+            dist.all_reduce(tensor)
+
+    def copy(self, tensor: torch.Tensor, source: int, what: str) -> None:
+        """Replace a tensor by that of the rank ``source``, in place. P0811."""
+        with self.talking(what):
+            dist.broadcast(tensor, source)
+
+    def _beat(self) -> None:
+        """Count in the store while this process lives."""
+        try:
+            store = TCPStore(*self._place, self.size, False, timedelta(seconds=self.timeout))
+            while not self._done.wait(self.timeout / _BEATS):
+                store.add(_key(self.rank), 1)
+        except (RuntimeError, ConnectionError):
+            return  # rank 0 has ended; who talks to it reports that
+
+    def _counts(self) -> list[int]:
+        return [self._store.add(_key(rank), 0) for rank in range(self.size)]
+
+    def _lost(self, what: str, problem: Exception) -> PycompilerError:
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        try:
+            before = self._counts()
+            time.sleep(3 * self.timeout / _BEATS)
+            after = self._counts()
+            silent = [rank for rank in others if before[rank] == after[rank]]
+            lost = ", ".join(map(str, silent)) or "none"
+        except (AttributeError, RuntimeError, ConnectionError):
+            lost = "0, which keeps the list of ranks"
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
+        return error("P0811", rank=self.rank, what=what, lost=lost, reason=reason)
+
+
+def _key(rank: int) -> str:
+    return f"pycompiler.alive.{rank}"
+
+
+def _number(variable: str, given: int | None) -> int:
+    if given is not None:
+        return given
+    text = os.environ.get(variable, "")
+    if not text.isdigit():
+        raise error("P0704", name=variable, value=repr(text), legal="a number, as torchrun sets it")
+    return int(text)
