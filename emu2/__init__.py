@@ -57,3 +57,10 @@ __all__ = [
     "unpack",
     "write_asm",
 ]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Add the cell magic `%%vsm` to IPython: `%load_ext emu2` calls this."""
+    from emu2.notebook import register
+
+    register(shell)
