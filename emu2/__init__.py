@@ -59,3 +59,10 @@ __all__ = [
     "what_if_specs",
     "write_asm",
 ]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Add the cell magic `%%vsm` to IPython: `%load_ext emu2` calls this."""
+    from emu2.notebook import register
+
+    register(shell)

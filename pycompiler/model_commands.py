@@ -25,6 +25,7 @@ from .build import build, load_function, load_model
 from .console import table_console
 from .dashboard.command import dashboard
 from .debug.model import open_model
+from .disassemble.command import disassemble
 from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error
 from .files import TEXT_BYTES, read_input, write_file
 from .graph.dtypes import numpy_dtype
@@ -43,6 +44,7 @@ from .sweep.command import read_options, sweep
 
 commands = click.Group()
 commands.add_command(dashboard)
+commands.add_command(disassemble)
 commands.add_command(memory)
 commands.add_command(partition_command)
 commands.add_command(profile)

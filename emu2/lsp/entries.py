@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -126,11 +126,12 @@ def _on_disk(file: str, text: str) -> Path:
     if path.is_absolute() and path.is_file():
         return path
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"emu2-spec-{digest}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "emu2" / f"spec-{digest}"
     copy = folder / path.name
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return path.resolve()
     if not copy.is_file() or copy.read_text(encoding="utf-8") != text:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")
     return copy

@@ -12,8 +12,8 @@ from ..graph.graph import MNGraph, MNNode, MNValue
 from ..graph.layout import Layout, Level
 from ..graph.verify import layout_ranges
 from ..machine import Target
+from ..profile.programs import Line, Program
 from .collect import Compile, Sources
-from .programs import Line, Program
 
 MOST_LINES = 2000  # of the code of one node
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from ..errors import PycompilerError
 from ..files import TEXT_BYTES, read_input, write_file
+from ..profile.programs import MOST_EVENTS, Program, read_program
 from ..profile.roofline import roofline
 from .collect import Compile, logs, read_compile
 from .details import Details, machine_facts, rows_of_nodes
 from .drawing import draw
 from .lives import lives, sizes
 from .passes import pass_changes
-from .programs import MOST_EVENTS, Program, read_program
 
 CHUNK = 100  # nodes whose pages share a file of data
 MODELS = ("model.onnx", "l3ir_stripped.onnx")

@@ -12,6 +12,7 @@ from enum import Enum
 
 from ..errors import Place, place_of
 from .dtypes import MNDtype
+from .html import html_table
 from .layout import Layout
 
 
@@ -163,3 +164,19 @@ class MNGraph:
         for _, name in self.outputs:
             last[name] = len(self.nodes)
         return last
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: a row for each node, with its first output's place."""
+        rows = []
+        for number, node in enumerate(self.nodes):
+            value = self.values.get(node.outputs[0]) if node.outputs else None
+            names = f"{', '.join(node.outputs)} <- {', '.join(node.inputs)}"
+            place = "" if value is None else value.location.value
+            if value is not None and value.addr is not None:
+                place += f" {value.addr}"
+            layout = "" if value is None or value.layout is None else value.layout
+            type = "" if value is None else value.type
+            rows.append((number, node.op, names, type, place, layout, node.source or ""))
+        title = f"{self.name} for {self.target}: {len(self.nodes)} nodes, {self.stage.name.lower()}"
+        head = ("#", "operator", "outputs <- inputs", "type", "place", "layout", "line")
+        return html_table(title, head, rows)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import error
 from .dtypes import MNDtype
+from .html import html_table
 
 
 class Level(Enum):
@@ -94,6 +95,20 @@ class Layout:
         if not self.broadcast:
             return f"({axes})"
         return f"({axes}; B@[{','.join(map(str, self.broadcast))}])"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: the digits of each axis by level, outermost level first."""
+        levels = [level for level in Level if self.on(level) or self._names(level)]
+        rows = [
+            (f"axis {number}", prod(sub.size for sub in axis), *_cells(axis, levels))
+            for number, axis in enumerate(self.axes)
+        ]
+        for entry in self.broadcast:
+            whole = "all" if entry.size is None else f"{entry.size}:{entry.stride}"
+            cells = (whole if level is entry.level else "" for level in levels)
+            rows.append(("copies" if entry.level else "copies elsewhere", "", *cells))
+        head = ("", "elements", *(level.value for level in levels))
+        return html_table(str(self), head, rows)
 
     @cached_property
     def subaxes(self) -> tuple[SubAxis, ...]:
@@ -202,6 +217,14 @@ class Layout:
         return None
 
 
+def _cells(axis: tuple[SubAxis, ...], levels: list[Level]) -> list[str]:
+    """Return the digits ``size:stride`` of an axis on each level."""
+    return [
+        " ".join(f"{sub.size}:{sub.stride}" for sub in axis if sub.level is level)
+        for level in levels
+    ]
+
+
 @dataclass(frozen=True)
 class PadLayout:
     """A layout with the tensor's own shape, as graph texts print it."""
@@ -212,3 +235,7 @@ class PadLayout:
     def __str__(self) -> str:
         shape = "" if self.shape is None else f"({','.join(map(str, self.shape))})/"
         return f"PadLayout{{{shape}{self.layout}}}"
+
+    def _repr_html_(self) -> str:
+        """Return the table of the layout for notebooks."""
+        return self.layout._repr_html_()

@@ -16,6 +16,15 @@ from emu2.lsp.language import Language, words
 
 pytest.importorskip("pygls", reason="pygls is missing: pip install '.[tools]'")
 
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the copies of built-in specs out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 URI = "file:///kernel.vsm"
 TEXT = """\
 # größer 😀

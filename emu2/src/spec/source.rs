@@ -112,6 +112,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 
 /// The files of the spec `name` and of the specs that it extends, its own first: the name of each, which is its path if it
 /// lies on disk, and its text.
+///
+/// # Errors
+///
+/// If a spec is not found, or a file of it cannot be read.
 pub fn texts(name: &str) -> Result<Vec<(String, String)>, Error> {
     let mut found = Vec::new();
     let (mut wanted, mut beside) = (Some(name.to_string()), None::<PathBuf>);

@@ -21,11 +21,11 @@ from pycompiler.dashboard.details import place_nodes
 from pycompiler.dashboard.drawing import draw
 from pycompiler.dashboard.lives import lives, sizes
 from pycompiler.dashboard.passes import pass_changes
-from pycompiler.dashboard.programs import Slots, read_program
 from pycompiler.dashboard.serve import make_server
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
 from pycompiler.model_commands import commands
+from pycompiler.profile.programs import Slots, read_program
 
 
 @pytest.fixture(scope="module")

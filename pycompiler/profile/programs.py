@@ -13,7 +13,7 @@ from ..machine import Target
 
 MOST_EVENTS = 200_000
 _SEGMENT = "# segment "
-_NODE = re.compile(r"# (\S+) (\S+): \(")
+_NODE = re.compile(r"# (\S+) (.+?): \((?=.*\) -> \()")
 
 
 @dataclass
@@ -61,9 +61,9 @@ def read_program(code: str, target: Target) -> Program:
         lines: dict[int, tuple[str, Line]] = {}
         node = ""
         for number, line in enumerate(text.split("\n"), first):
-            comment = _NODE.match(line)
-            if comment is not None:
-                node = comment[2]
+            begun = node_of(line)
+            if begun is not None:
+                node = begun
             elif line and not line.startswith("#"):
                 own = Line(number, line, slots.of(line))
                 found.nodes.setdefault(node, []).append(own)
@@ -86,6 +86,32 @@ def _segments(code: str) -> Iterator[tuple[int, str]]:
     starts = [k for k, line in enumerate(lines) if line.startswith(_SEGMENT)] or [0]
     for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
         yield start + 1, "\n".join(lines[start:stop])
+
+
+def node_of(line: str) -> str | None:
+    """Return the name of the node that a comment of the program announces; None for other lines."""
+    comment = _NODE.match(line)
+    if comment is None:
+        return None
+    try:
+        return str(json.loads(f'"{comment[2]}"'))
+    except ValueError:
+        return comment[2]
+
+
+def read_pieces(code: str) -> Iterator[tuple[str, str]]:
+    """Yield runs of consecutive lines of ``model.vsm`` that belong to one node, with its name."""
+    node, lines = "", list[str]()
+    for line in code.split("\n"):
+        begun = node_of(line)
+        if begun is not None and begun != node:
+            if lines:
+                yield node, "\n".join(lines)
+            node, lines = begun, []
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    if lines:
+        yield node, "\n".join(lines)
 
 
 class Slots:
