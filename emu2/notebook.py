@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, NoReturn
 
-import emu2
-from emu2.errors import Diagnostic, Finding
+from emu2._core import Machine, Program, Report, Spec, assemble
+from emu2.errors import Diagnostic, Emu2Error, Finding
 
 _MOST = 64  # rows of a table
 _SHOWN = ("steps", "cycles", "stall_cycles", "mvs")
@@ -39,7 +39,7 @@ class Result:
     """A cell that has run: ``program``, ``machine``, and ``report`` (None with ``--check``)."""
 
     def __init__(
-        self, source: str, program: emu2.Program, machine: emu2.Machine, report: emu2.Report | None
+        self, source: str, program: Program, machine: Machine, report: Report | None
     ) -> None:
         """Keep the parts."""
         self.source, self.program, self.machine, self.report = source, program, machine, report
@@ -120,9 +120,9 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result | None:
         given = _parser().parse_args(shlex.split(line))
         machine = _machine(given, names)
         policy: Any = "check" if given.check else "run"
-        program = emu2.assemble(cell, machine.spec, filename="<cell>", policy=policy)
+        program = assemble(cell, machine.spec, filename="<cell>", policy=policy)
         report = None if given.check else machine.run(program, sanitize=given.sanitize)
-    except (ArgumentsError, ValueError, emu2.Emu2Error) as problem:
+    except (ArgumentsError, ValueError, Emu2Error) as problem:
         print(problem, file=sys.stderr)
         return None
     result = Result(cell, program, machine, report)
@@ -131,12 +131,12 @@ def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result | None:
     return result
 
 
-def _machine(given: argparse.Namespace, names: dict[str, Any]) -> emu2.Machine:
+def _machine(given: argparse.Namespace, names: dict[str, Any]) -> Machine:
     if given.machine is None:
-        return emu2.Machine(emu2.Spec.load(given.spec))
+        return Machine(Spec.load(given.spec))
     found = names.get(given.machine)
-    if not isinstance(found, emu2.Machine):
-        raise ArgumentsError(f"--machine {given.machine}: there is no emu2.Machine of that name")
+    if not isinstance(found, Machine):
+        raise ArgumentsError(f"--machine {given.machine}: there is no Machine of that name")
     return found
 
 
