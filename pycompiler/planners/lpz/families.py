@@ -44,7 +44,7 @@ FAMILIES: Mapping[str, Family] = {
     for suffix, reverse in (("", False), ("_reversed", True))
 } | {"inside_l1bs": Family((), False, (Level.MAB,))}
 #: How many regions give families.
-LARGEST = 3
+LARGEST = 2
 
 
 @dataclass(frozen=True)
