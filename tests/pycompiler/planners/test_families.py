@@ -25,7 +25,7 @@ from pycompiler.graph.verify import layout_ranges
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
 from pycompiler.planners.lpz import planner
-from pycompiler.planners.lpz.families import Family, family_layout
+from pycompiler.planners.lpz.families import FAMILIES, Family, family_layout
 
 UNITS = (Level.L2B, Level.L1B, Level.MAB)
 #: The levels that the last axis takes.
@@ -87,6 +87,18 @@ def test_the_outermost_axis_takes_the_l2bs(seed: int, inner: tuple[Level, ...]) 
         # They are the highest digits, the outermost unit first.
         levels = [sub.level for sub in layout.axes[axis] if sub.level in UNITS]
         assert levels == sorted(levels, key=UNITS.index)
+
+
+@pytest.mark.parametrize("shape", [(16, 64), (5, 16, 64), (100, 40, 8)])
+def test_inside_l1bs_only_mabs_have_parts(shape: tuple[int, ...]) -> None:
+    """All L1Bs and L2Bs hold copies; the axes before the last one take the MABs."""
+    target = load_target("mncore2")
+    value = _value(shape, MNDtype.FLOAT)
+    layout = family_layout(value, FAMILIES["inside_l1bs"], target)
+    assert layout is not None
+    assert not _axes_of(layout, Level.L1B) | _axes_of(layout, Level.L2B)
+    assert _axes_of(layout, Level.MAB)
+    assert len(shape) - 1 not in _axes_of(layout, Level.MAB)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(INNER))
