@@ -41,11 +41,6 @@ def _reasons(spec: emu2.Spec) -> Iterator[str]:
         if unit % width:
             yield f"values begin at multiples of mv_unit ({unit}): {name} ({width}) must divide it"
     row = counts["mab"] * counts["pe"]
-    if narrow > row:
-        yield (
-            f"an L2BM instruction brings {narrow} long words a cycle (l2bm_narrow), and all PEs of "
-            f"an L1B together take {row}"
-        )
     lane, pes = ports["l2bm_lane"], counts["pe"]
     if lane % pes or row % lane:
         yield (

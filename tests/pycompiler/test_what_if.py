@@ -105,7 +105,6 @@ REFUSED = {
         "rows of a matrix register",
     ),
     "narrow and MV": ("[ports]\nl2bm_narrow = 12\n", "mv_unit"),
-    "narrow and a row": ("[counts]\nmab = 4\n[ports]\nl2bm_narrow = 32\n", "l2bm_narrow"),
     "lane and a MAB": ("[ports]\nl2bm_lane = 6\n", "whole MABs"),
     "lane and an L1B": (
         "[counts]\nmab = 6\n[ports]\nl2bm_lane = 16\nreduce_inputs = 6\n",
