@@ -242,9 +242,9 @@ _OTHERWISE = {("Where", TRUTH): _truths_as_integers, ("Relu", LONG): _relu_of_in
 
 
 #: Programs that take a second to schedule; `layers/test_functions.py` has their whole range.
-_LONG_PROGRAMS = frozenset("Sin Cos Tan Asinh Acosh Atanh".split())
+_LONG_PROGRAMS = frozenset(["Sin", "Cos", "Tan", "Asinh", "Acosh", "Atanh"])
 #: The same of doubles, which `test_doubles.py` has.
-_LONG_DOUBLES = frozenset("Sigmoid Swish Tanh Softplus Log Elu".split())
+_LONG_DOUBLES = frozenset(["Sigmoid", "Swish", "Tanh", "Softplus", "Log", "Elu"])
 
 
 def _rows() -> Iterator[Row]:
