@@ -23,7 +23,10 @@ RELATIVE: dict[tuple[str, str], float] = {
 }
 
 #: (computing dtype, kind) -> largest relative error of a product of K factors, divided by K.
-PRODUCTS: dict[tuple[str, str], float] = {("Float", PRODUCT): 2.0**-23}
+PRODUCTS: dict[tuple[str, str], float] = {
+    ("Float", PRODUCT): 2.0**-23,
+    ("Double", PRODUCT): 2.0**-52,
+}
 
 #: (computing dtype, kind) -> largest error of a sum of K products, divided by K max|a| max|b|.
 #: For a plain sum, b = 1.

@@ -127,7 +127,11 @@ TABLE: dict[str, Kind] = {
         PlanError,
         "strict: {op} `{node}` would run on the host: {reason}",
         "replace the operator, or compile without the option `strict`",
-        {"op": "Sin", "node": "node_sin", "reason": "no layer for Sin"},
+        {
+            "op": "Sin",
+            "node": "node_sin",
+            "reason": "Sin does not compute (Double) -> Double on the device",
+        },
     ),
     "P0304": Kind(
         NoRoomError,

@@ -107,12 +107,24 @@ def _of_truths(node: ir.Node) -> Sequence[ir.Node] | None:
     return [floats, reduced, _node("Cast", reduced.outputs[0], to=int(x.dtype))]
 
 
+def _sum(node: ir.Node) -> Sequence[ir.Node] | None:
+    """Write a Sum of more than two inputs as sums of two."""
+    first, *others = node.inputs
+    if len(others) < 2:
+        return None
+    made: list[ir.Node] = []
+    for other in others:
+        made.append(_node("Add", made[-1].outputs[0] if made else first, other))
+    return made
+
+
 RULES: dict[str, Rule] = {
     "Clip": _clip,
     "Pow": _pow,
     "ReduceMax": _of_truths,
     "ReduceMin": _of_truths,
     "ReduceSum": _of_truths,
+    "Sum": _sum,
 }
 
 

@@ -107,8 +107,13 @@ class Row:
     second: str = ""
     slow: bool = False
 
-    def dtype(self, output: int) -> str:
-        """Return the element type of a result."""
+    def dtype(self, output: int, sample: Sample) -> str:
+        """Return the element type of a result; without one, it is that of the last operand."""
+        if self.op == "DynamicQuantizeLinear" and output == 1:
+            return REAL
+        if not self.result:
+            last = [array for array in sample.operands.values() if array is not None][-1]
+            return str(last.dtype)
         return self.second if output and self.second else self.result
 
     def model(self, sample: Sample, *, for_host: bool = False) -> onnx.ModelProto:
@@ -119,7 +124,7 @@ class Row:
         outs = [f"y{number}" for number in range(sample.outputs)]
         node = helper.make_node(self.op, reads, outs, name="node", **sample.attributes)
         numbers = [
-            helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype(place)))
+            helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype(place, sample)))
             for place in range(len(outs))
         ]
         nodes = self.host(node) if for_host and self.host is not None else [node]

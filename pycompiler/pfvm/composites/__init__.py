@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from ...graph.graph import TensorType
 from ...machine import Target
-from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, SUM
+from ...tolerance import ELEMENTWISE, FUNCTION, MOVE, PRODUCT, SUM
 from ..names import all_names
 from ..opsets import OLDEST, opset_of
 from . import (
@@ -30,10 +30,12 @@ from . import (
     norms,
     picking,
     pooling,
+    quantization,
     recurrent,
     resizing,
     scaling,
     scans,
+    scattering,
     shuffles,
     transposed_convolution,
 )
@@ -64,6 +66,7 @@ _LONG_STEPS = "a step that divides an axis of more than half of LM"
 _FITS = "along axes up to half of LM"
 _MASKED = frozenset({"float", "double", "int64", "bool"})
 _STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
+_UPDATES = f"up to {scattering.MOST_UPDATES} updates of a place, in their order"
 _POOLED = "windows that hold an element, along axes up to half of LM"
 
 COMPOSITES: dict[str, Composite] = {
@@ -96,6 +99,25 @@ COMPOSITES: dict[str, Composite] = {
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
     "CumSum": Composite(scans.cumulative_sum, SUM, REALS | _INDICES, note=_FITS),
+    "CumProd": Composite(scans.cumulative_product, PRODUCT, REALS | _INDICES, note=_FITS),
+    "ScatterElements": Composite(
+        scattering.scatter_elements, SUM, scattering.SCATTERED, note=_UPDATES
+    ),
+    "ScatterND": Composite(scattering.scatter_nd, SUM, scattering.SCATTERED, note=_UPDATES),
+    "QuantizeLinear": Composite(
+        quantization.quantize, MOVE, frozenset({"float"}), "to integers of 8 and 16 bits; no blocks"
+    ),
+    "DequantizeLinear": Composite(
+        quantization.dequantize, ELEMENTWISE, quantization.QUANTIZED, "no blocks"
+    ),
+    "DynamicQuantizeLinear": Composite(
+        quantization.dynamic_quantize, MOVE, frozenset({"float"}), "the scale: 2^-22"
+    ),
+    "MatMulInteger": Composite(quantization.matmul, MOVE, quantization.BYTES),
+    "QLinearMatMul": Composite(
+        quantization.linear_matmul, MOVE, quantization.BYTES, "one scale for each operand"
+    ),
+    "ConvInteger": Composite(quantization.convolution, MOVE, quantization.BYTES, first=True),
     "TopK": Composite(scans.top_k, MOVE, note="up to 32 results"),
     "Einsum": Composite(einsum.einsum, SUM),
     "ReduceMean": Composite(norms.mean, SUM, REALS),

@@ -24,7 +24,7 @@ def _picked(write: Writer, table: str, index: str, axis: int, rank: int, size: i
     dtype = helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(elem.upper()))
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size, dtype=dtype).reshape(wide), "places")
-    index = _from_the_front(write, index, elem, size)
+    index = from_the_front(write, index, elem, size)
     chosen = write.op("Where", write.op("Equal", index, places), table, write.number(0.0))
     return write.op("ReduceSum", chosen, write.ints([axis]), keepdims=0)
 
@@ -64,7 +64,7 @@ def gather_nd(write: Writer) -> bool:
     for place, size in enumerate(table.shape[:count]):
         part = write.op("Slice", name, *(write.ints([v]) for v in (place, place + 1, inner)))
         part = write.op("Squeeze", part, write.ints([inner]))
-        part = _from_the_front(write, part, index.elem, size)
+        part = from_the_front(write, part, index.elem, size)
         if found:
             found = write.op("Mul", found, _number(write, index.elem, size))
         found = write.op("Add", found, part) if found else part
@@ -106,7 +106,7 @@ def _gathered(
     value, whole = table or (write.node.input[0], write.type(0))
     shape, inner, result = whole.shape, len(type.shape), write.node.output[0]
     if 0 not in (*shape, *type.shape) and shape[axis] <= write.rows:
-        counted = _from_the_front(write, index, type.elem, shape[axis])
+        counted = from_the_front(write, index, type.elem, shape[axis])
         write.op("Gather", value, counted, result=result, axis=axis)
         return True
     if table is None and axis == 0 and _looked_up(write, index, type, whole):
@@ -136,7 +136,7 @@ def _looked_up(write: Writer, index: str, type: TensorType, table: TensorType) -
         name = write.constant(write.data[name].reshape(table.shape[0], width), "rows")
     elif name not in write.data and not (len(table.shape) == 2 and _picked_only(write, name)):
         return False
-    counted = _from_the_front(write, index, type.elem, table.shape[0])
+    counted = from_the_front(write, index, type.elem, table.shape[0])
     if type.shape and len(table.shape) == 2:
         write.op("Gather", name, counted, result=result, axis=0)
         return True
@@ -162,7 +162,7 @@ def _picked_only(write: Writer, table: str) -> bool:
     return table in write.given and all(picks(node) for node in readers)
 
 
-def _from_the_front(write: Writer, index: str, elem: str, size: int) -> str:
+def from_the_front(write: Writer, index: str, elem: str, size: int) -> str:
     """Append the index with ``size`` added where it counts from the end."""
     given = write.data.get(index)
     if given is not None:
@@ -205,7 +205,7 @@ def one_hot(write: Writer) -> bool:
     wide = [size if place == axis else 1 for place in range(rank)]
     places = write.constant(np.arange(size).reshape(wide).astype(index.elem), "places")
     own = write.node.input[0]
-    own = _from_the_front(write, own, index.elem, size)
+    own = from_the_front(write, own, index.elem, size)
     same = write.op("Equal", unsqueezed(write, own, [axis]), places)
     off, on = (write.constant(v, "value") for v in values.reshape(-1))
     write.op("Where", same, on, off, result=write.node.output[0])

@@ -1,4 +1,4 @@
-"""CumSum and TopK: operators whose results depend on the elements before, or on the largest."""
+"""CumSum, CumProd and TopK: results depend on the elements before, or on the largest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ _MOST_RESULTS = 32
 
 
 def cumulative_sum(write: Writer) -> bool:
-    """Add the elements 1, 2, 4, ... places before."""
+    """Add the elements before."""
+    return _cumulative(write, "Add", 0)
+
+
+def cumulative_product(write: Writer) -> bool:
+    """Multiply by the elements before."""
+    return _cumulative(write, "Mul", 1)
+
+
+def _cumulative(write: Writer, join: str, neutral: int) -> bool:
+    """Join with the elements 1, 2, 4, ... places before."""
     given = write.data.get(write.node.input[1])
     shape = write.type(0).shape
     if given is None or not shape:
@@ -24,18 +34,19 @@ def cumulative_sum(write: Writer) -> bool:
     value = write.node.input[0]
 
     def shifted(value: str, by: int) -> str:
-        """Append the elements ``by`` places before (after, in reverse), and zeros."""
+        """Append the elements ``by`` places before (after, in reverse), then neutral ones."""
         start, end = (by, size) if reverse else (0, size - by)
         kept = write.op("Slice", value, *(write.ints([n]) for n in (start, end, axis)))
         pads = [0] * (2 * len(shape))
         pads[axis + reverse * len(shape)] = by
-        return write.op("Pad", kept, write.ints(pads), write.number(0))
+        return write.op("Pad", kept, write.ints(pads), write.number(neutral))
 
     if int(write.attribute("exclusive", 0)):
-        value = shifted(value, 1) if size > 1 else write.op("Sub", value, value)
+        alone = write.op("Expand", write.number(neutral), write.ints(shape))
+        value = shifted(value, 1) if size > 1 else alone
     by = 1
     while by < size:
-        value = write.op("Add", value, shifted(value, by))
+        value = write.op(join, value, shifted(value, by))
         by *= 2
     write.op("Identity", value, result=write.node.output[0])
     return True

@@ -15,6 +15,7 @@ import operator_convolutions
 import operator_moving
 import operator_picks
 import operator_pointwise
+import operator_quantized
 import operator_recurrent
 import operator_resizes
 import operator_sums
@@ -44,6 +45,7 @@ ROWS: tuple[Row, ...] = (
     *operator_resizes.ROWS,
     *operator_attention.ROWS,
     *operator_recurrent.ROWS,
+    *operator_quantized.ROWS,
 )
 
 
@@ -55,10 +57,10 @@ def check(row: Row, sample: Sample, mode: str, machine: str) -> None:
     host = model if row.host is None else row.model(sample, for_host=True)
     other = HostSession(host.SerializeToString(), "model").run(sample.given)
     for number, wanted in enumerate(sample.wanted()):
-        name = f"y{number}"
+        name, dtype = f"y{number}", row.dtype(number, sample)
         limit = row.limit(sample, wanted, mode)
-        near(found[name], wanted, limit, row.dtype(number))
-        near(found[name], other[name], HOST_ERROR * limit + sample.absolute, row.dtype(number))
+        near(found[name], wanted, limit, dtype)
+        near(found[name], other[name], HOST_ERROR * limit + sample.absolute, dtype)
     target = load_target(machine)
     for node in result.graph.nodes:
         fragment = LAYERS[node.op].emit(node, result.graph, target)

@@ -175,10 +175,10 @@ def test_host_and_device_alternate_as_seldom_as_possible() -> None:
 
 
 def test_reasons_name_operator_or_dtype() -> None:
-    model = model_of([("Add", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.DOUBLE)
+    model = model_of([("Pow", ["x", "x"], "y")], {"x": (4,)}, ["y"], elem=TensorProto.DOUBLE)
     graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
     assert graph.nodes[0].reason == (
-        "Add does not compute (Double, Double) -> Double on the device"
+        "Pow does not compute (Double, Double) -> Double on the device"
     )
     model = model_of([("Sin", ["x"], "y")], {"x": (4,)}, ["y"])
     graph = plan_sides(import_onnx(model, load_target("mini")).graph, strict=False)
