@@ -70,7 +70,7 @@ class Annealing:
         if found is None:
             self.remarks.append(f"{NAME}: no plan has addresses in LM: spill_opt takes its place")
             return self.plain
-        if self.facts["remade"]:
+        if self.facts.get("remade"):
             once = replace(problem, remakable=[False] * len(problem.values))
             self._second = lambda: self._placed(once, target, share, overrides)
         return found
