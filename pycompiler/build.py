@@ -158,6 +158,7 @@ def _build(
         raise
     except Exception as problem:
         raise internal(problem) from problem
+    report.data["host_runtimes"] = list(function.host_runtimes)
     report.finished()
     files |= {REPORT: report.json().encode(), **_logs(report)}
     write_folder(folder, files)

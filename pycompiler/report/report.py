@@ -24,6 +24,7 @@ class Report:
 
     ``steps`` counts PE lines, nops included; ``dram_words`` are long words over all groups, and
     ``words`` those read and written by transfers, by memory above the PEs.
+    ``host_runtimes`` names the library that runs each segment of the host.
     ``bound`` and ``cycle_shares`` are empty until a program is finished, and after a failure.
     """
 
@@ -41,6 +42,7 @@ class Report:
             "dram_words": {"read": 0, "written": 0},
             "words": {},
             "host_fallback": [],
+            "host_runtimes": [],
             "layout_spec_unused": [],
             "operators": 0,
             "nodes": [],

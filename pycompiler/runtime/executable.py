@@ -36,6 +36,10 @@ class Function(Protocol):
     inputs: Mapping[str, TensorType]
     outputs: Mapping[str, TensorType]
 
+    @property
+    def host_runtimes(self) -> tuple[str, ...]:
+        """The library that runs each part of the function on the host, in order."""
+
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Run the function and return its outputs by key.
 
@@ -83,6 +87,11 @@ class HostFunction:
         for key, value in self._updates.items():
             self._registered[value].load(results[key])
         return {key: on_host(self.outputs[key], results[key]) for key in self.outputs}
+
+    @property
+    def host_runtimes(self) -> tuple[str, ...]:
+        """The library that runs the model."""
+        return (self._session.runtime,)
 
     def place(self, key: str, *, output: bool) -> DramTensor | None:
         """Return None: all values are on the host."""
@@ -159,6 +168,11 @@ class DeviceFunction:
         place = own.moved(self.board.allocate(own.image.dram_words))
         place.write(_zeros(place.type))
         return Held(place.type, place=place)
+
+    @property
+    def host_runtimes(self) -> tuple[str, ...]:
+        """The library that runs each segment of the host, in order."""
+        return tuple(session.runtime for session in self._sessions.values())
 
     def run(self, inputs: Mapping[str, Array | Source]) -> dict[str, Held]:
         """Run the segments in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import torch
 from compiling import context, report_of
 from torch import nn
 
+from pycompiler.build import build
 from pycompiler.errors import HostFallbackWarning, PycompilerError
+from pycompiler.machine import load_target
+from pycompiler.runtime.device import Board, find_device
 
 Tensors = dict[str, torch.Tensor]
 
@@ -70,6 +74,7 @@ def test_fallback_in_a_network_has_reason_and_line(tmp_path: Path) -> None:
     assert (row["op"], row["source"]) == ("Sin", f"{__file__}:{line}")
     assert row["reason"] == "no layer for Sin"
     assert row["node"]
+    assert report["host_runtimes"] == ["onnxruntime"]
     assert "Sin" not in {node["op"] for node in report["nodes"]}
     x = torch.randn(3, 6)
     assert torch.allclose(compiled({"x": x})["y"].cpu(), model(x), atol=1e-5)
@@ -80,3 +85,21 @@ def test_fallback_in_a_network_has_reason_and_line(tmp_path: Path) -> None:
     assert caught.value.code == "P0303"
     assert str(caught.value.place) == f"{__file__}:{line}"
     assert "no layer for Sin" in caught.value.message
+
+
+@pytest.mark.parametrize("device", ["pfvm:cpu", "emu2:mini"])
+@pytest.mark.parametrize(
+    ("more", "wanted"), [("", "onnxruntime"), (", shape", "onnx.reference")], ids=["plain", "shape"]
+)
+def test_the_report_names_the_runtime(tmp_path: Path, device: str, more: str, wanted: str) -> None:
+    """Only onnx's evaluator places the elements of a MaxUnpool with a given shape right."""
+    text = f"""<ir_version: 10, opset_import: ["": 20]>
+        g (float[1, 1, 1, 2] x, int64[1, 1, 1, 2] i) => (float[1, 1, 2, 3] y)
+        <int64[4] shape = {{1, 1, 2, 3}}>
+        {{ y = MaxUnpool <kernel_shape = [2, 2]> (x, i{more}) }}"""
+    machine = find_device(device).machine
+    board = None if machine is None else Board(load_target(machine))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HostFallbackWarning)
+        build(lambda: onnx.parser.parse_model(text), device, board, None, tmp_path / "out")
+    assert report_of(tmp_path / "out")["host_runtimes"] == [wanted]
