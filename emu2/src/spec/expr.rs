@@ -46,23 +46,31 @@ impl Expr {
     pub fn eval(&self, name: &dyn Fn(&str) -> Option<i64>) -> Result<i64, ExprError> {
         match self {
             Expr::Int(value) => Ok(*value),
-            Expr::Name(n) => name(n).ok_or_else(|| ExprError(format!("nothing is named `{n}`"))),
-            Expr::Binary(left, op, right) => {
-                let (a, b) = (left.eval(name)?, right.eval(name)?);
-                let value = match op {
-                    '+' => a.checked_add(b),
-                    '-' => a.checked_sub(b),
-                    '*' => a.checked_mul(b),
-                    '/' => a.checked_div_euclid(b),
-                    '&' => Some(a & b),
-                    '^' => Some(a ^ b),
-                    '|' => Some(a | b),
-                    '=' => Some(i64::from(a == b)),
-                    _ => a.checked_rem_euclid(b),
-                };
-                value.ok_or_else(|| ExprError(format!("`{a} {op} {b}` has no value")))
-            }
+            Expr::Name(n) => name(n).ok_or_else(|| unnamed(n)),
+            Expr::Binary(left, op, right) => apply(left.eval(name)?, *op, right.eval(name)?),
         }
+    }
+
+    /// Finds the places of names once, for an expression that is evaluated many times. A name is a counter, by its
+    /// number, or has a value.
+    ///
+    /// # Errors
+    /// [`ExprError`] for a name that neither knows.
+    pub fn bind(
+        &self,
+        counter: &dyn Fn(&str) -> Option<usize>,
+        value: &dyn Fn(&str) -> Option<i64>,
+    ) -> Result<Bound, ExprError> {
+        Ok(match self {
+            Expr::Int(value) => Bound::Int(*value),
+            Expr::Name(n) => match counter(n) {
+                Some(at) => Bound::Counter(at),
+                None => Bound::Int(value(n).ok_or_else(|| unnamed(n))?),
+            },
+            Expr::Binary(left, op, right) => {
+                Bound::Binary(Box::new(left.bind(counter, value)?), *op, Box::new(right.bind(counter, value)?))
+            }
+        })
     }
 
     /// Replaces every name that `value` knows by its value, and evaluates the parts that are then constant.
@@ -94,6 +102,50 @@ impl Expr {
             }
         }
     }
+}
+
+/// An expression whose names are numbers of counters; see [`Expr::bind`].
+#[derive(Clone, Debug)]
+pub enum Bound {
+    /// A value.
+    Int(i64),
+    /// The counter with this number.
+    Counter(usize),
+    /// Two operands and an operator of [`Expr::Binary`].
+    Binary(Box<Bound>, char, Box<Bound>),
+}
+
+impl Bound {
+    /// Evaluates the expression for these values of the counters.
+    ///
+    /// # Errors
+    /// As [`Expr::eval`].
+    pub fn eval(&self, counters: &[u32]) -> Result<i64, ExprError> {
+        match self {
+            Bound::Int(value) => Ok(*value),
+            Bound::Counter(at) => Ok(counters.get(*at).copied().map_or(0, i64::from)),
+            Bound::Binary(left, op, right) => apply(left.eval(counters)?, *op, right.eval(counters)?),
+        }
+    }
+}
+
+fn unnamed(name: &str) -> ExprError {
+    ExprError(format!("nothing is named `{name}`"))
+}
+
+fn apply(a: i64, op: char, b: i64) -> Result<i64, ExprError> {
+    let value = match op {
+        '+' => a.checked_add(b),
+        '-' => a.checked_sub(b),
+        '*' => a.checked_mul(b),
+        '/' => a.checked_div_euclid(b),
+        '&' => Some(a & b),
+        '^' => Some(a ^ b),
+        '|' => Some(a | b),
+        '=' => Some(i64::from(a == b)),
+        _ => a.checked_rem_euclid(b),
+    };
+    value.ok_or_else(|| ExprError(format!("`{a} {op} {b}` has no value")))
 }
 
 /// The bound on nesting, so that no spec file can exhaust the stack. No index map needs this depth.

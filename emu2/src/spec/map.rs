@@ -1,7 +1,7 @@
 //! Index maps: the `loop`, `from` and `to` of a transfer, parsed. Evaluates them, and checks that no map leaves its
 //! memory, writes a place twice or leaves a hole.
 
-use super::expr::{Expr, ExprError};
+use super::expr::{Bound, Expr, ExprError};
 use super::model::{Counts, Form, LevelName, Throughput, Widen};
 use crate::error::{Code, Error};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -90,11 +90,11 @@ pub struct ResolvedForm {
     to: Coordinates,
 }
 
-/// The values of counters and parameters.
-type Names<'n> = &'n dyn Fn(&str) -> Option<i64>;
-
 /// The named coordinates: index in [`COORDINATES`], and expression.
 type Coordinates = Vec<(usize, Expr)>;
+
+/// The named coordinates: index in [`COORDINATES`], and expression of counters.
+type BoundCoordinates = Vec<(usize, Bound)>;
 
 /// A map moves at most this many words in one evaluation. Maps of real machines move fewer.
 const MAX_WORDS: u64 = 1 << 20;
@@ -162,10 +162,11 @@ impl ResolvedForm {
     /// # Errors
     /// [`ExprError`] if an expression has no value, or a coordinate or offset is out of range.
     pub fn evaluate(&self, parameters: &[(&str, i64)]) -> Result<Vec<Move>, ExprError> {
+        let (filter, from, to) = self.bound(parameters)?;
         let mut moves = Vec::new();
-        self.each(parameters, &mut |name| {
-            if self.passes(name)? {
-                moves.push((place(&self.from, name)?, place(&self.to, name)?));
+        self.each(&mut |counters| {
+            if passes(filter.as_ref(), counters)? {
+                moves.push((place(&from, counters)?, place(&to, counters)?));
             }
             Ok(())
         })?;
@@ -177,32 +178,37 @@ impl ResolvedForm {
     /// # Errors
     /// As [`ResolvedForm::evaluate`].
     pub fn meetings(&self, parameters: &[(&str, i64)]) -> Result<Vec<Meeting>, ExprError> {
+        let (filter, from, to) = self.bound(parameters)?;
         let mut all: BTreeMap<Place, Vec<Option<Place>>> = BTreeMap::new();
-        self.each(parameters, &mut |name| {
-            let element = if self.passes(name)? { Some(place(&self.from, name)?) } else { None };
-            all.entry(place(&self.to, name)?).or_default().push(element);
+        self.each(&mut |counters| {
+            let present = passes(filter.as_ref(), counters)?;
+            let element = if present { Some(place(&from, counters)?) } else { None };
+            all.entry(place(&to, counters)?).or_default().push(element);
             Ok(())
         })?;
         Ok(all.into_iter().collect())
     }
 
-    fn passes(&self, name: Names<'_>) -> Result<bool, ExprError> {
-        self.filter.as_ref().map_or(Ok(true), |f| f.eval(name).map(|v| v != 0))
-    }
-
-    /// Calls `visit` for every combination of the counters, with a function that gives the values of names.
-    fn each(
+    /// Returns the filter and the coordinates of both sides with `parameters` in the place of their names.
+    fn bound(
         &self,
         parameters: &[(&str, i64)],
-        visit: &mut dyn FnMut(Names<'_>) -> Result<(), ExprError>,
-    ) -> Result<(), ExprError> {
+    ) -> Result<(Option<Bound>, BoundCoordinates, BoundCoordinates), ExprError> {
+        let counter = |n: &str| self.loops.iter().position(|(l, _)| l == n);
+        let value = |n: &str| parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v);
+        let bind = |e: &Expr| e.bind(&counter, &value);
+        let side = |coordinates: &Coordinates| {
+            coordinates.iter().map(|(at, e)| bind(e).map(|b| (*at, b))).collect::<Result<BoundCoordinates, _>>()
+        };
+        Ok((self.filter.as_ref().map(bind).transpose()?, side(&self.from)?, side(&self.to)?))
+    }
+
+    /// Calls `visit` for every combination of the counters.
+    fn each(&self, visit: &mut dyn FnMut(&[u32]) -> Result<(), ExprError>) -> Result<(), ExprError> {
         let total: u64 = self.loops.iter().map(|(_, n)| u64::from(*n)).product();
         let mut counters = vec![0u32; self.loops.len()];
         for _ in 0..total {
-            visit(&|n: &str| {
-                let counter = self.loops.iter().position(|(l, _)| l == n).map(|at| i64::from(counters[at]));
-                counter.or_else(|| parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v))
-            })?;
+            visit(&counters)?;
             for at in (0..counters.len()).rev() {
                 counters[at] += 1;
                 if counters[at] < self.loops[at].1 {
@@ -303,10 +309,14 @@ impl ResolvedForm {
     }
 }
 
-fn place(coordinates: &Coordinates, name: Names<'_>) -> Result<Place, ExprError> {
+fn passes(filter: Option<&Bound>, counters: &[u32]) -> Result<bool, ExprError> {
+    filter.map_or(Ok(true), |f| f.eval(counters).map(|v| v != 0))
+}
+
+fn place(coordinates: &BoundCoordinates, counters: &[u32]) -> Result<Place, ExprError> {
     let mut values = [0i64; COORDINATES.len()];
     for (index, expr) in coordinates {
-        values[*index] = expr.eval(name)?;
+        values[*index] = expr.eval(counters)?;
     }
     let low = |v: i64| u32::try_from(v).map_err(|_| ExprError(format!("a coordinate is {v}")));
     let [group, l2b, l1b, mab, pe, cycle, half, addr] = values;

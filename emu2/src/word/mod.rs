@@ -38,6 +38,8 @@ pub const MAX_LINES: u64 = 1 << 24;
 const LIMIT: usize = 100;
 /// Text goes to the sink in pieces of about this many bytes.
 const CHUNK: usize = 1 << 16;
+/// The text of a program without statements.
+const NOTHING: &str = "# no statement\n";
 
 /// The first letter of a debug line.
 pub const DEBUG: char = 'd';
@@ -278,6 +280,10 @@ pub fn write(spec: &Spec, lines: &[Line], sink: &mut dyn FnMut(&str) -> Result<(
                 text.clear();
             }
         }
+    }
+    if lines.is_empty() {
+        // No reader takes a text without a byte.
+        text.push_str(NOTHING);
     }
     if text.is_empty() {
         return Ok(());
