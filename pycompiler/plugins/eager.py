@@ -78,8 +78,9 @@ class Eager:
             for one, form in zip(tensors, kernel.inputs, strict=True)
         ]
         made = [DeviceTensor(session, form) for form in kernel.outputs]
-        buffers = [[one.buffer for one in some] for some in (given, made)]
-        session.launch(self._kernels.executor, kernel, *buffers, session.stream)
+        operands_at, results_at = ([one.buffer for one in some] for some in (given, made))
+        executor = self._kernels.executor
+        session.launch(executor, kernel, operands_at, results_at, session.stream)
         self.cycles += kernel.cycles or 0
         return made
 
@@ -115,7 +116,7 @@ class Eager:
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
         try:
-            return onnx.shape_inference.infer_shapes(model, check_type=True, data_prop=True)
+            return onnx.shape_inference.infer_shapes(model, True, strict_mode=True, data_prop=True)
         except Exception as problem:  # the checker's errors have no common base class
             reason = str(problem).strip().splitlines()[0]
             raise error("P0828", what=op, reason=reason) from problem

@@ -118,11 +118,11 @@ class HostExecutor(KernelExecutor, GraphExecutor):
         model = prepare(model)
         types = static_types(model)
         held = {tensor.name for tensor in model.graph.initializer}
-        ends = [
+        inputs, outputs = (
             tuple(self.memory.form(types[v.name]) for v in values if v.name not in held)
             for values in (model.graph.input, model.graph.output)
-        ]
-        kernel = HostKernel(*ends)
+        )
+        kernel = HostKernel(inputs, outputs)
         kernel.session = HostSession(model.SerializeToString(), "a kernel of the host")
         return kernel
 

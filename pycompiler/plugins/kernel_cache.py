@@ -1,4 +1,4 @@
-"""Keeps kernels by what decides about them: the model without the names of its values, and forms."""
+"""Keeps kernels, by their model without the names of its values, and by the forms of its inputs."""
 
 from __future__ import annotations
 

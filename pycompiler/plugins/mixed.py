@@ -8,7 +8,7 @@ of the host run beside them. Memory of a call is planned ahead (:mod:`.reuse`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -108,14 +108,12 @@ class MixedGraph:
                     arena = side.pool.allocate(plan.size)
                     arenas.append((side, arena))
                     run.bases[side] = arena.address
-            tasks: list[object] = []
-            futures = []
+            futures: list[Future[None]] = []
             for work, before in zip(self._works, self._before, strict=True):
                 futures.append(self._tasks.submit(partial(work, run), [futures[i] for i in before]))
             wait(futures)
             for future in futures:
                 future.result()
-            del tasks
             results = {n: self._array(self._all[t], run) for n, t in self._results.items()}
         finally:
             for side, arena in arenas:
@@ -227,9 +225,9 @@ class MixedGraph:
         after = {self._maker[t.name] for t in reads if t.name in self._maker}
         if side is None:
             after = set(range(number))
-        names = [tuple(t.name for t in some) for some in (reads, writes)]
-        self._maker.update(dict.fromkeys(names[1], number))
-        self._steps.append(Step(stream, *names, tuple(sorted(after))))
+        read, written = (tuple(t.name for t in some) for some in (reads, writes))
+        self._maker.update(dict.fromkeys(written, number))
+        self._steps.append(Step(stream, read, written, tuple(sorted(after))))
         self._works.append(work)
 
     def _plan(self, side: Session, seconds: float) -> Plan:

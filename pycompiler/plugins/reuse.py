@@ -31,7 +31,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets of tensors, the units they need, and the most that live at one time."""
+    """Offsets of tensors, the units they need, and the most that live at one time.
+
+    ``lower_bound`` belongs to the life times: on one stream no plan needs less.
+    """
 
     offsets: dict[str, int]
     size: int
