@@ -151,7 +151,8 @@ class EmulatorKernel(Kernel):
     app: App
     room: Room
     programs: dict[tuple[int, ...], list[emu2.Program]]
-    #: By output: where a launch finds it, if its program does not write it to the given address.
+    #: Inputs and outputs, by number, that a launch copies to and from the room, and where they lie
+    #: there: their words also hold other values, or a program does not write them.
     copied: dict[int, int]
 
 
@@ -204,33 +205,40 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
             if value.layout is not None:
                 words = self.memory.encode(array, form_of(value))
                 self.memory.write(kernel.room.addr + value.dram, words)
-        count = len(app.inputs)
         for number, name in enumerate(names):
-            known = name in names[:number] or name in app.constants
-            if known or _shares(app, name):
-                if number < count:
-                    raise error("P0828", what=f"`{name}`", reason="its place is not its own")
-                kernel.copied[number - count] = app.values[name].dram
+            if name in names[:number] or name in app.constants or _shares(app, name):
+                kernel.copied[number] = app.values[name].dram
         return kernel
 
     def launch(self, kernel: Kernel, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Run the programs on the addresses of the tensors. P0604 if the machine refuses."""
         assert isinstance(kernel, EmulatorKernel)
         with self.board.lock:
-            for program in self._programs(kernel, (*inputs, *outputs)):
+            programs = self._programs(kernel, (*inputs, *outputs))
+            for number, (form, at) in enumerate(zip(kernel.inputs, inputs, strict=True)):
+                if number in kernel.copied:
+                    own = kernel.room.addr + kernel.copied[number]
+                    self.memory.write(own, self.memory.read(at, form))
+            for program in programs:
                 try:
                     self.board.machine.run(program)
                 except emu2.RunError as problem:
                     raise error("P0604", reason=problem.message) from problem
             self.cycles += kernel.cycles or 0
-            for number, at in kernel.copied.items():
-                form = kernel.outputs[number]
-                name = kernel.app.outputs[number].value
-                given = [port.value for port in kernel.app.inputs]
-                source = kernel.room.addr + at
-                if name in given:
-                    source = inputs[given.index(name)]
-                self.memory.write(outputs[number], self.memory.read(source, form))
+            self._copy_out(kernel, inputs, outputs)
+
+    def _copy_out(
+        self, kernel: EmulatorKernel, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        """Write the outputs that the programs did not write where they belong."""
+        found = {p.value: at for p, at in zip(kernel.app.inputs, inputs, strict=True)}
+        for number, at in enumerate(outputs):
+            name, place = kernel.app.outputs[number].value, kernel.copied.get(number + len(inputs))
+            if place is None:
+                found[name] = at
+            else:
+                source = found.get(name, kernel.room.addr + place)
+                self.memory.write(at, self.memory.read(source, kernel.outputs[number]))
 
     def _programs(self, kernel: EmulatorKernel, places: tuple[int, ...]) -> list[emu2.Program]:
         found = kernel.programs.pop(places, None)
@@ -240,7 +248,7 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
             moved = [
                 Moved(value.dram, value.dram + value.words, at)
                 for number, (port, at) in enumerate(zip(ports, places, strict=True))
-                if number - len(app.inputs) not in kernel.copied
+                if number not in kernel.copied
                 for value in (app.values[port.value],)
             ]
             found = []

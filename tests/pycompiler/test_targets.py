@@ -167,7 +167,7 @@ def test_simulation_has_rows(targets: ModuleType) -> None:
     assert simulation.workers_row("small", graph, target, "fast")["ratio"] > 0
 
 
-def test_plugins() -> None:
+def test_plugins(targets: ModuleType) -> None:
     plugins = targets.targets_plugins
     cycles, *allocations = plugins.rows("mini", plugins.NETWORKS[2:])
     assert cycles["met"]

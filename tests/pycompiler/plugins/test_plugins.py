@@ -52,6 +52,41 @@ def test_cycles_of_kernel_mode(batch: int, widths: tuple[int, ...]) -> None:
     assert kernels.executor.cycles == graph.cycles  # type: ignore[attr-defined]
 
 
+def test_kernels_whose_values_share_memory() -> None:
+    """In a large graph, memory of an input is used again: a launch copies it first."""
+    device = open_device("emu2-graph", device="emu2:mini")
+    session, model = Session(device), network(512, (16, 128, 8))
+    assert device.graphs is not None
+    kernel = device.graphs.compile(model, {})
+    assert kernel.copied  # type: ignore[attr-defined]
+    [buffer], [result] = (
+        [session.pool.allocate(form.size) for form in forms]
+        for forms in (kernel.inputs, kernel.outputs)
+    )
+    wanted = HostSession(model.SerializeToString(), "network")
+    x = np.random.default_rng(0).standard_normal((512, 16)).astype(np.float32)
+    session.copy_in(x, buffer, kernel.inputs[0], session.stream)
+    for _ in range(2):
+        session.launch(device.graphs, kernel, [buffer], [result], session.stream)
+        found = session.copy_out(result, kernel.outputs[0], session.stream).result()
+        np.testing.assert_allclose(found, wanted.run({"x": x})["y"], 1e-4, 1e-4)
+    # An output that is an input, and one that stands twice, are copied too.
+    text = """<ir_version: 10, opset_import: ["": 20]> g (float[3,5] x)
+        => (float[3,5] y, float[3,5] z, float[3,5] x2) {
+        y = Relu(x) z = Identity(y) x2 = Identity(x)
+    }"""
+    chip = onnx.parser.parse_model(text)
+    kernel = device.graphs.compile(chip, {})
+    assert len(kernel.copied) == 2  # type: ignore[attr-defined]
+    buffers = [session.pool.allocate(form.size) for form in (*kernel.inputs, *kernel.outputs)]
+    session.copy_in(x[:3, :5], buffers[0], kernel.inputs[0], session.stream)
+    session.launch(device.graphs, kernel, buffers[:1], buffers[1:], session.stream)
+    wants = (np.maximum(x[:3, :5], 0), np.maximum(x[:3, :5], 0), x[:3, :5])
+    for at, form, want in zip(buffers[1:], kernel.outputs, wants, strict=True):
+        found = session.copy_out(at, form, session.stream).result()
+        np.testing.assert_array_equal(found, want)
+
+
 def test_host_kernels_run_beside_each_other() -> None:
     """Branches on the host are tasks of their own, and calls from threads do not mix."""
     text = """<ir_version: 10, opset_import: ["": 20]>
