@@ -45,7 +45,7 @@ class TorchTensor(torch.Tensor):
     def __new__(cls, held: DeviceTensor, eager: Eager) -> TorchTensor:
         """Return an empty shell with the type of ``held``."""
         dtype, make = TORCH_DTYPES[held.type.elem], torch.Tensor._make_wrapper_subclass
-        made: TorchTensor = make(cls, held.type.shape, dtype=dtype)  # type: ignore[attr-defined]
+        made: TorchTensor = make(cls, held.type.shape, dtype=dtype)
         return made
 
     def __init__(self, held: DeviceTensor, eager: Eager):
@@ -55,11 +55,11 @@ class TorchTensor(torch.Tensor):
         """Return a copy on the host."""
         return torch.from_numpy(np.array(self.held.numpy()))
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         return f"TorchTensor({self.held.type}, device={self.eager.session.device.name})"
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls,
         func: Any,
         types: Sequence[type],
