@@ -44,10 +44,9 @@ class Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A point of a stream: ``seen`` has the operations before it, by the stream's number."""
+    """A point of a stream: ``seen`` has the last operation of each stream before it."""
 
-    stream: Stream
-    seen: Mapping[int, int]
+    seen: Mapping[Stream, int]
     native: Any
 
 
@@ -62,7 +61,7 @@ class Stream(ABC):
         self.device, self.number = device, number
         #: The number of operations so far; those up to ``done`` have ended, as the host knows.
         self.tick = self.done = 0
-        self._seen: dict[int, int] = {}
+        self._seen: dict[Stream, int] = {}
 
     def enqueue(self, work: Callable[[], Any]) -> Future[Any]:
         """Add an operation; the result is that of ``work``."""
@@ -71,23 +70,24 @@ class Stream(ABC):
 
     def record(self) -> Event:
         """Return an event after all operations so far."""
-        return Event(self, {**self._seen, self.number: self.tick}, self._record())
+        return Event({**self._seen, self: self.tick}, self._record())
 
     def wait(self, event: Event) -> None:
         """Let all later operations run after an event of any stream of the same device."""
-        for number, tick in event.seen.items():
-            self._seen[number] = max(tick, self._seen.get(number, 0))
+        for stream, tick in event.seen.items():
+            self._seen[stream] = max(tick, self._seen.get(stream, 0))
         self._wait(event.native)
 
     def synchronize(self) -> None:
         """Wait in the host until all operations have ended; raises what one of them raised."""
-        tick = self.tick
+        ended = {**self._seen, self: self.tick}
         self._synchronize()
-        self.done = tick
+        for stream, tick in ended.items():
+            stream.done = max(tick, stream.done)
 
     def is_after(self, stream: Stream, tick: int) -> bool:
         """Whether the next operation runs after operation ``tick`` of ``stream``."""
-        return self is stream or tick <= stream.done or tick <= self._seen.get(stream.number, 0)
+        return self is stream or tick <= stream.done or tick <= self._seen.get(stream, 0)
 
     @abstractmethod
     def _enqueue(self, work: Callable[[], Any]) -> Future[Any]:

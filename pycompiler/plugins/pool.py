@@ -11,8 +11,8 @@ import threading
 from ..errors import error
 from .interface import DeviceContext, Stream
 
-#: A free block of a size: its address, and the operations (stream, number) that used it last.
-_Uses = tuple[tuple[Stream, int], ...]
+#: The last operation of each stream that used some memory; None if there is none.
+_Uses = dict[Stream, int] | None
 
 
 class Buffer:
@@ -21,7 +21,8 @@ class Buffer:
     # These stand here, and not in every buffer, because it makes an allocation faster.
     _live = True
     _writer: tuple[Stream, int] | None = None
-    _readers: dict[Stream, int] | None = None
+    #: These come before the next write. In a new buffer, they used its memory before it was freed.
+    _readers: _Uses = None
 
     def __init__(self, pool: MemoryPool, address: int, size: int):
         self.pool, self._address, self.size = pool, address, size
@@ -61,8 +62,12 @@ class Buffer:
             raise error("P0822", what=f"memory at {at}", reason=reason)
 
     def _uses(self) -> _Uses:
-        last = list((self._readers or {}).items())
-        return tuple(last if self._writer is None else [self._writer, *last])
+        if self._writer is None:
+            return self._readers
+        found = dict(self._readers or {})
+        stream, tick = self._writer
+        found[stream] = max(tick, found.get(stream, 0))
+        return found
 
 
 class MemoryPool:
@@ -89,11 +94,14 @@ class MemoryPool:
         with self._lock:
             blocks = self._free.get(rounded)
             if blocks and (not blocks[-1][1] or _ended(blocks[-1][1], stream)):
-                at = blocks.pop()[0]
+                at, uses = blocks.pop()
             else:
-                at = self._found(size, rounded, stream)
+                at, uses = self._found(size, rounded, stream)
             self.used += rounded
-        return Buffer(self, at, rounded)
+        buffer = Buffer(self, at, rounded)
+        if uses:
+            buffer._readers = uses
+        return buffer
 
     def free(self, buffer: Buffer) -> None:
         """Take a buffer back. P0824 if it is free already or of another pool."""
@@ -102,7 +110,7 @@ class MemoryPool:
             raise error("P0824", what=f"{buffer.size} {self.unit}", reason=reason)
         with self._lock:
             buffer._live = False
-            uses = buffer._uses() if buffer._writer or buffer._readers else ()
+            uses = buffer._uses() if buffer._writer or buffer._readers else None
             self._free.setdefault(buffer.size, []).append((buffer._address, uses))
             self.used -= buffer.size
 
@@ -112,8 +120,8 @@ class MemoryPool:
             self._closed = True
             self.device.resources.free(self._base)
 
-    def _found(self, size: int, rounded: int, stream: Stream | None) -> int:
-        """Return the place of a block that does not lie ready."""
+    def _found(self, size: int, rounded: int, stream: Stream | None) -> tuple[int, _Uses]:
+        """Return the place of a block that does not lie ready, and its uses."""
         if self._closed or size <= 0:
             reason = "the pool is closed" if self._closed else "buffers have at least one unit"
             raise error("P0825", what=f"{size} {self.unit}", reason=reason)
@@ -121,16 +129,16 @@ class MemoryPool:
         for number, (at, uses) in enumerate(blocks):
             if _ended(uses, stream):
                 del blocks[number]
-                return at
+                return at, uses
         if self._top + rounded <= self.capacity:
             self._top += rounded
-            return self._base + self._top - rounded
-        return self._merged(rounded)
+            return self._base + self._top - rounded, None
+        return self._merged(rounded), None
 
     def _merged(self, size: int) -> int:
         """Wait for all who used free blocks, join neighbours, and take the tightest one."""
         blocks = sorted((at, n, uses) for n, some in self._free.items() for at, uses in some)
-        for stream in {stream for _, _, uses in blocks for stream, _ in uses}:
+        for stream in {stream for _, _, uses in blocks for stream in uses or ()}:
             stream.synchronize()
         joined: list[list[int]] = []
         for at, length, _ in blocks:
@@ -147,7 +155,7 @@ class MemoryPool:
             if block is found:
                 block = [block[0] + size, block[1] - size]
             if block[1]:
-                self._free.setdefault(block[1], []).append((block[0], ()))
+                self._free.setdefault(block[1], []).append((block[0], None))
         if found is not None:
             return found[0]
         if self._top + size <= self.capacity:
@@ -161,7 +169,7 @@ class MemoryPool:
 
 def _ended(uses: _Uses, stream: Stream | None) -> bool:
     """Whether the next operation of a stream runs after all uses."""
-    for own, tick in uses:
+    for own, tick in (uses or {}).items():
         if tick > own.done if stream is None else not stream.is_after(own, tick):
             return False
     return True
