@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import threading
 import time
@@ -30,6 +31,7 @@ from pycompiler.plugins import (
 from pycompiler.plugins.conformance import network, one_operator
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+GRAPHS = 60 if os.environ.get("EMU2_LONG") else 3
 MOST_CYCLES = 3  # kernel mode against graph mode
 
 
@@ -139,7 +141,7 @@ def test_random_graphs() -> None:
     drawn = np.random.default_rng(3)
     side = Session(open_device("emu2-kernel", device="emu2:mini"))
     host = Session(open_device("host"))
-    for _ in range(3):
+    for _ in range(GRAPHS):
         shape = tuple(int(n) for n in drawn.integers(1, 9, 2))
         lines, values = [], ["x"]
         for number in range(int(drawn.integers(2, 6))):
