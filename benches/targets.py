@@ -26,6 +26,7 @@ import targets_layers
 import targets_memory
 import targets_merge
 import targets_networks
+import targets_plugins
 import targets_simulation
 import targets_streaming
 import targets_training
@@ -61,6 +62,7 @@ PARTS = (
     targets_training,
     targets_memory,
     targets_merge,
+    targets_plugins,
     targets_simulation,
     targets_debugger,
 )

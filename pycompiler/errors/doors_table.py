@@ -40,4 +40,62 @@ DOORS_TABLE: dict[str, Kind] = {
         "give at least one example for each part, and at least one part",
         {"count": 1, "parts": 2, "what": "ranks"},
     ),
+    # P082: plug-ins
+    "P0821": Kind(
+        RunError,
+        "{device} has no {size} {unit} in one piece: {used} of {capacity} are in use",
+        "free buffers, or give the pool a larger capacity",
+        {
+            "device": "host",
+            "size": 4096,
+            "unit": "bytes",
+            "used": 1024,
+            "capacity": 2048,
+        },
+    ),
+    "P0822": Kind(
+        RunError,
+        "{what} is used on the wrong stream: {reason}",
+        "record an event behind the earlier use, and let the stream wait for it",
+        {
+            "what": "memory at 64",
+            "reason": "stream 2 does not wait for operation 1 of stream 1",
+        },
+    ),
+    "P0823": Kind(
+        RunError,
+        "{what} is used after it was freed",
+        "free a buffer after its last use; the pool keeps the order of streams",
+        {"what": "64 bytes at 128"},
+    ),
+    "P0824": Kind(
+        RunError,
+        "a buffer of {what} cannot be freed: {reason}",
+        "free every buffer once, by the pool that it came from",
+        {"what": "64 bytes", "reason": "it is free already"},
+    ),
+    "P0825": Kind(
+        RunError,
+        "{what} cannot be used: {reason}",
+        "allocate as many units as the form of the tensor has",
+        {"what": "memory at 64", "reason": "4096 bytes do not fit its 1024"},
+    ),
+    "P0826": Kind(
+        PlanError,
+        "memory cannot be planned: {reason}",
+        "give each tensor a size, and a step that writes it first",
+        {"reason": "step 0 reads `x` before any step writes it"},
+    ),
+    "P0827": Kind(
+        RunError,
+        "there is no plug-in `{name}`: {reason}",
+        "install the package that brings it, or take another name",
+        {"name": "chip", "reason": "the plug-ins are emu2-graph, emu2-kernel, host"},
+    ),
+    "P0828": Kind(
+        PlanError,
+        "the device does not take {what}: {reason}",
+        "run it on the host, as a mixed graph does",
+        {"what": "`y`", "reason": "no program of the device moves it"},
+    ),
 }

@@ -165,3 +165,12 @@ def test_simulation_has_rows(targets: ModuleType) -> None:
     graph, target = simulation._graph(made), made[0].device.device.target
     assert 0 <= simulation.error_row("small", graph, target)["value"] < 1
     assert simulation.workers_row("small", graph, target, "fast")["ratio"] > 0
+
+
+def test_plugins(targets: ModuleType) -> None:
+    plugins = targets.targets_plugins
+    cycles, *allocations = plugins.rows("mini", plugins.NETWORKS[2:])
+    assert cycles["met"]
+    assert cycles["bound"] < cycles["value"]
+    assert [row["unit"] for row in allocations] == ["us", "us"]
+    assert all(row["value"] > 0 for row in allocations)
