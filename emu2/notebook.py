@@ -136,7 +136,7 @@ def _machine(given: argparse.Namespace, names: dict[str, Any]) -> Machine:
         return Machine(Spec.load(given.spec))
     found = names.get(given.machine)
     if not isinstance(found, Machine):
-        raise ArgumentsError(f"--machine {given.machine}: there is no Machine of that name")
+        raise ArgumentsError(f"--machine {given.machine}: there is no emu2.Machine of that name")
     return found
 
 

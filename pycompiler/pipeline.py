@@ -98,13 +98,14 @@ def compile_onnx(
         if name != SIMULATED:
             files[f"{DUMPS}{name}.txt"] = print_graph(graph).encode()
         record(graph, report)
-    with report.running("emit") as facts:
-        graph, segments = searches.emit(graph, addressed)
-        verify(graph, target, rules)
-        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
     with report.running("dump"):
-        files[L3IR] = print_graph(graph).encode()
-        files[STRIPPED] = stripped(graph)
+        files |= _texts(graph)
+    with report.running("emit") as facts:
+        planned = graph
+        graph, segments = searches.emit(graph, addressed)
+        if graph is not planned:
+            files |= _texts(verify(graph, target, rules))
+        facts["lines"] = sum(len(s.code.lines) for s in segments if s.code is not None)
     with report.running("time_line"):
         files[TRACE] = node_trace(graph, segments, target).encode(errors="backslashreplace")
     with report.running("assemble") as facts:
@@ -118,6 +119,10 @@ def compile_onnx(
         record_bound(report, model, target, precisions)
     found = {name: text.encode() for name, text in searches.dumps.items()}
     return Compiled(made.app, program_text(made.app), graph, {**files, **found})
+
+
+def _texts(graph: MNGraph) -> dict[str, bytes]:
+    return {L3IR: print_graph(graph).encode(), STRIPPED: stripped(graph)}
 
 
 def _addressed(

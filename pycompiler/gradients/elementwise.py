@@ -47,6 +47,20 @@ def _cos(back: Back, x: str, y: str, grad: str) -> str:
     return back.op("Neg", back.op("Mul", grad, back.op("Sin", x)))
 
 
+def _tan(back: Back, x: str, y: str, grad: str) -> str:
+    return back.op("Mul", grad, back.op("Add", back.op("Mul", y, y), back.number(1.0)))
+
+
+def _inverse(sign: float, square: float, more: float, *, root: bool) -> Callable[..., str]:
+    """Make a gradient of ``sign`` over ``square`` times x**2 plus ``more``, or over its root."""
+
+    def slope(back: Back, x: str, y: str, grad: str) -> str:
+        below = back.op("Add", back.times(back.op("Mul", x, x), square), back.number(more))
+        return back.op("Div", back.times(grad, sign), back.op("Sqrt", below) if root else below)
+
+    return slope
+
+
 def _erf(back: Back, x: str, y: str, grad: str) -> str:
     bell = back.op("Exp", back.op("Neg", back.op("Mul", x, x)))
     return back.op("Mul", grad, back.times(bell, 2 / sqrt(pi)))
@@ -238,13 +252,19 @@ def _cast(back: Back) -> bool:
 
 ELEMENTWISE: dict[str, Rule] = {
     "Abs": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Sign", x))),
+    "Acos": _unary(_inverse(-1.0, -1.0, 1.0, root=True)),
+    "Acosh": _unary(_inverse(1.0, 1.0, -1.0, root=True)),
     "Add": _add,
+    "Asin": _unary(_inverse(1.0, -1.0, 1.0, root=True)),
+    "Asinh": _unary(_inverse(1.0, 1.0, 1.0, root=True)),
     "Atan": _unary(_atan),
+    "Atanh": _unary(_inverse(1.0, -1.0, 1.0, root=False)),
     "Cast": _cast,
     "Ceil": _flat,
     "Celu": _unary(_celu),
     "Clip": _clip,
     "Cos": _unary(_cos),
+    "Cosh": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Sinh", x))),
     "Div": _div,
     "Elu": _exponential(1.0, 1.0),
     "Erf": _unary(_erf),
@@ -268,11 +288,13 @@ ELEMENTWISE: dict[str, Rule] = {
     "Sigmoid": _unary(_sigmoid),
     "Sign": _flat,
     "Sin": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Cos", x))),
+    "Sinh": _unary(lambda back, x, y, g: back.op("Mul", g, back.op("Cosh", x))),
     "Softplus": _unary(_softplus),
     "Sqrt": _unary(lambda back, x, y, g: back.op("Div", back.times(g, 0.5), y)),
     "Sub": _sub,
     "Sum": _add,
     "Swish": _unary(_swish),
+    "Tan": _unary(_tan),
     "Tanh": _unary(_tanh),
     "Where": _where,
 }

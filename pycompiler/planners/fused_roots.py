@@ -9,6 +9,9 @@ from dataclasses import replace
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.functions.roots import RSQRT
 
+#: Element types whose roots the iteration computes.
+_FUSED = ("float",)
+
 
 def fuse_roots(graph: MNGraph, exact: Collection[str]) -> MNGraph:
     """Replace each Sqrt that only one Reciprocal reads, and that Reciprocal, by one node.
@@ -20,7 +23,10 @@ def fuse_roots(graph: MNGraph, exact: Collection[str]) -> MNGraph:
     roots = {
         node.outputs[0]: node
         for node in graph.device_nodes()
-        if node.op == "Sqrt" and read[node.outputs[0]] == 1 and node.outputs[0] not in kept
+        if node.op == "Sqrt"
+        and read[node.outputs[0]] == 1
+        and node.outputs[0] not in kept
+        and graph.values[node.outputs[0]].type.elem in _FUSED
     }
     fused = {
         node.inputs[0]: replace(node, op=RSQRT, inputs=roots[node.inputs[0]].inputs)

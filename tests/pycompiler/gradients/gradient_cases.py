@@ -52,6 +52,9 @@ CASES = [
     Case("Gelu"),
     Case("Gelu", attributes={"approximate": "tanh"}, name="tanh"),
     Case("Log", **POSITIVE),
+    *(Case(name, scale=0.1) for name in ("Acos", "Asin", "Atanh", "Cosh", "Sinh", "Tan")),
+    Case("Asinh"),
+    Case("Acosh", scale=0.2, shift=3.0),
     Case("Sqrt", **POSITIVE),
     Case("Reciprocal", **POSITIVE),
     Case("Cast", attributes={"to": FLOAT}),
@@ -93,6 +96,9 @@ CASES = [
     Case("GatherND", ("abc",), (np.asarray([[1, 0], [0, 1], [1, 0]]),)),
     Case("ScatterElements", ("3b", "22"), name="scatter"),
     Case("ScatterElements", ("3b", "22"), (), {"reduction": "add"}, name="scatter"),
+    Case("ScatterND", ("3b", "2b"), name="scatter"),
+    Case("ScatterND", ("3b", "2b"), (), {"reduction": "add"}, name="scatter"),
+    Case("CumProd", ("ab",), (np.int64(1),), **POSITIVE),
     Case("TopK", ("ab",), (_ints(2),), outputs=2),
     Case("TopK", ("ab",), (_ints(2),), {"axis": 0, "largest": 0}, outputs=2, name="least"),
     Case("CumSum", ("ab",), (np.int64(1),)),
@@ -202,7 +208,11 @@ CASES = [
         attributes={"padding_mode": "border"},
     ),
 ]
-#: Operators without a gradient: their results are no floats.
+#: Recurrent layers, whose gradients have tests of their own (``test_recurrent.py``).
+RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+#: Operators whose gradient is refused (P0119).
+REFUSED = frozenset({"ReduceProd"})
+#: Operators without a gradient: their operands or results are no floats, or steps.
 NONE = frozenset(
     {
         "And",
@@ -227,4 +237,6 @@ NONE = frozenset(
         "OneHot",
     }
     | {"Or", "Xor"}
+    | {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger"}
+    | {"QLinearMatMul", "QuantizeLinear"}
 )

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from random_models import random_model
 
 import emu2
-from pycompiler import build, command, pipeline
+from pycompiler import build, command, search_passes
 from pycompiler.app.model import DeviceSegment
 from pycompiler.emit.segments import emit_segments
 from pycompiler.errors import PycompilerError, error
@@ -216,7 +216,7 @@ def test_a_failed_compile_keeps_its_log(tmp_path: Path) -> None:
         raise error("P0302", words=9, memory="dram", capacity=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pycompiler.pipeline.emit_segments", stop)
+        patch.setattr("pycompiler.search_passes.emit_segments", stop)
         with pytest.raises(PycompilerError):
             written(tmp_path / "out")
     failed = tmp_path / "out.failed"
@@ -247,7 +247,7 @@ def test_a_long_compile_keeps_its_report(tmp_path: Path, monkeypatch: pytest.Mon
         return emit_segments(*arguments)
 
     monkeypatch.setattr(build, "_KEEP_SECONDS", 0.0)
-    monkeypatch.setattr(pipeline, "emit_segments", look)
+    monkeypatch.setattr(search_passes, "emit_segments", look)
     written(tmp_path / "out")
     assert [report["status"] for report in seen] == ["running"]
     assert [row["pass"] for row in seen[0]["passes"]][-1] == "dump"

@@ -167,12 +167,21 @@ def test_random_numbers_are_torchs() -> None:
     assert {"its random numbers are torch's"} == {why for _, why in parts[0].in_torch}
 
 
-def test_doubles_stay_in_torch() -> None:
+def test_dtypes_that_the_device_lacks_stay_in_torch() -> None:
     parts: list[Parts] = []
-    x = torch.randn(4, dtype=torch.float64)
+    x = torch.randn(4, dtype=torch.complex64)
     assert torch.equal(compiled(lambda x: x * x + 1, parts)(x), x * x + 1)
     assert parts[0].pieces == []
-    assert {why for _, why in parts[0].in_torch} == {"the device has no float64"}
+    assert {why for _, why in parts[0].in_torch} == {"a tensor of its is sparse or complex"}
+
+
+def test_doubles_run_on_the_device() -> None:
+    parts: list[Parts] = []
+    x = torch.randn(4, dtype=torch.float64)
+    torch.testing.assert_close(
+        compiled(lambda x: torch.exp(x) + 1, parts)(x), torch.exp(x) + 1, rtol=1e-13, atol=0
+    )
+    assert len(parts[0].pieces) == 1
 
 
 def test_strides_are_those_of_the_trace() -> None:
