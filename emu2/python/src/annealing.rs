@@ -10,6 +10,9 @@ type GivenValue = (Option<usize>, i64, i64, i64, i64, i64, bool, bool, bool);
 /// An order, biases by value, values that are computed again, numbers of choices by node.
 type GivenPlan = (Vec<usize>, Vec<(usize, i64)>, Vec<usize>, Vec<(usize, usize)>);
 
+/// A plan, its cycles, its DRAM words, and how many plans were tried.
+type Found = (GivenPlan, i64, i64, u64);
+
 /// Searches for a plan from the best of `orders`; returns the plan, its cycles, its DRAM words, and how many plans were tried.
 ///
 /// Nodes are rows of inputs, outputs, choices, nodes before, segment; choices are rows of banks of inputs and outputs, the
@@ -27,7 +30,7 @@ pub(crate) fn anneal_schedule(
     steps: u64,
     seed: u64,
     progress: Bound<'_, PyAny>,
-) -> PyResult<((GivenPlan, i64, i64, u64), Option<PyErr>)> {
+) -> PyResult<(Found, Option<PyErr>)> {
     let problem = problem(nodes, values, rooms, words_per_cycle)?;
     let progress = progress.unbind();
     let mut problem_of_caller = None;
