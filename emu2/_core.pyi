@@ -44,6 +44,7 @@ __all__ = [
     "threads",
     "to_text",
     "unpack",
+    "what_if_specs",
     "write_asm",
 ]
 
