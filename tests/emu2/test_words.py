@@ -318,3 +318,11 @@ def test_other_names_are_no_tool() -> None:
     from emu2 import words_cli
 
     assert words_cli.called_as("/usr/bin/emu2") is None
+
+
+@pytest.mark.parametrize("text", ["# only a comment\n", "\n\n"])
+def test_a_program_without_statements_comes_back(tmp_path: Path, text: str) -> None:
+    (tmp_path / "empty.vsm").write_text(text)
+    code, _, problem = emu2_command("asm", "empty.vsm", "-o", "empty.asm", cwd=tmp_path)
+    assert (code, problem) == (0, "")
+    assert emu2_command("disasm", "empty.asm", cwd=tmp_path) == (0, "", "")
