@@ -140,6 +140,12 @@ def test_no_test_imports_another() -> None:
     assert [str(p) for p in paths if pattern.search(p.read_text(encoding="utf-8"))] == []
 
 
+def test_no_two_tests_have_one_name() -> None:
+    """Pytest imports test files by their names alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 def test_rooms_import_what_is_stated() -> None:
     table, found = stated(), rooms(import_graph(ROOT))
     assert set(table) - {"emu2"} == set(found)

@@ -230,10 +230,10 @@ def test_assemble3_reads_stdin_and_writes_files(folder: Path) -> None:
     assert assemble3("in.vsm", "--output-file", "long.asm", cwd=folder) == (0, "", "")
     assert assemble3("in.vsm", "-o", "short.asm", cwd=folder) == (0, "", "")
     assert (folder / "long.asm").read_text() == (folder / "short.asm").read_text() == out
-    # A program without steps still gives a file.
+    # A program without steps still gives a file, and no reader takes one without a byte.
     (folder / "none.vsm").write_text("# nothing\n")
     assert assemble3("none.vsm", "-o", "none.asm", cwd=folder) == (0, "", "")
-    assert (folder / "none.asm").read_text() == ""
+    assert (folder / "none.asm").read_text() == "# no statement\n"
 
 
 def test_flat_mode_counts_lines(folder: Path) -> None:
