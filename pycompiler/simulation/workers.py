@@ -65,8 +65,16 @@ class Workers(Executor):
             if not call.future.set_running_or_notify_cancel():
                 continue
             try:
-                process = process or _Process()
-                done, found = process.call(call.function, call.arguments, self._seconds)
+                if process is not None:
+                    try:
+                        done, found = process.call(call.function, call.arguments, self._seconds)
+                    except WorkerDiedError:
+                        # It may have died between two calls: a new one tells whose fault it is.
+                        process.end()
+                        process = None
+                if process is None:
+                    process = _Process()
+                    done, found = process.call(call.function, call.arguments, self._seconds)
             except Exception as problem:
                 call.future.set_exception(problem)
                 if process is not None:

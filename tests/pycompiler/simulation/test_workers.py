@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
@@ -130,9 +131,11 @@ def test_workers_die_and_hang_alone() -> None:
         raises = workers.submit(int, "x")
         with pytest.raises(RuntimeError, match="ValueError"):
             raises.result()
-        killed = workers.submit(os.kill, works[0].result(), signal.SIGKILL)
-        assert killed.exception() is None or isinstance(killed.exception(), WorkerDiedError)
-        assert workers.submit(abs, -3).result() == 3
+        # A worker that dies between two calls costs none of them.
+        for one in works:
+            with suppress(ProcessLookupError):
+                os.kill(one.result(), signal.SIGKILL)
+        assert [workers.submit(abs, -n).result() for n in range(4)] == [0, 1, 2, 3]
     finally:
         workers.shutdown(cancel_futures=True)
 
