@@ -8,7 +8,6 @@ import emu2
 
 #: Masks can choose among this many MABs of an L1B and PEs of a MAB: one bit of a word for each.
 MOST_UNITS = 32
-_DOUBLE = "d"  # the precision in which no product is made
 
 
 def why_unusable(spec: emu2.Spec) -> str | None:
@@ -31,7 +30,7 @@ def _reasons(spec: emu2.Spec) -> Iterator[str]:
             f"number of cycles in a step, not {cycles}"
         )
     for name, (rows, _) in sorted(spec.matrices.items()):
-        if name != _DOUBLE and rows % cycles:
+        if rows % cycles:
             yield (
                 f"products fill the {rows} rows of a matrix register ({name}) in whole steps, "
                 f"which {cycles} cycles do not divide"

@@ -92,6 +92,17 @@ def test_a_product_is_right_on_odd() -> None:
     right_on("what_if/odd", model, random_inputs({"x": (9, 23)}, 4, scale=0.05))
 
 
+def test_a_product_of_doubles_is_right_on_odd() -> None:
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((9, 23)), rng.standard_normal((23, 17))
+    text = """<ir_version: 10, opset_import: ["": 20]>
+        g (double[9, 23] x, double[23, 17] w) => (double[9, 17] y) { y = MatMul (x, w) }"""
+    result, report = compiled(onnx.parser.parse_model(text), "what_if/odd")
+    assert report["host_fallback"] == []
+    found = run(result, {"x": x, "w": w}, "what_if/odd")["y"]
+    np.testing.assert_allclose(found, x @ w, rtol=0, atol=1e-12)
+
+
 #: Descriptions that the loader takes and the compiler does not, and a word of the reason.
 REFUSED = {
     "odd cycles": (
@@ -103,6 +114,12 @@ REFUSED = {
         '[counts]\ncycle = 6\n[[memory]]\nname = "t"\nwords = 12\n[[memory]]\nname = "omr"\n'
         'words = 96\n[[memory]]\nname = "dar_buffer"\nwords = 390\n',
         "rows of a matrix register",
+    ),
+    # Products of singles and halves would be right there, those of doubles wrong.
+    "cycles that do not divide a matrix of doubles": (
+        '[counts]\ncycle = 8\n[[memory]]\nname = "t"\nwords = 16\n[[memory]]\nname = "omr"\n'
+        'words = 128\n[[memory]]\nname = "dar_buffer"\nwords = 514\n',
+        r"rows of a matrix register \(d\)",
     ),
     "narrow and MV": ("[ports]\nl2bm_narrow = 12\n", "mv_unit"),
     "lane and a MAB": ("[ports]\nl2bm_lane = 6\n", "whole MABs"),
