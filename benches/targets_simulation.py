@@ -20,6 +20,7 @@ from targets_layers import Row, encoder, with_biases
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from pycompiler.executors import Processes
 from pycompiler.graph.graph import Location, MNGraph, Side
 from pycompiler.graph.text import parse_graph
 from pycompiler.layers.base import layout_of
@@ -31,7 +32,6 @@ from pycompiler.models.libraries import build_model
 from pycompiler.models.names import find
 from pycompiler.simulation.graph_costs import simulate_graph
 from pycompiler.simulation.run import SECONDS
-from pycompiler.simulation.workers import Workers
 
 Tensors = dict[str, torch.Tensor]
 Function = Callable[[Tensors], Tensors]
@@ -209,7 +209,7 @@ def workers_row(name: str, graph: MNGraph, target: Target, mode: str = "best") -
     """Return the seconds of a simulation on one and on two worker processes."""
     seconds, found = [], []
     for count in (1, 2):
-        with Workers(count, SECONDS) as workers:
+        with Processes(count, SECONDS) as workers:
             for _ in range(2 * count):  # all have loaded the compiler before the clock starts
                 workers.submit(exec, "import pycompiler.simulation.task").result()
             start = time.perf_counter()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..executors import CLUSTER, PROCESSES, cluster
+from ..executors import EXECUTORS, PROCESSES, opened
 from ..machine import Target
 from .estimate import estimated
 from .outcome import Outcome, outcome_of
 from .task import Task, simulate
-from .workers import Workers
 
 #: Seconds that one simulation may take.
 SECONDS = 120.0
@@ -27,21 +26,11 @@ def executor_of(wanted: str | Executor, count: int) -> Iterator[Executor | None]
     ``wanted`` is ``processes``, ``threads``, the address of a Dask scheduler, or an executor. P0703
     if Dask is missing or its scheduler does not answer.
     """
-    if isinstance(wanted, Executor):
-        yield wanted
-    elif wanted.startswith(CLUSTER):
-        with cluster(wanted) as executor:
-            yield executor
-    elif count < 2:
+    if wanted in EXECUTORS and count < 2:
         yield None
     else:
-        made: Executor = (
-            Workers(count, SECONDS) if wanted == PROCESSES else ThreadPoolExecutor(count)
-        )
-        try:
-            yield made
-        finally:
-            made.shutdown(wait=True, cancel_futures=True)
+        with opened(wanted, count, SECONDS) as executor:
+            yield executor
 
 
 def run(
@@ -77,13 +66,10 @@ def run(
     remarks: list[str] = []
     again = [task for task in tasks if task.key in lost]
     if again:
-        alone = Workers(1, seconds)
-        try:
+        with opened(PROCESSES, 1, seconds) as alone:
             for task in again:
                 found[task.key] = _second_try(task, alone, target, lost[task.key], remarks)
                 done()
-        finally:
-            alone.shutdown(wait=True, cancel_futures=True)
     return {task.key: found[task.key] for task in tasks}, remarks
 
 
@@ -128,4 +114,4 @@ def _answers(
 
 
 def _named(failure: BaseException | None) -> str:
-    return "" if failure is None else str(failure) or type(failure).__name__
+    return "" if failure is None else f"{type(failure).__name__}: {failure}"

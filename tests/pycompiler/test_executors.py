@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import pickle
+import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import pytest
 
 from pycompiler import executors
 from pycompiler.errors import PycompilerError
-from pycompiler.executors import DIED, PROCESSES, THREADS, TIME, Workers
+from pycompiler.executors import DIED, PROCESSES, THREADS, TIME, Processes, WorkerDiedError, Workers
 
 
 def task(what: str, number: int) -> int:
@@ -26,6 +29,15 @@ def task(what: str, number: int) -> int:
     if what == "raise":
         raise ValueError(number)
     return number * number
+
+
+class StubbornError(Exception):
+    def __init__(self, count: int, what: str):
+        super().__init__(f"{count} {what}")
+
+
+def fail_stubbornly() -> None:
+    raise StubbornError(2, "words")
 
 
 def results(workers: Workers, whats: list[str], seconds: float | None = None) -> list[Any]:
@@ -56,11 +68,41 @@ def test_a_process_that_dies_costs_its_own_task_alone() -> None:
     ]
 
 
+def test_processes_die_and_hang_alone() -> None:
+    workers = Processes(2, seconds=3.0)
+    try:
+        dies = workers.submit(os._exit, 3)
+        hangs = workers.submit(time.sleep, 600)
+        prints = workers.submit(print, "what a call prints is no answer")
+        works = [workers.submit(os.getpid) for _ in range(3)]
+        with pytest.raises(WorkerDiedError):
+            dies.result()
+        with pytest.raises(TimeoutError):
+            hangs.result()
+        assert prints.result() is None
+        assert os.getpid() not in {one.result() for one in works}
+        with pytest.raises(pickle.PicklingError):
+            workers.submit(eval, "lambda: 3").result()
+        # An exception that cannot be rebuilt from its pickle comes as text.
+        with pytest.raises(RuntimeError, match="StubbornError: 2 words"):
+            workers.submit(fail_stubbornly).result()
+        raises = workers.submit(int, "x")
+        with pytest.raises(ValueError, match="invalid literal"):
+            raises.result()
+        # A worker that dies between two calls costs none of them.
+        for one in works:
+            with suppress(ProcessLookupError):
+                os.kill(one.result(), signal.SIGKILL)
+        assert [workers.submit(abs, -n).result() for n in range(4)] == [0, 1, 2, 3]
+    finally:
+        workers.shutdown(cancel_futures=True)
+
+
 def test_a_task_that_hangs_ends_with_the_time() -> None:
     start = time.monotonic()
     assert results(Workers(PROCESSES, 2), ["", "hang", "", "hang"], 4) == [0, TIME, 4, TIME]
     assert time.monotonic() - start < 60
-    assert multiprocessing.active_children() == []
+    assert not [one for one in threading.enumerate() if one.name == Processes.__name__]
 
 
 def test_the_executor_of_the_caller() -> None:
@@ -84,7 +126,7 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
         "with Workers(count=1) as workers:\n"
         "    print(list(workers.run(divmod, [(7, 2)])))\n"
     )
-    root = Path(executors.__file__).parents[1]
+    root = Path(executors.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "script.py"],
         cwd=tmp_path,

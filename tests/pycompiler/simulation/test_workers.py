@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
@@ -17,14 +12,14 @@ import pytest
 from compiling import compiled, model_of
 
 from pycompiler.errors import PycompilerError
+from pycompiler.executors import WorkerDiedError
 from pycompiler.graph.text import parse_graph
 from pycompiler.machine import load_target
 from pycompiler.options import parse_options
 from pycompiler.simulation.outcome import Outcome
 from pycompiler.simulation.run import executor_of, run
 from pycompiler.simulation.settings import own_setting, placed
-from pycompiler.simulation.task import Task, simulate, task_of
-from pycompiler.simulation.workers import WorkerDiedError, Workers
+from pycompiler.simulation.task import Task, task_of
 
 TARGET = load_target("mini")
 
@@ -113,33 +108,6 @@ def test_a_task_that_fails_twice_is_estimated(tasks: list[Task]) -> None:
     assert "another machine" in remarks[0]
 
 
-def test_workers_die_and_hang_alone() -> None:
-    workers = Workers(2, seconds=3.0)
-    try:
-        dies = workers.submit(os._exit, 3)
-        hangs = workers.submit(time.sleep, 600)
-        prints = workers.submit(print, "what a call prints is no answer")
-        works = [workers.submit(os.getpid) for _ in range(3)]
-        with pytest.raises(WorkerDiedError):
-            dies.result()
-        with pytest.raises(TimeoutError):
-            hangs.result()
-        assert prints.result() is None
-        assert os.getpid() not in {one.result() for one in works}
-        with pytest.raises(RuntimeError, match="pickle"):
-            workers.submit(eval, "lambda: 3").result()
-        raises = workers.submit(int, "x")
-        with pytest.raises(RuntimeError, match="ValueError"):
-            raises.result()
-        # A worker that dies between two calls costs none of them.
-        for one in works:
-            with suppress(ProcessLookupError):
-                os.kill(one.result(), signal.SIGKILL)
-        assert [workers.submit(abs, -n).result() for n in range(4)] == [0, 1, 2, 3]
-    finally:
-        workers.shutdown(cancel_futures=True)
-
-
 @pytest.mark.skipif(not os.environ.get("EMU2_LONG"), reason="starts pools; EMU2_LONG=1")
 def test_pools_of_the_standard_library(tasks: list[Task], wanted: dict[str, Outcome]) -> None:
     pools: list[Executor] = [
@@ -180,18 +148,3 @@ def test_the_option_takes_any_executor() -> None:
     with pytest.raises(PycompilerError) as caught:
         parse_options({"executor": "cloud"})
     assert caught.value.code == "P0702"
-
-
-def test_a_script_without_a_guard_is_not_run_again(tmp_path: Any) -> None:
-    """Workers do not import the script that compiles."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from pycompiler.simulation.workers import Workers\n"
-        "print('once')\n"
-        "workers = Workers(2, 60.0)\n"
-        "print([workers.submit(abs, -n).result() for n in range(4)])\n"
-        "workers.shutdown()\n"
-    )
-    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert said.stdout == "once\n[0, 1, 2, 3]\n"
-    assert simulate.__module__.startswith("pycompiler")

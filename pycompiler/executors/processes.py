@@ -20,20 +20,29 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from typing import Any
 
-from .worker import COUNT, write_message
+from .worker import COUNT, main, write_message
 
 
 class WorkerDiedError(RuntimeError):
     """The process of a call ended before it answered."""
 
 
-class Workers(Executor):
-    """``count`` processes; a call that takes longer than ``seconds`` raises TimeoutError."""
+class Processes(Executor):
+    """``count`` processes; a call that takes longer than ``seconds`` raises TimeoutError.
 
-    def __init__(self, count: int, seconds: float):
+    A call that raises has that exception, or a RuntimeError with its text if it cannot be pickled.
+    """
+
+    def __init__(self, count: int, seconds: float | None = None):
         self._seconds = seconds
+        self._killed = False
+        self._lock = threading.Lock()
+        self._running: set[_Process] = set()
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        name = type(self).__name__
+        self._threads = [
+            threading.Thread(target=self._serve, name=name, daemon=True) for _ in range(count)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -59,6 +68,13 @@ class Workers(Executor):
             for thread in self._threads:
                 thread.join()
 
+    def kill(self) -> None:
+        """End all processes at once: the calls that run or wait fail."""
+        with self._lock:
+            self._killed = True
+            for process in self._running:
+                process.kill()
+
     def _serve(self) -> None:
         process: _Process | None = None
         while (call := self._calls.get()) is not None:
@@ -70,15 +86,15 @@ class Workers(Executor):
                         done, found = process.call(call.function, call.arguments, self._seconds)
                     except WorkerDiedError:
                         # It may have died between two calls: a new one tells whose fault it is.
-                        process.end()
+                        self._end(process)
                         process = None
                 if process is None:
-                    process = _Process()
+                    process = self._begin()
                     done, found = process.call(call.function, call.arguments, self._seconds)
             except Exception as problem:
                 call.future.set_exception(problem)
                 if process is not None:
-                    process.end()
+                    self._end(process)
                 process = None
                 continue
             if done:
@@ -86,7 +102,20 @@ class Workers(Executor):
             else:
                 call.future.set_exception(found)
         if process is not None:
-            process.end()
+            self._end(process)
+
+    def _begin(self) -> _Process:
+        with self._lock:
+            if self._killed:
+                raise WorkerDiedError("the workers were ended")
+            process = _Process()
+            self._running.add(process)
+            return process
+
+    def _end(self, process: _Process) -> None:
+        with self._lock:
+            self._running.discard(process)
+        process.end()
 
 
 class _Call:
@@ -100,7 +129,7 @@ class _Process:
         here = os.pathsep.join(path for path in sys.path if path)
         # A session of its own: Ctrl-C goes to the compile, which then ends its workers.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.worker"],
+            [sys.executable, "-c", f"from {main.__module__} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": here},
@@ -108,10 +137,10 @@ class _Process:
         )
 
     def call(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], seconds: float | None
     ) -> tuple[bool, Any]:
         assert self._process.stdin is not None
-        until = time.monotonic() + seconds
+        until = None if seconds is None else time.monotonic() + seconds
         try:
             write_message(self._process.stdin, (function, arguments))
         except OSError as problem:
@@ -120,12 +149,12 @@ class _Process:
         done, found = pickle.loads(self._read(size, until))
         return bool(done), found
 
-    def _read(self, count: int, until: float) -> bytes:
+    def _read(self, count: int, until: float | None) -> bytes:
         assert self._process.stdout is not None
         handle, data = self._process.stdout.fileno(), bytearray()
         while len(data) < count:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([handle], [], [], left)[0]:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not select.select([handle], [], [], left)[0]:
                 raise TimeoutError("the worker has hung")
             found = os.read(handle, count - len(data))
             if not found:
@@ -133,8 +162,11 @@ class _Process:
             data += found
         return bytes(data)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
+
+    def end(self) -> None:
+        self.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with suppress(OSError):

@@ -1,4 +1,4 @@
-"""A worker process: reads calls from its input, writes what they return: ``python -m`` this module.
+"""A worker process: reads calls from its input, writes what they return: see ``main``.
 
 A message is a count of bytes and that many bytes of a pickle. A call is a function and its
 arguments. An answer is a pair: whether the call returned, and what it returned or raised.
@@ -33,8 +33,15 @@ def main() -> None:
         try:
             write_message(answers, (True, function(*arguments)))
         except Exception as problem:
-            write_message(answers, (False, RuntimeError(f"{type(problem).__name__}: {problem}")))
+            write_message(answers, (False, _portable(problem)))
 
 
-if __name__ == "__main__":
-    main()
+def _portable(problem: Exception) -> Exception:
+    """Return the exception, or its text if another process could not read it."""
+    try:
+        again = pickle.loads(pickle.dumps(problem))
+    except Exception:  # whatever the class of the exception does
+        again = None
+    if type(again) is type(problem) and str(again) == str(problem):
+        return problem
+    return RuntimeError(f"{type(problem).__name__}: {problem}")
