@@ -5,12 +5,13 @@ All numbers come from the cycle model, as those of a trace do: nothing runs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import emu2
+
+from .trace_events import Event, TraceReader
 
 View = Literal["line", "instruction", "mv"]
 VIEWS: tuple[View, ...] = ("line", "instruction", "mv")
@@ -68,46 +69,23 @@ def _sorted(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (-(row.cycles + row.stalls), row.line, row.text))
 
 
-class _Collector:
-    """Takes the text of a trace, one event a line, and adds up its slices."""
+class _Collector(TraceReader):
+    """Adds up the events of a trace."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: dict[int, Row] = {}
         self.instructions: dict[str, Row] = {}
         self.mvs: dict[int, Row] = {}
-        self._tracks: dict[tuple[int, int], str] = {}
-        self._processes: dict[int, str] = {}
         #: the last MV by tag
-        self._tagged: dict[str, Mapping[str, Any]] = {}
-        self._rest = ""
+        self._tagged: dict[str, Event] = {}
 
-    def write(self, text: str) -> int:
-        *whole, self._rest = (self._rest + text).split("\n")
-        for line in whole:
-            self._read(line)
-        return len(text)
-
-    def close(self) -> None:
-        self._read(self._rest)
-
-    def _read(self, line: str) -> None:
-        text = line.rstrip().rstrip(",")
-        if not text.startswith('{"args"'):
-            return
-        event = json.loads(text)
-        if event["ph"] == "M":
-            if event["name"] == "process_name":
-                self._processes[event["pid"]] = event["args"]["name"]
-            elif event["name"] == "thread_name":
-                self._tracks[event["pid"], event["tid"]] = event["args"]["name"]
-            return
-        process = self._processes[event["pid"]]
-        track = self._tracks[event["pid"], event["tid"]]
+    def take(self, process: str, track: str, event: Event) -> None:
         reader = _READERS.get((process, track if process == "PE" else ""))
         if reader is not None:
             reader(self, event)
 
-    def _step(self, event: Mapping[str, Any]) -> None:
+    def _step(self, event: Event) -> None:
         number, text = event["args"]["line"], event["name"]
         rows = [self.lines.setdefault(number, Row(text, number))]
         rows[0].text = text  # a wait is told before its line
@@ -117,7 +95,7 @@ class _Collector:
             row.steps += event["args"]["steps"]
             row.cycles += event["dur"]
 
-    def _wait(self, event: Mapping[str, Any]) -> None:
+    def _wait(self, event: Event) -> None:
         number, stalled = event["args"]["line"], int(event.get("dur", 0))
         row = self.lines.setdefault(number, Row(event["name"], number))
         row.stalls += stalled
@@ -131,7 +109,7 @@ class _Collector:
             waited.stalls += stalled
             row.note = f"waits for line {line}: queued {mv['queued']}, holds {mv['held']} cycles"
 
-    def _mv(self, event: Mapping[str, Any]) -> None:
+    def _mv(self, event: Event) -> None:
         facts = event["args"]
         number = facts["line"]
         row = self.mvs.setdefault(number, Row(event["name"], number))
@@ -148,7 +126,7 @@ class _Collector:
             self._tagged[tag] = {"line": number, "queued": facts["queued"], "held": held}
 
 
-_READERS: dict[tuple[str, str], Callable[[_Collector, Mapping[str, Any]], None]] = {
+_READERS: dict[tuple[str, str], Callable[[_Collector, Event], None]] = {
     ("PE", "steps"): _Collector._step,
     ("PE", "waits"): _Collector._wait,
     ("MV", ""): _Collector._mv,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import emu2
+from emu2.trace_events import Event, TraceReader
 
 from ..machine import Target
 
@@ -141,40 +142,20 @@ class Slots:
         return ["mv"] if facts["mvs"] else sorted(facts["busy_steps"])
 
 
-class _Reader:
-    """Takes the text of a trace, one event a line."""
+class _Reader(TraceReader):
+    """Puts the events of a segment into a ``Program``."""
 
     def __init__(self, found: Program, lines: Mapping[int, tuple[str, Line]], before: int):
+        super().__init__()
         self._found, self._lines, self._before = found, lines, before
-        self._names: dict[tuple[int, int], str] = {}
-        self._tracks = {track: k for k, track in enumerate(found.tracks)}
-        self._rest = ""
+        self._numbers = {track: k for k, track in enumerate(found.tracks)}
         #: the event of the steps of the node that runs
         self._last: int | None = None
 
-    def write(self, text: str) -> int:
-        *whole, self._rest = (self._rest + text).split("\n")
-        for line in whole:
-            self._read(line)
-        return len(text)
-
-    def close(self) -> None:
-        self._read(self._rest)
-
-    def _read(self, line: str) -> None:
-        text = line.rstrip().rstrip(",")
-        if not text.startswith('{"args"'):
-            return
-        event = json.loads(text)
-        place = event["pid"], event["tid"]
-        if event["ph"] == "M":
-            if event["name"] in ("process_name", "thread_name"):
-                self._names[place] = event["args"]["name"]
-            return
+    def take(self, process: str, track: str, event: Event) -> None:
         if event["ph"] != "X":
             return
-        process = self._names[place[0], 0]
-        track = self._names[place]
+        place = event["pid"], event["tid"]
         node, own = self._lines.get(event["args"]["line"] + self._before, ("", None))
         start, length = event["ts"], event["dur"]
         if process == "PE" and own is not None:
@@ -189,7 +170,7 @@ class _Reader:
 
     def _add(self, track: Track, start: int, length: int, text: str, node: str) -> None:
         found = self._found
-        number = self._tracks.setdefault(track, len(found.tracks))
+        number = self._numbers.setdefault(track, len(found.tracks))
         if number == len(found.tracks):
             found.tracks.append(track)
         if track.name == "PE: steps":
