@@ -2,14 +2,16 @@
 
 An entry is one zip file. It is written to a temporary file and renamed, so processes may share a
 folder. The last writer of a key wins, and all writers of a key write the same. A problem with the
-cache becomes a note in the report and never stops a compile. Entries are never removed; delete the
-folder to empty the cache.
+cache becomes a note in the report and never stops a compile. If the entries take more than ``most``
+bytes, those that were not used for the longest time are removed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ import onnx
 from .app.model import App
 from .app.reader import read_app
 from .app.writer import write_app
-from .files import temporary_file
+from .files import temporary_file, trim
 from .machine import Target
 from .options import Options, decisive
 from .pfvm.names import graphs
@@ -31,6 +33,8 @@ from .version import software
 
 _APP, _VSM, _FACTS = "model.app", "model.vsm", "facts.json"
 _FILES = "files/"
+#: What the entries of a folder may take: hundreds of compiled networks.
+MOST_BYTES = 1 << 33
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,8 @@ class Artifacts:
 class CompileCache:
     """Entries in a folder, which is made when the first entry is stored."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, most: int = MOST_BYTES):
+        self.folder, self.most = folder, most
 
     def load(self, key: str, report: Report) -> Artifacts | None:
         """Return the entry of ``key`` and add its part to the report; None if there is none."""
@@ -68,6 +72,8 @@ class CompileCache:
             report.note(f"cache: `{path}` is damaged and made anew ({problem})")
             return None
         report.data.update(kept)
+        with contextlib.suppress(OSError):
+            os.utime(path)
         return found
 
     def store(self, key: str, made: Artifacts, report: Report) -> None:
@@ -89,6 +95,7 @@ class CompileCache:
                     for part, content in parts.items():
                         entry.writestr(part, content, zipfile.ZIP_DEFLATED)
                 building.replace(path)
+            trim(self.folder.glob("*.zip"), self.most)
         except (OSError, ValueError) as problem:
             report.note(f"cache: nothing is stored, `{self.folder}` cannot be written ({problem})")
 

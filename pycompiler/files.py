@@ -19,7 +19,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from .errors import error
@@ -71,6 +71,26 @@ def read_regular(path: Path, most: int) -> bytes:
     if len(data) > most:
         raise OSError(f"it has more than {most} bytes")
     return data
+
+
+def trim(paths: Iterable[Path], most: int) -> None:
+    """Remove the files that were not used for the longest time, until ``most`` bytes are left.
+
+    The time of a change counts as use; whoever reads a file sets it with ``os.utime``. Files that
+    other processes remove meanwhile are no error.
+    """
+    entries: list[tuple[float, int, Path]] = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            facts = path.stat()
+            entries.append((facts.st_mtime, facts.st_size, path))
+    size = sum(own for _, own, _ in entries)
+    for _, own, path in sorted(entries):
+        if size <= most:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+            size -= own
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from ..files import read_regular, reason_of, temporary_file
+from ..files import read_regular, reason_of, temporary_file, trim
 from ..version import software
 from .outcome import Outcome, outcome_of
 
@@ -61,20 +60,7 @@ class Outcomes:
     def trim(self) -> None:
         """Remove the entries that were not used for the longest time, down to the limit."""
         with contextlib.suppress(OSError):
-            entries = sorted(self._entries())
-            size = sum(size for _, size, _ in entries)
-            for _, own, path in entries:
-                if size <= self.most:
-                    break
-                with contextlib.suppress(OSError):
-                    path.unlink()
-                    size -= own
-
-    def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        for path in self.folder.glob("*/*.json"):
-            with contextlib.suppress(OSError):  # another process may remove it meanwhile
-                facts = path.stat()
-                yield facts.st_mtime, facts.st_size, path
+            trim(self.folder.glob("*/*.json"), self.most)
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"

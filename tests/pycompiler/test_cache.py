@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -289,3 +290,25 @@ def test_storing_at_the_same_time_leaves_one_whole_entry(compiles: Compiles) -> 
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         assert all(threads.map(again, range(40)))
     assert compiles.entries() == [entry]
+
+
+def test_the_folder_has_a_limit_and_the_used_stay(compiles: Compiles) -> None:
+    compiles(DOUBLE)
+    (entry,) = compiles.entries()
+    report = Report("emu2:mini", {})
+    found = CompileCache(compiles.cache).load(entry.stem, report)
+    assert found is not None
+    size = entry.stat().st_size
+    small = CompileCache(compiles.cache, most=3 * size + size // 2)
+    keys = [f"{number:064x}" for number in range(6)]
+    for age, key in enumerate(keys[:3]):
+        small.store(key, found, report)
+        os.utime(compiles.cache / f"{key}.zip", (age, age))
+    # The oldest went when the third came. The next in line is used, so another one goes.
+    os.utime(entry, (0, 0))
+    assert small.load(entry.stem, report) is not None
+    small.store(keys[3], found, report)
+    assert {path.stem for path in compiles.entries()} == {entry.stem, keys[2], keys[3]}
+    CompileCache(compiles.cache, most=1).store(keys[4], found, report)
+    assert compiles.entries() == []
+    assert report.data["notes"] == []
