@@ -24,6 +24,9 @@ _ROUNDS = 8
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
 _SLICES = 16
 
+#: The axes of the index of a Gather that cuts an axis into tiles: tiles, and places of a tile.
+_TILES_RANK = 2
+
 #: Functions of ONNX call others of ONNX; these are all that ONNX has.
 _DEEPEST = 4
 
@@ -34,16 +37,28 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         model = prepare(decompose(model, static_types(model), target, first=True))
     written = decompose(model, static_types(model), target)
     plain = prepare(written) if written is not model else prepare(model)
+    tiles = _tiles(plain)
     for _ in range(_DEEPEST):
         whole = write_out_functions(plain, static_types(plain))
         if whole is plain:
             break
         try:
             found = _folded(_with_parameters(prepare(whole)))
-            plain = prepare(decompose(found, static_types(found), target))
+            plain = prepare(decompose(found, static_types(found), target, keep=tiles))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
     return plain
+
+
+def _tiles(model: onnx.ModelProto) -> set[str]:
+    """Return the results of the Gathers that cut axes into tiles.
+
+    Composites have written out every other Gather whose index is known and has two axes. A second
+    time they would write out these as well, and no tile would be found.
+    """
+    known = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
+    gathers = (node for node in model.graph.node if node.op_type == "Gather" and not node.domain)
+    return {node.output[0] for node in gathers if known.get(node.input[1]) == _TILES_RANK}
 
 
 def _folded(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -6,7 +6,7 @@ flow and functions stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import onnx
@@ -157,11 +157,13 @@ def decompose(
     target: Target | None,
     *,
     first: bool = False,
+    keep: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Return ``model`` with its composite operators written out.
 
     ``types`` are the types of its values. ``target`` is the machine, None for the host. ``first``
-    writes out only operators that must come before all others.
+    writes out only operators that must come before all others. Operators whose first result is in
+    ``keep`` stay as they are.
     """
     if opset_of(model) < OLDEST:  # in older opsets, axes of reductions are attributes
         return model
@@ -177,7 +179,7 @@ def decompose(
     constants: list[onnx.TensorProto] = []
     for node in model.graph.node:
         rule = _rule(node)
-        if rule is None or (first and not rule.first):
+        if rule is None or (first and not rule.first) or node.output[0] in keep:
             nodes.append(node)
             continue
         written = _write(rule, node, types, taken, data, given, target, makers)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from compiling import model_of
 
 from pycompiler.frontend.tile_pattern import tiles
 from pycompiler.graph import MNGraph, MNValue, TensorType
 from pycompiler.layers.tiling.axes import result_shape
+from pycompiler.machine import load_target
+from pycompiler.pfvm.lower import lower
 
 
 def index(count: int, places: int, reach: int) -> np.ndarray:
@@ -71,3 +74,20 @@ def test_pattern(
     values = {name: MNValue(name, types[name]) for name in ("x", value)}
     graph = MNGraph("g", "mini", nodes=tuple(found.values()), values=values)
     assert result_shape(found[value], graph) == shape
+
+
+@pytest.mark.parametrize("beside", ["Relu", "LessOrEqual"])
+def test_tiles_beside_a_function(beside: str) -> None:
+    """A model with a function of ONNX is written out twice, and its tiles stay tiles."""
+    reads = ["c", "zero"][: 1 + (beside == "LessOrEqual")]
+    model = model_of(
+        [("Conv", ["x", "w"], "c"), (beside, reads, "y")],
+        {"x": (8, 16, 34, 34)},
+        ["y"],
+        {"w": np.ones((16, 16, 3, 3), np.float32), "zero": np.float32(0)},
+    )
+    written = lower(model, load_target("mncore2"))
+    ranks = {tensor.name: len(tensor.dims) for tensor in written.graph.initializer}
+    cuts = [node for node in written.graph.node if node.op_type == "Gather"]
+    assert cuts
+    assert all(ranks[node.input[1]] == 2 for node in cuts)

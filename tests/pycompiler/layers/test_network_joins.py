@@ -1,0 +1,105 @@
+"""Sums, maxima and minima over L1Bs and L2Bs by the reduction networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from compiling import compiled, model_of, run
+
+from pycompiler.graph.digits import PrimeDigit, primes
+from pycompiler.graph.layout import Level
+from pycompiler.layers.fragment import Step
+from pycompiler.layers.scratch import Scratch
+from pycompiler.layers.switch.network_joins import count_steps, down, network_of, space, up
+from pycompiler.machine import Target, load_target
+
+#: By machine: layouts of a value, reduced along its second axis, and what the code must have.
+LAYOUTS = {
+    "all L1Bs": ("mini", (8, 16), "((8:1), (2_L1B:1, 8:8))", ["l2bmr"]),
+    "MABs and L1Bs": ("mini", (8, 16), "((8:1), (4_MAB:1, 2_L1B:1, 2:8))", ["l1bmr", "l2bmr"]),
+    "some MABs, all L1Bs": (
+        "mini",
+        (8, 16),
+        "((2_MAB:2, 4:1), (2_MAB:1, 2_L1B:1, 4:4))",
+        ["l2bmr"],
+    ),
+    "words, PEs and L1Bs": (
+        "mini",
+        (8, 16),
+        "((8:1), (2_L1B:1, 2_PE:2, 2_PE:1, 2_W:1))",
+        ["l2bmr"],
+    ),
+    "the whole chip": (
+        "mncore2",
+        (16, 512),
+        "((2_L1B:1, 8:1), (8_L2B:1, 4_L1B:2, 16_MAB:1))",
+        ["l1bmr", "l2bmrffadd@", "mvrffadd", "mvb"],
+    ),
+    "L2Bs alone": ("mncore2", (16, 16), "((8_L1B:1, 2:1), (8_L2B:1, 2:2))", ["mvrffadd", "mvb"]),
+    "one L2B of each group": (
+        "mncore2",
+        (4, 32),
+        "((2_L2B:1, 2:1), (4_L2B:2, 8_L1B:1))",
+        ["l2bmr", "mvp"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_results(name: str) -> None:
+    """Whole numbers have exact sums, so every order of the terms gives the same bits."""
+    machine, shape, layout, wanted = LAYOUTS[name]
+    model: onnx.ModelProto = model_of(
+        [("Neg", ["x"], "n"), ("ReduceSum", ["n", "axes"], "y")],
+        {"x": shape},
+        ["y"],
+        {"axes": np.array([1])},
+    )
+    kept = layout.split("), ")[0] + "), ())"
+    overrides = {"n": {"layout": layout}, "y": {"layout": kept}}
+    result, _ = compiled(model, machine, overrides=overrides, layout_planner="first_arrival")
+    x = np.random.default_rng(1).integers(-99, 99, shape).astype(np.float32)
+    assert (run(result, {"x": x}, machine)["y"] == (-x).sum(1, keepdims=True)).all()
+    assert all(part in result.vsm for part in wanted), result.vsm
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_maxima_and_minima(op: str) -> None:
+    model = model_of(
+        [("Neg", ["x"], "n"), (op, ["n", "axes"], "y")],
+        {"x": (8, 16)},
+        ["y"],
+        {"axes": np.array([1])},
+    )
+    layout = LAYOUTS["MABs and L1Bs"][2]
+    overrides = {"n": {"layout": layout}, "y": {"layout": "((8:1), ())"}}
+    result, _ = compiled(model, overrides=overrides, layout_planner="first_arrival")
+    x = np.random.default_rng(2).standard_normal((8, 16)).astype(np.float32)
+    best = np.max if op == "ReduceMax" else np.min
+    assert (run(result, {"x": x})["y"] == best(-x, 1, keepdims=True)).all()
+    assert "l2bmr" in result.vsm
+
+
+def test_the_number_of_steps() -> None:
+    target = load_target("mncore2")
+    l1bs = [PrimeDigit(2, 2), PrimeDigit(4, 2)]
+    for digits in (l1bs, primes(target.level_range["L1B"])):
+        over = frozenset((Level.L1B, digit) for digit in digits)
+        found = network_of("ffadd", over, target)
+        assert found is not None
+        network, taken = found
+        assert taken == over
+        for vectors in (1, 2, 5):
+            words = vectors * target.cycles
+            part = Scratch("grf0")
+            lines = [*up(network, part, words, 0, target)]
+            lines += down(network, part, range(words), 0, target)
+            assert len(lines) == count_steps(network, words, target)
+            assert all(isinstance(line, Step) for line in lines)
+            assert space(network, words, target) == len(network.l1bs) * vectors * network.vector
+
+
+def test_without_l1bs_and_l2bs_there_is_no_network(target: Target) -> None:
+    mabs = frozenset((Level.MAB, digit) for digit in primes(target.level_range["MAB"]))
+    assert network_of("ffadd", mabs, target) is None
