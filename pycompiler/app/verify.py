@@ -20,6 +20,7 @@ from ..graph.verify import layout_ranges
 from ..layers.dram_transfer_plan import dram_words
 from ..machine import Target
 from ..pfvm.names import keys
+from ..pfvm.well_formed import check_loops, check_model
 from .model import App, AppValue, DeviceSegment, HostSegment, Port
 
 #: The most elements of a value, as in a model that compiles.
@@ -155,6 +156,9 @@ def _host_faults(number: int, segment: HostSegment, app: App) -> Iterator[str]:
     if tuple(inputs) != segment.inputs or tuple(outputs) != segment.outputs:
         yield f"segment {number} has other inputs and outputs than its model"
         return
+    check_model(model)
+    held = {name: array for name, array in app.constants.items() if array.size == 1}
+    check_loops(model.graph, {n: int(a.flat[0]) for n, a in held.items() if a.dtype.kind == "i"})
     infos = [
         i for i in model.graph.input if i.name not in {t.name for t in model.graph.initializer}
     ]

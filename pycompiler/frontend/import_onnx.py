@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from ..graph.dtypes import onnx_name
-from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, TensorType
+from ..graph.graph import Attribute, MNGraph, MNNode, MNValue, Side, TensorType
 from ..machine import Target
 from ..pfvm.composites.writer import MOVED
 from ..pfvm.lower import lower
@@ -106,6 +106,13 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     )
     mn_nodes = tuple(made for node in mn_nodes for made in convolution_nodes(node, types, data))
     mn_nodes = tuple(crop_node(node, types) for node in mn_nodes)
+    nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
+    mn_nodes = tuple(
+        replace(node, side=Side.HOST, reason="a constant with a NaN")
+        if nans.intersection(node.inputs)
+        else node
+        for node in mn_nodes
+    )
     used = {n for node in mn_nodes for n in (*node.inputs, *node.outputs) if n}
     used |= {name for _, name in outputs}
     constants = {name: np.asarray(array) for name, array in data.items() if name in used}
@@ -185,6 +192,11 @@ def _record(name: str, types: dict[str, TensorType], constants: dict[str, Array]
         found = TensorType(elem, array.shape)
         return MNValue(name, types.get(name, found))
     return MNValue(name, types[name])
+
+
+def _holds_nan(array: Array) -> bool:
+    # A minimum with a NaN is one, and needs no second array.
+    return array.dtype.kind == "f" and array.size > 0 and bool(np.isnan(array.min()))
 
 
 def _constant(node: onnx.NodeProto) -> Array | None:

@@ -41,7 +41,9 @@ host. The report names it under `host_fallback` with the reason. Option `strict`
 * Truth values are masks of 32 bits.
 * Results below 2^-126 (2^-1022 in `Double`) become 0, and denormals count as 0.
 * The machine has no NaN. Where PyTorch gives one (0 / 0, the logarithm or root of a negative
-  number), the result is some number.
+  number), the result is some number. Operators that read a constant with a NaN run on the host.
+  Inputs keep their bits: IsNaN finds a NaN among them, Min, Max, Clip and comparisons take it for a
+  number beyond the infinity of its sign, and arithmetic takes it for that infinity.
 * Products of infinities are outside the contract. exp, max, comparisons and choices handle
   infinities.
 

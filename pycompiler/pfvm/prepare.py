@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from math import prod
 
 import onnx
 import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
-from onnx import numpy_helper
 
 from ..errors import PycompilerError, error
 from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name
 from ..graph.graph import TensorType
-from .known_shapes import constants, known_types, with_known_shapes
-from .names import graphs, separate_body_outputs
+from .known_shapes import known_types, with_known_shapes
+from .names import separate_body_outputs
 from .opsets import converted
 from .shapes import check_shapes
 from .well_formed import check_elements, check_loops
@@ -41,20 +39,10 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
         raise error("P0108", reason=textwrap.shorten(reason, _LONGEST)) from problem
     for name, (_, shape) in known_types(inferred.graph).items():
         check_elements(name, shape)
-    check_loops(inferred.graph, _numbers(inferred))
+    check_loops(inferred.graph)
     check_shapes(inferred)
     separate_body_outputs(inferred)
     return inferred
-
-
-def _numbers(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the constants that are one whole number."""
-    found: dict[str, int] = {}
-    for part in graphs(model.graph):
-        for name, tensor in constants(part).items():
-            if tensor.data_type == onnx.TensorProto.INT64 and prod(tensor.dims) == 1:
-                found[name] = int(numpy_helper.to_array(tensor).reshape(()))
-    return found
 
 
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:

@@ -30,6 +30,7 @@ def check_shapes(model: onnx.ModelProto) -> None:
             place = None if maker is None else place_of(source_of(maker))
             raise error("P0113", place=place, name=name, shape=shape)
     for node in model.graph.node:
+        _check_lists(node, shapes)
         rule = _RULES.get(node.op_type) if node.domain in _STANDARD else None
         if rule is not None and all(n in shapes for n in (node.input[0], node.output[0])):
             rule(node, shapes, data)
@@ -66,6 +67,14 @@ def _refused(node: onnx.NodeProto, name: str, reason: str) -> Exception:
     return error(
         "P0112", place=place, op=node.op_type, node=node.name or name, name=name, reason=reason
     )
+
+
+def _check_lists(node: onnx.NodeProto, shapes: Mapping[str, Shape]) -> None:
+    for place in _LISTS.get(node.op_type, ()) if node.domain in _STANDARD else ():
+        name = node.input[place] if place < len(node.input) else ""
+        if name and len(shapes.get(name, (0,))) != 1:
+            reason = f"`{name}` has shape {shapes[name]}, but is a list"
+            raise _refused(node, node.output[0], reason)
 
 
 def _attribute(node: onnx.NodeProto, name: str) -> int:
@@ -179,6 +188,17 @@ def _reduction(node: onnx.NodeProto, shapes: Mapping[str, Shape], data: _Constan
         raise _refused(node, name, f"{before} without axes {sorted(axes)} is not {after}")
 
 
+#: By operator: inputs that have one axis. ONNX's inference does not look at all of them.
+_LISTS = {
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "Pad": (1, 3),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Tile": (1,),
+}
 _REDUCTIONS = (
     *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
     *("ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),

@@ -12,9 +12,10 @@ from math import prod
 from typing import Any
 
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from ..errors import error
+from .known_shapes import constants
 from .names import graphs, keys
 from .registered import registered, updates
 
@@ -23,7 +24,7 @@ MOST_ELEMENTS = 1 << 30
 #: The most nodes after functions are inlined.
 MOST_NODES = 1 << 17
 #: The most trips of a Loop whose count is known.
-MOST_TRIPS = 1 << 24
+MOST_TRIPS = 1 << 20
 #: Deeper bodies than anyone writes: passes are recursive.
 _DEEPEST = 32
 
@@ -31,7 +32,7 @@ _Known = onnx.TensorProto.DataType
 
 
 def check_model(model: onnx.ModelProto) -> None:
-    """Refuse a model that is not well formed (P0108) or too large (P0120)."""
+    """Refuse a model that is not well formed (P0108, P0113) or too large (P0120)."""
     try:
         for reason in _faults(model):
             raise error("P0108", reason=reason)
@@ -100,6 +101,9 @@ def _part_faults(part: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
             elem = info.type.tensor_type.elem_type
             if info.type.HasField("tensor_type") and elem not in _Known.values():
                 yield f"`{info.name}` has data type {elem}, which ONNX does not have"
+            shape = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+            if any(size < 0 for size in shape):  # onnx's shape inference may end the process
+                raise error("P0113", name=info.name, shape=shape)
         for tensor in body.initializer:
             yield from tensor_faults(tensor)
         names = Counter(tensor.name for tensor in body.initializer)
@@ -229,9 +233,13 @@ def _check_functions(model: onnx.ModelProto) -> None:
         raise error("P0120", what=what, limit=f"{MOST_NODES} nodes")
 
 
-def check_loops(graph: onnx.GraphProto, trips: Mapping[str, int]) -> None:
-    """Refuse loops whose known count is absurd; ``trips`` has the constants of one number."""
+def check_loops(graph: onnx.GraphProto, known: Mapping[str, int] | None = None) -> None:
+    """Refuse loops whose known count is absurd; ``known`` has whole numbers from outside. P0120."""
+    trips = dict(known or {})
     for part in graphs(graph):
+        for name, tensor in constants(part).items():
+            if tensor.data_type == _Known.INT64 and prod(tensor.dims) == 1:
+                trips[name] = int(numpy_helper.to_array(tensor).reshape(()))
         for node in part.node:
             if node.op_type == "Loop" and node.input and trips.get(node.input[0], 0) > MOST_TRIPS:
                 what = f"Loop `{node.name or node.output[0]}` makes {trips[node.input[0]]} trips"

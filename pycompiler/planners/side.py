@@ -1,6 +1,7 @@
 """The planner of sides: it decides which nodes run on the device, and forms segments.
 
-An operator runs on the host if it has no layer, or if its layer does not support its dtypes.
+An operator runs on the host if it has no layer, if its layer does not support its dtypes, or if the
+front end gave it a reason.
 Nodes are grouped into segments that run on one side. The segments alternate between device and
 host, as few times as the data flow allows. Segment numbers follow the order of execution.
 """
@@ -41,6 +42,8 @@ def _decide(node: MNNode, graph: MNGraph) -> MNNode:
 
 
 def _reason(node: MNNode, graph: MNGraph) -> str | None:
+    if node.reason is not None:
+        return node.reason
     layer = LAYERS.get(node.op)
     # Dropout makes random numbers only if it has the input `training_mode`.
     if node.op in RANDOM or (node.op == "Dropout" and len(node.inputs) > 2):

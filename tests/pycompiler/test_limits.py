@@ -186,6 +186,14 @@ def test_contradictions(change: Any, tmp_path: Path) -> None:
     assert refusal(changed(change), tmp_path / "out").code == "P0108"
 
 
+def test_negative_dimensions_do_not_reach_shape_inference(tmp_path: Path) -> None:
+    """onnx's inference of a Slice ends the process for them."""
+    given: Typed = {"x": (FLOAT, (-1, 4))}
+    data = {"a": np.array([0, 1]), "b": np.array([2, 3])}
+    model = model_of([node("Slice", ["x", "a", "b"], ["y"])], given, {"y": (FLOAT, (2, 2))}, data)
+    assert refusal(model, tmp_path / "out").code == "P0113"
+
+
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     for old, new in ((b"Add", b"A\xffd"), (b"\x01x", b"\x01\xff"), (b"\x01g", b"\x01\xfe")):
         data = changed(lambda _: None).SerializeToString().replace(old, new)

@@ -11,7 +11,7 @@ import os
 import onnx
 import pytest
 from node_suite.cases import node_tests
-from node_suite.judge import DEVICE, DIFFERENT, FAULTS, HOST, REFUSED
+from node_suite.judge import DEVICE, DIFFERENT, FAULTS, HOST, ONNXRUNTIME, REFUSED
 from node_suite.page import PAGE, RECORD, counts, page, read_record
 from node_suite.workers import run_all
 
@@ -28,7 +28,8 @@ def test_page_is_fresh() -> None:
 
 def test_counts_do_not_shrink() -> None:
     found = counts(RECORDED)
-    assert {one.name for one in RECORDED if one.kind in FAULTS} == DIFFERENT
+    assert not [one.name for one in RECORDED if one.kind in FAULTS]
+    assert {one.name for one in RECORDED if one.kind == ONNXRUNTIME} == DIFFERENT
     assert found[DEVICE] >= LEAST_ON_DEVICE
     assert found[DEVICE] + found[HOST] >= LEAST_RIGHT
     assert len({one.name for one in RECORDED}) == len(RECORDED) == sum(found.values())
@@ -45,7 +46,7 @@ def test_outcomes_are_as_recorded() -> None:
     if not LONG:
         cases = cases[5::STEP]
     found = run_all(cases, "emu2:mini", 1)
-    assert {one.name for one in found if one.kind in FAULTS} <= DIFFERENT
+    assert not [one for one in found if one.kind in FAULTS]
     if onnx.__version__ != VERSION:
         pytest.skip(f"the outcomes are recorded with onnx {VERSION}")
     known = {one.name: (one.kind, one.code) for one in RECORDED}

@@ -20,7 +20,7 @@ from .elementwise_function import (
     Call,
     Function,
 )
-from .program import Program, Result, Row, long, word
+from .program import Operand, Program, Result, Row, long, word
 
 #: Bits of an integer, by the letter of its instructions.
 _BITS = {"l": 64, "i": 32}
@@ -76,18 +76,23 @@ def _where(p: Program, call: Call) -> Row:
     return p.select(mask, a, b)
 
 
-def _isinf(p: Program, call: Call) -> Row:
+def _magnitude(p: Program, call: Call) -> tuple[Row, Operand, str]:
+    """Return a number without its sign, infinity, and the letter of integers of their width."""
     (a,) = call.inputs
-    wide = call.dtypes[0] is DOUBLE
-    infinity = long(0x7FF << 52) if wide else word(0x7F800000)
-    letter = "l" if wide else "i"
-    field = p.alu(f"{letter}and", a, infinity)
-    return p.mask(p.flags(f"{letter}xor", field, infinity))
+    if call.dtypes[0] is DOUBLE:
+        return p.alu("land", a, long((1 << 63) - 1)), long(0x7FF << 52), "l"
+    return p.alu("iand", a, word(0x7FFFFFFF)), word(0x7F800000), "i"
 
 
-def _never(p: Program, call: Call) -> Row:
-    """Return false: there is no NaN on the machine."""
-    return p.alu("lxor", call.inputs[0], call.inputs[0])
+def _isinf(p: Program, call: Call) -> Row:
+    magnitude, infinity, letter = _magnitude(p, call)
+    return p.mask(p.flags(f"{letter}xor", magnitude, infinity))
+
+
+def _isnan(p: Program, call: Call) -> Row:
+    """Find the bits of a NaN. No instruction makes one, but inputs are copied with all bits."""
+    magnitude, infinity, letter = _magnitude(p, call)
+    return _not(p, p.mask(p.flags(f"{letter}min", magnitude, infinity)))
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -115,5 +120,5 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("Not", lambda p, call: _not(p, call.inputs[0]), UNARY, (BOOL,), MOVE),
     Function("Where", _where, TERNARY, (*NUMBERS, BOOL), MOVE, "choice"),
     Function("IsInf", _isinf, UNARY, REALS, MOVE, "test"),
-    Function("IsNaN", _never, UNARY, REALS, MOVE, "test", note="always false"),
+    Function("IsNaN", _isnan, UNARY, REALS, MOVE, "test", note="of inputs: no operator makes one"),
 )

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from .judge import CONTRACT, DEVICE, HOST, REFUSED, Outcome, general
+from .judge import CONTRACT, DEVICE, HOST, ONNXRUNTIME, REFUSED, Outcome, general
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "onnx.md"
 RECORD = ROOT / "tests" / "data" / "onnx_node_tests.txt"
-_KINDS = (DEVICE, HOST, REFUSED, CONTRACT)
+_KINDS = (DEVICE, HOST, REFUSED, CONTRACT, ONNXRUNTIME)
 _MOST_REASONS = 3
 
 
@@ -93,6 +93,7 @@ _MEANINGS = {
     HOST: "partly or wholly on the host, and right",
     REFUSED: "refused with a diagnostic",
     CONTRACT: "right but for NaNs and infinities, which are [outside the contract](operators.md)",
+    ONNXRUNTIME: "as onnxruntime has it, which is not what ONNX says",
 }
 _FIRST = """
 A test counts as right if its shapes and types are right, and each number differs by at most the
@@ -102,8 +103,9 @@ would have as a constant, such as the axes of a reduction, is an input there. If
 such an input fits the declared types, the compiler uses that value.
 
 The host runs operators in onnxruntime. Models whose opset or element types it does not know run in
-onnx's own reference evaluator. The tests that are wrong are Resize with `align_corners` and scales
-that give no whole size: device and host compute them as torch and onnxruntime do, not as ONNX does.
+onnx's own reference evaluator. Two tests are Resize with `align_corners` and scales that give no
+whole size. Their results are those of onnxruntime and torch, which use the size of the result.
+The tests use the size before it is rounded.
 """
 _CODES = {
     "P0103": "the size of a result depends on values",
