@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-import zipfile
-import zlib
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 
 import click
@@ -26,19 +23,18 @@ from .console import table_console
 from .dashboard.command import dashboard
 from .debug.model import open_model
 from .disassemble.command import disassemble
-from .errors import ExportError, GraphError, Place, PlanError, PycompilerError, error
-from .files import TEXT_BYTES, read_input, write_file
-from .graph.dtypes import numpy_dtype
+from .errors import ExportError, GraphError, Place, PlanError, error
+from .files import read_input, write_file
 from .graph.graph import TensorType
 from .memory.command import memory
 from .options import OPTIONS, effect_note
 from .partitioning.command import partition_command
-from .pfvm.session import Array
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import closing_lines, summary_table, tuning_table
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
+from .runtime.inputs_file import read_arrays, wrong_inputs
 from .runtime.sanitized import findings_text, undefined_outputs
 from .sweep.command import read_options, sweep
 
@@ -111,10 +107,10 @@ def run(
             raise click.UsageError(f"--sanitize: {device} has no program to look at")
         board.findings = []
     function = load_function(folder, board)
-    given = {} if inputs is None else _arrays(inputs, function.inputs)
+    given = {} if inputs is None else read_arrays(inputs, function.inputs)
     for name in function.inputs:
         if name not in given:
-            raise _wrong_inputs(f"`{name}` is missing", function.inputs)
+            raise wrong_inputs(f"`{name}` is missing", function.inputs)
     held = function.run(given)
     results = {name: output.values() for name, output in held.items()}
     clean = board is None or not sanitize or _show_findings(board, held)
@@ -160,7 +156,7 @@ def debug(folder: Path, inputs: Path | None, device: str | None, batch: bool, da
         port.key: TensorType(app.values[port.value].elem, app.values[port.value].shape)
         for port in app.inputs
     }
-    given = {} if inputs is None else _arrays(inputs, wanted)
+    given = {} if inputs is None else read_arrays(inputs, wanted)
     session = open_model(folder, app, board, given)
     if dap:
         serve(sys.stdin.buffer, sys.stdout.buffer, lambda _: session)
@@ -170,67 +166,6 @@ def debug(folder: Path, inputs: Path | None, device: str | None, batch: bool, da
         show(commands)
     elif not read_commands(commands, sys.stdin):
         sys.exit(EXIT_FILE)
-
-
-def _wrong_inputs(problem: str, wanted: Mapping[str, TensorType]) -> PycompilerError:
-    signature = ", ".join(f"{name}: {type}" for name, type in wanted.items()) or "none"
-    return error("P0603", problem=problem, signature=signature)
-
-
-#: What numpy, zipfile and zlib raise for a file that is no set of arrays, or a damaged one.
-_NO_ARRAYS = (
-    *(ValueError, TypeError, EOFError, OSError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error),
-)
-
-
-def _arrays(path: Path, wanted: Mapping[str, TensorType]) -> dict[str, Array]:
-    """Return the arrays of an .npz file. P0001, P0006, and P0603 unless all of them are wanted.
-
-    The header of an array is compared before its data is read: a header may promise any size.
-    """
-    size = sum(prod(type.shape) * 16 for type in wanted.values()) + TEXT_BYTES
-    data = io.BytesIO(read_input(path, size))
-    try:
-        found: dict[str, Array] = {}
-        with zipfile.ZipFile(data) as file:
-            for member in file.namelist():
-                name = member.removesuffix(".npy")
-                if name not in wanted:
-                    raise _wrong_inputs(f"`{name}` is no input", wanted)
-                _check_header(file, member, name, wanted)
-                with file.open(member) as stream:
-                    array = np.lib.format.read_array(stream, allow_pickle=False)
-                found[name] = _native(array)
-        return found
-    except (
-        ValueError,
-        EOFError,
-        zipfile.BadZipFile,
-        TypeError,
-        OSError,
-        NotImplementedError,
-    ) as problem:
-        raise error("P0006", path=path, reason=str(problem)) from problem
-
-
-def _check_header(
-    file: zipfile.ZipFile, member: str, name: str, wanted: Mapping[str, TensorType]
-) -> None:
-    with file.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
-    type = wanted[name]
-    if (numpy_dtype(type.elem), type.shape) != (dtype.newbyteorder("="), shape):
-        raise _wrong_inputs(f"`{name}` is {dtype} {shape}", wanted)
-
-
-def _native(array: Array) -> Array:
-    """``array`` in this computer's byte order."""
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 @commands.command()

@@ -14,6 +14,7 @@ from ..graph.verify import layout_ranges
 from ..machine import Target
 from ..profile.programs import Line, Program
 from .collect import Compile, Sources
+from .simulated import chosen, read_simulated
 
 MOST_LINES = 2000  # of the code of one node
 
@@ -79,6 +80,7 @@ class Details:
     def __init__(self, found: Compile, program: Program | None, rows: Sequence[Any]):
         self._found, self._program = found, program
         self._sources = Sources()
+        self._simulated = read_simulated(found.folder, found.problems)
         self._nodes: dict[int, list[MNNode]] = defaultdict(list)
         if found.graph is not None:
             places = place_nodes(found.graph, rows)
@@ -99,6 +101,8 @@ class Details:
             "code": [_line(line) for line in lines[:MOST_LINES]],
             "lines": len(lines),
             "source": self._sources.around(row.get("source")),
+            "simulated": self._simulated.get(row["node"], []),
+            "chosen": chosen(nodes, self._found.graph) if self._found.graph is not None else "",
         }
 
     def _part(self, node: MNNode) -> dict[str, Any]:

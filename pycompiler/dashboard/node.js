@@ -17,6 +17,19 @@
         h("td", { class: "mono" }, text)))));
   }
 
+  /** The settings that were simulated; the one that the scheduler chose is marked. */
+  function settings(facts) {
+    const least = Math.min(...facts.simulated.filter((one) => one.refused === null).map((one) => one.cycles));
+    const titles = ["steps", "cycles", "long words of LM0", "long words of LM1", "DRAM words"];
+    return h("table", { id: "simulated" },
+      h("thead", null, h("tr", null, h("th", null, "setting"), titles.map((title) => h("th", { class: "number" }, title)), h("th", null, "busy steps"), h("th", null, ""))),
+      h("tbody", null, facts.simulated.map((one) => h("tr", { class: one.setting === facts.chosen ? "chosen" : "" }, h("td", { class: "mono" }, one.setting),
+        one.refused !== null ? titles.map(() => h("td", { class: "number dim" }, "-"))
+          : [one.steps, one.cycles, one.lm0, one.lm1, one.read + one.written].map((value) => h("td", { class: "number" }, number(value))),
+        h("td", { class: "dim" }, Object.entries(one.busy).map(([slot, steps]) => `${slot} ${number(steps)}`).join("  ")),
+        h("td", null, [one.setting === facts.chosen ? "chosen" : "", one.refused === null && one.cycles === least ? "least cycles" : "", one.estimated ? "estimated" : "", one.refused || ""].filter(Boolean).join(", "))))));
+  }
+
   view("node", async (compile, place, [which]) => {
     const row = Number(which);
     const rows = await load(`${place}/nodes`);
@@ -67,6 +80,9 @@
         if (last >= 0) show(part.operands[last], buttons[last]);
       } else parts.push(h("details", null, h("summary", null, title), ...body));
     });
+    if (facts.simulated.length) {
+      parts.push(h("h2", null, "Simulated settings"), h("p", { class: "dim" }, "What the node costs by itself, with its operands in other banks."), settings(facts));
+    }
     if (facts.code.length) {
       parts.push(h("h2", null, "Code, and the slots that it takes"));
       if (facts.lines > facts.code.length) parts.push(h("p", { class: "dim" }, `The first ${number(facts.code.length)} of ${number(facts.lines)} lines; model.vsm has all.`));

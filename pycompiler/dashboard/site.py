@@ -22,11 +22,12 @@ from .details import Details, machine_facts, rows_of_nodes
 from .drawing import draw
 from .lives import lives, sizes
 from .passes import pass_changes
+from .simulated import SIMULATION
 
 CHUNK = 100  # nodes whose pages share a file of data
 MODELS = ("model.onnx", "l3ir_stripped.onnx")
 #: What other tools leave in a codegen_dir; it is shown as it is.
-_MORE = ("simulation_result.json",)
+_MORE = (SIMULATION,)
 _ASSETS = (
     *("index.html", "dashboard.css", "base.js", "lists.js", "node.js", "layout.js"),
     *("scene.js", "views.js", "compare.js"),

@@ -14,12 +14,16 @@ from ..app.reader import read_app
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
+from ..graph.graph import MNGraph, TensorType
 from ..graph.text import parse_graph
+from ..pfvm.session import Array
 from ..report.codegen_dir import L3IR, MODEL_APP, MODEL_VSM, read_file
 from ..report.summary import percent
 from ..runtime.device import Board, find_device
+from ..runtime.inputs_file import read_arrays
 from .bench import Bench, Timing, timings
 from .instructions import Instruction, instructions
+from .node_runs import Log, NodeRuns, Safety
 
 
 @click.command("disassemble")
@@ -28,16 +32,35 @@ from .instructions import Instruction, instructions
 @click.option(
     "--top", type=click.IntRange(1), default=20, show_default=True, help="rows of --bench"
 )
+@click.option("-i", "--inputs", type=click.Path(path_type=Path), help=".npz file of the inputs")
+@click.option(
+    "--log", type=click.Path(path_type=Path), help="arguments and results of nodes: text, or .npz"
+)
+@click.option(
+    "--safety",
+    type=click.IntRange(min(Safety), max(Safety)),
+    default=int(Safety.NEVER),
+    show_default=True,
+    help="check the nodes at every run (1), at the first (2), never (3)",
+)
 @click.option("--device", help="the machine, if it is not found by the name in the folder")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="write it as JSON too")
 def disassemble(
-    folder: Path, bench: int | None, top: int, device: str | None, json_path: Path | None
+    folder: Path,
+    bench: int | None,
+    top: int,
+    inputs: Path | None,
+    log: Path | None,
+    safety: int,
+    device: str | None,
+    json_path: Path | None,
 ) -> None:
     """Print the function in FOLDER as one list of instructions, forward and backward.
 
     Each has its operation, outputs <- inputs, the outputs that are saved for the backward pass, and
-    the value that it overwrites. With --bench, each node runs N times on the emulator, with inputs
-    of 0; its time and share of the time follow, and those of each operation.
+    the value that it overwrites. With --bench, each node runs N times on the emulator; its time and
+    share of the time follow, and those of each operation. With --log or --safety, the function also
+    runs node by node, once or N times. Inputs that are not given are 0.
     """
     app = read_app(read_file(folder, MODEL_APP), str(folder / MODEL_APP))
     graph = parse_graph(read_file(folder, L3IR).decode())
@@ -45,8 +68,13 @@ def disassemble(
     console = table_console()
     found: dict[str, object] = {"instructions": [one.json() for one in listed]}
     console.print(_listing(listed))
+    given: dict[str, Array] = {}
+    if inputs is not None:
+        values = {port.key: app.values[port.value] for port in app.inputs}
+        wanted = {key: TensorType(value.elem, value.shape) for key, value in values.items()}
+        given = read_arrays(inputs, wanted)
     if bench is not None:
-        measured, note = _measured(folder, app, device, bench)
+        measured, note = _measured(folder, app, device, bench, given)
         kinds = {one.node: one.operation for one in listed}
         by_node = timings(measured)
         by_kind = timings(measured, lambda node: kinds.get(node, node))
@@ -55,18 +83,54 @@ def disassemble(
         console.print(note, soft_wrap=True)
         found["nodes"] = [vars(row) for row in by_node]
         found["operations"] = [vars(row) for row in by_kind]
+    clean = True
+    if log is not None or safety != Safety.NEVER:
+        runner = NodeRuns(folder, app, graph, _board(folder, app, device), given)
+        clean = _checked(runner, graph, bench or 1, Safety(safety), log, top)
     if json_path is not None:
         write_file(json_path, (json.dumps(found, indent=1) + "\n").encode())
+    if not clean:
+        raise click.exceptions.Exit(1)
 
 
-def _measured(
-    folder: Path, app: App, device: str | None, count: int
-) -> tuple[dict[str, float], str]:
+def _checked(
+    runner: NodeRuns, graph: MNGraph, count: int, safety: Safety, log: Path | None, top: int
+) -> bool:
+    """Run the nodes ``count`` times, write the log, print what failed; return whether nothing."""
+    written = None if log is None else Log(log)
+    failed = []
+    for number in range(count):
+        for record in runner.run(number, safety):
+            failed += record.failed
+            if written is not None:
+                written.add(record)
+    if written is not None:
+        written.write()
+        click.echo(f"wrote {log}")
+    for one in failed[:top]:
+        click.echo(str(one.diagnostic), err=True)
+    if safety is not Safety.NEVER:
+        runs = count if safety is Safety.EVERY_RUN else 1
+        lacking = len(runner.checks.not_compared)
+        note = f"{len(graph.nodes)} nodes checked in {runs} of {count} runs, {len(failed)} failed"
+        if lacking:
+            note += f"; {lacking} were not compared, because the host has no such operator"
+        click.echo(note)
+    return not failed
+
+
+def _board(folder: Path, app: App, device: str | None) -> Board:
     machine = find_device(device or f"emu2:{app.target}")
     if machine.machine is None or machine.target.name != app.target:
         raise error("P0503", path=folder, found=app.target, device=device)
+    return Board(machine.target)
+
+
+def _measured(
+    folder: Path, app: App, device: str | None, count: int, inputs: dict[str, Array]
+) -> tuple[dict[str, float], str]:
     code = read_file(folder, MODEL_VSM).decode()
-    runner = Bench(folder, app, code, Board(machine.target), {})
+    runner = Bench(folder, app, code, _board(folder, app, device), inputs)
     measured = runner.run(count)
     start, pieces = runner.overhead(count)
     note = (

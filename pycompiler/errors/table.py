@@ -270,6 +270,13 @@ TABLE: dict[str, Kind] = {
         "replace the operators that the report lists under `host_fallback`",
         {"path": "out"},
     ),
+    "P0612": Kind(
+        RunError,
+        "a check of node `{node}` has failed: {problem}",
+        "look at its arguments in a log (`--log FILE`); unless the model's own numbers overflow, "
+        "please report the model",
+        {"node": "node_relu", "problem": "`y` has 3 elements that nothing has written"},
+    ),
     # P07: options
     "P0701": Kind(
         OptionError,

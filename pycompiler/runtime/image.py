@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import error
 from ..graph.dtypes import MNDtype
-from ..graph.half import half_format
+from ..graph.half import HalfFormat, half_format
 from ..graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
 from ..graph.layout_text import parse_layout
 from ..graph.verify import layout_ranges
@@ -188,18 +188,31 @@ class DramImage:
         ``dtype`` has the width of the device's dtype, or is bool, a 16-bit float or an integer of
         8 or 16 bits.
         """
-        bits = words.reshape(-1).astype(">u8").view(self._word)[self._take]
-        if dtype == np.bool_:
-            return np.asarray((bits != 0).reshape(self.shape))
-        if self._half is not None and dtype.kind not in "iu":
-            return np.asarray(self._half.from_half(bits).astype(dtype).reshape(self.shape))
-        if dtype.itemsize < self._word.itemsize and dtype.kind in "iu":
-            return np.asarray(bits.astype(np.uint64).astype(dtype).reshape(self.shape))
-        if dtype.itemsize < self._word.itemsize:
-            single = bits.astype(np.uint32).view(np.float32)
-            return np.asarray(single.astype(dtype).reshape(self.shape))
-        native: Array = bits.astype(self._word.newbyteorder("=")).view(dtype)
-        return native.reshape(self.shape)
+        return from_bits(self.taken_from(words), dtype, self._half).reshape(self.shape)
+
+    def taken_from(self, words: NDArray[np.uint64]) -> NDArray[np.unsignedinteger]:
+        """Return the word of each element, flat, out of the long words of all groups."""
+        found: NDArray[np.unsignedinteger] = words.reshape(-1).astype(">u8").view(self._word)
+        return found[self._take]
+
+
+def from_bits(
+    bits: NDArray[np.unsignedinteger], dtype: np.dtype[np.generic], half: HalfFormat | None
+) -> Array:
+    """Return the values of words of the device; ``half`` is given for words of its own half.
+
+    ``dtype`` has the width of the words, or is bool, a 16-bit float or an integer of 8 or 16 bits.
+    """
+    if dtype == np.bool_:
+        return np.asarray(bits != 0)
+    if half is not None and dtype.kind not in "iu":
+        return np.asarray(half.from_half(bits).astype(dtype))
+    if dtype.itemsize < bits.dtype.itemsize and dtype.kind in "iu":
+        return np.asarray(bits.astype(np.uint64).astype(dtype))
+    if dtype.itemsize < bits.dtype.itemsize:
+        return np.asarray(bits.astype(np.uint32).view(np.float32).astype(dtype))
+    native: Array = bits.astype(bits.dtype.newbyteorder("=")).view(dtype)
+    return native
 
 
 def _places(

@@ -38,7 +38,10 @@ def network(name: str = "x") -> Any:
 def write_folders(root: Path) -> None:
     """Write two compiles of a network, one with hostile names, and a failed one below ``root``."""
     target = load_target("mini")
-    for name, options in (("one", {}), ("other", {"emit": "concat", "float_dtype": "mixed"})):
+    for name, options in (
+        ("one", {"simulation_mode": "best"}),
+        ("other", {"emit": "concat", "float_dtype": "mixed"}),
+    ):
         build(network, "emu2:mini", Board(target), options, root / name)
     build(lambda: network(EVIL), "emu2:mini", Board(target), {}, root / "<b>evil")
     unknown = model_of([("Det", ["x"], "y")], {"x": (3, 3)}, ["y"])

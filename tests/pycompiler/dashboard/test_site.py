@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -137,6 +138,32 @@ def test_code_of_all_nodes_is_the_program(folders: Path, site: Path) -> None:
     }
     report = json.loads((folders / "one" / "report.json").read_text())
     assert sum(line[4] + line[5] for line in lines) == report["cycles"]
+
+
+def test_nodes_have_the_settings_that_were_simulated(
+    folders: Path, site: Path, tmp_path: Path
+) -> None:
+    found = json.loads((folders / "one" / "simulation_result.json").read_text())
+    rows, nodes = data(site, "2/nodes"), data(site, "2/nodes-0")
+    shown = {row["node"]: facts for row, facts in zip(rows, nodes, strict=True)}
+    known = {name: settings for name, settings in found["nodes"].items() if name in shown}
+    assert len(known) >= 4
+    matched = 0
+    for name, settings in known.items():
+        assert [one["setting"] for one in shown[name]["simulated"]] == list(settings)
+        for one, key in zip(shown[name]["simulated"], settings.values(), strict=True):
+            assert one["cycles"] == found["outcomes"][key].get("cycles", 0)
+        matched += shown[name]["chosen"] in settings
+    assert matched >= len(known) / 2
+    assert all(facts["simulated"] == [] for facts in data(site, "3/nodes-0"))
+    broken = tmp_path / "in"
+    shutil.copytree(folders / "one", broken)
+    (broken / "simulation_result.json").write_text('{"nodes": {"a": {"b": "c"}}, "outcomes": {}}')
+    arguments = ["dashboard", str(broken), "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(commands, arguments)
+    assert done.exit_code == 0, done.exception
+    assert "simulation_result.json: KeyError" in done.stderr
+    assert data(tmp_path / "out", "0/nodes-0")[0]["simulated"] == []
 
 
 def test_slots_of_lines_add_up_to_those_of_the_report(folders: Path, site: Path) -> None:

@@ -28,10 +28,14 @@ impl MauOp {
                     let row = |row: usize| register[row * lanes + mab..][..MAB_PES].iter().all(|word| *word == VALID);
                     let vector =
                         (0..MAB_PES).filter(|pe| self.multipliers[*pe]).all(|pe| word(self.x, mab + pe).0 == VALID);
-                    if vector && (0..self.register_rows()).all(row) {
-                        VALID
-                    } else {
+                    // Element k of PE p is the product of the vector and row `count * p + k` alone.
+                    let (count, pe) = (self.lane.count(), lane % MAB_PES);
+                    let element = VALID >> (VALID.count_ones() - self.lane.width());
+                    let rows = (0..count).filter(|k| row(count * pe + k));
+                    if !vector {
                         0
+                    } else {
+                        rows.fold(0, |bits, k| bits | element << (self.lane.width() as usize * (count - 1 - k)))
                     }
                 }
                 // A PE that does not multiply has the product 0.
