@@ -16,10 +16,11 @@ from ..errors import PycompilerError, error, internal
 from ..files import read_input, write_file
 from ..runtime.device import find_device
 from .catalogue import CATALOGUE
+from .door_column import with_column
 from .names import LIBRARIES, USAGE, check_module, choose
 from .page import cycle_table, library_versions, page, reason_lines, table
 from .processes import Settings, Task, memory_is_known, run_all
-from .row import MODES, Row, exit_code
+from .row import DOOR, MODES, Row, exit_code
 
 _BOTH = "both"
 
@@ -71,7 +72,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--list", action="store_true", help="print the catalogue and end")
     add("--only", metavar="PATTERN", help="only models with this in their name; * fits anything")
     add(
-        "--mode", choices=(*MODES, _BOTH), default=MODES[0], help="option float_dtype (%(default)s)"
+        "--mode",
+        choices=(*MODES, _BOTH, DOOR),
+        default=MODES[0],
+        help="option float_dtype (%(default)s); torch.compile runs models through its back end, "
+        "and --markdown then changes the column of a page that exists",
     )
     add(
         "--batch",
@@ -196,8 +201,15 @@ def run(given: argparse.Namespace) -> int:
     for line in reason_lines(shown):
         print(line)
     if given.markdown is not None:
-        write_file(given.markdown, page(shown, library_versions()).encode())
+        write_file(given.markdown, _page(given, shown).encode())
     return exit_code(shown)
+
+
+def _page(given: argparse.Namespace, rows: Sequence[Row]) -> str:
+    """Return a page of the rows, or the old page with another column of `torch.compile`."""
+    if given.mode == DOOR:
+        return with_column(read_input(given.markdown).decode(errors="replace"), rows)
+    return page(rows, library_versions())
 
 
 def _terminate(*_: object) -> None:

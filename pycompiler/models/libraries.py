@@ -42,10 +42,32 @@ _FIRST_LETTER = 3  # tokens below it are padding, begin and end
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A function of tensors by name, and inputs for it."""
+    """A function of tensors by name, and inputs for it.
 
-    function: Callable[[Tensors], Tensors]
+    ``plain`` is the module or function as its library made it, ``named`` whether it takes its
+    inputs by name.
+    """
+
+    plain: Callable[..., Any]
     inputs: Tensors
+    named: bool
+
+    @property
+    def function(self) -> Callable[[Tensors], Tensors]:
+        """The model as a function of a dict, which returns a dict."""
+        return self.through(self.plain)
+
+    def through(self, plain: Callable[..., Any]) -> Callable[[Tensors], Tensors]:
+        """Return the same function with another form of ``plain`` inside."""
+
+        def call(tensors: Tensors) -> Tensors:
+            if self.named:
+                result = plain(**{name: tensors[name] for name in self.inputs})
+            else:
+                result = plain(*(tensors[name] for name in self.inputs))
+            return dict(_tensors(result, "out"))
+
+        return call
 
 
 def build_model(entry: Entry, batch: int) -> Model:
@@ -60,17 +82,9 @@ def build_model(entry: Entry, batch: int) -> Model:
         _cut(function, entry)
         function.eval().requires_grad_(False)
         _vary(function)
-
-    def call(tensors: Tensors) -> Tensors:
-        if isinstance(inputs, dict):
-            result = function(**{name: tensors[name] for name in inputs})
-        else:
-            result = function(*(tensors[f"x{number}"] for number in range(len(inputs))))
-        return dict(_tensors(result, "out"))
-
     if isinstance(inputs, dict):
-        return Model(call, inputs)
-    return Model(call, {f"x{number}": tensor for number, tensor in enumerate(inputs)})
+        return Model(function, inputs, named=True)
+    return Model(function, {f"x{n}": tensor for n, tensor in enumerate(inputs)}, named=False)
 
 
 def shuffled(inputs: Tensors) -> Tensors:

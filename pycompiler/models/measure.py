@@ -8,6 +8,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from ..report.codegen_dir import REPORT, read_file
 from ..runtime.device import Board, find_device
 from ..runtime.executable import DeviceFunction
 from ..tolerance import NETWORKS
+from ..torch_backend import emu2
+from ..torch_backend.partition import Parts
 from .catalogue import Entry
 from .libraries import Tensors, build_model, shuffled
-from .row import RAISED, Row
+from .row import DOOR, MODES, RAISED, Row
 
 _REASON = 300  # characters of a reason
 _KILO = 1024
@@ -47,7 +50,10 @@ def measure(
             try:
                 if case is None:
                     case = _Case(entry, batch, device)
-                case.measure(mode, folder / mode, facts)
+                if mode == DOOR:
+                    case.through_torch(facts)
+                else:
+                    case.measure(mode, folder / mode, facts)
             except PycompilerError as problem:
                 facts |= {"code": problem.code, "reason": _short(problem.message)}
             except Exception as problem:
@@ -59,28 +65,33 @@ def measure(
 
 
 class _Case:
-    """A model that was built, run by torch and exported."""
+    """A model that was built, run by torch and, for a compile of ours, exported."""
 
     def __init__(self, entry: Entry, batch: int, device: str):
         self._device = find_device(device)
-        model = build_model(entry, batch)
+        self._model = model = build_model(entry, batch)
         self._inputs = model.inputs
         with torch.no_grad():
             outputs = model.function(model.inputs)
             self._wanted = {name: tensor.clone() for name, tensor in outputs.items()}
+
+    @cached_property
+    def _exported(self) -> tuple[Any, float]:
+        """The model as the exporter writes it, and the seconds that it took."""
         began = time.perf_counter()
-        self._exported = export(model.function, shuffled(model.inputs))
-        self._export_seconds = time.perf_counter() - began
+        exported = export(self._model.function, shuffled(self._inputs))
+        return exported, time.perf_counter() - began
 
     def measure(self, mode: str, folder: Path, facts: dict[str, Any]) -> None:
         """Compile, emulate and compare; add what is known to ``facts`` as soon as it is."""
+        exported, spent = self._exported
         began = time.perf_counter()
         options = {"float_dtype": mode}
         board = Board(self._device.target)
         try:
-            function = build(lambda: self._exported, self._device.name, board, options, folder)
+            function = build(lambda: exported, self._device.name, board, options, folder)
         finally:
-            seconds = self._export_seconds + time.perf_counter() - began
+            seconds = spent + time.perf_counter() - began
             facts["seconds"] = round(seconds, 3)
         facts |= _report(folder)
         outputs = CompiledFunction(function, folder)(self._inputs)
@@ -90,6 +101,42 @@ class _Case:
             facts["emulated"] = round(function.emulation_seconds, 3)
         difference = largest_difference(found, self._wanted)
         facts |= {"error": difference, "matched": difference <= NETWORKS[mode]}
+
+    def through_torch(self, facts: dict[str, Any]) -> None:
+        """Compile by ``torch.compile``, with other inputs than those that are compared."""
+        graphs: list[Parts] = []
+        backend = partial(
+            emu2,
+            options={"device": self._device.name, "float_dtype": MODES[0]},
+            watcher=lambda _, parts: graphs.append(parts),
+        )
+        compiled = self._model.through(torch.compile(self._model.plain, backend=backend))
+        began = time.perf_counter()
+        with torch.no_grad():
+            compiled(shuffled(self._inputs))
+            facts["seconds"] = round(time.perf_counter() - began, 3)
+            began = time.perf_counter()
+            found = compiled(self._inputs)
+        facts |= _door_report(graphs) | {"emulated": round(time.perf_counter() - began, 3)}
+        difference = largest_difference(found, self._wanted)
+        facts |= {"error": difference, "matched": difference <= NETWORKS[MODES[0]]}
+
+
+def _door_report(graphs: Sequence[Parts]) -> dict[str, Any]:
+    """Return the facts of the graphs that torch captured."""
+    pieces = [piece for parts in graphs for piece in parts.pieces]
+    reports = [report for piece in pieces for report in piece.reports]
+    hosted = [row for report in reports for row in report["host_fallback"]]
+    return {
+        "operators": sum(parts.operators for parts in graphs),
+        "graphs": len(graphs),
+        "pieces": len(pieces),
+        "in_torch": dict(Counter(name for parts in graphs for name, _ in parts.in_torch)),
+        "host": dict(Counter(row["op"] for row in hosted)),
+        "host_reasons": {row["op"]: _short(row["reason"]) for row in hosted},
+        "steps": sum(report["steps"] for report in reports),
+        "cycles": sum(report["cycles"] for report in reports),
+    }
 
 
 def _report(folder: Path) -> dict[str, Any]:

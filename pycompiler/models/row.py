@@ -14,6 +14,8 @@ RAISED, TIME, MEMORY, DIED = "raised", "time", "memory", "died"
 
 #: The modes of a compile: the values of option ``float_dtype``.
 MODES = ("float", "mixed")
+#: The mode of models that go through ``torch.compile``, with the option ``float_dtype=float``.
+DOOR = "torch.compile"
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Row:
     torch, divided by the largest magnitude of the output. ``bound`` is in cycles, the larger of
     ``mau`` and ``dram``; all are 0 if the report has none. ``shares`` says what the cycles are
     spent on, by kind. ``seconds`` is the time of the compile, ``emulated`` that of the run,
-    ``megabytes`` the peak of memory.
+    ``megabytes`` the peak of memory. In the mode DOOR, ``graphs`` and ``pieces`` count what torch
+    captured and what of it runs on the device, and ``in_torch`` the operators that stay in torch.
     """
 
     name: str
@@ -50,6 +53,9 @@ class Row:
     seconds: float = 0.0
     emulated: float = 0.0
     megabytes: int = 0
+    graphs: int = 0
+    pieces: int = 0
+    in_torch: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -89,7 +95,12 @@ class Row:
         for name in data:
             if name not in names:
                 raise ValueError(f"has the field `{name}`, which rows have not")
-        kinds: Mapping[str, type] = {"host": int, "host_reasons": str, "shares": float}
+        kinds: Mapping[str, type] = {
+            "host": int,
+            "host_reasons": str,
+            "shares": float,
+            "in_torch": int,
+        }
         for name, example in asdict(cls("", 1, "")).items():
             value = data[name]
             parts = value.values() if isinstance(value, dict) else ()

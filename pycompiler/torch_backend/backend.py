@@ -9,6 +9,7 @@ import torch
 from functorch.compile import make_boxed_func
 from torch._dynamo.backends.common import aot_autograd
 
+from ..errors import error
 from ..frontend.training_step import plain_kernels, step_rules
 from .partition import Parts, partitioned
 from .settings import Settings
@@ -22,6 +23,7 @@ def emu2(
     inputs: Sequence[Any],
     *,
     options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
     watcher: Watcher | None = None,
 ) -> Callable[..., Any]:
     """Compile a graph for ``torch.compile(function, backend="emu2", options=...)``.
@@ -29,8 +31,12 @@ def emu2(
     torch's AOT autograd writes the graph, and its backward pass if one is needed, in operators
     without side effects. Those that the device can run form pieces, the others stay in torch.
     ``options`` are ``device`` (`emu2`), ``codegen_dir``, ``cache_dir``, and those of a compile
-    (P0601, P0701, P0702, P0704). ``watcher`` is told of each graph.
+    (P0601, P0701, P0702, P0704). A ``mode`` of torch is refused (P0704): modes are those of
+    torch's own code generator. ``watcher`` is told of each graph.
     """
+    if mode is not None:
+        legal = "left out; `options` has `preset` and `tune`"
+        raise error("P0704", name="mode", value=repr(mode), legal=legal)
     settings = Settings.of(options)
 
     def compiler(kind: str) -> Callable[..., Any]:

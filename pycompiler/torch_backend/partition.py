@@ -21,7 +21,7 @@ from ..frontend.export import export
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name
 from ..graph.dtypes import device_dtype
 from ..layers.operators import LAYERS
-from .piece import Piece, Value, sample_of
+from .piece import Piece, Value, sample_of, size_of
 from .settings import Settings
 
 _PREFIX = "on_device_"
@@ -36,6 +36,7 @@ _MOVES = frozenset(
     }
 )
 _ELEMS = {dtype: elem for elem, dtype in TORCH_DTYPES.items()}
+_UNKNOWN = "its sizes depend on data"
 
 
 @dataclass
@@ -158,6 +159,8 @@ def _reason(node: torch.fx.Node, kept: Mapping[str, str]) -> str | None:
     for own in (node, *node.all_input_nodes):
         for value in _flat(own.meta.get("val")):
             why = _strange(value)
+            if why is None and own is node and not isinstance(value, torch.Tensor | None):
+                why = "it makes a size, no tensor"
             if why is not None:
                 return why
     return None
@@ -168,10 +171,10 @@ def _flat(value: object) -> list[object]:
 
 
 def _strange(value: object) -> str | None:
-    if isinstance(value, torch.SymInt | int):
-        return None
     if value is None:
         return None
+    if isinstance(value, torch.SymInt | int):
+        return None if size_of(value) is not None else _UNKNOWN
     if not isinstance(value, torch.Tensor):
         return f"it makes a {type(value).__name__}, no tensor"
     if value.device.type != "cpu":
@@ -181,6 +184,8 @@ def _strange(value: object) -> str | None:
         return "a tensor of its is sparse or complex"
     if device_dtype(elem) not in LAYERS["Reshape"].dtypes:  # dtypes that nothing moves
         return f"the device has no {dtype_name(value.dtype)}"
+    if any(size_of(size) is None for size in (*value.shape, *value.stride())):
+        return _UNKNOWN
     return None
 
 
@@ -188,8 +193,9 @@ def _like(node: torch.fx.Node) -> Value:
     """Return a value of the type that the trace saw; symbolic sizes have the traced number."""
     value: Any = node.meta["val"]
     if not isinstance(value, torch.Tensor):
-        return int(value)
-    return sample_of(tuple(int(size) for size in value.shape), value.dtype)
+        number: int = size_of(value)
+        return number
+    return sample_of(tuple(map(size_of, value.shape)), value.dtype)
 
 
 def _to_blame(piece: Piece, names: tuple[str, ...], problem: PycompilerError) -> dict[str, str]:

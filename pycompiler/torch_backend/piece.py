@@ -54,7 +54,9 @@ class Piece(torch.nn.Module):
 
     def forward(self, *values: Value) -> tuple[torch.Tensor, ...]:
         """Run the graph; it is compiled if these shapes are new. Raises what a compile raises."""
-        return self.prepared(values)(values)
+        # Threads share the tensors on the device.
+        with self._settings.lock:
+            return self.prepared(values)(values)
 
     def prepared(self, values: Sequence[Value]) -> _Resident:
         """Return the function for values like these."""
@@ -141,9 +143,17 @@ def _order(node: torch.fx.Node) -> list[int] | None:
     Operators of torch that read strides must find those of the trace.
     """
     value: Any = node.meta.get("val")
-    strides = [int(stride) for stride in value.stride()] if value is not None else []
+    strides = [size_of(stride) for stride in value.stride()] if value is not None else []
     order = sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis))
     return None if order == list(range(len(order))) else order
+
+
+def size_of(size: Any) -> Any:
+    """Return the number that a symbolic size had in the trace; None if it depends on data.
+
+    Asking the size itself would make torch trace the function anew for each number.
+    """
+    return size.node.hint if isinstance(size, torch.SymInt) else size
 
 
 def _laid_out(tensor: torch.Tensor, order: Sequence[int] | None) -> torch.Tensor:

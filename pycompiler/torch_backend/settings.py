@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -50,6 +51,11 @@ class Settings:
         return _context(self.device)
 
     @property
+    def lock(self) -> threading.RLock:
+        """What a call of a piece holds from loading its inputs to reading its results."""
+        return _lock(self.device)
+
+    @property
     def cache(self) -> CacheOptions | None:
         """The cache that `cache_dir` names."""
         return None if self.cache_dir is None else CacheOptions(self.cache_dir)
@@ -61,6 +67,11 @@ def _folder(key: str, value: object) -> Path | None:
     if not isinstance(value, str | os.PathLike):
         raise error("P0704", name=key, value=repr(value), legal="a path or None")
     return Path(value)
+
+
+@lru_cache
+def _lock(device: str) -> threading.RLock:
+    return threading.RLock()
 
 
 @lru_cache

@@ -9,6 +9,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 
 def constant(make: Callable[[], torch.Tensor]) -> torch.Tensor:
-    """Return the tensor that ``make`` computes with real values, outside of the trace."""
+    """Return the tensor that ``make`` computes with real values, outside of the trace.
+
+    A trace that takes no real tensors, as that of AOT autograd, gets it as torch's own constants.
+    """
     with _disable_current_modes():
-        return make()
+        made = make()
+    fake = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    if fake is None or fake.allow_non_fake_inputs:
+        return made
+    lifted: torch.Tensor = torch.ops.aten.lift_fresh_copy.default(made)
+    return lifted

@@ -1,0 +1,110 @@
+"""Habits of users of ``torch.compile`` that once surprised the back end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from pycompiler.torch_backend import emu2
+from pycompiler.torch_backend.partition import Parts
+
+OPTIONS = {"device": "emu2:mini"}
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+@pytest.fixture(autouse=True)
+def _new_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(function: Any, seen: list[Parts] | None = None, **more: Any) -> Callable[..., Any]:
+    """Compile; ``seen`` gets the parts of each graph."""
+
+    def watch(_: str, parts: Parts) -> None:
+        if seen is not None:
+            seen.append(parts)
+
+    made: Callable[..., Any] = torch.compile(
+        function, backend=partial(emu2, options=OPTIONS, watcher=watch), **more
+    )
+    return made
+
+
+def test_dynamic_sizes_are_one_graph() -> None:
+    """The back end must not make a number of a size: torch would trace anew for each."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x) + x.shape[0]
+
+    seen: list[Parts] = []
+    run = compiled(function, seen)
+    for rows in (3, 5, 3):
+        x = torch.randn(rows, 4)
+        torch._dynamo.mark_dynamic(x, 0)  # torch raises if the size becomes a number
+        torch.testing.assert_close(run(x), function(x), **CLOSE)
+    assert [len(parts.pieces) for parts in seen] == [1]
+    assert len(seen[0].pieces[0].reports) == 2
+
+
+def test_sizes_that_depend_on_data_stay_in_torch() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x * 3)[x > 0] * 2 + 1
+
+    seen: list[Parts] = []
+    x = torch.randn(4, 5)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        torch.testing.assert_close(compiled(function, seen)(x), function(x), **CLOSE)
+    (parts,) = seen
+    assert len(parts.pieces) == 1
+    assert "its sizes depend on data" in {why for _, why in parts.in_torch}
+
+
+def test_threads_do_not_mix_their_inputs() -> None:
+    run = compiled(lambda x: 1 - x)
+    wrong = []
+
+    def work(first: int) -> None:
+        for number in range(first, first + 40):
+            x = torch.full((2, 3), float(number))
+            if not torch.equal(run(x), 1 - x):
+                wrong.append(number)
+
+    run(torch.zeros(2, 3))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(100 * n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+def test_rules_with_constants_have_gradients() -> None:
+    """Windows of different sizes are a product with a constant, which the rule makes."""
+    pool = nn.AdaptiveAvgPool1d(3)
+    x = torch.randn(1, 1, 5, requires_grad=True)
+    results = []
+    for run in (compiled(pool), pool):
+        made = run(x)
+        results.append((made, *torch.autograd.grad(made.sum(), x)))
+    torch.testing.assert_close(*results, **CLOSE)
+
+
+def test_modes_of_torch_are_refused() -> None:
+    run = torch.compile(lambda x: x + 1, backend=emu2, mode="reduce-overhead")
+    with pytest.raises(Exception, match=r"P0704.*`options` has `preset` and `tune`"):
+        run(torch.ones(3))
