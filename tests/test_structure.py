@@ -19,7 +19,7 @@ PACKAGES = ("pycompiler", "emu2")
 GENERATED = {"generated"}
 MOST_LINES = 400
 PAGE = ROOT / "docs" / "architecture.md"
-HEADING = "## The rooms of `pycompiler`"
+HEADING = "## The modules of `pycompiler`"
 
 
 def modules(root: Path) -> dict[str, Path]:
