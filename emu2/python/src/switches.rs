@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use switches::{guess, move_steps, pass_steps, plan};
-use switches::{Change, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
+use switches::{Change, Layout, Level, Machine, Move, Moves, Outcome, Placed, SubAxis};
 
 const NO_MEANING: &str = "layouts, moves and sizes must have a meaning";
 
@@ -100,11 +100,19 @@ pub(crate) fn guess_switches(
     facts: Facts,
 ) -> PyResult<Vec<Vec<i64>>> {
     let machine = machine(&facts)?;
-    let one = |source: &Places, result: &Places| {
-        let switch = Switch { source: source.clone(), result: result.clone(), shape: shape.clone() };
-        Ok(guess(&change(&switch)?, &machine))
+    let placed = |all: &[Places]| -> PyResult<Vec<Placed>> {
+        let one = |places| {
+            let layout = layout(places)?;
+            if !layout.is_valid(&shape) {
+                return Err(PyValueError::new_err(NO_MEANING));
+            }
+            Ok(Placed::new(layout, &shape, &machine))
+        };
+        all.iter().map(one).collect()
     };
-    sources.iter().map(|source| results.iter().map(|result| one(source, result)).collect()).collect()
+    let (ours, theirs) = (placed(&sources)?, placed(&results)?);
+    let row = |source| theirs.iter().map(|result| guess(source, result, &shape, &machine)).collect();
+    Ok(ours.iter().map(row).collect())
 }
 
 fn change(switch: &Switch) -> PyResult<Change> {

@@ -73,7 +73,8 @@ pub(crate) fn segments(source: &Layout, result: &Layout, shape: &[i64]) -> Vec<S
     out
 }
 
-fn axis_segments(axis: usize, ours: &[Part], theirs: &[Part], size: i64, out: &mut Vec<Segment>) {
+/// Adds the segments of an axis that is not of size 1 to `out`.
+pub(crate) fn axis_segments(axis: usize, ours: &[Part], theirs: &[Part], size: i64, out: &mut Vec<Segment>) {
     let has = |parts: &[Part], lo: i64| parts.iter().any(|p| p.lo == lo);
     let mut common: Vec<i64> = ours.iter().map(|p| p.lo).filter(|&lo| lo != 1 && has(theirs, lo)).collect();
     common.sort_unstable();

@@ -1,13 +1,39 @@
 //! Guesses of the steps of a switch, from the levels that it must settle and the long words that it moves.
 
 use crate::costs::{crossing, MASK};
-use crate::digits::{copied_digits, is_subset, primes, segments, PrimeDigit};
-use crate::layout::{up, Change, Level, Machine};
+use crate::digits::{axis_segments, copied_digits, is_subset, parts, primes, Part, PrimeDigit, Segment};
+use crate::layout::{up, Layout, Level, Machine};
 
-pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
-    let (source, result) = (&change.source, &change.result);
-    if source == result {
+/// A layout of a tensor, prepared for guesses: each layout meets many others.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The parts of each axis.
+    axes: Vec<Vec<Part>>,
+    /// The digits of each level of [`Level::SETTLED`] over which there are copies.
+    copies: [Vec<PrimeDigit>; 5],
+    address_words: i64,
+    layout: Layout,
+}
+
+impl Placed {
+    /// Prepares the layout of a tensor of `shape`.
+    pub fn new(layout: Layout, shape: &[i64], machine: &Machine) -> Placed {
+        let axes = layout.axes.iter().zip(shape).map(|(axis, &size)| parts(axis, size)).collect();
+        let copies = Level::SETTLED.map(|level| copied_digits(&layout, level, machine));
+        Placed { axes, copies, address_words: layout.address_words(), layout }
+    }
+}
+
+/// Guesses the steps of a switch of a tensor of `shape` without a search for its passes.
+pub fn guess(source: &Placed, result: &Placed, shape: &[i64], machine: &Machine) -> i64 {
+    if source.layout == result.layout {
         return 0;
+    }
+    let mut segments: Vec<Segment> = Vec::new();
+    for (axis, (ours, theirs)) in source.axes.iter().zip(&result.axes).enumerate() {
+        if ours != theirs {
+            axis_segments(axis, ours, theirs, shape[axis], &mut segments);
+        }
     }
     let mut open = [false; 7];
     // The digits that a level gets, and whether it loses digits.
@@ -15,7 +41,7 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     let mut lost = [false; 7];
     let mut moved = false;
     let mut from = [0u8; 7];
-    for segment in segments(source, result, &change.shape) {
+    for segment in segments {
         if segment.source == segment.result {
             continue;
         }
@@ -41,18 +67,18 @@ pub(crate) fn guess(change: &Change, machine: &Machine) -> i64 {
     // Units that hold copies keep their parts: nothing leaves its unit.
     let mut stays = [0; 7];
     for level in Level::SETTLED {
-        let (have, want) = (copied_digits(source, level, machine), copied_digits(result, level, machine));
         let number = level as usize;
-        open[number] |= !is_subset(&want, &have);
+        let (have, want) = (&source.copies[number], &result.copies[number]);
+        open[number] |= !is_subset(want, have);
         if matches!(level, Level::L1b | Level::L2b)
             && !lost[number]
-            && is_subset(&want, &have)
-            && is_subset(&gained[number], &have)
+            && is_subset(want, have)
+            && is_subset(&gained[number], have)
         {
             stays[number] = gained[number].iter().map(|digit| digit.size).product();
         }
     }
-    let (one, other) = (source.address_words(), result.address_words());
+    let (one, other) = (source.address_words, result.address_words);
     let least = |&level: &Level| match stays[level as usize] {
         0 => least(level, one.min(other), one.max(other), machine),
         sets => 2 * machine.cycles + sets * (MASK + up(one.min(other), machine.cycles)),

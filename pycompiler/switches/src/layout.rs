@@ -118,20 +118,22 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether both layouts have the axes of the shape, and sizes and strides are numbers that a machine can have.
+    /// Whether both layouts are [valid](Layout::is_valid) for the shape.
     pub fn is_valid(&self) -> bool {
-        let legal = |layout: &Layout| {
-            let mut digits = layout.axes.iter().flatten().chain(&layout.copies);
-            let inside = digits.all(|sub| (1..LARGEST).contains(&sub.size) && (0..LARGEST).contains(&sub.stride));
-            let covered =
-                |axis: &Vec<SubAxis>| axis.iter().try_fold(1i64, |all, sub| all.checked_mul(sub.size)).is_some();
-            inside && layout.axes.len() == self.shape.len() && layout.axes.iter().all(covered)
-        };
-        self.shape.iter().all(|size| (1..LARGEST).contains(size)) && legal(&self.source) && legal(&self.result)
+        self.source.is_valid(&self.shape) && self.result.is_valid(&self.shape)
     }
 }
 
 impl Layout {
+    /// Whether it has the axes of `shape`, and sizes and strides are numbers that a machine can have.
+    pub fn is_valid(&self, shape: &[i64]) -> bool {
+        let mut digits = self.axes.iter().flatten().chain(&self.copies);
+        let inside = digits.all(|sub| (1..LARGEST).contains(&sub.size) && (0..LARGEST).contains(&sub.stride));
+        let covered = |axis: &Vec<SubAxis>| axis.iter().try_fold(1i64, |all, sub| all.checked_mul(sub.size)).is_some();
+        let whole = self.axes.len() == shape.len() && self.axes.iter().all(covered);
+        inside && whole && shape.iter().all(|size| (1..LARGEST).contains(size))
+    }
+
     pub(crate) fn on(&self, level: Level) -> impl Iterator<Item = &SubAxis> {
         self.axes.iter().flatten().filter(move |sub| sub.level == level)
     }

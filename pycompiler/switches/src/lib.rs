@@ -17,6 +17,7 @@ mod moves;
 mod search;
 mod state;
 
+pub use guess::{guess, Placed};
 pub use layout::{Change, Layout, Level, Machine, SubAxis};
 pub use moves::{Move, Moves};
 pub use search::{plan, Outcome, Pass};
@@ -34,9 +35,4 @@ pub fn move_steps(moves: &Moves, level: Level, machine: &Machine) -> Option<i64>
         (0..count).contains(&m.result) && (0..count).contains(&m.source) && m.result_at >= 0 && m.source_at >= 0
     };
     (moves.times >= 0 && moves.list.iter().all(legal)).then(|| costs::move_steps(moves, level, machine))
-}
-
-/// Guesses the steps of a switch without a search for its passes.
-pub fn guess(change: &Change, machine: &Machine) -> i64 {
-    guess::guess(change, machine)
 }

@@ -1,7 +1,7 @@
 //! Small switches whose passes are known. Random ones are compared with a search in Python, in
 //! `tests/pycompiler/planners/test_switch_search.py`.
 
-use switches::{guess, move_steps, plan, Change, Layout, Level, Machine, Move, Moves, Outcome, SubAxis};
+use switches::{guess, move_steps, plan, Change, Layout, Level, Machine, Move, Moves, Outcome, Placed, SubAxis};
 
 const MACHINE: Machine = Machine {
     counts: [2, 4, 4, 2, 2],
@@ -50,7 +50,9 @@ fn each_level_that_changes_is_settled_once() {
         let change = change(source, result, 16);
         let found = plan(&change, &MACHINE, None, &mut || true);
         assert_eq!(levels(&found), wanted, "{change:?}");
-        assert_eq!(guess(&change, &MACHINE) == 0, source == result);
+        let [ours, theirs] =
+            [&change.source, &change.result].map(|layout| Placed::new(layout.clone(), &change.shape, &MACHINE));
+        assert_eq!(guess(&ours, &theirs, &change.shape, &MACHINE) == 0, source == result);
     }
 }
 
