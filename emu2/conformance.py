@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -82,10 +83,13 @@ class Conformance:
     def __init__(
         self, spec: emu2.Spec, other: str, assembler: str | None = None, seconds: float = 60.0
     ) -> None:
-        """Take the machine, the commands, and the time that each of their runs may take."""
+        """Take the machine, the commands, and the time that each of their runs may take.
+
+        Raises EmulatorError F0001 for a command that does not exist.
+        """
         self._spec, self._seconds = spec, seconds
-        self._other = shlex.split(other)
-        self._assembler = None if assembler is None else shlex.split(assembler)
+        self._other = _words(other)
+        self._assembler = None if assembler is None else _words(assembler)
 
     def compare(self, path: Path, name: str) -> Result:
         """Run one program on both; a file `NAME.json` beside it loads memories first."""
@@ -157,6 +161,20 @@ class Conformance:
             last = done.stderr.decode(errors="replace").strip().split("\n")[-1]
             raise RefusedError(f"exit code {done.returncode}: {last}")
         return done.stdout.decode(errors="replace")
+
+
+def _words(command: str) -> list[str]:
+    """Split a command. Files get whole paths, because it runs in a folder of its own."""
+    first, *rest = shlex.split(command) or [""]
+    found = shutil.which(first)
+    if found is None:
+        remedy = "give the path of a program, or one that is on the PATH"
+        raise emu2.EmulatorError(code="F0001", message=f"no command `{first}`", help=remedy)
+    return [str(Path(found).absolute()), *(_whole(word) for word in rest)]
+
+
+def _whole(word: str) -> str:
+    return str(Path(word).absolute()) if Path(word).exists() else word
 
 
 def shown(text: str) -> Iterator[Word]:

@@ -13,6 +13,8 @@ from emu2._core import Machine, Program, Report, Spec, assemble
 from emu2.errors import Diagnostic, Emu2Error, Finding
 
 _MOST = 64  # rows of a table
+_LEFT = "style='text-align:left'"
+_PROSE = ("message", "help")
 _SHOWN = ("steps", "cycles", "stall_cycles", "mvs")
 
 
@@ -102,13 +104,17 @@ def _line(source: list[str], number: int) -> str:
 
 def _table(head: tuple[str, ...], rows: list[Any]) -> str:
     """Return an HTML table; every text is escaped."""
-    top = "".join(f"<th>{escape(one)}</th>" for one in head)
+    top = "".join(f"<th {_LEFT}>{escape(one)}</th>" for one in head)
     body = "".join(
-        "<tr>" + "".join(f"<td><code>{escape(str(cell))}</code></td>" for cell in row) + "</tr>"
-        for row in rows[:_MOST]
+        "<tr>" + "".join(map(_cell, head, map(str, row))) + "</tr>" for row in rows[:_MOST]
     )
     more = f"<p>{len(rows) - _MOST} more rows</p>" if len(rows) > _MOST else ""
     return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(title: str, text: str) -> str:
+    shown = escape(text) if title in _PROSE or not text else f"<code>{escape(text)}</code>"
+    return f"<td {_LEFT}>{shown}</td>"
 
 
 def run_cell(line: str, cell: str, names: dict[str, Any]) -> Result | None:

@@ -78,7 +78,10 @@ def _totals(found: Profile) -> list[str]:
 
 def _table(rows: list[Row], cycles: int, by: View, top: int) -> list[str]:
     shown = rows[:top]
-    lines = [f"{'cycles':>10} {'share':>6} {'stalls':>9} {'steps':>8} {'words':>9}  {by}"]
+    slots = {id(row): " ".join(row.slots) for row in shown}
+    wide = max([*map(len, slots.values()), len("slots")])
+    head = f"{'cycles':>10} {'share':>6} {'stalls':>9} {'steps':>8} {'words':>9}"
+    lines = [f"{head}  {'slots':{wide}}  {by}"]
     for row in shown:
         own = row.cycles + row.stalls
         place = f"{row.line}: " if row.line else ""
@@ -86,7 +89,7 @@ def _table(rows: list[Row], cycles: int, by: View, top: int) -> list[str]:
         note = f"  # {row.note}" if row.note else ""
         lines.append(
             f"{own:>10} {_share(own, cycles):>6} {row.stalls:>9} {row.steps:>8} {row.words:>9}"
-            f"  {place}{text}{note}"
+            f"  {slots[id(row)]:{wide}}  {place}{text}{note}"
         )
     if len(rows) > top:
         lines.append(f"... and {len(rows) - top} more rows (--top)")

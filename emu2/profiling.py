@@ -22,8 +22,8 @@ class Row:
     """Cycles of one line, instruction or MV. ``text`` is what stands there.
 
     ``line`` counts from 1, 0 for what has no single line. ``cycles`` are those of ``steps``, and
-    ``stalls`` behind them. ``words`` are the long words of MVs. ``note`` tells what a stall waits
-    for.
+    ``stalls`` behind them. ``words`` are the long words of MVs. ``slots`` are those that have an
+    instruction. ``note`` tells what a stall waits for.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Row:
     stalls: int = 0
     words: int = 0
     note: str = ""
+    slots: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -57,6 +58,9 @@ def profile(program: emu2.Program) -> Profile:
     found = _Collector()
     program.trace(found)
     found.close()
+    slots = Slots(program.spec)
+    for row in (*found.lines.values(), *found.instructions.values()):
+        row.slots = slots.of(row.text)
     rows: dict[View, list[Row]] = {
         "line": _sorted(found.lines.values()),
         "instruction": _sorted(found.instructions.values()),
@@ -116,6 +120,9 @@ class _Collector(TraceReader):
         row.count += 1
         row.words += facts["long words"]
         row.note = f"queued {facts['queued']}, holds {facts['holds memories for']} cycles"
+        line = self.lines.setdefault(number, Row(event["name"], number))
+        line.count += 1
+        line.words += facts["long words"]
         own = self.instructions.setdefault(event["name"].split()[0].split("/")[0], Row(""))
         own.text = event["name"].split()[0].split("/")[0]
         own.count += 1
@@ -141,6 +148,34 @@ def _mnemonics(text: str) -> Iterator[str]:
         if name and name != "wait" and name not in seen:
             seen.add(name)
             yield name
+
+
+class Slots:
+    """The slots that instructions take, as the assembler counts them; MVs have the slot `mv`."""
+
+    def __init__(self, spec: emu2.Spec) -> None:
+        """Remember the machine."""
+        self._spec = spec
+        self._known: dict[str, list[str]] = {}
+
+    def of(self, line: str) -> list[str]:
+        """Return the slots of a line, in the order of its instructions, each once."""
+        found: dict[str, None] = {}
+        for part in line.split("#")[0].split(";"):
+            words = part.split()
+            if words and words[0] != "wait":
+                name = words[0].split("/")[0]
+                if name not in self._known:
+                    self._known[name] = self._ask(part.strip())
+                found.update(dict.fromkeys(self._known[name]))
+        return list(found)
+
+    def _ask(self, instruction: str) -> list[str]:
+        try:
+            facts = emu2.assemble(instruction, self._spec).report()
+        except emu2.Emu2Error:
+            return []
+        return ["mv"] if facts["mvs"] else sorted(facts["busy_steps"])
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ class ValuesDifferError(Exception):
     def __init__(self, wrong: Iterable[Mismatch]) -> None:
         """Keep the differing values."""
         self.wrong = list(wrong)
-        super().__init__(f"{len(self.wrong)} values differ")
+        count = len(self.wrong)
+        super().__init__(f"{count} {'value differs' if count == 1 else 'values differ'}")
 
     def table(self) -> str:
         """Return the differing values as a table: unit, address, format."""

@@ -36,7 +36,7 @@ def read_simulated(folder: Path, problems: list[str]) -> dict[str, list[dict[str
 def _row(outcome: dict[str, Any]) -> dict[str, Any]:
     numbers = {key: int(outcome.get(key, 0)) for key in _NUMBERS}
     busy = {str(slot): int(steps) for slot, steps in dict(outcome.get("busy", {})).items()}
-    refused = outcome.get("refused")
+    refused = outcome.get("refused") or None
     return {
         **numbers,
         "busy": busy,

@@ -83,7 +83,7 @@ def _table(groups: list[Group], cycles: int, by: View, top: int) -> Table:
             group.name,
             *(str(group.nodes), str(group.cycles), percent(group.cycles / cycles)),
             *(str(group.waits), str(group.steps), str(group.words), str(group.multiply_adds)),
-            f"{percent(used)} {slot}" if slot else "-",
+            f"{percent(min(1.0, used))} {slot}" if slot else "-",
         )
     if len(groups) > top:
         table.caption = f"{len(groups) - top} more rows (--top)"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import emu2
+from emu2.profiling import Slots
 from emu2.trace_events import Event, TraceReader
 
 from ..machine import Target
@@ -113,33 +114,6 @@ def read_pieces(code: str) -> Iterator[tuple[str, str]]:
             lines.append(line)
     if lines:
         yield node, "\n".join(lines)
-
-
-class Slots:
-    """The slots that instructions take, as the assembler counts them."""
-
-    def __init__(self, spec: emu2.Spec):
-        self._spec = spec
-        self._known: dict[str, list[str]] = {}
-
-    def of(self, line: str) -> list[str]:
-        """Return the slots of a line, in the order of its instructions, each once."""
-        found: dict[str, None] = {}
-        for part in line.split("#")[0].split(";"):
-            words = part.split()
-            if words and words[0] != "wait":
-                name = words[0].split("/")[0]
-                if name not in self._known:
-                    self._known[name] = self._ask(part.strip())
-                found.update(dict.fromkeys(self._known[name]))
-        return list(found)
-
-    def _ask(self, instruction: str) -> list[str]:
-        try:
-            facts = emu2.assemble(instruction, self._spec).report()
-        except emu2.Emu2Error:
-            return []
-        return ["mv"] if facts["mvs"] else sorted(facts["busy_steps"])
 
 
 class _Reader(TraceReader):

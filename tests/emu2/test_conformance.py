@@ -49,6 +49,24 @@ def test_equal_bits_are_equal(folder: Path, fault: str) -> None:
     assert run(folder, fault) == (0, wanted)
 
 
+def test_a_command_is_found_from_here_and_a_missing_one_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = folder / "board"
+    script.write_text(f'#!/bin/sh\nexec {command("none")} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.chdir(folder)
+    for other in ("./board", "sh board"):
+        done = CliRunner().invoke(cli, ["conformance", ".", "--spec", "mini", "--other", other])
+        assert (done.exit_code, done.output[:20]) == (0, "1 programs: 1 equal ")
+    # A program that emu2 refuses must not count as equal because of a misspelt command.
+    (folder / "deep" / "sum.vsm").write_text("fly\n")
+    for other in ("./borad", "no-such-command-here", ""):
+        done = CliRunner().invoke(cli, ["conformance", ".", "--spec", "mini", "--other", other])
+        assert isinstance(done.exception, emu2.EmulatorError)
+        assert done.exception.code == "F0001"
+
+
 def test_the_first_difference_has_unit_address_and_values(folder: Path) -> None:
     code, lines = run(folder, "bit:1", "--json", str(folder / "out.json"))
     assert code == 1

@@ -29,7 +29,10 @@ nop; wait i01
 def test_rows_are_those_counted_by_hand() -> None:
     found = profile(emu2.assemble(PROGRAM, SPEC))
     lines = {row.line: row for row in found.rows["line"]}
-    assert {number: row.steps for number, row in lines.items()} == {2: 3, 3: 1, 4: 1, 5: 1, 7: 1}
+    steps = {1: 0, 2: 3, 3: 1, 4: 1, 5: 1, 6: 0, 7: 1}
+    assert {number: row.steps for number, row in lines.items()} == steps
+    assert {number: row.words for number, row in lines.items() if row.words} == {1: 64, 6: 128}
+    assert (lines[1].slots, lines[2].slots, lines[3].slots) == (["mv"], [], ["l1bm", "alu"])
     # An MV holds its memories for words / 16 cycles and ends 256 later; steps take 4 cycles.
     assert lines[5].stalls == 64 // 16 + 256 - 4 * 5
     assert lines[7].stalls == 128 // 16 + 256
@@ -81,7 +84,7 @@ def test_the_command(tmp_path: Path) -> None:
     plain = run(cli, ["profile", str(tmp_path / "a.vsm"), "--spec", "mini", "--top", "1"])
     assert plain.exit_code == 0
     assert "waits for line 6: queued 0, holds 8 cycles" in plain.output
-    assert "4 more rows" in plain.output
+    assert "6 more rows" in plain.output
     for view in VIEWS:
         shown = run(cli, ["profile", str(tmp_path / "a.vsm"), "--spec", "mini", "--by", view])
         assert re.search(rf" {view}$", shown.output, re.MULTILINE)

@@ -202,7 +202,8 @@ def test_the_page_of_a_node_shows_code_slots_and_layouts(
     assert set(lines) <= set((folders / "one" / "model.vsm").read_text().split("\n"))
     operands = browser.all("button.operand")
     assert len(operands) == 3
-    simulated = json.loads((folders / "one" / "simulation_result.json").read_text())["nodes"]
+    kept = json.loads((folders / "one" / "simulation_result.json").read_text())
+    simulated, outcomes = kept["nodes"], kept["outcomes"]
     letters = {"group": "n", "l2b": "c", "l1b": "b", "mab": "m", "pe": "p"}
     places = Values(found.graph, found.target, letters)
     for operand in operands:
@@ -222,6 +223,8 @@ def test_the_page_of_a_node_shows_code_slots_and_layouts(
             assert len(chosen) == shown["copies"]
     settings = browser.all("#simulated tbody tr")
     assert len(settings) == len(simulated[row["node"]])
+    first = next(iter(simulated[row["node"]].values()))
+    assert f"{outcomes[first]['cycles']:,}" in settings[0].text
     assert len([one for one in settings if one.get_attribute("class") == "chosen"]) <= 1
     browser.all(".units rect[data-unit]")[0].click()
     assert "What n0c0b0m0p0 holds" in browser.text

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from dashboard_folders import EVIL, write_folders
 
+from emu2.profiling import Slots
 from pycompiler.dashboard.collect import Sources, find, read_compile
 from pycompiler.dashboard.details import place_nodes
 from pycompiler.dashboard.drawing import draw
@@ -26,7 +27,7 @@ from pycompiler.dashboard.serve import make_server
 from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
 from pycompiler.model_commands import commands
-from pycompiler.profile.programs import Slots, read_program
+from pycompiler.profile.programs import read_program
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +154,7 @@ def test_nodes_have_the_settings_that_were_simulated(
         assert [one["setting"] for one in shown[name]["simulated"]] == list(settings)
         for one, key in zip(shown[name]["simulated"], settings.values(), strict=True):
             assert one["cycles"] == found["outcomes"][key].get("cycles", 0)
+            assert (one["refused"] is None) == (one["cycles"] > 0)
         matched += shown[name]["chosen"] in settings
     assert matched >= len(known) / 2
     assert all(facts["simulated"] == [] for facts in data(site, "3/nodes-0"))

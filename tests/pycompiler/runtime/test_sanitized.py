@@ -54,6 +54,23 @@ def test_random_functions_are_clean() -> None:
         check(export(function, inputs), arrays, f"function {seed}")
 
 
+def test_products_of_computed_values_are_clean() -> None:
+    # The last rows of the second factor are padding, which nothing writes.
+    draw = random.Random(5)
+    for case in range(tried(3)):
+        rows, inner, columns = (draw.randint(2, 11) for _ in range(3))
+        shapes = {"x": (rows, inner), "y": (columns, inner)}
+        nodes = [
+            *(("Exp", ["x"], "a"), ("Exp", ["y"], "b"), ("Transpose", ["b"], "t")),
+            ("MatMul", ["a", "t"], "z"),
+        ]
+        values = np.random.default_rng(case)
+        inputs = {name: values.random(shape, np.float32) for name, shape in shapes.items()}
+        for mode in ("float", "mixed"):
+            model = model_of(nodes, shapes, ["z"])
+            check(model, inputs, f"{rows} x {inner} x {columns} {mode}", float_dtype=mode)
+
+
 def test_elements_that_nothing_has_written_are_found() -> None:
     target = load_target("mini")
     model = model_of([("Relu", ["x"], "y")], {"x": (5, 7)}, ["y"])
