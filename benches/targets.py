@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import targets_boards
 import targets_calls
 import targets_convolutions
 import targets_debugger
@@ -63,6 +64,7 @@ PARTS = (
     targets_memory,
     targets_merge,
     targets_plugins,
+    targets_boards,
     targets_simulation,
     targets_debugger,
 )

@@ -18,6 +18,7 @@ from emu2.debug.dap import serve
 
 from .app.dump import dump_app
 from .app.reader import read_app
+from .app.writer import write_app
 from .build import build, load_function, load_model
 from .console import table_console
 from .dashboard.command import dashboard
@@ -32,6 +33,7 @@ from .partitioning.command import partition_command
 from .profile.command import profile
 from .report.codegen_dir import MODEL_APP, REPORT, read_file
 from .report.summary import closing_lines, summary_table, tuning_table
+from .runtime.app_file import placed_app
 from .runtime.device import Board, find_device
 from .runtime.held_tensor import Source
 from .runtime.inputs_file import read_arrays, wrong_inputs
@@ -175,3 +177,17 @@ def dump(path: Path, code: bool) -> None:
     """Print an app: a model.app, or the one of a codegen_dir."""
     data = read_file(path, MODEL_APP) if path.is_dir() else read_input(path)
     click.echo(dump_app(read_app(data, str(path)), code=code), nl=False)
+
+
+@commands.command("app")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="file to write")
+@click.option("--device", help="the machine, if it is not found by the name in the app")
+def app_command(path: Path, out: Path, device: str | None) -> None:
+    """Write an app as `emu2 app run` wants it: with the places of its values.
+
+    PATH is a model.app, or a codegen_dir that has one.
+    """
+    data = read_file(path, MODEL_APP) if path.is_dir() else read_input(path)
+    write_file(out, write_app(placed_app(data, str(path), device)))
+    click.echo(f"wrote {out}")

@@ -2,54 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_map
 
 from ..errors import error
 from ..frontend.torch_dtypes import TORCH_DTYPES
 from .eager import DeviceTensor, Eager
+from .torch_rules import RULES, decompositions
 
-#: Operations that are one ONNX operator on the same operands.
-_SAME = {
-    "aten.abs.default": "Abs",
-    "aten.add.Tensor": "Add",
-    "aten.bmm.default": "MatMul",
-    "aten.div.Tensor": "Div",
-    "aten.exp.default": "Exp",
-    "aten.mm.default": "MatMul",
-    "aten.mul.Tensor": "Mul",
-    "aten.neg.default": "Neg",
-    "aten.reciprocal.default": "Reciprocal",
-    "aten.relu.default": "Relu",
-    "aten.sigmoid.default": "Sigmoid",
-    "aten.sqrt.default": "Sqrt",
-    "aten.sub.Tensor": "Sub",
-    "aten.tanh.default": "Tanh",
-}
+_SHARED = ("aten.alias.default", "aten.detach.default")
+#: Set while an operation is taken apart: tensors that it makes become constants of kernels.
+_inside = threading.local()
+_ITEM = "aten._local_scalar_dense.default"
+
+
+class _Cell:
+    """The data of a tensor and its aliases. ``family`` has the cells of its views too.
+
+    Views are copies on the device, so a write is safe only where nobody holds one.
+    """
+
+    def __init__(self, held: DeviceTensor, family: weakref.WeakSet[_Cell] | None = None):
+        self.held = held
+        self.family = weakref.WeakSet() if family is None else family
+        self.family.add(self)
 
 
 class TorchTensor(torch.Tensor):
-    """A tensor of torch whose data lie on a device. Operations on it run there, forward only.
+    """A tensor of torch whose data lie on a device. Operations on it run there.
 
-    Operations that have no kernel are refused (P0828): nothing moves to the host unasked. All
-    tensors of an operation have one floating dtype, so that torch's promotion changes nothing.
+    Autograd and optimizers of torch work on it. Operations that no kernels express are refused
+    (P0828): nothing moves to the host unasked. So is what would change the dtype by promotion.
     """
 
-    held: DeviceTensor
     eager: Eager
+    _cell: _Cell
 
     @staticmethod
-    def __new__(cls, held: DeviceTensor, eager: Eager) -> TorchTensor:
+    def __new__(cls, held: DeviceTensor | _Cell, eager: Eager) -> TorchTensor:
         """Return an empty shell with the type of ``held``."""
-        dtype, make = TORCH_DTYPES[held.type.elem], torch.Tensor._make_wrapper_subclass
-        made: TorchTensor = make(cls, held.type.shape, dtype=dtype)
+        type = (held.held if isinstance(held, _Cell) else held).type
+        dtype, make = TORCH_DTYPES[type.elem], torch.Tensor._make_wrapper_subclass
+        made: TorchTensor = make(cls, type.shape, dtype=dtype)
         return made
 
-    def __init__(self, held: DeviceTensor, eager: Eager):
-        self.held, self.eager = held, eager
+    def __init__(self, held: DeviceTensor | _Cell, eager: Eager):
+        self._cell = held if isinstance(held, _Cell) else _Cell(held)
+        self.eager = eager
+
+    @property
+    def held(self) -> DeviceTensor:
+        """The data."""
+        return self._cell.held
 
     def on_host(self) -> torch.Tensor:
         """Return a copy on the host."""
@@ -65,96 +75,126 @@ class TorchTensor(torch.Tensor):
         types: Sequence[type],
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> TorchTensor:
+    ) -> Any:
         """Run one operation of torch. P0822, P0828."""
-        name = str(func)
-        first = next((one for one in args if isinstance(one, cls)), None)
-        run = _RULES.get(name)
-        if first is None or kwargs or (run is None and name not in _SAME):
-            reason = "no rule writes it in ONNX operators" if not kwargs else f"it has {kwargs}"
-            raise error("P0828", what=name, reason=reason)
-        if name in ("aten.alias.default", "aten.detach.default"):
-            return cls(first.held, first.eager)
-        operands = [_operand(one, first, name) for one in args]
-        if run is None:
-            [held] = first.eager.run(_SAME[name], *operands)
-        else:
-            held = run(first.eager, *operands)
-        return cls(held, first.eager)
+        name, facts = str(func), dict(kwargs or {})
+        if name == _ITEM:
+            return args[0].on_host().item()
+        if name in _SHARED:
+            return cls(args[0]._cell, args[0].eager)
+        if func._schema.is_mutable:
+            return _in_place(func, args, facts)
+        rule = RULES.get(name)
+        if rule is None:
+            return _taken_apart(func, args, facts)
+        _host_operands(func, args, facts)
+        first = next(one for one in _tensors((args, facts)) if isinstance(one, cls))
+        wanted = func(*tree_map(_meta, tuple(args)), **tree_map(_meta, facts))
+        operands = tree_map(_operand, (tuple(args), facts))
+        made = rule(first.eager, *operands[0], **operands[1])
+        _check(name, made, wanted)
+        is_view = any(result.alias_info is not None for result in func._schema.returns)
+        same = made is first.held and not is_view
+        if same:  # a copy that is written must not change the original
+            return cls(made, first.eager)
+        return cls(_Cell(made, first._cell.family if is_view else None), first.eager)
 
 
 def to_device(tensor: torch.Tensor, eager: Eager) -> TorchTensor:
-    """Return a tensor of floats on the device of ``eager``. P0821, P0828."""
-    if not tensor.is_floating_point():
-        raise error("P0828", what=f"a tensor of {tensor.dtype}", reason="it is not of floats")
-    if tensor.dtype not in (torch.float32, torch.float64, torch.float16):
+    """Return a tensor on the device of ``eager``, which asks for gradients if it does.
+
+    P0821; P0828 if the device has no such elements.
+    """
+    if tensor.dtype not in TORCH_DTYPES.values() or tensor.dtype is torch.bfloat16:
         raise error(
             "P0828", what=f"a tensor of {tensor.dtype}", reason="NumPy has no such elements"
         )
-    return TorchTensor(eager.tensor(tensor.detach().numpy()), eager)
+    made = TorchTensor(eager.tensor(tensor.detach().numpy()), eager)
+    return made.requires_grad_(tensor.requires_grad)  # type: ignore[return-value]
 
 
-def _operand(one: Any, like: TorchTensor, name: str) -> Any:
-    if isinstance(one, TorchTensor):
-        if one.dtype != like.dtype:
-            raise error("P0828", what=name, reason=f"it mixes {one.dtype} and {like.dtype}")
-        return one.held
+def module_to_device(module: torch.nn.Module, eager: Eager) -> torch.nn.Module:
+    """Move the parameters and buffers of a module to the device, in place; return the module.
+
+    P0821, P0828.
+    """
+    for part in module.modules():
+        for name, parameter in list(part.named_parameters(recurse=False)):
+            moved = to_device(parameter, eager)
+            setattr(part, name, torch.nn.Parameter(moved, parameter.requires_grad))
+        for name, buffer in list(part.named_buffers(recurse=False)):
+            setattr(part, name, to_device(buffer, eager))
+    return module
+
+
+def _in_place(func: Any, args: Sequence[Any], facts: Mapping[str, Any]) -> Any:
+    """Run an operation that writes its first operand, such as `add_`."""
+    target, name = args[0] if args else None, str(func)
+    base, _, overload = name.removeprefix("aten.").partition(".")
+    packet = getattr(torch.ops.aten, base.removesuffix("_"), None)
+    plain = getattr(packet, overload, None) if base.endswith("_") else None
+    if plain is None or not isinstance(target, TorchTensor):
+        raise error("P0828", what=name, reason="it writes what is not on the device")
+    if len(target._cell.family) > 1:
+        reason = "a view of the tensor is in use, and views are copies on the device"
+        raise error("P0828", what=name, reason=reason)
+    made = plain(*args, **facts)
+    if (made.dtype, made.shape) != (target.dtype, target.shape):
+        reason = f"the result is {made.dtype} {tuple(made.shape)}"
+        raise error("P0828", what=name, reason=reason)
+    target._cell.held = made.held
+    return target
+
+
+def _taken_apart(func: Any, args: Sequence[Any], facts: Mapping[str, Any]) -> Any:
+    """Run an operation without a rule as others."""
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        raise error("P0828", what=str(func), reason="its random numbers are torch's")
+    _host_operands(func, args, facts)
+    whole = decompositions().get(func)
+    before, _inside.on = getattr(_inside, "on", False), True
+    try:
+        made = NotImplemented if whole is None else whole(*args, **facts)
+        if made is NotImplemented:
+            made = func.decompose(*args, **facts)
+    finally:
+        _inside.on = before
+    if made is NotImplemented:
+        raise error("P0828", what=str(func), reason="no rule writes it in ONNX operators")
+    return made
+
+
+def _host_operands(func: Any, args: Sequence[Any], facts: Mapping[str, Any]) -> None:
+    """Refuse tensors of the host, but for scalars, which torch takes on every device."""
+    if not getattr(_inside, "on", False):
+        for one in _tensors((args, facts)):
+            if not isinstance(one, TorchTensor) and one.dim():
+                reason = "an operand is on the host: call to_device"
+                raise error("P0828", what=str(func), reason=reason)
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    flat, _ = torch.utils._pytree.tree_flatten(values)
+    return [one for one in flat if isinstance(one, torch.Tensor)]
+
+
+def _meta(one: Any) -> Any:
+    """Return a tensor without data, by which torch tells the type of a result."""
     if isinstance(one, torch.Tensor):
-        raise error("P0828", what=name, reason="an operand is on the host: call to_device")
-    if isinstance(one, float) or (isinstance(one, int) and name in _SAME):
-        return np.array(one, _numpy(like))
+        return torch.empty(one.shape, dtype=one.dtype, device="meta")
     return one
 
 
-def _numpy(tensor: TorchTensor) -> np.dtype[Any]:
-    return np.dtype(str(tensor.dtype).removeprefix("torch."))
+def _operand(one: Any) -> Any:
+    if isinstance(one, TorchTensor):
+        return one.held
+    if isinstance(one, torch.Tensor):
+        return one.numpy() if one.dim() else one.item()
+    return one
 
 
-def _transposed(eager: Eager, x: DeviceTensor) -> DeviceTensor:
-    perm = list(reversed(range(len(x.type.shape))))
-    return eager.run("Transpose", x, perm=perm)[0]
-
-
-def _permuted(eager: Eager, x: DeviceTensor, dims: Sequence[int]) -> DeviceTensor:
-    rank = len(x.type.shape)
-    return eager.run("Transpose", x, perm=[dim % rank for dim in dims])[0]
-
-
-def _addmm(eager: Eager, bias: DeviceTensor, a: DeviceTensor, b: DeviceTensor) -> DeviceTensor:
-    return eager.run("Add", *eager.run("MatMul", a, b), bias)[0]
-
-
-def _reshaped(eager: Eager, x: DeviceTensor, shape: Sequence[int]) -> DeviceTensor:
-    # Zero is a size for torch, and keeps a size for ONNX.
-    return eager.run("Reshape", x, np.array(shape, np.int64), allowzero=int(0 in shape))[0]
-
-
-def _softmax(eager: Eager, x: DeviceTensor, dim: int, to_float: bool) -> DeviceTensor:
-    if to_float:
-        raise error("P0828", what="a softmax", reason="it changes the dtype")
-    return eager.run("Softmax", x, axis=dim)[0]
-
-
-def _reduced(op: str) -> Callable[..., DeviceTensor]:
-    def run(
-        eager: Eager, x: DeviceTensor, dims: Sequence[int] | None = None, keep: bool = False
-    ) -> DeviceTensor:
-        axes = np.array(dims, np.int64) if dims else None
-        return eager.run(op, x, axes, keepdims=int(keep))[0]
-
-    return run
-
-
-#: Operations that need more: eager operators and the operands, without keywords.
-_RULES: dict[str, Callable[..., DeviceTensor]] = {
-    "aten._softmax.default": _softmax,
-    "aten._unsafe_view.default": _reshaped,
-    "aten.addmm.default": _addmm,
-    "aten.alias.default": lambda eager, x: x,
-    "aten.detach.default": lambda eager, x: x,
-    "aten.mean.dim": _reduced("ReduceMean"),
-    "aten.permute.default": _permuted,
-    "aten.sum.dim_IntList": _reduced("ReduceSum"),
-    "aten.t.default": _transposed,
-    "aten.view.default": _reshaped,
-}
+def _check(name: str, made: DeviceTensor, wanted: torch.Tensor) -> None:
+    own = TORCH_DTYPES[made.type.elem], made.type.shape
+    if own != (wanted.dtype, tuple(wanted.shape)):
+        reason = f"torch makes {wanted.dtype} {tuple(wanted.shape)}, the kernel {own[0]} {own[1]}"
+        raise error("P0828", what=name, reason=reason)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..app.model import App
 from ..app.reader import read_app
 from ..app.verify import verify_app
 from ..errors import PycompilerError, error
 from ..files import read_input
 from .device import Board, find_device
 from .executable import DeviceFunction
+from .places import with_places
 from .registered_values import Registry
 
 
@@ -24,6 +26,20 @@ def load_app(path: Path | str, device: str | None = None) -> DeviceFunction:
     if found.machine is None:
         raise error("P0503", path=path, found=app.target, device=found.name)
     return function_of(data, str(path), Board(found.target))
+
+
+def placed_app(data: bytes, path: str, device: str | None = None) -> App:
+    """Return the app of a file's bytes with the place of every value in DRAM.
+
+    P0501 to P0503, P0601. A plain compile leaves the places out: only the reader without the
+    compiler needs them. ``device`` is that of :func:`load_app`.
+    """
+    app = read_app(data, path)
+    found = find_device(device or f"emu2:{app.target}")
+    if found.machine is None or found.target.name != app.target:
+        raise error("P0503", path=path, found=app.target, device=found.name)
+    verify_app(app, found.target, path)
+    return with_places(app, found.target)
 
 
 def function_of(

@@ -26,7 +26,9 @@ from emu2._core import run_app
 from emu2.cli import cli
 from pycompiler.app import App, read_app, write_app
 from pycompiler.app.verify import verify_app
+from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
+from pycompiler.model_commands import commands
 from pycompiler.runtime.app_file import load_app
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
@@ -127,6 +129,33 @@ def test_the_command(tmp_path: Path) -> None:
     assert np.load(out)["y"].tobytes() == wanted.tobytes()
     done = CliRunner().invoke(cli, ["app", "run", path, "-i", str(inputs)])
     assert done.output.startswith("y: float32 (5, 4)\n")
+
+
+def test_a_plain_compile_as_one_file(tmp_path: Path) -> None:
+    """The app in the folder has no places. With them, it runs without the compiler."""
+    nodes = [("Neg", ["x"], "a"), ("Identity", ["w"], "v"), ("Add", ["a", "v"], "y")]
+    model = model_of(nodes, {"x": (3, 4), "w": (4,)}, ["y", "v"])
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    draw = np.random.default_rng(2)
+    x, w = (draw.standard_normal(shape).astype(np.float32) for shape in ((3, 4), (4,)))
+    np.savez(tmp_path / "in.npz", x=x, w=w)
+    folder, app = tmp_path / "out", tmp_path / "net.app"
+
+    def run(*command: str | Path) -> None:
+        done = CliRunner().invoke(commands, [str(word) for word in command])
+        assert done.exit_code == 0, done.output
+
+    run("compile", tmp_path / "net.onnx", "-o", folder, "--device", "emu2:mini")
+    refused("M0003", folder / "model.app", tmp_path / "in.npz")
+    run("app", folder, "-o", app)
+    made = np.load(io.BytesIO(run_app(app, tmp_path / "in.npz")))
+    np.testing.assert_array_equal(made["y"], w - x)
+    np.testing.assert_array_equal(made["v"], w)
+    run("app", app, "-o", tmp_path / "again.app")
+    assert (tmp_path / "again.app").read_bytes() == app.read_bytes()
+    other = CliRunner().invoke(commands, ["app", str(app), "-o", "x.app", "--device", "emu2"])
+    assert isinstance(other.exception, PycompilerError)
+    assert other.exception.code == "P0503"
 
 
 @pytest.mark.parametrize("seed", range(tried(40)))

@@ -225,6 +225,7 @@ def test_torch_finds_the_back_end() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     value = project["entry-points"]["torch_dynamo_backends"]["emu2"]
     assert EntryPoint("emu2", value, "torch_dynamo_backends").load() is emu2
+    assert "emu2" in torch.compiler.list_backends()  # of the package that is installed
 
 
 def test_the_example_trains() -> None:
