@@ -26,6 +26,7 @@ from .convolution_nodes import convolution_nodes
 from .crop_nodes import crop_node
 from .lookup_nodes import lookups
 from .tile_pattern import tiles
+from .weight_gradients import weight_gradients
 
 #: The graph's own operator for a Gather whose indices are known.
 PICK = "MNCorePick"
@@ -82,6 +83,9 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     opset = opset_of(model)
     cut, joined = tiles(protos, types, data, [name for _, name in outputs])
     protos = {name: proto for name, proto in protos.items() if name not in joined}
+    gradients, spare = weight_gradients(protos, types, [name for _, name in outputs])
+    protos = {name: proto for name, proto in protos.items() if name not in spare}
+    cut = {**cut, **gradients}
     looked_up = lookups(protos, types, data, target)
     picks = {name for name, proto in protos.items() if _picks(proto, types, data, target)}
     mn_nodes = tuple(

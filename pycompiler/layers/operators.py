@@ -28,6 +28,7 @@ from .base import Layer
 from .lookup import layer as lookup
 from .switch import layer as switch
 from .tiling import layer as tiling
+from .weight_gradient import layer as weight_gradient
 
 #: The operator families. A new family adds its module here.
 _FAMILIES = (
@@ -49,6 +50,7 @@ _FAMILIES = (
     tiling,
     half_conversions,
     windows,
+    weight_gradient,
 )
 LAYERS: dict[str, Layer] = {layer.op: layer for family in _FAMILIES for layer in family.LAYERS}
 

@@ -110,24 +110,7 @@ class Reduce(OtherLm):
         source, reduced = graph.values[node.inputs[0]], self.reduced(node, graph)
         neutral = self.joining(node, graph).neutral
         total = sum(1 for _ in fill_padding(source, reduced, neutral, target))
-        for batch in found.batches(target):
-            for chunk in batch:
-                total += len(chunk) // target.cycles * (found.terms + 1 + 3 * found.words)
-                if found.mabs is not None:
-                    total += count_join_steps(len(chunk), target)
-                if found.network is not None:
-                    total += count_steps(found.network, len(chunk), target)
-                for level, digit in found.units:
-                    if found.turns(level, digit):
-                        total += len(chunk) // target.cycles * (digit.stride + 1)
-                        continue
-                    for turn in range(1, digit.size):
-                        moved = found.partners(level, digit, turn, len(chunk))
-                        total += len(chunk) // target.cycles + move_steps(moved, level, target)
-            if found.network is not None:
-                words = sum(space(found.network, len(chunk), target) for chunk in batch)
-                total += count_mv_steps(found.network, words, target)
-        return total
+        return total + count_lines(found, target)
 
     def _plan(self, node: MNNode, graph: MNGraph, target: Target) -> Plan:
         source, result = (graph.values[n] for n in (node.inputs[0], node.outputs[0]))
@@ -148,11 +131,34 @@ class Reduce(OtherLm):
                     single_step("alu", "imm", (Literal(value),), _word("grf1", 0, word, target))
                 )
         for batch in found.batches(target):
-            lines += _batch(found, kind, batch, source, result, target)
+            lines += batch_lines(found, kind, batch, source, result, target)
         return Fragment(tuple(lines))
 
 
-def _batch(
+def count_lines(found: Plan, target: Target) -> int:
+    """Estimate the steps of :func:`batch_lines` for all batches, with waits for MVs."""
+    total, network = 0, found.network
+    for batch in found.batches(target):
+        for chunk in batch:
+            total += len(chunk) // target.cycles * (found.terms + 1 + 3 * found.words)
+            if found.mabs is not None:
+                total += count_join_steps(len(chunk), target)
+            if network is not None:
+                total += count_steps(network, len(chunk), target)
+            for level, digit in found.units:
+                if found.turns(level, digit):
+                    total += len(chunk) // target.cycles * (digit.stride + 1)
+                    continue
+                for turn in range(1, digit.size):
+                    moved = found.partners(level, digit, turn, len(chunk))
+                    total += len(chunk) // target.cycles + move_steps(moved, level, target)
+        if network is not None:
+            words = sum(space(network, len(chunk), target) for chunk in batch)
+            total += count_mv_steps(network, words, target)
+    return total
+
+
+def batch_lines(
     found: Plan,
     kind: Joining,
     batch: Sequence[Sequence[int]],

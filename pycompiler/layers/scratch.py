@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..graph.dtypes import MNDtype
@@ -21,6 +22,10 @@ class Scratch:
     memory: str
     base: int = 0
     dtype: MNDtype = MNDtype.FLOAT
+
+    def at(self, words: Iterable[int]) -> tuple[int, ...]:
+        """Return the addresses of long words, counted from ``base``."""
+        return tuple(self.base + word for word in words)
 
     @property
     def name(self) -> None:

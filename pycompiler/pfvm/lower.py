@@ -24,9 +24,6 @@ _ROUNDS = 8
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
 _SLICES = 16
 
-#: The axes of the index of a Gather that cuts an axis into tiles: tiles, and places of a tile.
-_TILES_RANK = 2
-
 #: Functions of ONNX call others of ONNX; these are all that ONNX has.
 _DEEPEST = 4
 
@@ -37,28 +34,27 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         model = prepare(decompose(model, static_types(model), target, first=True))
     written = decompose(model, static_types(model), target)
     plain = prepare(written) if written is not model else prepare(model)
-    tiles = _tiles(plain)
+    made = _made(written, model)
     for _ in range(_DEEPEST):
         whole = write_out_functions(plain, static_types(plain))
         if whole is plain:
             break
         try:
             found = _folded(_with_parameters(prepare(whole)))
-            plain = prepare(decompose(found, static_types(found), target, keep=tiles))
+            plain = prepare(decompose(found, static_types(found), target, keep=made))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
     return plain
 
 
-def _tiles(model: onnx.ModelProto) -> set[str]:
-    """Return the results of the Gathers that cut axes into tiles.
+def _made(model: onnx.ModelProto, before: onnx.ModelProto) -> set[str]:
+    """Return the results of the operators that composites wrote between operators of ``before``.
 
-    Composites have written out every other Gather whose index is known and has two axes. A second
-    time they would write out these as well, and no tile would be found.
+    They are as the device takes them. Written out a second time, Gathers that cut axes into tiles
+    would become copies.
     """
-    known = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
-    gathers = (node for node in model.graph.node if node.op_type == "Gather" and not node.domain)
-    return {node.output[0] for node in gathers if known.get(node.input[1]) == _TILES_RANK}
+    old = {name for node in before.graph.node for name in node.output}
+    return {node.output[0] for node in model.graph.node} - old
 
 
 def _folded(model: onnx.ModelProto) -> onnx.ModelProto:

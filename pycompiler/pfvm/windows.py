@@ -28,6 +28,8 @@ APART = 16
 DEPTHWISE = "MNCoreDepthwise"
 #: The graph's own operator for a Conv whose operands have an axis of groups before the channels.
 GROUPED = "MNCoreGroupedConv"
+#: The graph's own operator for the way back of a Conv to its weights.
+WEIGHT_GRADIENT = "MNCoreWeightGradient"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
 from ..pfvm.session import Array
+from ..pfvm.windows import WEIGHT_GRADIENT
+from .fused_elementwise import fuse_elementwise
 from .fused_roots import fuse_roots
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
@@ -80,7 +82,7 @@ def plan_dtypes(
 
     nodes = tuple(
         replace(node, attributes=(*node.attributes, (PRECISION, chosen(node))))
-        if node.side is Side.DEVICE and node.op in PRODUCTS
+        if node.side is Side.DEVICE and node.op in (*PRODUCTS, WEIGHT_GRADIENT)
         else node
         for node in graph.nodes
     )
@@ -89,7 +91,8 @@ def plan_dtypes(
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
     exact = {*(overrides or {}), *registered}
     graph = store_halves(graph, target, exact, constants or {})
-    return round_factors(graph, target, exact)
+    rounded = round_factors(graph, target, exact)
+    return fuse_elementwise(rounded, target, exact, constants or {})
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:
@@ -113,7 +116,11 @@ def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> 
         if node.outputs[0] in moved:
             continue
         factors: set[str] = set()
-        if node.side is Side.DEVICE and node.op in PRODUCTS and takes_halves(node, graph, target):
+        if (
+            node.side is Side.DEVICE
+            and node.op in (*PRODUCTS, WEIGHT_GRADIENT)
+            and takes_halves(node, graph, target)
+        ):
             factors = set(node.inputs[:2])
         found -= set(node.inputs) - factors
         found -= set(node.inputs[2:])

@@ -30,7 +30,7 @@ from ..layers.view import VIEWS
 from ..layers.windows import Window
 from ..machine import WORDS_PER_LONG, Target
 from ..pfvm.session import Array
-from ..pfvm.windows import GROUPED
+from ..pfvm.windows import GROUPED, WEIGHT_GRADIENT
 
 #: The products whose results may be stored as halves.
 CONVOLUTIONS = ("Conv", GROUPED)
@@ -205,6 +205,9 @@ def _reads(
             and roles.a[2] == found[name]
             and takes_halves(node, graph, target)
         )
+    if node.op == WEIGHT_GRADIENT:
+        # Pixels and gradients have their channels on the same axis.
+        return found[name] == 1 and takes_halves(node, graph, target)
     return node.outputs[0] in found
 
 

@@ -8,12 +8,17 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode
 from ..layers import matmul
 from ..layers.products.roles import roles_of
+from ..pfvm.windows import WEIGHT_GRADIENT
 
 _PRODUCTS = frozenset(layer.op for layer in matmul.LAYERS)
 
 
 def multiply_adds(node: MNNode, graph: MNGraph) -> int:
     """Return the multiply-adds of a matrix product or convolution; 0 for other operators."""
+    if node.op == WEIGHT_GRADIENT:
+        # Each of the gradients' places meets all weights of its channel.
+        roles = roles_of(node, graph)
+        return prod(graph.values[node.inputs[1]].shape) * roles.k * roles.taps
     if node.op not in _PRODUCTS:
         return 0
     roles = roles_of(node, graph)

@@ -1,4 +1,4 @@
-"""Normalizations: their statistics, which the gradient reads, are results of plain operators."""
+"""Normalizations and ReLU: their statistics, which the gradient reads, are plain operators."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _batch_norm(
     wide = [-1] + [1] * (x.ndim - 2)
     if training or mean is None or variance is None:
         axes = [axis for axis in range(x.ndim) if axis != 1]
-        own = x.mean(axes)
+        own = used = x.mean(axes)
         moved = x - own.reshape(wide)
         spread = (moved * moved).mean(axes)
         inverse = kept = torch.rsqrt(spread + eps)
@@ -53,14 +53,59 @@ def _batch_norm(
             if running is not None:
                 running.copy_(running * (1 - momentum) + new * momentum)
     else:
-        moved, inverse = x - mean.reshape(wide), torch.rsqrt(variance + eps)
+        used, inverse = mean, torch.rsqrt(variance + eps)
         own = kept = x.new_zeros(0)
-    out = moved * inverse.reshape(wide)
-    out = out if weight is None else out * weight.reshape(wide)
-    return out if bias is None else out + bias.reshape(wide), own, kept
+    # One factor and one addend for each channel, as torch computes it.
+    factor = inverse if weight is None else inverse * weight
+    addend = -used * factor if bias is None else bias - used * factor
+    return x * factor.reshape(wide) + addend.reshape(wide), own, kept
+
+
+def _batch_norm_backward(
+    grad: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    mean: torch.Tensor | None,
+    variance: torch.Tensor | None,
+    own: torch.Tensor | None,
+    kept: torch.Tensor | None,
+    training: bool,
+    eps: float,
+    wanted: Sequence[bool],
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+    """Return the gradients of input, weight and bias; None for one that is not wanted."""
+    wide = [-1] + [1] * (x.ndim - 2)
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    if training:
+        assert own is not None
+        assert kept is not None
+        used, inverse = own, kept
+    else:
+        assert mean is not None
+        assert variance is not None
+        used, inverse = mean, torch.rsqrt(variance + eps)
+    moved = x - used.reshape(wide)
+    total, meeting = grad.sum(axes), (grad * moved).sum(axes)
+    factor = inverse if weight is None else inverse * weight
+    found = None
+    if wanted[0] and training:
+        part = 1.0 / (x.numel() // x.shape[1])
+        slope = meeting * (inverse * inverse * factor * -part)
+        addend = total * (factor * -part)
+        found = grad * factor.reshape(wide) + (moved * slope.reshape(wide) + addend.reshape(wide))
+    elif wanted[0]:
+        found = grad * factor.reshape(wide)
+    return found, meeting * inverse if wanted[1] else None, total if wanted[2] else None
+
+
+def _threshold_backward(grad: torch.Tensor, x: torch.Tensor, threshold: float) -> torch.Tensor:
+    """Return the gradient of ReLU: one comparison and one choice."""
+    return torch.where(x > threshold, grad, 0.0)
 
 
 NORM_RULES: dict[Any, Callable[..., Any]] = {
+    _ATEN.native_batch_norm_backward.default: _batch_norm_backward,
+    _ATEN.threshold_backward.default: _threshold_backward,
     _ATEN.native_batch_norm.default: _batch_norm,
     _ATEN.native_layer_norm.default: _layer_norm,
 }

@@ -42,6 +42,26 @@ def _transposed(
     return out
 
 
+def _turned(
+    x: torch.Tensor,
+    grad: torch.Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> torch.Tensor:
+    """Return the gradient of the weights of a convolution without groups.
+
+    It is a convolution with channels for pictures: the gradients are its kernel.
+    """
+    ends = (x.transpose(0, 1), grad.transpose(0, 1))
+    none = [0] * len(kernel)
+    found: torch.Tensor = _ATEN.convolution(*ends, None, dilation, padding, stride, False, none, 1)
+    for axis, taps in enumerate(kernel):
+        found = found.narrow(2 + axis, 0, taps)
+    return found.transpose(0, 1)
+
+
 def _weights(
     x: torch.Tensor,
     grad: torch.Tensor,
@@ -51,7 +71,7 @@ def _weights(
     dilation: Sequence[int],
     groups: int,
 ) -> torch.Tensor:
-    """Return the gradient of the weights ``(out, in / groups, *kernel)``.
+    """Return the gradient of the weights ``(out, in / groups, *kernel)`` of groups.
 
     A product adds over places, so it gives a matrix of taps and channels by channels.
     """
@@ -109,7 +129,11 @@ def _convolution_backward(
     if wanted[1]:
         # A transposed convolution is the way back of a convolution from `grad` to `x`.
         ends = (grad, x) if transposed else (x, grad)
-        weights = _weights(*ends, kernel, *steps, groups)
+        weights = (
+            _turned(*ends, kernel, *steps)
+            if groups == 1
+            else _weights(*ends, kernel, *steps, groups)
+        )
     if wanted[2]:
         bias = grad.sum([0, *range(2, grad.ndim)])
     return own, weights, bias

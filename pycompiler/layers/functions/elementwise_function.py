@@ -55,12 +55,17 @@ def _choice(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
     return _same(inputs[1:], result) if inputs[0] is BOOL else None
 
 
+def _fused(inputs: Sequence[MNDtype], result: MNDtype) -> MNDtype | None:
+    return FLOAT if {*inputs, result} <= {FLOAT, BOOL} else None
+
+
 #: Rules for the dtypes of inputs and result. A rule returns the dtype that decides the others, or
 #: None if they do not agree.
 STYLES: dict[str, Callable[[Sequence[MNDtype], MNDtype], MNDtype | None]] = {
     "same": _same,
     "test": _test,
     "choice": _choice,
+    "fused": _fused,
 }
 
 

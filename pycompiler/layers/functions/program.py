@@ -163,6 +163,8 @@ class Program:
 
     def select(self, mask: Operand, a: Operand, b: Operand) -> Result:
         """Return ``a`` where the mask is all ones, ``b`` where it is 0."""
+        if b == ZERO:
+            return self.alu("land", a, mask)
         both = self.alu("lxor", a, b)
         return self.alu("lxor", self.alu("land", both, mask), b)
 

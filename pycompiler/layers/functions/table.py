@@ -15,6 +15,7 @@ from . import (
     trigonometry,
 )
 from .elementwise_function import Function
+from .fused import FUSED, fused
 
 _FAMILIES = (
     arithmetic,
@@ -32,3 +33,4 @@ _FAMILIES = (
 FUNCTIONS: dict[str, Function] = {
     function.op: function for family in _FAMILIES for function in family.FUNCTIONS
 }
+FUNCTIONS[FUSED] = fused(FUNCTIONS)

@@ -55,7 +55,7 @@ class _Work:
 
 
 @lru_cache(maxsize=256)
-def _axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
+def axis_addresses(subs: tuple[SubAxis, ...], skip: int) -> tuple[int, ...]:
     """Return the addresses of the Addr digits of an axis from weight ``skip`` on, minor first."""
     out, weight = [0], 1
     for sub in reversed(subs):
@@ -77,7 +77,7 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     over = _l1bs(a.axes[roles.a[2]])
 
     def along(layout: Layout, axis: int | None, skip: int = 1) -> tuple[int, ...]:
-        return (0,) if axis is None else _axis_addresses(layout.axes[axis], skip)
+        return (0,) if axis is None else axis_addresses(layout.axes[axis], skip)
 
     added = bias_of(node)
     batch: list[list[tuple[int, int, int, int]]] = []
@@ -106,9 +106,9 @@ def work_of(node: MNNode, graph: MNGraph, target: Target) -> _Work:
     n_b, n_c = along(b, roles.b[2], rows), along(c, roles.c[2], rows)
     bias = (0,) * len(n_c)
     if added is not None:
-        bias = _axis_addresses(layouts[added].axes[-1], rows)
+        bias = axis_addresses(layouts[added].axes[-1], rows)
     blocks = list(_sums(a.axes[roles.a[2]], b.axes[roles.b[1]], roles.k // over, kind, target))
-    first = _axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
+    first = axis_addresses(b.axes[roles.b[2]], 1) if roles.b[2] is not None else (0, 0)
     return _Work(
         tuple(batches),
         tuple((one, own) for one, _, own, _ in _sums_of(more)),
@@ -147,7 +147,7 @@ def _sums(
     """Yield the groups of the contracted axis: addresses in A and B, word, elements that exist."""
     pes = target.counts["pe"]
     packed = kind.packed
-    one, other = (_axis_addresses(s, packed) for s in (a, b))
+    one, other = (axis_addresses(s, packed) for s in (a, b))
     for block, (in_a, in_b) in enumerate(zip(one, other, strict=True)):
         left = min(packed, size - block * packed)
         if left <= 0:
@@ -266,14 +266,14 @@ def _tile(
             elif bias is not None:
                 words_bias = (at_bias + tile[2],) * cycles
                 sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
-            made = _product(kind, sources, goal, "r" if last and work.rounded else "")
+            made = product_of(kind, sources, goal, "r" if last and work.rounded else "")
             lines.append((vector_operand(kind, one, words, word), made))
         whole = count == kind.block
-        yield from _pipelined(lines, kind) if whole else tails.lines(lines, count)
+        yield from pipelined(lines, kind) if whole else tails.lines(lines, count)
         yield from copies
 
 
-def _product(
+def product_of(
     kind: Precision, sources: tuple[Operand, ...], goal: Operand, ending: str
 ) -> tuple[Instruction, ...]:
     """Return the instructions of a product; a second one adds its part to that of the first."""
@@ -286,7 +286,7 @@ def _product(
     return tuple(out)
 
 
-def _pipelined(lines: Sequence[Pair], kind: Precision) -> Iterator[Line]:
+def pipelined(lines: Sequence[Pair], kind: Precision) -> Iterator[Line]:
     """Yield lines that convert the operand of the next instructions while these run."""
     before: tuple[Instruction, ...] = ()
     for source, instructions in lines:

@@ -10,7 +10,7 @@ from math import prod
 from ...graph.dtypes import MNDtype
 from ...graph.graph import Attribute, MNGraph, MNNode
 from ...machine import WORDS_PER_LONG, Target
-from ...pfvm.windows import GROUPED
+from ...pfvm.windows import GROUPED, WEIGHT_GRADIENT
 
 #: The attribute that names the precision of a product.
 PRECISION = "precision"
@@ -138,6 +138,12 @@ def roles_of(node: MNNode, graph: MNGraph) -> Roles:
     """Return the roles of the axes of a product."""
     one, other, out = (graph.values[n].shape for n in (*node.inputs[:2], node.outputs[0]))
     facts = dict(node.attributes)
+    if node.op == WEIGHT_GRADIENT:
+        # The roles are those of the convolution whose weights the result has the shape of.
+        taps = facts["kernel_shape"]
+        assert isinstance(taps, tuple)
+        weights = (other[1], one[1], *(max(1, int(count)) for count in taps))
+        return _convolution(one, weights, other, facts, grouped=False)
     if node.op in ("Conv", GROUPED):
         return _convolution(one, other, out, facts, grouped=node.op == GROUPED)
     if node.op == "Gemm":
@@ -219,4 +225,6 @@ def takes_halves(node: MNNode, graph: MNGraph, target: Target) -> bool:
     """
     kind, roles = precision_of(node, target), roles_of(node, graph)
     fills = not roles.windows or roles.k % kind.block == 0
+    if node.op == WEIGHT_GRADIENT:
+        fills = fills and roles.n % kind.block == 0
     return kind.words > WORDS_PER_LONG and node.inputs[0] != node.inputs[1] and fills

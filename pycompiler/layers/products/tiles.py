@@ -9,6 +9,7 @@ from ...graph.graph import MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
 from ..fragment import Forward, Instruction, MatrixOperand, Operand, PeOperand, Special
+from ..scratch import Words
 from .roles import Precision
 
 #: The operand that the ALU converts, and the instructions that read the result by forwarding.
@@ -18,7 +19,7 @@ NOWHERE: Operand = Special("nowrite")
 
 
 def vector_operand(
-    kind: Precision, value: MNValue, words: tuple[int, ...], word: int = 0
+    kind: Precision, value: Words, words: tuple[int, ...], word: int = 0
 ) -> PeOperand:
     """Return the ALU operand that reads one vector per cycle.
 

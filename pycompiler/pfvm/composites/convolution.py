@@ -19,11 +19,14 @@ from .depthwise import depthwise
 from .folding import Operands, folded, strides_to_fold
 from .tile_choice import best_tiles, block_of, rows_of, weights_are_large, weights_fit
 from .tiles import Axis, split
+from .weight_gradient import weight_gradient
 from .writer import Writer
 
 
 def conv(write: Writer) -> bool:
     """Write padding, groups and tiles as operators around a Conv that has none of them."""
+    if weight_gradient(write):
+        return True
     weights = write.type(1).shape
     value, factor, bias = (*write.node.input, "")[:3]
     group = int(write.attribute("group", 1))

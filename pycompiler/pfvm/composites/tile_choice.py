@@ -81,6 +81,13 @@ def weights_are_large(channels: int, taps: int, target: Target) -> bool:
     return -(-channels // block_of(target)) * taps * chip.rows > chip.lm1
 
 
+def weight_gradient_fits(channels: int, taps: int, target: Target) -> bool:
+    """Whether one block of columns of the weights' gradient takes at most 3/4 of LM1."""
+    chip = chip_of(target)
+    vectors = -(-channels // block_of(target)) * block_of(target) * taps
+    return 4 * vectors * chip.rows <= 3 * chip.lm1 * chip.across
+
+
 def best_tiles(
     shape: tuple[int, ...],
     rows: int,

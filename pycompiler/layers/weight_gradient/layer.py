@@ -1,0 +1,100 @@
+"""The layer of MNCoreWeightGradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...graph.dtypes import MNDtype
+from ...graph.graph import Location, MNGraph, MNNode, TensorType
+from ...graph.layout import Layout
+from ...machine import Target
+from ...pfvm.windows import WEIGHT_GRADIENT
+from ...tolerance import SUM
+from ..base import Cut, Placement, UntiedAxes, layout_of
+from ..fragment import Fragment, Line
+from ..products.roles import PRECISION, precision_of
+from ..reduce import batch_lines, count_lines
+from ..reduce_kinds import SUMS
+from ..reduce_plan import Plan, plan
+from . import code
+from .layouts import reduced_digits, refusals, ways
+
+
+class WeightGradient(UntiedAxes):
+    """The gradient of the weights of a convolution, from its pixels and gradients of its result.
+
+    The operands have the shapes of the convolution's operand and result. The result has the axes
+    channels of the operand, channels of the result, taps. ``kernel_shape`` has the taps of each
+    spatial axis, 0 for an axis of tiles, which has no taps and no axis in the result.
+    """
+
+    op = WEIGHT_GRADIENT
+    dtypes = frozenset({MNDtype.FLOAT, MNDtype.HALF})
+    attributes = frozenset({"kernel_shape", "strides", "dilations", PRECISION})
+    error = SUM
+    anchored = True
+    apart = True
+
+    def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
+        """Yield the batch, whose slices are added up."""
+        pixels, gradient = node.inputs
+        if graph.values[pixels].shape[0] > 1:
+            yield Cut(((pixels, 0), (gradient, 0)), "Add")
+
+    def layouts(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> dict[str, Layout]:
+        """Keep the units of pictures and tiles."""
+        return next(ways(node, graph, target, hints))
+
+    def candidates(
+        self, node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+    ) -> Iterator[dict[str, Layout]]:
+        """Yield the layouts that a convolution of these operands could have."""
+        yield from ways(node, graph, target, hints)
+
+    def place(self, node: MNNode, graph: MNGraph) -> Placement:
+        """Put the pixels, which are read most, apart from gradients and result."""
+        return Placement((Location.LM0, Location.LM1), (Location.LM1,))
+
+    def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+        """Yield operands outside of LM, and layouts that do not go together."""
+        values = [graph.values[name] for name in (*node.inputs, node.outputs[0])]
+        if any(value.location not in (Location.LM0, Location.LM1) for value in values):
+            yield "an operand that is not in LM"
+        yield from refusals(node, graph, target)
+
+    def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
+        """Estimate the steps."""
+        work, kind = code.work_of(node, graph, target), precision_of(node, target)
+        found = _sums(node, graph, target)
+        return code.count(work, kind, target) + (count_lines(found, target) if found else 0)
+
+    def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
+        """Return the code: the sums of each MAB, and the sums over all units that share them."""
+        lines: list[Line] = list(code.lines(node, graph, target))
+        found, result = _sums(node, graph, target), graph.values[node.outputs[0]]
+        if found is not None:
+            for batch in found.batches(target):
+                lines += batch_lines(found, SUMS[MNDtype.FLOAT], batch, result, result, target)
+        return Fragment(tuple(lines))
+
+
+def _sums(node: MNNode, graph: MNGraph, target: Target) -> Plan | None:
+    """Return how the units join their parts of the result; None if no unit has a part."""
+    result, over = graph.values[node.outputs[0]], reduced_digits(node, graph)
+    if not over:
+        return None
+    layout, shape = layout_of(result), result.shape
+    # The parts are a value with one more axis, whose digits are the units that are joined.
+    parts = replace(
+        result,
+        type=TensorType(result.type.elem, (1, *shape)),
+        layout=Layout((tuple(over), *layout.axes), layout.broadcast),
+    )
+    axes = tuple(range(1, len(shape) + 1))
+    return plan(parts, result, axes, (0,), SUMS[MNDtype.FLOAT].network, target)
+
+
+LAYERS = (WeightGradient(),)

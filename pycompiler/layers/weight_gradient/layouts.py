@@ -1,0 +1,151 @@
+"""Layouts of the operands of MNCoreWeightGradient.
+
+Pixels and gradients have the layouts that the operands of the convolution have: channels lie across
+the words and PEs of a MAB, tiles and pictures on units, pixels in Addr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ...graph.digits import agrees, primes
+from ...graph.graph import MNGraph, MNNode, TensorType
+from ...graph.layout import UNIT_LEVELS, Layout, Level, SubAxis
+from ...machine import Target
+from ..base import layout_of
+from ..products.choose import candidate_layouts
+from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
+from ..products.roles import PRECISION, precision_of, roles_of
+from ..products.spreads import Spread
+
+#: The axes of the result: channels of the pixels, channels of the gradients, then taps.
+CHANNELS, COLUMNS, TAPS = 0, 1, 2
+
+
+def ways(
+    node: MNNode, graph: MNGraph, target: Target, hints: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield layouts of pixels, gradients and result, near the hints first."""
+    forward, around = _forward(node, graph)
+    gradient, done = node.inputs[1], list[dict[str, Layout]]()
+    near = {name: layout for name, layout in hints.items() if name in node.inputs}
+    for found in candidate_layouts(forward, around, target, near):
+        made = wanted_layouts(node, graph, found[gradient], target)
+        if made not in done and _suits(node, graph, made, target):
+            done.append(made)
+            yield made
+    exact = operand_layouts(forward, around, _exact(node, graph, target), target)
+    made = wanted_layouts(node, graph, exact[gradient], target)
+    if made not in done:
+        yield made
+
+
+def _forward(node: MNNode, graph: MNGraph) -> tuple[MNNode, MNGraph]:
+    """Return the convolution whose weights the node has the gradient of, and a graph for it."""
+    roles = roles_of(node, graph)
+    pixels, gradient = node.inputs
+    facts = dict(node.attributes)
+    kernel = facts["kernel_shape"]
+    assert isinstance(kernel, tuple)
+    like = graph.values[node.outputs[0]]
+    shape = (roles.n, roles.k, *(max(1, int(taps)) for taps in kernel))
+    weights = replace(like, type=TensorType(like.type.elem, shape), layout=None)
+    kept = tuple(
+        (name, facts[name]) for name in ("strides", "dilations", PRECISION) if name in facts
+    )
+    inputs = (pixels, weights.name)
+    made = replace(node, op="Conv", inputs=inputs, outputs=(gradient,), attributes=kept)
+    return made, graph.with_values({weights.name: weights})
+
+
+def wanted_layouts(
+    node: MNNode, graph: MNGraph, gradient: Layout, target: Target
+) -> dict[str, Layout]:
+    """Return the layouts of all operands that match the units of the gradients."""
+    forward, around = _forward(node, graph)
+    roles = roles_of(node, graph)
+    batch, columns = roles.c[0], roles.c[2]
+    spread = Spread(
+        [unit_digits(gradient, axis) for axis in batch], unit_digits(gradient, columns), []
+    )
+    found = operand_layouts(forward, around, spread, target)
+    made = {name: found[name] for name in node.inputs}
+    made[node.outputs[0]] = result_layout(node, graph, made[node.inputs[1]], target)
+    return made
+
+
+def result_layout(node: MNNode, graph: MNGraph, gradient: Layout, target: Target) -> Layout:
+    """Return the layout of the result beside that of the gradients: their channels stay."""
+    roles, kind, result = roles_of(node, graph), precision_of(node, target), node.outputs[0]
+    value = graph.values[result]
+    units = unit_digits(gradient, 1)
+    held = kind.rows
+    for digit in units:
+        held *= digit.size
+    left = SubAxis(-(-roles.n // held), Level.ADDR, 0)
+    subs = {COLUMNS: [*result_digits(kind, value.dtype, target), left, *units]}
+    for axis, size in enumerate(value.shape):
+        if axis != COLUMNS:
+            subs[axis] = [SubAxis(size, Level.ADDR, 0)]
+    order = [COLUMNS, *(axis for axis in range(len(value.shape)) if axis != COLUMNS)]
+    return lay_out(len(value.shape), subs, order, value.dtype, target)
+
+
+def _exact(node: MNNode, graph: MNGraph, target: Target) -> Spread:
+    """Return a spread that gives units only to axes that they divide."""
+    roles = roles_of(node, graph)
+    free = [
+        SubAxis(digit.size, level, digit.stride)
+        for level in (Level.MAB, Level.L1B, Level.L2B)
+        for digit in primes(target.level_range[level.value])
+    ]
+    batch: list[list[SubAxis]] = [[] for _ in roles.batch]
+    for index in reversed(range(len(roles.batch))):
+        rest = roles.batch[index]
+        if index in roles.windows and not roles.windows[index].trivial:
+            continue
+        for digit in list(free) if index else list(reversed(free)):
+            if rest % digit.size == 0:
+                batch[index].append(digit)
+                free.remove(digit)
+                rest //= digit.size
+        if not index:
+            batch[index].reverse()
+    return Spread(batch, [], [])
+
+
+def reduced_digits(node: MNNode, graph: MNGraph) -> list[SubAxis]:
+    """Return the digits on units of pictures, tiles and pixels: the result is a sum over them."""
+    gradient = layout_of(graph.values[node.inputs[1]])
+    found: list[SubAxis] = []
+    for axis in roles_of(node, graph).c[0]:
+        found += [sub for sub in gradient.axes[axis] if sub.level in UNIT_LEVELS and sub.size > 1]
+    return found
+
+
+def _suits(node: MNNode, graph: MNGraph, layouts: Mapping[str, Layout], target: Target) -> bool:
+    """Whether operands fit LM, and no picture, tile or pixel is padding."""
+    words = {name: layout.num_lw(target.cycles) for name, layout in layouts.items()}
+    pixels, gradient = node.inputs
+    others = words[gradient] + words[node.outputs[0]]
+    fits = words[pixels] <= target.words("lm0") and others <= target.words("lm1")
+    return fits and not _padded(node, graph, layouts[gradient])
+
+
+def _padded(node: MNNode, graph: MNGraph, gradient: Layout) -> bool:
+    roles, shape = roles_of(node, graph), graph.values[node.inputs[1]].shape
+    return any(gradient.padded_shape[axis] != shape[axis] for axis in roles.c[0])
+
+
+def refusals(node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
+    """Yield the reasons why the layer does not accept the layouts that a node has."""
+    gradient = layout_of(graph.values[node.inputs[1]])
+    if _padded(node, graph, gradient):
+        yield f"`{node.inputs[1]}` with padding on pictures, tiles or pixels"
+        return
+    for name, layout in wanted_layouts(node, graph, gradient, target).items():
+        value = graph.values[name]
+        own = layout_of(value)
+        if not agrees(own, layout, value.shape, value.dtype, target):
+            yield f"`{name}` in layout {own}, only in {layout}"

@@ -1,0 +1,173 @@
+"""The gradient of the weights of a convolution, as a convolution over pictures and tiles.
+
+The sum over pictures and places is a Conv whose operands have channels for pictures: its pixels are
+those of the convolution, its kernel are the gradients of the convolution's result. Both are cut
+into the tiles of the convolution. The sum over tiles is one over channels as well, so pictures and
+tiles become the channels of the Conv. The import makes one operator of it
+(:mod:`pycompiler.frontend.weight_gradients`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ..windows import APART
+from .tile_choice import best_tiles, block_of, weight_gradient_fits
+from .tiles import Axis, Tiling, split
+from .writer import Writer
+
+_Shapes = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def weight_gradient(write: Writer) -> bool:
+    """Write a Conv whose operands have pictures and channels exchanged; False for other Convs."""
+    target = write.target
+    if target is None or len(write.node.input) > 2 or int(write.attribute("group", 1)) != 1:
+        return False
+    if write.attribute("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID"):
+        return False
+    pixels, gradient = (_exchanged(write, name) for name in write.node.input)
+    # A constant may be exchanged already.
+    known = [name in write.data for name in write.node.input]
+    if all(known) or write.type(0).elem != "float":
+        return False
+    if not (pixels or known[0]) or not (gradient or known[1]):
+        return False
+    pixels, gradient = (
+        one or write.constant(np.swapaxes(write.data[name], 0, 1), "exchanged")
+        for one, name in zip((pixels, gradient), write.node.input, strict=True)
+    )
+    shape, given = (
+        (kind.shape[1], kind.shape[0], *kind.shape[2:]) for kind in (write.type(0), write.type(1))
+    )
+    axes = _axes(write, shape, given)
+    if min(*shape, *given) < 1 or any(
+        axis.results != size for axis, size in zip(axes, given[2:], strict=True)
+    ):
+        return False
+    if weight_gradient_fits(shape[1], prod(axis.taps for axis in axes), target):
+        found = _tiled(write, (pixels, gradient), (shape, given), axes)
+    else:
+        found = _products(write, (pixels, gradient), (shape, given), axes)
+    write.op("Identity", found, result=write.node.output[0])
+    return True
+
+
+def _exchanged(write: Writer, name: str) -> str:
+    """Return the value of which ``name`` is a Transpose of the first two axes; else nothing."""
+    maker = write.makers.get(name)
+    if maker is None or maker.op_type != "Transpose":
+        return ""
+    order = next((tuple(a.ints) for a in maker.attribute if a.name == "perm"), ())
+    return str(maker.input[0]) if order == (1, 0, *range(2, len(order))) else ""
+
+
+def _axes(write: Writer, shape: tuple[int, ...], given: tuple[int, ...]) -> list[Axis]:
+    """Return the spatial axes of the convolution whose weights' gradient is asked for."""
+    count = len(shape) - 2
+    taps = write.types[write.node.output[0]].shape[2:]
+    pads = list(write.attribute("pads", [0] * 2 * count))
+    strides = write.attribute("dilations", [1] * count)
+    dilations = write.attribute("strides", [1] * count)
+    out: list[Axis] = []
+    for a in range(count):
+        reached = (given[2 + a] - 1) * strides[a] + (taps[a] - 1) * dilations[a] + 1
+        # Places behind the last one that a gradient meets do not count.
+        end = min(pads[count + a], max(0, reached - shape[2 + a] - pads[a]))
+        size = min(shape[2 + a], reached - pads[a] - end)
+        out.append(Axis(size, taps[a], strides[a], dilations[a], pads[a], end))
+    return out
+
+
+def _tiled(write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequence[Axis]) -> str:
+    """Append the Conv over pictures and tiles."""
+    target = write.target
+    assert target is not None
+    (pixels, gradient), shape, given = operands, list(shapes[0]), shapes[1]
+    sizes = [axis.size for axis in axes]
+    if sizes != shape[2:]:
+        pixels = write.cut(pixels, range(2, len(shape)), [0] * len(sizes), sizes, shape=shape)
+        shape[2:] = sizes
+    chosen = best_tiles(tuple(shape), given[1], axes, target)
+    every = shape[1]
+    if any(tiling.count > 1 for _, tiling in chosen):
+        # As the convolution does, so that both read the same tiles.
+        every = -(-every // block_of(target)) * block_of(target)
+    value = split(write, pixels, tuple(shape), chosen, every)
+    whole = [tiling.count * tiling.results for _, tiling in chosen]
+    ends = [(0, more - size) for more, size in zip(whole, given[2:], strict=True)]
+    gradient = write.padded(gradient, range(2, len(given)), ends, given)
+    cut = [n for _, t in chosen for n in ((t.count, t.results) if t.count > 1 else (t.results,))]
+    gradient = write.reshape(gradient, (*given[:2], *cut))
+    turned_both = []
+    for one, channels, places in (
+        (value, every, [tiling.reach for _, tiling in chosen]),
+        (gradient, given[1], [tiling.results for _, tiling in chosen]),
+    ):
+        tiles = prod(tiling.count for _, tiling in chosen)
+        turned = write.op("Transpose", one, perm=_order(chosen))
+        turned_both.append(write.reshape(turned, (channels, given[0] * tiles, *places)))
+    found = write.op(
+        "Conv",
+        *turned_both,
+        kernel_shape=[tiling.results for _, tiling in chosen],
+        strides=[axis.dilation for axis, _ in chosen],
+        dilations=[tiling.stride for _, tiling in chosen],
+    )
+    made = [(t.reach - (t.results - 1) * t.stride - 1) // axis.dilation + 1 for axis, t in chosen]
+    ends_of = [shape[1], *(axis.taps for axis in axes)]
+    if [every, *made] != ends_of:
+        places = [0, *range(2, len(shape))]
+        found = write.cut(found, places, [0] * len(places), ends_of)
+    return found
+
+
+def _order(chosen: Sequence[tuple[Axis, Tiling]]) -> list[int]:
+    """Return the order of axes: channels, pictures, tiles, places."""
+    tiles, places, axis = list[int](), list[int](), 2
+    for _, tiling in chosen:
+        if tiling.count > 1:
+            tiles.append(axis)
+            axis += 1
+        places.append(axis)
+        axis += 1
+    return [1, 0, *tiles, *places]
+
+
+def _products(
+    write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequence[Axis]
+) -> str:
+    """Append a product for each picture over its places: its rows are taps and channels.
+
+    With few places, one product for all pictures gives the sum.
+    """
+    (pixels, gradient), (shape, given) = operands, shapes
+    pictures, channels, columns = shape[0], shape[1], given[1]
+    places, spatial = prod(given[2:]), range(2, len(shape))
+    together = places < APART and pictures > 1
+    value = write.padded(pixels, spatial, [(axis.begin, axis.end) for axis in axes])
+
+    def rows(name: str, count: int) -> str:
+        if not together:
+            return write.reshape(name, (pictures, count, places))
+        turned = write.op("Transpose", name, perm=[1, 0, *spatial])
+        return write.reshape(turned, (1, count, pictures * places))
+
+    taps = []
+    for tap in product(*(range(axis.taps) for axis in axes)):
+        starts = [step * axis.dilation for step, axis in zip(tap, axes, strict=True)]
+        last = [(axis.results - 1) * axis.stride + 1 for axis in axes]
+        ends = [start + size for start, size in zip(starts, last, strict=True)]
+        part = write.cut(value, spatial, starts, ends, [axis.stride for axis in axes])
+        taps.append(rows(part, channels))
+    left = write.op("Concat", *taps, axis=1) if len(taps) > 1 else taps[0]
+    right = write.op("Transpose", rows(gradient, columns), perm=[0, 2, 1])
+    found = write.op("MatMul", left, right)
+    found = write.op("ReduceSum", found, write.ints([0]), keepdims=0)
+    found = write.reshape(found, (*(axis.taps for axis in axes), channels, columns))
+    count = len(axes)
+    return write.op("Transpose", found, perm=[count, count + 1, *range(count)])
