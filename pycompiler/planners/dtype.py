@@ -24,6 +24,7 @@ from .fused_roots import fuse_roots
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
+from .rounded_results import round_results
 
 #: The precisions of products that belong to each ``float_dtype``.
 _FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
@@ -89,7 +90,7 @@ def plan_dtypes(
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
     exact = {*(overrides or {}), *registered}
     graph = store_halves(graph, target, exact, constants or {})
-    return round_factors(graph, target, exact)
+    return round_results(round_factors(graph, target, exact), target, exact)
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:
