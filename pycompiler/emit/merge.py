@@ -5,15 +5,16 @@ See docs/compiler/merging.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import lcm
 
 from ..layers.fragment import Fragment, Move, Step
 from ..machine import Target
-from .addressed_lines import Ready, Shelf
+from .addressed_lines import Lines, Ready, Shelf
 from .clock import Clock
+from .download_order import by_first_read, downloads_before
 from .hazards import Access, Accesses, Tracker
 from .move_costs import MoveCosts
 from .reorder_addresses import ReorderedAddresses
@@ -24,6 +25,7 @@ from .writer import Code, Listing, Writer
 
 #: How many places of L2BM are tried for a chunk of a download.
 _PLACES = 8
+_NO_LIMIT = 1 << 32  # past the end of any memory
 
 
 class Kind(Enum):
@@ -69,20 +71,23 @@ def merge(
         if kind is Kind.DOWNLOAD:
             fragment = other.of(fragment)
         # Lines of transfers are placed one by one.
-        return fragment if kind is Kind.OTHER else replace(fragment, packed=True)
+        alone = fragment.loose or kind is not Kind.OTHER
+        return replace(fragment, packed=True) if alone else fragment
 
     ready = [
         shelf.of(own(fragment, kind))
         for (_, _, fragment), kind in zip(fragments, kinds, strict=True)
     ]
     costs = MoveCosts(addresses, target)
-    units: list[Unit] = []
+    units: list[list[Unit]] = []
     for owner, lines in enumerate(ready):
         found = _units(owner, lines.lines)
         if found is None:
             return None
-        units += _chunks(found) if kinds[owner] is Kind.DOWNLOAD else found
-    placed = place(units, costs, target)
+        units.append(_chunks(found) if kinds[owner] is Kind.DOWNLOAD else found)
+    loose = [number for number, (_, _, fragment) in enumerate(fragments) if fragment.loose]
+    limit = _lowest([ready[number] for number in loose])
+    placed = place(_in_order(units, ready, kinds, loose, target), costs, target, limit)
     listing = Listing(
         [(node, comment) for node, comment, _ in fragments],
         [lines.busy for lines in ready],
@@ -148,8 +153,54 @@ def _chunks(units: Sequence[Unit]) -> list[Unit]:
     return out
 
 
-def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Placed]:
-    """Return all lines and MVs with their steps, in the order of placing."""
+def _in_order(
+    units: Sequence[Sequence[Unit]],
+    ready: Sequence[Lines],
+    kinds: Sequence[Kind],
+    loose: Sequence[int],
+    target: Target,
+) -> list[Unit]:
+    """Return the units of all nodes; downloads before a loose node in the order of their use."""
+    out: list[Unit] = []
+    done = 0
+    downloads = [kind is Kind.DOWNLOAD for kind in kinds]
+    for reader in loose:
+        run = downloads_before(reader, downloads, ready)
+        out += (unit for own in units[done : run.start] for unit in own)
+        chunks = [list(_split(units[number])) for number in run]
+        lines = [[[line for unit in one for line in unit.lines] for one in own] for own in chunks]
+        for download, number in by_first_read(lines, ready[reader], target):
+            out += chunks[download][number]
+        done = reader
+    return [*out, *(unit for own in units[done:] for unit in own)]
+
+
+def _lowest(nodes: Sequence[Lines]) -> int:
+    """Return the first word of L2BM that lines of these nodes touch.
+
+    Such lines run beside downloads. If a chunk of a download took their words, all of them that
+    stand behind it would wait for it.
+    """
+    lines = (line for node in nodes for line in node.lines if line.shared)
+    touched = (one for line in lines for one in (*line.touched.reads, *line.touched.writes))
+    return min((one.low for one in touched if one.memory == MEMORY), default=_NO_LIMIT)
+
+
+def _split(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
+    """Cut the units of a download into its chunks."""
+    starts = [at for at, unit in enumerate(units) if unit.begins is not None]
+    starts = [0, *starts[1:]] if starts else [0]
+    for start, end in zip(starts, [*starts[1:], len(units)], strict=True):
+        yield units[start:end]
+
+
+def place(
+    units: Sequence[Unit], costs: MoveCosts, target: Target, limit: int = _NO_LIMIT
+) -> list[Placed]:
+    """Return all lines and MVs with their steps, in the order of placing.
+
+    Words of downloads in L2BM stay below ``limit``.
+    """
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
     timeline = Timeline(costs, target, anywhere)
@@ -157,7 +208,7 @@ def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Place
     shift = 0
     for unit in units:
         if unit.begins is not None:
-            shift = _best_shift(unit.begins, timeline, target, shifted)
+            shift = _best_shift(unit.begins, timeline, target, shifted, limit)
         elif not unit.streams:
             shift = 0
         lines = [shifted.of(line, shift) for line in unit.lines] if shift else unit.lines
@@ -169,17 +220,22 @@ def place(units: Sequence[Unit], costs: MoveCosts, target: Target) -> list[Place
 
 
 def _best_shift(
-    moves: Sequence[Ready], timeline: Timeline, target: Target, shifted: Shifted
+    moves: Sequence[Ready], timeline: Timeline, target: Target, shifted: Shifted, limit: int
 ) -> int:
-    """Return how far the words of a chunk move in L2BM, so that its MVs begin early."""
+    """Return how far the words of a chunk move in L2BM, so that its MVs begin early.
+
+    They stay below ``limit`` if there is room.
+    """
     writes = [access for move in moves for access in move.touched.writes]
     low = min(access.low for access in writes)
     words = max(access.high for access in writes) - low
     capacity = target.words(MEMORY)
     unit = lcm(target.mv_unit, target.l2bm_row)
     each = max(1, capacity // _PLACES // unit) * unit
+    places = range(0, capacity - words + 1, each)
     best: tuple[int, int, int] | None = None
-    for at in range(0, capacity - words + 1, each):
+    below = [at for at in places if at + words <= limit]
+    for at in below or places:
         shift = at - low
         starts = max(timeline.start_of(shifted.of(move, shift)) for move in moves)
         found = starts, abs(shift), shift

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
+from ..layers.dram_transfer_plan import RING_SHARE
 from ..layers.fragment import (
     BlockOperand,
     Fragment,
@@ -25,8 +26,6 @@ from ..layers.fragment import (
 from ..machine import REGISTER_FILES, Target
 
 _MEMORY = "l1bm"
-#: The share of L1BM that the ring takes.
-_SHARE = 8
 #: Makers of masks use this many words at the end of a register file.
 _LAST = 2
 
@@ -70,7 +69,7 @@ def _streamed(lines: Sequence[Line], words: int) -> tuple[Line, ...] | None:
     blocks = [block for step in steps if (block := _filled(step) or _emptied(step)) is not None]
     # A block begins at a multiple of its words, also where counts are no powers of two.
     unit = lcm(*(block.words for block in blocks))
-    size = words // _SHARE // unit * unit
+    size = words // RING_SHARE // unit * unit
     if not size:
         return None
     ring = _Ring((words - size) // unit * unit, size)

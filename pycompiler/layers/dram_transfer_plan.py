@@ -266,6 +266,8 @@ def dram_words(layout: Layout, target: Target) -> int:
     return layout.slices * plan_transfer(layout, target).dram_words
 
 
+#: Downloads beside other nodes go round in the last words of L1BM: one part in so many.
+RING_SHARE = 8
 #: Buffers of L2BM for each direction: one is filled while the other is emptied.
 BUFFERS = 4
 

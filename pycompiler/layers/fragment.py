@@ -151,12 +151,15 @@ Line = Step | Move
 class Fragment:
     """The code of one node. ``packed`` says that its lines cannot be packed further.
 
+    ``loose``: lines that share no forwarding path may drift apart when nodes are merged. So lines
+    of other nodes find room between them, and each goes as soon as its own words are there.
     ``names`` maps the operands' values to values of the graph. If it is empty, the operands already
     name values of the graph.
     """
 
     lines: tuple[Line, ...]
     packed: bool = False
+    loose: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -136,6 +136,10 @@ class Product(UntiedAxes):
         if any(value.location not in (Location.LM0, Location.LM1) for value in values):
             yield "an operand that is not in LM"
         streams = streamed.streams(node, graph)
+        if streams and not streamed.suits(node, graph, target):
+            # A last slice may be shorter than the layouts of the others.
+            yield "streamed vectors whose terms do not fill the blocks"
+            return
         wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
         if wanted is None:
             yield "the contracted axis on some L1Bs"
@@ -154,8 +158,9 @@ class Product(UntiedAxes):
 
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
         """Return the code."""
-        schedule = streamed_code if streamed.streams(node, graph) else resident
-        return Fragment(tuple(schedule.emit(node, graph, target)))
+        if streamed.streams(node, graph):
+            return Fragment(tuple(streamed_code.emit(node, graph, target)), loose=True)
+        return Fragment(tuple(resident.emit(node, graph, target)))
 
 
 LAYERS: tuple[Layer, ...] = (

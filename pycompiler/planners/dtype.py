@@ -26,6 +26,7 @@ from .fused_roots import fuse_roots
 from .halves import store_halves
 from .overrides import PRECISION_OF, Overrides
 from .rounded_factors import round_factors
+from .rounded_results import round_results
 
 #: The precisions of products that belong to each ``float_dtype``.
 _FOLLOWED = {"float": frozenset({"single"}), "mixed": frozenset({"single", "half"})}
@@ -91,7 +92,7 @@ def plan_dtypes(
     graph = graph.with_values({n: replace(graph.values[n], dtype=MNDtype.HALF) for n in found})
     exact = {*(overrides or {}), *registered}
     graph = store_halves(graph, target, exact, constants or {})
-    rounded = round_factors(graph, target, exact)
+    rounded = round_results(round_factors(graph, target, exact), target, exact)
     return fuse_elementwise(rounded, target, exact, constants or {})
 
 

@@ -14,7 +14,7 @@ from ...machine import Target
 from ..dram_transfer_plan import plan_transfer
 from . import resident, streamed
 from .layouts import fits, operand_layouts
-from .roles import precision_of, roles_of
+from .roles import PRECISION, precision_of, roles_of
 from .route import shares
 from .spreads import (
     Spread,
@@ -64,7 +64,7 @@ def candidates(
         return
     for split in _splits(node, graph, target):
         shape = streamed.shape_of(node, graph, split, target)
-        if not streamed.rows_at_once(shape, precision_of(node, target), target):
+        if not streamed.possible(split, shape, precision_of(node, target), target):
             continue
         layouts = streamed.layouts(node, graph, split, target)
         if _room(node, layouts, target):
@@ -89,7 +89,8 @@ def candidate_layouts(
     if streamed.suits(node, graph, target):
         kind = precision_of(node, target)
         for split in _splits(node, graph, target):
-            if streamed.rows_at_once(streamed.shape_of(node, graph, split, target), kind, target):
+            shape = streamed.shape_of(node, graph, split, target)
+            if streamed.possible(split, shape, kind, target):
                 found = streamed.layouts(node, graph, split, target)
                 if _room(node, found, target):
                     yield found
@@ -165,7 +166,13 @@ def _with(graph: MNGraph, layouts: Mapping[str, Layout]) -> MNGraph:
 
 
 def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.Split]:
-    """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs."""
+    """Yield ways to spread rows and columns: the columns take MABs first, then L1Bs, then L2Bs.
+
+    The columns take L2Bs from the innermost on; those of the only product also from the outermost
+    on. Then rows are on the L2Bs of a group and columns on groups, so that MVs across the groups
+    bring the vectors and no operand lies in DRAM twice. Between two products such columns would
+    cross groups in switches, which nothing hides, to save transfers that other nodes hide.
+    """
     roles = roles_of(node, graph)
     sizes: dict[int | None, int] = {None: roles.m, **dict(enumerate(roles.batch))}
     along = max(sizes, key=lambda axis: sizes[axis])
@@ -173,12 +180,15 @@ def _splits(node: MNNode, graph: MNGraph, target: Target) -> Iterator[streamed.S
         [SubAxis(d.size, level, d.stride) for d in primes(target.level_range[level.value])]
         for level in (Level.MAB, Level.L1B, Level.L2B)
     )
+    only = sum(any(name == PRECISION for name, _ in one.attributes) for one in graph.nodes) == 1
     for share in shares(target):
         low = [digit for digit in l1bs if digit.stride < share]
         high = [digit for digit in l1bs if digit.stride >= share]
-        for count in range(len(l2bs) + 1):
-            n = [*mabs, *low, *l2bs[:count]]
-            yield streamed.Split(along, tuple(n), (*high, *l2bs[count:]))
+        cuts = [(l2bs[:count], l2bs[count:]) for count in range(len(l2bs) + 1)]
+        if only:
+            cuts += [(outer, inner) for inner, outer in cuts[1:-1]]
+        for columns, rows in cuts:
+            yield streamed.Split(along, (*mabs, *low, *columns), (*high, *rows))
 
 
 def _room(node: MNNode, layouts: Mapping[str, Layout], target: Target) -> bool:

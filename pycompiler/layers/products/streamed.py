@@ -19,6 +19,7 @@ from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import REGISTER_FILES, WORDS_PER_LONG, Target
 from ..base import layout_of
+from ..dram_transfer_plan import RING_SHARE
 from .layouts import (
     inner_digits,
     lay_out,
@@ -208,6 +209,29 @@ def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
     """Return how many rows of every unit the register files can sum at once; 0 if none."""
     vectors = sum(target.words(file) for file in REGISTER_FILES) // kind.result
     return vectors // shape.own
+
+
+def possible(split: Split, shape: Shape, kind: Precision, target: Target) -> bool:
+    """Whether register files, L1BM and L2BM have room for a product that is spread so."""
+    found = route(split.share, target)
+    collections, _ = landings(found, target)
+    above = 2 * burst(found, target) * found.above
+    # The next vectors land while the MAU works on those that have landed.
+    room = collections > 1 and above <= target.words("l2bm")
+    return room and rows_at_once(shape, kind, target) > 0
+
+
+def landings(found: Route, target: Target) -> tuple[int, int]:
+    """Return how many collections fit L1BM beside those on their way, and where they start.
+
+    Downloads that come beside the product have the end of L1BM.
+    """
+    words, size = target.words("l1bm"), burst(found, target)
+    words -= words // RING_SHARE
+    if not found.above:
+        return words // (found.sent * size), 0
+    first = 2 * found.sent * size
+    return max(0, words - first) // (found.landed * size), first
 
 
 def burst(found: Route, target: Target) -> int:

@@ -22,7 +22,7 @@ from ..fragment import (
 )
 from .roles import bias_of, precision_of
 from .route import Route, route
-from .streamed import burst, rows_at_once, shape_of, spread
+from .streamed import burst, landings, rows_at_once, shape_of, spread
 from .tiles import NOWHERE, convert, tile_pairs
 
 
@@ -67,6 +67,10 @@ class _Code:
         self.groups = tuple(self._groups(self.route))
         #: number of sending steps that are collected together
         self.burst = burst(self.route, target)
+        #: where vectors lie in L2BM: at its end, because downloads begin at its start
+        room = target.words("l2bm") - 2 * self.burst * self.route.above
+        self.above = room // max(1, self.route.above) * self.route.above
+        self.landings = landings(self.route, target)
         self.jobs = list(self._jobs())
         self._convert = Step((convert(self.kind, Forward("l1bm")),))
         self._brought: dict[int, Step] = {}
@@ -98,16 +102,8 @@ class _Code:
                 yield from self._collect(number + 1)
             yield from self._work(number)
 
-    def _buffers(self) -> tuple[int, int]:
-        """Return how many collections fit L1BM beside those on their way, and where they start."""
-        found, words = self.route, self.target.words("l1bm")
-        if not found.above:
-            return words // (found.sent * self.burst), 0
-        first = 2 * found.sent * self.burst
-        return (words - first) // (found.landed * self.burst), first
-
     def _landing(self, number: int) -> int:
-        count, first = self._buffers()
+        count, first = self.landings
         return first + number % count * self.route.landed * self.burst
 
     def _collect(self, number: int) -> Iterator[Line]:
@@ -132,11 +128,11 @@ class _Code:
             yield single_step("l1bm", "l1bmd", (source,), goal)
         for turn in range(-(-len(job.sent) // cycles)):
             half = number % 2 * self.burst + turn
-            yield from found.climb(half * found.sent, half * found.above)
+            yield from found.climb(half * found.sent, self.above + half * found.above)
         for turn in range(-(-len(job.sent) // cycles)):
             half = number % 2 * self.burst + turn
             landing = self._landing(number) + turn * found.landed
-            yield from found.land(half * found.above, landing)
+            yield from found.land(self.above + half * found.above, landing)
 
     def _work(self, number: int) -> Iterator[Line]:
         job, shape, cycles = self.jobs[number], self.shape, self.target.cycles

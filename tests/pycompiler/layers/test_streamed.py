@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,44 @@ def test_every_share_on_the_whole_chip(share: int) -> None:
         found, other, _ = both(gemm((210, 500, 48), (0, 1), bias, b), {"a": a}, "mncore2")
     assert np.array_equal(found, other)
     assert close(found, a, b, a.astype(np.float64) @ b + bias)
+
+
+def test_columns_on_groups_and_rows_on_the_l2bs_of_a_group() -> None:
+    """The only product of a model may be spread so; then no operand lies in DRAM twice."""
+    rng = np.random.default_rng(8)
+    a, b = rng.standard_normal((300, 64)), rng.standard_normal((64, 700))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    splits = choose._splits
+
+    def outer(*given: Any) -> Any:
+        for split in splits(*given):
+            l2bs = [digit.stride for digit in split.n if digit.level is Level.L2B]
+            if min(l2bs, default=0) > 1:
+                yield split
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "_splits", outer)
+        found, other, _ = both(gemm((300, 700, 64), (0, 0), None, b), {"a": a}, "mncore2")
+    assert np.array_equal(found, other)
+    assert close(found, a, b, a.astype(np.float64) @ b)
+
+
+def test_a_short_last_slice_of_the_contracted_axis() -> None:
+    """The layouts of the other slices were taken for it, whose terms do not fill a block."""
+    shapes = {"a": (191, 196), "b": (196, 130)}
+    rng = np.random.default_rng(2)
+    inputs = {n: rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    result, _ = compiled(
+        model_of([("MatMul", ["a", "b"], "y")], shapes, ["y"]), float_dtype="mixed"
+    )
+    a, b = inputs.values()
+    assert close(run(result, inputs)["y"], a, b, a.astype(np.float64) @ b)
+
+
+def test_products_do_not_stream_without_room_for_two_collections() -> None:
+    """The next vectors land while the MAU works on those that are there."""
+    target = load_target("mncore2")
+    for share in shares(target):
+        assert streamed.landings(route(share, target), target)[0] > 1
+    few = replace(route(8, target), landed=target.words("l1bm") // 2)
+    assert streamed.landings(few, target)[0] < 2
