@@ -136,6 +136,10 @@ class Product(UntiedAxes):
         if any(value.location not in (Location.LM0, Location.LM1) for value in values):
             yield "an operand that is not in LM"
         streams = streamed.streams(node, graph)
+        if streams and not streamed.suits(node, graph, target):
+            # The last slice of a contracted axis may be too short for the layouts of the others.
+            yield "terms that do not fill the blocks of a streamed product"
+            return
         wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
         if wanted is None:
             yield "the contracted axis on some L1Bs"
