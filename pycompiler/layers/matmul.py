@@ -137,8 +137,8 @@ class Product(UntiedAxes):
             yield "an operand that is not in LM"
         streams = streamed.streams(node, graph)
         if streams and not streamed.suits(node, graph, target):
-            # A last slice may be shorter than the layouts of the others.
-            yield "streamed vectors whose terms do not fill the blocks"
+            # The last slice of a contracted axis may be too short for the layouts of the others.
+            yield "terms that do not fill the blocks of a streamed product"
             return
         wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
         if wanted is None:

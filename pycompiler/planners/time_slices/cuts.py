@@ -91,7 +91,8 @@ class Cuts:
                     reason = f"in its layout, axis {number} has no {count} slices"
                     raise error("P0306", value=name, reason=reason)
                 else:
-                    del self.sizes[one]
+                    # Whoever asks for this size again would get a whole axis again.
+                    self.forbidden.add((one, self.sizes.pop(one)))
 
     def attempt(self) -> TimeSlices | None:
         """Lay out the graph; None if a layout switch has no passes."""

@@ -105,13 +105,13 @@ class _Search(Cuts):
         chosen: tuple[tuple[Axis, int], ...] = ()
         undone: list[Axis] = []
         for _ in range(_CLOSE):
+            asked = dict(self.sizes)
             rough = self.laid_out(resolve=False, last=True)
-            # Layouts in DRAM may have made slices longer, and padded the axis.
-            shorter = {
-                one: self.finer(one, 1.0)
-                for one, size in self.sizes.items()
-                if not self._legal(one, size)
-            }
+            # Layouts in DRAM may have made slices longer, and padded the axis. The size that was
+            # asked for would become as long again.
+            padded = [one for one, size in self.sizes.items() if not self._legal(one, size)]
+            self.forbidden.update((one, asked[one]) for one in padded if one in asked)
+            shorter = {one: self.finer(one, 1.0) for one in padded}
             if any(shorter.values()):
                 self.sizes |= {one: size for one, size in shorter.items() if size}
                 continue

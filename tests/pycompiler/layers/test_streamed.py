@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.graph import MNDtype
+from pycompiler.graph.graph import TensorType
 from pycompiler.graph.half import half_format
 from pycompiler.graph.layout import Level
+from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import choose, streamed
 from pycompiler.layers.products.route import route, shares
 from pycompiler.machine import load_target
@@ -122,6 +124,25 @@ def test_batches_of_vectors_made_on_the_device(shape: tuple[int, int, int, int])
     one, other, _ = both(model, {"x": x})
     assert np.array_equal(one, other)
     assert close(one, x, b, np.abs(x).astype(np.float64) @ b)
+
+
+def test_terms_that_do_not_fill_the_last_block_are_refused() -> None:
+    """A shorter last slice of the terms has the layouts of the others, and no code before."""
+    rng = np.random.default_rng(3)
+    b = rng.standard_normal((32, 8)).astype(np.float32)
+    model = gemm((40, 8, 32), (0, 0), None, b)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "fits", lambda *_: False)
+        graph = compiled(model, float_dtype="mixed")[0].graph
+    (node,) = [n for n in graph.nodes if n.op == "Gemm"]
+    layer = LAYERS[node.op]
+    assert list(layer.refusals(node, graph, load_target("mini"))) == []
+    shorter = {
+        name: replace(graph.values[name], type=TensorType("float", shape))
+        for name, shape in zip(node.inputs, ((40, 24), (24, 8)), strict=True)
+    }
+    refused = list(layer.refusals(node, graph.with_values(shorter), load_target("mini")))
+    assert refused == ["terms that do not fill the blocks of a streamed product"]
 
 
 def test_what_the_host_gives_products_is_packed_as_halves() -> None:

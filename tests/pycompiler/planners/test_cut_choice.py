@@ -52,3 +52,23 @@ def test_the_axis_that_the_fewest_values_share_is_cut(chain: tuple[int, int], cu
     inputs = random_inputs({"x": (BATCH, CHANNELS), "v": chain}, seed=1)
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)["z"]
     np.testing.assert_allclose(run(result, inputs)["z"], wanted, rtol=1e-5)
+
+
+def test_sizes_that_layouts_undo_are_not_asked_for_again() -> None:
+    """The layouts of a matrix in DRAM pad some slices to the whole axis, or to illegal lengths.
+
+    The search asked for the same sizes round after round, and ended with P0305.
+    """
+    width, hidden, rows = 171, 684, (3, 31)
+    rng = np.random.default_rng(2)
+    inner = (rng.standard_normal((width, hidden)) / width**0.5).astype(np.float32)
+    outer = (rng.standard_normal((hidden, width)) / hidden**0.5).astype(np.float32)
+    constants = {"a": inner, "b": outer, "c": np.ones(hidden, np.float32) / 8}
+    nodes = [("MatMul", ["x", "a"], "h"), ("Add", ["h", "c"], "i"), ("Relu", ["i"], "r")]
+    nodes += [("MatMul", ["r", "b"], "m"), ("Add", ["x", "m"], "y")]
+    model = model_of(nodes, {"x": (*rows, width)}, ["y"], constants)
+    options = {"layout_planner": "first_arrival", "emit": "concat", "float_dtype": "mixed"}
+    result, _ = compiled(model, strict=True, **options)
+    x = rng.standard_normal((*rows, width)).astype(np.float32)
+    wanted = x + np.maximum(x @ inner + constants["c"], 0) @ outer
+    np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, atol=0.05)
