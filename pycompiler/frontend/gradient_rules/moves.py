@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,24 @@ def _slice_scatter(
         return _every_nth(base, source, axis, first, step)
     after = base.narrow(axis, last, base.shape[axis] - last)
     return torch.cat([base.narrow(axis, 0, first), source, after], axis)
+
+
+def _slice_backward(
+    grad: torch.Tensor, sizes: Sequence[int], axis: int, start: int, end: int, step: int
+) -> torch.Tensor:
+    """Return the gradient of a slice: zeros around and between the elements."""
+    axis %= len(sizes)
+    size, behind = sizes[axis], [0, 0] * (len(sizes) - axis - 1)
+    first = slice(start, end, step).indices(size)[0]
+    if step > 1:
+        grad = torch.nn.functional.pad(grad.unsqueeze(axis + 1), [*behind, 0, step - 1])
+        grad = grad.flatten(axis, axis + 1)
+    last = first + grad.shape[axis]
+    if last > size:
+        grad, last = grad.narrow(axis, 0, size - first), size
+    if first or last < size:
+        grad = torch.nn.functional.pad(grad, [*behind, first, size - last])
+    return grad
 
 
 def _every_nth(
@@ -53,5 +71,6 @@ def _select_scatter(
 
 MOVE_RULES: dict[Any, Callable[..., Any]] = {
     _ATEN.select_scatter.default: _select_scatter,
+    _ATEN.slice_backward.default: _slice_backward,
     _ATEN.slice_scatter.default: _slice_scatter,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from ...graph.digits import agrees, primes
 from ...graph.graph import MNGraph, MNNode, TensorType
@@ -17,7 +18,7 @@ from ..base import layout_of
 from ..products.choose import candidate_layouts
 from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
 from ..products.roles import PRECISION, precision_of, roles_of
-from ..products.spreads import Spread
+from ..products.spreads import Spread, Way, spread_units
 
 #: The axes of the result: channels of the pixels, channels of the gradients, then taps.
 CHANNELS, COLUMNS, TAPS = 0, 1, 2
@@ -30,7 +31,8 @@ def ways(
     forward, around = _forward(node, graph)
     gradient, done = node.inputs[1], list[dict[str, Layout]]()
     near = {name: layout for name, layout in hints.items() if name in node.inputs}
-    for found in candidate_layouts(forward, around, target, near):
+    found_before = candidate_layouts(forward, around, target, near)
+    for found in chain(found_before, _on_l1bs(node, forward, around, target)):
         made = wanted_layouts(node, graph, found[gradient], target)
         if made not in done and _suits(node, graph, made, target):
             done.append(made)
@@ -39,6 +41,20 @@ def ways(
     made = wanted_layouts(node, graph, exact[gradient], target)
     if made not in done:
         yield made
+
+
+def _on_l1bs(
+    node: MNNode, forward: MNNode, around: MNGraph, target: Target
+) -> Iterator[dict[str, Layout]]:
+    """Yield layouts whose columns lie on L1Bs: then the network joins all MABs at once."""
+    roles, kind = roles_of(node, around), precision_of(node, target)
+    blocks, held = -(-roles.n // kind.rows), 1
+    for count, digit in enumerate(primes(target.level_range[Level.L1B.value]), 1):
+        held *= digit.size
+        if held > blocks:
+            return
+        spread = spread_units(roles, kind, target, None, Way(l1bs=count))
+        yield operand_layouts(forward, around, spread, target)
 
 
 def _forward(node: MNNode, graph: MNGraph) -> tuple[MNNode, MNGraph]:

@@ -62,7 +62,7 @@ class Composite:
 _INDICES = frozenset({"int32", "int64"})
 _LONG = "from more long words than half of LM floats only, or rows of parameters"
 
-_LONG_STEPS = "a step that divides an axis of more than half of LM"
+_STEP = "a step that divides its axis"
 _FITS = "along axes up to half of LM"
 _MASKED = frozenset({"float", "double", "int64", "bool"})
 _STEPS = f"up to {recurrent.MOST_STEPS} steps; the usual activations, without `clip`"
@@ -95,7 +95,7 @@ COMPOSITES: dict[str, Composite] = {
     "GridSample": Composite(grid_sample.grid_sample, SUM),
     "Pad": Composite(moves.pad, MOVE, MOVED, note=f"modes other than `constant`; {_FITS}"),
     "Tile": Composite(moves.tile, MOVE, MOVED),
-    "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_LONG_STEPS),
+    "Slice": Composite(moves.strided_slice, MOVE, MOVED, note=_STEP),
     "Trilu": Composite(moves.triangle, MOVE, _MASKED),
     "Col2Im": Composite(moves.fold, SUM, note=_FITS),
     "CumSum": Composite(scans.cumulative_sum, SUM, REALS | _INDICES, note=_FITS),

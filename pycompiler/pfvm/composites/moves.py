@@ -35,7 +35,7 @@ def tile(write: Writer) -> bool:
 
 
 def strided_slice(write: Writer) -> bool:
-    """Take elements of a long axis that lie ``step`` apart, if ``step`` divides its size.
+    """Take elements of an axis that lie ``step`` apart, if ``step`` divides its size.
 
     Elements and steps become two axes, so the axis of the elements need not lie in one PE. Axes
     that one PE could not hold together are cut one after the other.
@@ -59,7 +59,7 @@ def strided_slice(write: Writer) -> bool:
     for axis, start, end, step in cuts:
         axis, size = axis % rank, shape[axis]
         chosen = range(size)[start:end:step]
-        if step > 1 and size > write.rows and size % step == 0:
+        if step > 1 and write.target is not None and size % step == 0:
             first, offset = divmod(chosen.start, step)
             apart = (*shape[:axis], size // step, step, *shape[axis + 1 :])
             value = write.cut(write.reshape(value, apart), [axis + 1], [offset], [offset + 1])

@@ -13,6 +13,8 @@ from .tiles import Axis, Tiling, tilings
 Chosen = Sequence[tuple[Axis, Tiling]]
 #: guess: what follows uneven tiles works on padding, or moves the results
 _UNEVEN = 1.5
+#: guess: tiles that differ from those of the neighbours cost this much of a layer
+_NEAR = 1.2
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,15 @@ def best_tiles(
         for number, way in enumerate(product(*(_ways(axis, even) for axis in axes)))
         for chosen in [list(zip(axes, way, strict=True))]
     ]
-    return min(ways)[-1]
+    # Neighbours agree about tiles that are alike in all axes, and then nothing moves between them.
+    most = _NEAR * min(ways)[0]
+    return min((_unlike(way[-1]), way) for way in ways if way[0] <= most)[-1][-1]
+
+
+def _unlike(chosen: Chosen) -> float:
+    """Return how many more tiles one axis with taps has than another."""
+    counts = [tiling.count for axis, tiling in chosen if axis.taps > 1] or [1]
+    return max(counts) / min(counts)
 
 
 def _ways(axis: Axis, even: bool) -> list[Tiling]:

@@ -148,7 +148,9 @@ def _weights(
 ) -> tuple[str, tuple[int, ...]]:
     """Append what reorders the weights; return their name and their shape in the convolution."""
     rank, own = len(axes), weights[0] // group
-    factor = write.padded(factor, range(2, rank + 2), [(0, 1)] * rank)
+    # A zero behind the taps stands for those that a phase lacks; without stride none is lacking.
+    lacking = [any(axis.taps in row for row in axis.order) for axis in axes]
+    factor = write.padded(factor, range(2, rank + 2), [(0, int(lacks)) for lacks in lacking])
     for number, axis in enumerate(axes):
         places = write.constant(np.array(axis.order, dtype=np.int64).reshape(-1), "taps")
         factor = write.op("Gather", factor, places, axis=2 + number)

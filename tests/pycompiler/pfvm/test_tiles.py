@@ -13,6 +13,7 @@ from compiling import compiled, run, tried
 
 from pycompiler.machine import load_target
 from pycompiler.pfvm.composites import convolution, decompose
+from pycompiler.pfvm.composites.tile_choice import best_tiles
 from pycompiler.pfvm.composites.tiles import Axis, Tiling, tilings
 from pycompiler.pfvm.prepare import prepare, static_types
 from pycompiler.pfvm.session import HostSession
@@ -77,3 +78,20 @@ def test_tiles_on_the_device(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     wanted = HostSession(model.SerializeToString(), "model").run({"x": x})["y"]
     limit = 28 * np.abs(x).max() * np.abs(w).max() * 2.0**-20
     assert np.abs(run(result, {"x": x})["y"] - wanted).max() <= limit
+
+
+def test_layers_of_a_network_agree_about_tiles() -> None:
+    """Layers of a ResNet, those that halve the picture, and what their gradients need."""
+    target = load_target("mncore2")
+    layers = {
+        "first": ((32, 3, 32, 32), 16, Axis(32, 3, 1, 1, 1, 1)),
+        "stage": ((32, 16, 32, 32), 16, Axis(32, 3, 1, 1, 1, 1)),
+        "halved": ((32, 16, 32, 32), 32, Axis(32, 3, 2, 1, 1, 0)),
+        "its weights": ((32, 16, 32, 32), 32, Axis(32, 4, 2, 1, 1, 1)),
+        "its way back": ((32, 32, 16, 16), 64, Axis(16, 2, 1, 1, 0, 1)),
+        "second stage": ((32, 32, 16, 16), 32, Axis(16, 3, 1, 1, 1, 1)),
+        "third stage": ((32, 64, 8, 8), 64, Axis(8, 3, 1, 1, 1, 1)),
+    }
+    for name, (shape, rows, axis) in layers.items():
+        chosen = best_tiles(shape, rows, [axis, axis], target)
+        assert [tiling.count for _, tiling in chosen] == [4, 4], name
