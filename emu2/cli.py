@@ -12,9 +12,6 @@ from typing import NoReturn
 import click
 
 import emu2
-from emu2.app_cli import app_commands
-from emu2.bench.command import bench
-from emu2.conformance_cli import conformance
 from emu2.console import (
     EXIT_FILE,
     EXIT_USAGE,
@@ -27,10 +24,7 @@ from emu2.console import (
     reporting,
     warned,
 )
-from emu2.debug.command import dap, debug
-from emu2.explain import entries, explain, listing
-from emu2.lsp.command import lsp
-from emu2.profile_cli import profile_command
+from emu2.lazy_group import LazyGroup
 from emu2.sanitizing import is_clean, sanitize_option, show_findings, show_undefined
 from emu2.words_cli import Policy, asm, called_as, disasm, load_program, memory_options
 
@@ -44,7 +38,19 @@ spec_option = click.option(
 strict_option = click.option("--strict", is_flag=True, help="Make every hazard an error.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+#: The module and the name of commands that load when they are called.
+_LATER = {
+    "app": ("emu2.app_cli", "app_commands"),
+    "bench": ("emu2.bench.command", "bench"),
+    "conformance": ("emu2.conformance_cli", "conformance"),
+    "dap": ("emu2.debug.command", "dap"),
+    "debug": ("emu2.debug.command", "debug"),
+    "lsp": ("emu2.lsp.command", "lsp"),
+    "profile": ("emu2.profile_cli", "profile_command"),
+}
+
+
+@click.group(cls=LazyGroup, later=_LATER, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(emu2.__version__)
 def cli() -> None:
     """Bit-exact emulator and assembler of the MN-Core 2 accelerator."""
@@ -147,6 +153,8 @@ def spec_page(name: str | None, spec_name: str) -> None:
 @click.argument("code", required=False)
 def explain_code(code: str | None) -> None:
     """Print what CODE of a diagnostic means, why it comes and what helps; or list all codes."""
+    from emu2.explain import entries, explain, listing
+
     known = entries()
     text, found = (listing(known), True) if code is None else explain(known, code, "emu2")
     click.echo(text, err=not found)
@@ -154,15 +162,8 @@ def explain_code(code: str | None) -> None:
         sys.exit(EXIT_USAGE)
 
 
-cli.add_command(app_commands)
 cli.add_command(asm)
-cli.add_command(bench)
-cli.add_command(conformance)
-cli.add_command(dap)
-cli.add_command(debug)
 cli.add_command(disasm)
-cli.add_command(lsp)
-cli.add_command(profile_command)
 
 
 def main() -> NoReturn:

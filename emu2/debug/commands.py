@@ -27,6 +27,9 @@ class Command:
 class Commands:
     """Does commands on a session and returns what there is to print."""
 
+    #: Whether a command that is no move must end where it began.
+    stays = False
+
     def __init__(self, session: Session, spec_name: str = "mncore2") -> None:
         """Remember the session. `spec_name` is the machine of files that `parts` reads."""
         self.session = session
@@ -117,7 +120,10 @@ class Commands:
 
     def show(self, rest: str) -> str:
         """Return the words of a place."""
-        words = self.session.evaluate(rest, most=_LISTED).words
+        found = self.session.evaluate(rest, most=_LISTED)
+        if found.whole:
+            return found.text
+        words = found.words
         return "\n".join(f"{word['unit']}[{word['addr']}] = {word['text']}" for word in words)
 
     def registers(self, rest: str) -> str:
@@ -162,18 +168,23 @@ class Commands:
         return _changes(found["count"], found["words"], f"between positions {first} and {second}")
 
     def parts(self, rest: str) -> str:
-        """Return the first statement after which this run and that of another file differ."""
+        """Return the first statement after which this run and that of another file differ.
+
+        The run stands there then, unless the commands may not move it.
+        """
         other = open_session(rest, self.spec_name)
+        here = self.session.run.position
         found = self.session.run.parting(other.run, most=_LISTED)
+        if found is None or self.stays:
+            self.session.run.go(here)
         if found is None:
             return "the runs never part"
         ours, theirs = found["lines"]
         place = (
             f"after line {ours} here and line {theirs} there" if ours or theirs else "at the start"
         )
-        return f"the runs part {place}\n" + _changes(
-            found["count"], found["words"], "here and there"
-        )
+        text = _changes(found["count"], found["words"], "here and there")
+        return f"the runs part {place}\n{text}" + ("" if self.stays else f"\n{self.where()}")
 
     def breakpoints(self) -> str:
         """Return the list of breakpoints."""

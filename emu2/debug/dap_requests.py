@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import emu2
+from emu2.debug.dap_console import Console, is_command, is_move
 from emu2.debug.dap_variables import Variables
 from emu2.debug.session import Files, Session, Stop, open_session
 
@@ -35,6 +36,12 @@ CAPABILITIES = {
         {"filter": "hazard", "label": "Hazard", "description": "a warning about timing"},
     ],
 }
+
+
+def _said(text: str) -> Body:
+    return {"result": text, "variablesReference": 0}
+
+
 _GRANULARITY = {"statement": "line", "line": "line", "instruction": "line"}
 
 
@@ -197,7 +204,7 @@ class Requests:
     # Where it stands.
 
     def on_stackTrace(self, arguments: Body) -> Body:  # noqa: N802
-        """Return the statement that comes next, and above it the note of its line."""
+        """Return the statement that comes next, and the line of the model that it comes from."""
         session = self._session()
         line = session.run.line
         name = session.note(line) or Path(session.path).name
@@ -205,7 +212,14 @@ class Requests:
         frame = {"id": 1, "name": name, "line": line, "column": 1, "source": source}
         pointer = hex(session.run.position)
         frame |= {"instructionPointerReference": pointer}
-        return {"stackFrames": [frame], "totalFrames": 1}
+        frames: list[Body] = [frame]
+        origin = session.origin(line)
+        if origin is not None:
+            path, number = origin
+            model = {"name": Path(path).name, "path": path}
+            own = {"id": 2, "name": "the model", "line": number, "column": 1, "source": model}
+            frames.append({**own, "presentationHint": "subtle"})
+        return {"stackFrames": frames, "totalFrames": len(frames)}
 
     def on_scopes(self, arguments: Body) -> Body:
         """Return the registers of a unit, the watches, and the memories."""
@@ -227,11 +241,16 @@ class Requests:
         number, name = int(arguments["variablesReference"]), str(arguments["name"])
         return {"value": self._variables().set(number, name, str(arguments["value"]))}
 
-    def on_evaluate(self, arguments: Body) -> Body:
-        """Return the value of a place or of a condition, or do a command after `>`."""
+    def on_evaluate(self, arguments: Body) -> Body | tuple[Body, Work]:
+        """Return the value of a place or of a condition; in the console, do a command too."""
         session, text = self._session(), str(arguments["expression"]).strip()
+        if arguments.get("context") == "repl" and is_command(text):
+            console = Console(session, str(session.spec.name))
+            if is_move(text):
+                return _said(""), lambda: console.move(text)
+            return _said(console.do(text))
         if any(sign in text for sign in ("==", "!=", "<", ">")):
-            return {"result": str(session.run.holds(text)).lower(), "variablesReference": 0}
+            return _said(str(session.run.holds(text)).lower())
         found = session.evaluate(text)
         return {
             "result": found.text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,16 +16,20 @@ from emu2.words_cli import CONTAINER_MAGIC, load_program
 Stop = dict[str, Any]
 """What `emu2.Debugger` says about a stop."""
 
-Named = Callable[[str], Sequence[str] | None]
-"""Returns the places of a name, such as an element of a tensor; None for no such name."""
-
 
 @dataclass(frozen=True)
 class Watched:
-    """What an expression is worth now."""
+    """What an expression is worth now. `whole`: the text says it all, as for a tensor."""
 
     text: str
     words: list[dict[str, Any]] = field(default_factory=list)
+    whole: bool = False
+
+
+Named = Callable[[str], Sequence[str] | Watched | None]
+"""Returns the places of a name, such as an element of a tensor, or its value; None for no name."""
+
+_SOURCE = re.compile(r", ([^,]+\.py):(\d+)\Z")
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,11 @@ class Session:
             found = text
         return found
 
+    def origin(self, line: int) -> tuple[str, int] | None:
+        """Return the file and the line of the model that the note at `line` names, if it does."""
+        found = _SOURCE.search(self.note(line))
+        return (found[1], int(found[2])) if found else None
+
     def line_text(self, line: int) -> str:
         """Return a line of the source, from 1; empty outside it."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
@@ -94,6 +104,8 @@ class Session:
         Raises EmulatorError D0001 for anything else.
         """
         places = self._named(expression) if self._named is not None else None
+        if isinstance(places, Watched):
+            return places
         words: list[dict[str, Any]] = []
         for place in [expression] if places is None else places:
             words += self.run.evaluate(place, most=most)

@@ -41,4 +41,6 @@ def open_model(folder: Path, app: App, board: Board, inputs: Mapping[str, Array]
     letters = dict(emu2.Debugger(emu2.assemble("nop", board.target.spec)).levels)
     values = Values(graph, board.target, letters)
     notes = line_notes(code, graph)
-    return Session(path, program, machine, source=code, notes=notes, named=values)
+    session = Session(path, program, machine, source=code, notes=notes, named=values)
+    values.read = session.run.read
+    return session

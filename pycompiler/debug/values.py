@@ -7,15 +7,18 @@ from math import prod
 
 import numpy as np
 
+from emu2.debug.session import Watched
 from emu2.errors import EmulatorError
 
 from ..graph.dtypes import MNDtype
 from ..graph.graph import Location, MNGraph, MNValue
 from ..graph.layout import Level
 from ..machine import Target
-from ..runtime.image import DramImage
+from ..runtime.graph_values import GraphValues, Read, in_later_slice, on_device
 
-_NAMED = re.compile(r"value\s+(\S+?)\s*\[([\d,\s]*)\]\Z")
+_NAMED = re.compile(r"value\s+(\S+?)\s*(?:\[([\d:,\s]*)\])?\Z")
+_ELEMENTS = 64  # of a tensor, that are listed
+_WIDTH = 110  # characters of a line
 _FORMATS = {MNDtype.HALF: "h", MNDtype.FLOAT: "f", MNDtype.FLOAT32: "f", MNDtype.DOUBLE: "d"}
 _INTEGERS = {64: "l", 32: "i", 16: "s"}
 
@@ -26,10 +29,12 @@ class Values:
     def __init__(self, graph: MNGraph, target: Target, letters: dict[str, str]) -> None:
         """Remember the graph with its addresses. ``letters`` name the levels of units."""
         self._graph, self._target, self._letters = graph, target, letters
-        self._images: dict[str, DramImage] = {}
+        self._all = GraphValues(graph, target)
+        #: Reads the machine where it stands; for whole tensors.
+        self.read: Read | None = None
 
-    def __call__(self, expression: str) -> list[str] | None:
-        """Return the place of an element; None if the expression has another form.
+    def __call__(self, expression: str) -> list[str] | Watched | None:
+        """Return the place of an element, or a tensor; None if the expression has another form.
 
         Raises EmulatorError D0001 for a value or an element that does not exist, or has no place.
         """
@@ -41,7 +46,10 @@ class Values:
         if value is None:
             known = ", ".join(sorted(self._graph.values))
             raise _refused(f"the model has no value `{name}`; there are {known}")
-        index = tuple(int(number) for number in found[2].replace(",", " ").split())
+        parts = (found[2] or "").replace(",", " ").split()
+        if found[2] is None or any(":" in part for part in parts):
+            return self._tensor(value, parts)
+        index = tuple(int(number) for number in parts)
         inside = len(index) == len(value.shape) and all(
             0 <= number < size for number, size in zip(index, value.shape, strict=True)
         )
@@ -52,6 +60,40 @@ class Values:
         return [
             self._dram(value, index) if value.location is Location.DRAM else self._lm(value, index)
         ]
+
+    def _tensor(self, value: MNValue, parts: list[str]) -> Watched:
+        """Return a tensor, or a part of it such as ``[3, :]`` or ``[0:2, 4:]``."""
+        if not on_device(value) or self.read is None:
+            raise _refused(f"`{value.name}` is not on the device")
+        if in_later_slice(value):
+            raise _refused(f"parts of `{value.name}` lie in a later time slice")
+        shape = f"`{value.name}` has the shape {value.shape}"
+        if len(parts) > len(value.shape):
+            raise _refused(f"{shape}, which has no part [{', '.join(parts)}]")
+        index: list[int | slice] = []
+        for part, size in zip(parts, value.shape, strict=False):
+            ends = part.split(":")
+            if len(ends) > 2:
+                raise _refused(f"`{part}` has a step, and parts have none")
+            if len(ends) == 2:
+                index.append(slice(*(int(end) if end else None for end in ends)))
+            elif int(part) < size:
+                index.append(int(part))
+            else:
+                raise _refused(f"{shape}, so {part} is outside")
+        array = self._all.read(value.name, self.read)
+        numbers = np.arange(array.size).reshape(value.shape)[tuple(index)]
+        shown = array[tuple(index)]
+        words = [
+            {
+                "unit": value.name,
+                "addr": ", ".join(map(str, np.unravel_index(int(number), value.shape))),
+                "text": str(element),
+            }
+            for number, element in zip(numbers.flat[:_ELEMENTS], shown.flat, strict=False)
+        ]
+        text = np.array2string(shown, threshold=_ELEMENTS, max_line_width=_WIDTH)
+        return Watched(f"{value.type.elem}{list(shown.shape)}\n{text}", words, whole=True)
 
     def _unit(self, l2b: int, below: tuple[int, ...]) -> str:
         numbers = (*divmod(l2b, self._target.l2bs_per_group), *below)
@@ -78,10 +120,7 @@ class Values:
     def _dram(self, value: MNValue, index: tuple[int, ...]) -> str:
         assert value.layout is not None
         assert value.addr is not None
-        image = self._images.get(value.name)
-        if image is None:
-            image = DramImage(value.layout, value.shape, value.dtype, self._target)
-            self._images[value.name] = image
+        image = self._all.image(value)
         element = int(np.ravel_multi_index(index, value.shape)) if prod(value.shape) > 1 else 0
         group, word, part = image.place(element)
         (letter, *_) = self._letters.values()
@@ -96,7 +135,7 @@ def _lane(dtype: MNDtype, part: int) -> str:
 
 
 def _refused(message: str) -> EmulatorError:
-    remedy = "write a value of the model and an element, such as value x.lm0 [3, 7]"
+    remedy = "write a value of the model, such as value x.lm0, value x.lm0 [3, 7] or [3, :]"
     return EmulatorError(code="D0001", message=message, help=remedy)
 
 

@@ -7,10 +7,12 @@ import sys
 import threading
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import emu2
+from emu2.cli import cli
 
 
 @pytest.fixture(params=["mini", "mncore2"])
@@ -25,6 +27,30 @@ def test_it_loads_few_modules() -> None:
     code += f"print(sorted({slow} & (set(sys.modules) - before)))"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_a_run_loads_no_tool(tmp_path: Path) -> None:
+    (tmp_path / "one.vsm").write_text("nop\n")
+    code = "import sys; from emu2.cli import cli\n"
+    code += "try: cli(['run', 'one.vsm'])\n"
+    code += "finally: print(*sorted(name for name in sys.modules if name.startswith('emu2.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    needed = {
+        "_built",
+        "_core",
+        "cli",
+        "console",
+        "errors",
+        "lazy_group",
+        "sanitizing",
+        "words_cli",
+    }
+    assert {name.removeprefix("emu2.") for name in done.stdout.split()} == needed
+    assert set(cli.list_commands(click.Context(cli))) >= {"app", "bench", "dap", "lsp", "profile"}
+    for name in cli.list_commands(click.Context(cli)):
+        assert cli.get_command(click.Context(cli), name) is not None
 
 
 def total(spec: emu2.Spec, *levels: str) -> int:

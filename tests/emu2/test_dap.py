@@ -132,6 +132,38 @@ def test_values_and_memory(client: dap_client.Client, program: Path) -> None:
     assert client.ask("source", sourceReference=0)["content"] == PROGRAM.rstrip("\n")
 
 
+def test_the_console_does_the_commands_of_the_terminal(
+    client: dap_client.Client, program: Path
+) -> None:
+    client.launch(program)
+    client.ask("configurationDone")
+    client.event("stopped")
+
+    def console(text: str) -> str:
+        return str(client.ask("evaluate", expression=text, context="repl")["result"])
+
+    assert console("break when grf1[1].f == 5").startswith("breakpoint 1: ")
+    for text, reason, line in (
+        ("run", "breakpoint", 5),
+        ("to cycle 4", "step", 4),
+        ("reverse", "entry", 1),
+        ("line 2", "step", 3),
+        ("to line 8", "step", 8),
+        ("back region", "step", 7),
+    ):
+        assert console(text) == ""
+        assert (client.event("stopped")["reason"], client.line()) == (reason, line), text
+    assert "6 words differ between positions 2 and 4" in console("diff 2 4")
+    assert console(f"parts {program}") == "the runs never part"
+    assert console("grf1[1].f of n0c0b0m0p0") == "5 5"
+    assert console("grf1[1].f == 5") == "true"
+    assert "D0004" in client.refused("evaluate", expression="diff x", context="repl")
+    # A place in a watch is no command.
+    assert "D0001" in client.refused("evaluate", expression="run", context="watch")
+    client.ask("evaluate", expression="to cycle x", context="repl")
+    assert "D0004" in client.event("stopped")["text"]
+
+
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("evaluate", {"expression": "lm9[0]"}, "D0001"),
     ("evaluate", {}, "D0005"),

@@ -99,7 +99,11 @@ def test_parts_names_the_lines(program: Path) -> None:
     other.write_text(PROGRAM.replace("fvadd $lr0v $lr0v", "nop\nfvadd $lr0v $lm0v"))
     commands = Commands(open_session(str(program), "mini"), "mini")
     assert "the runs part after line 4 here and line 5 there" in commands.do(f"parts {other}")
+    assert commands.session.run.line == 5
+    assert commands.do("to line 3").endswith(commands.where())
+    here = commands.session.run.position
     assert commands.do(f"parts {program}") == "the runs never part"
+    assert commands.session.run.position == here
 
 
 def test_commands_from_a_pipe(program: Path) -> None:

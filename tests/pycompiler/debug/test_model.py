@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from emu2.debug.commands import Commands
+from emu2.debug.dap_requests import Requests
 from emu2.debug.session import Session
 from emu2.errors import EmulatorError
 from pycompiler.app.reader import read_app
@@ -74,6 +75,51 @@ def test_elements_have_their_values_when_they_are_there(seed: int, tmp_path: Pat
             session.evaluate(wrong)
         assert caught.value.code == "D0001"
     assert Commands(session).do("watch value out [0, 0]").startswith("value out [0, 0] = ")
+    whole(session, "out", out.numpy())
+
+
+def whole(session: Session, name: str, wanted: np.ndarray) -> None:
+    """Compare whole tensors and parts of them with what they should be."""
+    rows = len(wanted)
+    parts = {
+        "": wanted,
+        " [:]": wanted,
+        f" [{rows - 1}, :]": wanted[-1],
+        " [:, 0:1]": wanted[:, :1],
+    }
+    for part, own in parts.items():
+        found = session.evaluate(f"value {name}{part}")
+        assert found.text.split("\n")[0] == f"float{list(own.shape)}"
+        listed = [float(word["text"]) for word in found.words]
+        np.testing.assert_allclose(listed, own.reshape(-1)[: len(listed)], rtol=1e-3, atol=1e-4)
+        assert len(listed) == min(64, own.size)
+        assert Commands(session).do(f"print value {name}{part}") == found.text
+    assert found.words[-1]["addr"] == f"{rows - 1}, 0"
+    for wrong in (f"[{rows}, :]", "[:, :, :]", "[::2]", "[0:1:1, 0]"):
+        with pytest.raises(EmulatorError) as caught:
+            session.evaluate(f"value {name} {wrong}")
+        assert caught.value.code == "D0001"
+
+
+def test_an_editor_sees_the_line_of_the_model_and_tensors(tmp_path: Path) -> None:
+    inputs = {"x": torch.arange(12.0).reshape(3, 4)}
+    context = Context(MNDevice("emu2:mini"))
+    context.compile(lambda i: {"y": torch.relu(i["x"])}, inputs, str(tmp_path / "out"))
+    session = opened(tmp_path / "out", inputs)
+    requests = Requests(lambda _: session)
+    requests.answer("launch", {})
+    session.run.go(session.run.at_line(next(
+        number for number, line in enumerate(session.lines, 1) if line.startswith("# Relu")
+    )))  # fmt: skip
+    (here, model) = requests.answer("stackTrace", {})[0]["stackFrames"]
+    assert here["name"].startswith("Relu node_relu")
+    assert Path(model["source"]["path"]) == Path(__file__)
+    source = Path(__file__).read_text().splitlines()[model["line"] - 1]
+    assert "torch.relu" in source
+    found, _ = requests.answer("evaluate", {"expression": "value x", "context": "watch"})
+    assert found["result"].startswith("float[3, 4]\n[[ 0.  1.  2.  3.]")
+    below, _ = requests.answer("variables", {"variablesReference": found["variablesReference"]})
+    assert below["variables"][7] == {"name": "x[1, 3]", "value": "7.0", "variablesReference": 0}
 
 
 def test_a_model_that_the_host_runs_in_part_is_refused(tmp_path: Path) -> None:
