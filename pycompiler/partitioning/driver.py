@@ -11,6 +11,7 @@ import onnx
 
 from ..app.model import App
 from ..app.writer import write_app
+from ..build import load_model
 from ..errors import PycompilerError, error
 from ..files import write_file
 from ..machine import Target
@@ -31,7 +32,7 @@ from .source import Source, Unit, read_source
 from .support import CompilerSupport, Support
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Partition:
     """A model in pieces that run one after the other.
 
@@ -46,6 +47,10 @@ class Partition:
     costs: dict[tuple[int, ...], PieceCost]
     _compiler: _Compiler
     _model: onnx.ModelProto | None = field(default=None)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{piece.name}: {len(piece.numbers)} nodes" for piece in self.pieces)
+        return f"Partition({shown or 'no nodes'})"
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -114,7 +119,7 @@ class _Compiler:
 
 
 def partition(
-    model: onnx.ModelProto,
+    model: onnx.ModelProto | Path | str,
     device: str = "emu2",
     *,
     support: Support | None = None,
@@ -131,8 +136,12 @@ def partition(
     ``threshold`` times what the device gains (see :class:`Costs`); ``inf`` keeps every piece. The
     time on the device is that of the compiled programs, or with ``simulate`` false the least that
     the machine needs; then nothing is compiled until the app is asked for. ``options`` are those of
-    a compile. P0103, P0108, P0601, P0701, P0702, P0704, P0801.
+    a compile. ``model`` may be the path of one. P0001, P0002, P0103, P0108, P0601, P0701, P0702,
+    P0704, P0801.
     """
+    if isinstance(model, Path | str):
+        model = load_model(Path(model))
+    _check_arguments(model, support, patterns)
     if not isinstance(threshold, int | float) or not threshold >= 0:
         raise error("P0704", name="threshold", value=repr(threshold), legal="a number from 0 on")
     found = find_device(device)
@@ -157,6 +166,19 @@ def partition(
         if worst is None or tried[worst.numbers].share() <= threshold:
             return Partition(source, units, reasons, pieces, tried, compiler)
         reasons |= dict.fromkeys(worst.units, _dropped(tried[worst.numbers]))
+
+
+def _check_arguments(model: object, support: object, patterns: Sequence[object]) -> None:
+    if not isinstance(model, onnx.ModelProto):
+        legal = "an onnx.ModelProto or the path of one"
+        raise error("P0704", name="model", value=f"a {type(model).__name__}", legal=legal)
+    if support is not None and not callable(getattr(support, "reason", None)):
+        legal = "a SupportTable, or anything with a method `reason(unit)`"
+        raise error("P0704", name="support", value=f"a {type(support).__name__}", legal=legal)
+    for own in patterns:
+        if not isinstance(own, Pattern):
+            legal = "what `@pattern(name)` makes of a function"
+            raise error("P0704", name="a pattern", value=f"a {type(own).__name__}", legal=legal)
 
 
 def _annotated(

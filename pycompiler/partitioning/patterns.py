@@ -16,6 +16,7 @@ from .source import Source, Unit
 #: Operators whose two operands may change places.
 _COMMUTATIVE = frozenset({"Add", "Mul"})
 _NUMBERS = frozenset({"float", "double", "float16", "bfloat16", "int32", "int64"})
+_SINGLE = 1e-6  # attributes are rounded to singles
 _TOLERANCE = 1e-3  # constants of a pattern are written with few digits in models
 
 
@@ -164,7 +165,7 @@ def _fits(part: Part, value: str, bound: _Bound, source: Source) -> Iterator[_Bo
         number = source.maker[value]
         node = source.nodes[number]
         known = node.op_type == part.name and node.domain in ("", "ai.onnx")
-        if known and value == node.output[0] and _same_attributes(part, node):
+        if known and value == node.output[0] and _same_attributes(part, node, source):
             for inputs in _orders(part, node, source):
                 yield from _all_fit(part.inputs, inputs, (nodes | {number}, names), source)
 
@@ -200,11 +201,26 @@ def _is_constant(part: Constant, value: str, source: Source) -> bool:
     return isclose(number, part.number, rel_tol=_TOLERANCE)
 
 
-def _same_attributes(part: Op, node: onnx.NodeProto) -> bool:
-    found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    for name, wanted in part.attributes.items():
-        have = found.get(name)
-        have = have.decode(errors="replace") if isinstance(have, bytes) else have
-        if have != wanted:
-            return False
-    return True
+def _same_attributes(part: Op, node: onnx.NodeProto, source: Source) -> bool:
+    """Whether a node has the attributes of a part; those it leaves out have ONNX's defaults."""
+    if not part.attributes:
+        return True
+    opset = next(one.version for one in source.model.opset_import if one.domain in ("", "ai.onnx"))
+    known = onnx.defs.get_schema(node.op_type, opset).attributes
+    found = {name: own.default_value for name, own in known.items() if own.default_value.type}
+    found |= {own.name: own for own in node.attribute}
+    return all(
+        name in found and _same(helper.get_attribute_value(found[name]), wanted)
+        for name, wanted in part.attributes.items()
+    )
+
+
+def _same(have: object, wanted: object) -> bool:
+    """Whether an attribute is what a pattern says; ONNX has floats of 32 bits, and bytes."""
+    if isinstance(have, bytes):
+        return have.decode(errors="replace") == wanted
+    if isinstance(have, list | tuple) and isinstance(wanted, list | tuple):
+        return len(have) == len(wanted) and all(map(_same, have, wanted))
+    if isinstance(have, float) and isinstance(wanted, int | float):
+        return isclose(have, wanted, rel_tol=_SINGLE)
+    return have == wanted

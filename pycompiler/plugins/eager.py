@@ -97,6 +97,8 @@ class Eager:
         outputs: int,
         attributes: dict[str, Any],
     ) -> onnx.ModelProto:
+        if not onnx.defs.has(op):
+            raise error("P0828", what=op, reason="ONNX has no such operator")
         names = ["" if one is None else f"x{number}" for number, one in enumerate(operands)]
         results = [f"y{number}" for number in range(outputs)]
         inputs, constants = [], []

@@ -12,6 +12,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import onnx
 from onnx import numpy_helper
 
@@ -97,7 +98,10 @@ class MixedGraph:
         given, made = keys(self.source.model)
         found = dict(zip(given, self.source.inputs, strict=True))
         for key, name in found.items():
-            if key not in inputs or type_of(inputs[key]) != self.source.types[name]:
+            if (
+                not isinstance(inputs.get(key), np.ndarray)
+                or type_of(inputs[key]) != self.source.types[name]
+            ):
                 reason = f"the input `{key}` must be {self.source.types[name]}"
                 raise error("P0828", what="the call", reason=reason)
         run = _Run({name: inputs[key] for key, name in found.items()})

@@ -148,9 +148,9 @@ def test_a_dead_rank_is_named_within_the_time_out(tmp_path: Path) -> None:
 
 
 @LONG
-def test_the_examples(tmp_path: Path) -> None:
+def test_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("distributed")
-    for name in ("batches_on_workers", "train_on_boards"):
+    for name in ("batches_on_workers", "train_on_boards", "pipeline_on_boards"):
         path = ROOT / "examples" / f"{name}.py"
         assert len(path.read_text().splitlines()) <= 40
     command = [sys.executable, str(ROOT / "examples" / "batches_on_workers.py")]
@@ -160,7 +160,13 @@ def test_the_examples(tmp_path: Path) -> None:
     variables = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": str(free_port())}
     os.environ.update(variables)
     try:
-        runpy.run_path(str(ROOT / "examples" / "train_on_boards.py"), run_name="__main__")
+        for name in ("train_on_boards", "pipeline_on_boards"):
+            os.environ["MASTER_PORT"] = str(free_port())
+            runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
+            shown = capsys.readouterr().out
+            losses = [float(line.split()[-1]) for line in shown.splitlines() if "loss" in line]
+            assert losses == sorted(losses, reverse=True)
+            assert len(losses) == 3
     finally:
         for name in variables:
             del os.environ[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -241,13 +242,25 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[4] x) => (float[4] y)
         ({"threshold": float("nan")}, "P0704"),
         ({"threshold": "much"}, "P0704"),
         ({"options": {"flaot": 1}}, "P0701"),
+        ({"support": lambda unit: None}, "P0704"),
+        ({"patterns": [lambda: None]}, "P0704"),
+        ({"model": b"bytes"}, "P0704"),
+        ({"model": "missing.onnx"}, "P0001"),
     ],
 )
 def test_mistakes(arguments: dict[str, object], code: str) -> None:
-    facts = {"device": "emu2:mini", **arguments}
+    facts = {"model": onnx.parser.parse_model(MODEL), "device": "emu2:mini", **arguments}
     with pytest.raises(PycompilerError) as caught:
-        pycompiler.partition(onnx.parser.parse_model(MODEL), **facts)
+        pycompiler.partition(**facts)
     assert caught.value.code == code
+
+
+def test_a_path_is_a_model_too(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL), path)
+    for name in (path, str(path)):
+        found = pycompiler.partition(name, "emu2:mini", threshold=inf)
+        assert repr(found) == "Partition(device_0: 1 nodes)"
 
 
 def test_a_dynamic_shape_is_refused() -> None:

@@ -151,6 +151,28 @@ def test_a_pattern_of_a_user() -> None:
     np.testing.assert_allclose(session.run(None, {"x": x})[0], x * np.cos(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("op_type", "wanted", "attributes", "fits"),
+    [
+        ("LeakyRelu", {"alpha": 0.2}, {"alpha": 0.2}, True),  # a single is not the double 0.2
+        ("LeakyRelu", {"alpha": 0.2}, {"alpha": 0.21}, False),
+        ("LeakyRelu", {"alpha": 0.01}, {}, True),  # the default of ONNX
+        ("LeakyRelu", {"alpha": 0.2}, {}, False),
+        ("LeakyRelu", {"alfa": 0.2}, {}, False),
+        ("Transpose", {"perm": (1, 0)}, {"perm": [1, 0]}, True),
+        ("Transpose", {"perm": (0, 1)}, {"perm": [1, 0]}, False),
+        ("Gelu", {"approximate": "none"}, {}, True),
+        ("Gelu", {"approximate": "tanh"}, {"approximate": "tanh"}, True),
+    ],
+)
+def test_attributes(op_type: str, wanted: dict, attributes: dict, fits: bool) -> None:
+    own = pattern("Own")(lambda: op(op_type, op("Neg", Any()), **wanted))
+    model = model_of([("Neg", ["x"], "a"), (op_type, ["a"], "y")], {"x": (2, 3)}, ["y"])
+    for name, value in attributes.items():
+        model.graph.node[1].attribute.append(onnx.helper.make_attribute(name, value))
+    assert names(model, (own,)) == (["Own"] if fits else [])
+
+
 def test_a_value_that_stands_twice_is_one_value() -> None:
     @pattern("Square")
     def square() -> Part:

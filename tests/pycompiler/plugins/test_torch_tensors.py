@@ -45,6 +45,8 @@ def test_a_module() -> None:
         lambda x: x.sum(0, keepdim=True) + x.mean((0, 1)) - x.sum(-1, keepdim=True),
         lambda x: (x @ x.t()).softmax(0).tanh().sigmoid().abs().sqrt().neg(),
         lambda x: torch.where(x > 0.5, x, torch.add(x, 1, alpha=2)).sum() + x.max(),
+        lambda x: torch.cat(x.chunk(2, 1)[::-1], 1).std(0) + (x * 1e-5).log1p().sum(0) * 1e5,
+        lambda x: nn.functional.conv2d(x.view(1, 1, 4, 6), x[:2, :2].reshape(1, 1, 2, 2)),
         lambda x: torch.cat([x, x[1:3] ** 2]).unsqueeze(1).expand(-1, 2, -1).amax(0) * 0.5,
     ],
 )
