@@ -195,7 +195,7 @@ def digits(axis: Sequence[SubAxis]) -> tuple[SubAxis, ...]:
 def misfits(
     frame: Layout, operand: Layout, axes: Sequence[int | None], target: Target
 ) -> str | None:
-    """Return why the operand's elements do not lie on the units that need them; None if they do.
+    """Return why the operand's elements are not on the units that need them; None if they are.
 
     Along shared axes the digits must be the same, except for the strides of Addr digits. Along
     other axes the operand is repeated, so it must have copies on the unit digits of the frame.
@@ -243,11 +243,11 @@ def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
 def operand_addresses(
     frame: Layout, operand: Layout, axes: Sequence[int | None], num_lw: int, operand_lw: int
 ) -> IntArray:
-    """Return for every long word of the frame's share the operand's long word that it meets.
+    """Return, for every long word of the frame in a PE, the long word of the operand for it.
 
-    ``num_lw`` and ``operand_lw`` are the sizes of the two shares. Long words behind the frame's
-    digits only fill the last vector. They continue the pattern as long as the operand has long
-    words.
+    ``num_lw`` and ``operand_lw`` are the long words of both per PE. Long words after those that the
+    frame's digits reach only fill the last vector. They continue the pattern as long as the operand
+    has long words.
     """
     shared = _shared(operand, axes)
     at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
