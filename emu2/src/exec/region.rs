@@ -1,5 +1,5 @@
-//! Regions: runs of steps and L2BM instructions without any other statement. Each L2B runs a region independently of the
-//! others. Within a region, each L1B runs a stretch independently of the others.
+//! Regions: runs of steps and L2BM instructions without any other statement. Each L2B runs a region independently of
+//! the others. Within a region, each L1B runs a stretch independently of the others.
 
 use super::fallback_step::run_step;
 use super::fast::data_flow::{Action, Segment};

@@ -1,6 +1,6 @@
 //! The kernel call of an op in a plan. It works on the rows of all cycles, with all addresses resolved.
 //!
-//! The calls of a region pass through the host's near caches once for every L1B. So a call is one small, contiguous object.
+//! The calls of a region pass through the host's near caches once for every L1B. So a call is small and contiguous.
 
 use super::value_numbering::ReadFrom;
 use crate::exec::access::Access;
