@@ -28,7 +28,7 @@ macro_rules! codes {
 }
 
 codes! {
-    SpecSyntax = "S0001", "the spec is not valid TOML", "correct the TOML at the place named";
+    SpecSyntax = "S0001", "the spec is not valid TOML", "correct the TOML at the position named";
     SpecUnknownKey = "S0002", "unknown key in the spec", "remove it or use one of the keys named";
     SpecMissingKey = "S0003", "a required key of the spec is missing", "add it to the entry named";
     SpecDuplicate = "S0004", "two entries of the spec have the same name or meaning", "rename or remove one of them";
@@ -36,7 +36,7 @@ codes! {
     SpecBadValue = "S0006", "a value of the spec is outside its range", "use a value of the range named";
     SpecExpression = "S0007", "an expression of the spec is malformed or has no value", "use integers, names, + - * / % & ^ | == and parentheses";
     SpecMapRange = "S0008", "an index map names an address or a unit that does not exist", "correct the expression or the loop";
-    SpecMapOverlap = "S0009", "an index map writes the same place twice", "make every destination unique";
+    SpecMapOverlap = "S0009", "an index map writes the same word twice", "make every destination unique";
     SpecMapGap = "S0010", "an index map does not write all of its destination", "write every long word and every PE";
     SpecNotFound = "S0011", "the spec cannot be found", "name a built-in spec, a folder of .toml files, or one .toml file";
     SpecExtends = "S0012", "`extends` does not lead to a spec", "name a built-in spec or a folder beside this one";
@@ -58,7 +58,7 @@ codes! {
     WrongOperand = "A0207", "this kind of operand is not allowed here", "use one of the kinds named";
     MissingOperand = "A0208", "an operand is missing", "write the sources first, then at least one destination";
     ExtraOperand = "A0209", "one operand too many", "remove it";
-    NowriteCompany = "A0210", "`$nowrite` stands beside other destinations", "make it the only destination, or remove it";
+    NowriteCompany = "A0210", "`$nowrite` is used with other destinations", "make it the only destination, or remove it";
     BadNegation = "A0211", "this operand cannot be negated", "negate sources of MAU instructions only";
     BadConversion = "A0212", "this operand cannot be converted", "use `e` only if a next lower format exists, and `r` only if the lowest format is read";
     BadMask = "A0213", "the mask is malformed, or not allowed here", "write one 0 or 1 per cycle, such as `/1000` or `/ll1000`, or a mask register, such as `/$imr1`";
@@ -92,7 +92,7 @@ codes! {
     SlotTwice = "A0601", "two instructions of the line need the same unit", "put them on two lines";
     NotAlone = "A0602", "this instruction cannot share a line", "put it on a line of its own";
     WrongCompany = "A0603", "these instructions cannot share a line", "put them on two lines";
-    NeedsCompany = "A0604", "this instruction cannot stand alone on a line", "add an instruction to the line; beside `wait`, a `nop` is enough";
+    NeedsCompany = "A0604", "this instruction cannot stand alone on a line", "add an instruction to the line; with `wait`, a `nop` is enough";
     WrittenTwice = "A0605", "a memory is written twice in one step", "put the writes on two lines";
     ReadTwice = "A0606", "a memory is read at different words in one step", "read the same words, or use another memory";
     SharedPort = "A0607", "a memory with one port is read and written at different words in one step", "use the same words, or another memory";
@@ -169,7 +169,7 @@ codes! {
 
     BadApp = "M0001", "the file is not an app, or it is damaged", "give a file that `pycompiler partition --app` wrote";
     AppFormat = "M0002", "the app has another format", "write it again with the compiler of this version";
-    AppNeeds = "M0003", "the app needs something that this reader lacks", "run it with `pycompiler run`";
+    AppNeeds = "M0003", "the app needs a feature that this reader does not have", "run it with `pycompiler run`";
     AppInputs = "M0004", "the inputs are not those of the app", "give an array for each input, with its type and shape";
     BadArrays = "M0005", "the file is not a set of arrays", "write it with numpy.savez(path, name=array)";
 

@@ -1,8 +1,8 @@
 """Lines of fragments at their addresses: packed, with their text and their accesses.
 
 Nodes that share a fragment often have the same addresses in LM too. Then they also share the packed
-lines, the text and the accesses. MV lines that name DRAM differ, because no two nodes have their
-values at the same place in DRAM.
+lines, the text and the accesses. MV lines that name DRAM differ, because the values of different
+nodes have different addresses in DRAM.
 """
 
 from __future__ import annotations

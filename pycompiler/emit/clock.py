@@ -37,7 +37,7 @@ class Clock:
         return start, end
 
     def wait(self, tag: int, steps: int) -> None:
-        """Note a wait; the time stands still until the MV has ended."""
+        """Note a wait: no line is issued until the MV has ended."""
         self._stalls += max(0, self._ends.pop(tag) - self.now(steps))
 
     def over(self, steps: int) -> list[int]:

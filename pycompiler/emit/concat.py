@@ -23,9 +23,9 @@ def concatenate(
 ) -> Code:
     """Make one program of ``(node, comment, fragment)``; at its end every MV has finished.
 
-    A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while the nodes
-    before its own still work. ``downloads`` says for each fragment whether it is a download, whose
-    parts may stand before earlier nodes; without it all stays in order.
+    A transfer from DRAM is issued as soon as its buffer in L2BM is free. So it runs while earlier
+    nodes still compute. ``downloads`` says for each fragment whether it is a download, whose parts
+    may be moved before earlier nodes; without it, the order does not change.
     """
     clock = Clock(MoveCosts(addresses, target), target)
     writer = Writer(target, addresses, Tracker(target), clock)
@@ -53,8 +53,8 @@ def concatenate(
 def _hoisted(parts: Sequence[Part]) -> Iterator[tuple[int, int, Ready]]:
     """Yield each line in the order of issue, with the node it is issued under and its own node.
 
-    A transfer from DRAM moves up until right behind the last line that it may not pass. That is
-    the line that wrote the data it reads, or the line that used its buffer.
+    A transfer from DRAM is issued right after the last line that it must follow. That is the line
+    that wrote the data it reads, or the last line that used its buffer.
     """
     # By part and line number: the transfers that are issued right behind this line.
     behind: dict[tuple[int, int], list[tuple[int, Ready]]] = {}

@@ -1,10 +1,10 @@
-"""Brings downloads forward, part by part, so that their MVs run while other nodes work.
+"""Moves downloads to earlier steps, part by part, so that their MVs run while other nodes compute.
 
-A download has parts: MVs that fill a buffer of L2BM, and the lines that empty it into LM. In its
-own place a download waits for each of its MVs. A part may also stand between two earlier nodes if
-none of the nodes that it passes touches its words of LM, or writes its words of DRAM. It goes there
-when its data has probably arrived, so it delays nobody. All results stay as they are, because no
-two lines that touch a common word change places.
+A download has parts: MVs that fill a buffer of L2BM, and the lines that move its words to LM. If a
+download stays where it is, it waits for each of its MVs. A part may also run between two earlier
+nodes, if none of the nodes that then follow it touches its words of LM, or writes its words of
+DRAM. It goes where its data has arrived by an estimate, so that no line waits for it. Results do
+not change, because two lines that access the same word keep their order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWN = _LM | {"dram", "l2bm", "l1bm"}
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Lines of node ``owner`` that stand under node ``under``."""
+    """Lines of node ``owner`` that are issued among those of node ``under``."""
 
     under: int
     owner: int
@@ -163,8 +163,8 @@ def _earliest(owner: int, part: _Lines, nodes: Sequence[_Lines]) -> int:
 class _Clock:
     """Estimates when the data of parts arrives, in cycles; only the order of lines depends on it.
 
-    One MV after the other brings its words. MVs run for the first parts that may stand here, as
-    many as find a buffer of L2BM each. A node that uses a buffer holds them up.
+    MVs run one after the other. They run for the first parts that may be issued here, one for each
+    free buffer of L2BM. A node that uses a buffer delays them.
     """
 
     def __init__(self, target: Target):

@@ -19,8 +19,8 @@ from ..machine import Target
 def renamed(node: MNNode, graph: MNGraph) -> tuple[MNNode, dict[str, MNValue], dict[str, str]]:
     """Return a node by itself, its values, and the new names of its values by their old ones.
 
-    Values are named by their place among the operands, and nothing else of the graph is kept. So
-    nodes that are alike become equal.
+    Values are named by their index among the operands, and nothing else of the graph is kept. So
+    nodes that differ only in names become equal.
     """
     names = {
         name: f"v{number}"
@@ -53,7 +53,7 @@ class Fragments:
     def of(self, node: MNNode, graph: MNGraph) -> Fragment:
         """Return the code of ``node``.
 
-        The layer sees only this node, with values that are named by their place among its operands.
+        The layer sees only this node, with values that are named by their index among its operands.
         So the code cannot depend on anything else, and other nodes can share it.
         """
         alone, values, names = renamed(node, graph)

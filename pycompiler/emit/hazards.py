@@ -142,7 +142,7 @@ class Tracker:
         self.moves: dict[int, Accesses] = {}
         self._last_tag: int | None = None
         self._known: dict[tuple[str, str, str | None, str], tuple[tuple[Hazard, int], ...]] = {}
-        # No rule looks at steps that lie further back.
+        # No rule depends on earlier steps.
         self._reach = max((self._most(rule) for rule in target.hazards), default=1) - 1
         self._recent = _Recent((_NOTHING,) * self._reach)
         self._all = {self._recent.steps: self._recent}

@@ -128,10 +128,10 @@ def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
 
 
 def _chunks(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units of a download, each with its place in a chunk: MVs and the lines behind.
+    """Return the units of a download, each with its index in a chunk: MVs and the lines after them.
 
-    If a line reads words of L2BM that the MVs of its chunk did not bring, the words must stay where
-    they are. Then the units are returned as they came.
+    If a line reads words of L2BM that the MVs of its chunk did not write, the words must keep their
+    addresses. Then the units are returned unchanged.
     """
     out: list[Unit] = []
     brought: list[Access] = []

@@ -1,6 +1,6 @@
-"""What an MV costs by the cycle model: the memories that it holds, for how long, and its latency.
+"""The cost of an MV by the cycle model: the memories that it holds, for how long, and its latency.
 
-The model is that of the emulator. It is asked with a program of the MV alone.
+The model is that of the emulator. It gets a program that contains only the MV.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Places instructions in steps: each at the first step that hazards, slots and ports allow.
 
-All that is placed is known by its step. Whoever places keeps to one order: what is placed later
-comes behind all that it depends on, but may stand before anything else.
+Every placed access is recorded with its step. Instructions must be placed in program order. Each
+gets a step after everything that it depends on, but may come before other instructions.
 """
 
 from __future__ import annotations

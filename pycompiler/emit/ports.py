@@ -39,7 +39,7 @@ Words = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Touch:
-    """One access: the ``words`` of each cycle, and all places with the cycle that touches them."""
+    """One access: the ``words`` of each cycle, and all places with the cycle that accesses them."""
 
     memory: str
     words: Words

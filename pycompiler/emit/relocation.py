@@ -1,4 +1,4 @@
-"""Moves a program to another DRAM base: the lines that name DRAM addresses are listed beside it."""
+"""Moves a program to another DRAM base, by a list of the lines that contain DRAM addresses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Relocation:
 
 @dataclass(frozen=True)
 class Moved:
-    """The DRAM words from ``start`` to before ``stop`` of a program lie at ``at`` instead."""
+    """The DRAM words from ``start`` to before ``stop`` of a program are at ``at`` instead."""
 
     start: int
     stop: int

@@ -1,9 +1,8 @@
 """Gives downloads addresses in L1BM that other nodes rarely use, so that both can run together.
 
-A download brings its words through all of L1BM: it fills L1BM, then empties it. Its words need
-stand there for some steps only. So a download in stream form empties a block as soon as it is
-there, and goes round in a ring of a few blocks at the end of L1BM. Most other nodes use the words
-from 0 on.
+A download uses all of L1BM: it fills L1BM, then empties it. But a word is needed there for a few
+steps only. So a download in stream form empties each block as soon as it has arrived, and uses a
+ring buffer of a few blocks at the end of L1BM. Most other nodes use the words from 0 on.
 """
 
 from __future__ import annotations
@@ -100,8 +99,8 @@ def _chunks(lines: Sequence[Line]) -> Iterator[list[Line]]:
 def _chunk(steps: Sequence[Step], ring: _Ring, first: int) -> tuple[list[Step], int] | None:
     """Return the steps of a chunk in the ring, and the words that it takes; None if impossible.
 
-    Each step that empties a block stands behind those that fill it. A step that fills a block again
-    must stand behind all that empty it.
+    Each step that empties a block comes after those that fill it. A step that fills a block again
+    comes after all that empty it.
     """
     fills = [(block, step) for step in steps if (block := _filled(step)) is not None]
     fills.sort(key=lambda one: one[0].offset)

@@ -1,4 +1,4 @@
-"""Lines and MVs whose words in L2BM lie at another place: the same line, with other addresses."""
+"""The same lines and MVs, with other addresses in L2BM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMORY = "l2bm"
 
 
 class Shifted:
-    """Makes lines that lie elsewhere in L2BM; each is made once."""
+    """Makes lines with other addresses in L2BM; each is made once."""
 
     def __init__(self, target: Target):
         self._target = target
@@ -23,7 +23,7 @@ class Shifted:
         self._made: dict[tuple[int, int], tuple[Ready, Ready]] = {}
 
     def of(self, ready: Ready, words: int) -> Ready:
-        """Return a line whose operands in L2BM lie ``words`` long words higher."""
+        """Return the line, with its addresses in L2BM increased by ``words`` long words."""
         if not words:
             return ready
         key = id(ready), words

@@ -1,4 +1,4 @@
-"""The time line of a whole program: which step each line has, and when each MV begins.
+"""The timeline of a whole program: the step of each line, and the start of each MV.
 
 Lines and MVs are placed one after the other, in the order of the program without merging. A line
 goes to the first step at which all holds that the packer asks of an instruction, and all MVs that
@@ -75,7 +75,7 @@ class Timeline:
     # -- lines -------------------------------------------------------------------------------
 
     def place_lines(self, run: Sequence[Ready], owner: int) -> None:
-        """Place lines that stand behind each other without a gap."""
+        """Place lines that must follow each other without a gap."""
         at = 0
         for offset, line in enumerate(run):
             step = self._earliest(line, at + offset)

@@ -50,7 +50,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Transfer:
-    """An MV of ``node``: it holds its memories from ``start`` on, and its data is there at ``end``.
+    """An MV of ``node``: it holds its memories from ``start`` on, and its data arrives at ``end``.
 
     ``what`` names both memories. ``words`` are long words, in each group if the MV names none.
     """
@@ -137,7 +137,7 @@ class Writer:
         for tag in tags[-1:]:
             self.wait_lines.append(len(self.lines))
             text += f"; wait {self.target.tag(tag)}"
-            # The line itself is a step behind the wait.
+            # The line itself is one step after the wait.
             self._waited(tag, 1)
         for literal in literals(line):
             self.relocations.append(Relocation(len(self.lines), literal.value or "", 0))
@@ -208,13 +208,13 @@ class Listing:
         return len(self._rows)
 
     def begin(self, node: int) -> None:
-        """Write the comment that stands before the first line of a node."""
+        """Write the comment before the first line of a node."""
         self._rows[node].first_line = len(self._writer.lines)
         self._rows[node].lines += 1
         self._writer.lines.append(f"# {self._names[node][1]}")
 
     def put(self, ready: Ready, owner: int) -> None:
-        """Write a line, with what must stand before it; all of it counts for ``owner``."""
+        """Write a line after the `nop`s and the `wait` that it needs; all count for ``owner``."""
         writer, row = self._writer, self._rows[owner]
         first, step = len(writer.lines), writer.tracker.step
         writer.line(ready)

@@ -18,7 +18,8 @@ _HEAD = """<!-- Generated from the tables of diagnostics by `make manual`; do no
 # Error codes
 
 Every diagnostic has a code. `emu2 explain A0702` and `pycompiler explain P0305` print the entries
-of this page. Codes never change their meaning. `{names}` in a title stand for the parts of a case.
+of this page. Codes never change their meaning. In a title, `{name}` stands for a name or number of
+the case at hand.
 
 The tests run each example and check that it raises its code.
 """
@@ -29,8 +30,11 @@ _SECTIONS = {
     "W": "machine words",
     "F": "files of emu2",
     "R": "running a program",
+    "Z": "sanitized runs",
     "H": "the host's side of a device",
-    "B": "faults of emu2 itself",
+    "M": "apps without the compiler",
+    "D": "the debugger",
+    "B": "internal errors of emu2",
     "P": "the compiler",
 }
 _FENCES = {"python": "python", "shell": "sh", "spec": "toml"}

@@ -13,20 +13,20 @@ DOORS_TABLE: dict[str, Kind] = {
     "P0802": Kind(
         OptionError,
         "`{name}` is no pattern: {reason}",
-        "write @pattern('Name') over a function that returns op('Operator', ...)",
+        "write @pattern('Name') above a function that returns op('Operator', ...)",
         {"name": "Conv Relu", "reason": "its name must be letters, digits and _"},
     ),
     "P0803": Kind(
         PlanError,
         "the piece {piece} does not compile: {reason}",
-        "cut with simulate=True, which leaves such pieces on the host",
+        "use simulate=True, which leaves such pieces on the host",
         {"piece": "device_0", "reason": "P0303: Sin `s` would run on the host"},
     ),
     # P081: several devices
     "P0811": Kind(
         RunError,
-        "rank {rank} got no answer in {what}; without a sign of life: rank {lost} ({reason})",
-        "look at the output of that rank, and start all ranks again",
+        "rank {rank} got no message during {what}; ranks that do not respond: {lost} ({reason})",
+        "read the output of these ranks, and start all ranks again",
         {
             "rank": 0,
             "what": "the sum of gradients",
@@ -36,14 +36,14 @@ DOORS_TABLE: dict[str, Kind] = {
     ),
     "P0812": Kind(
         RunError,
-        "a batch of {count} examples cannot be cut for {parts} {what}",
-        "give at least one example for each part, and at least one part",
+        "a batch of {count} examples cannot be divided among {parts} {what}",
+        "the batch needs at least one example for each of them, and there must be at least one",
         {"count": 1, "parts": 2, "what": "ranks"},
     ),
     # P082: plug-ins
     "P0821": Kind(
         RunError,
-        "{device} has no {size} {unit} in one piece: {used} of {capacity} are in use",
+        "{device} has no free block of {size} {unit}: {used} of {capacity} {unit} are in use",
         "free buffers, or give the pool a larger capacity",
         {
             "device": "host",
@@ -56,7 +56,7 @@ DOORS_TABLE: dict[str, Kind] = {
     "P0822": Kind(
         RunError,
         "{what} is used on the wrong stream: {reason}",
-        "record an event behind the earlier use, and let the stream wait for it",
+        "record an event after the earlier use, and let the stream wait for it",
         {
             "what": "memory at 64",
             "reason": "stream 2 does not wait for operation 1 of stream 1",
@@ -71,13 +71,13 @@ DOORS_TABLE: dict[str, Kind] = {
     "P0824": Kind(
         RunError,
         "a buffer of {what} cannot be freed: {reason}",
-        "free every buffer once, by the pool that it came from",
+        "free every buffer once, with the pool that allocated it",
         {"what": "64 bytes", "reason": "it is free already"},
     ),
     "P0825": Kind(
         RunError,
         "{what} cannot be used: {reason}",
-        "allocate as many units as the form of the tensor has",
+        "allocate a buffer of the size that the form of the tensor states",
         {"what": "memory at 64", "reason": "4096 bytes do not fit its 1024"},
     ),
     "P0826": Kind(
@@ -89,12 +89,12 @@ DOORS_TABLE: dict[str, Kind] = {
     "P0827": Kind(
         RunError,
         "there is no plug-in `{name}`: {reason}",
-        "install the package that brings it, or take another name",
+        "install the package that contains it, or use another name",
         {"name": "chip", "reason": "the plug-ins are emu2-graph, emu2-kernel, host"},
     ),
     "P0828": Kind(
         PlanError,
-        "the device does not take {what}: {reason}",
+        "the device does not support {what}: {reason}",
         "run it on the host, as a mixed graph does",
         {"what": "`y`", "reason": "no program of the device moves it"},
     ),

@@ -8,7 +8,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0101": Kind(
         ExportError,
         "torch cannot capture the function as a graph: {reason}",
-        "write the part it points at with static shapes and without Python control flow on values",
+        "rewrite the line that it names: static shapes, and no if or loop that depends on values",
         {"reason": "data-dependent branch"},
     ),
     "P0102": Kind(
@@ -45,7 +45,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0107": Kind(
         ExportError,
         "export_kwargs has `{key}`, which compile() sets itself",
-        "leave it out",
+        "remove it from export_kwargs",
         {"key": "dynamo"},
     ),
     "P0108": Kind(
@@ -74,7 +74,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     ),
     "P0112": Kind(
         ExportError,
-        "{op} `{node}` cannot make `{name}`: {reason}",
+        "{op} `{node}` cannot compute `{name}`: {reason}",
         "correct the shapes in the model; a reshape keeps the number of elements",
         {
             "op": "Reshape",
@@ -92,7 +92,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0114": Kind(
         ExportError,
         "the module {module} cannot be called with the inputs {names}: {reason}",
-        "name the inputs like the parameters of its forward, or compile {call}",
+        "give the inputs the names of the parameters of its forward, or compile {call}",
         {
             "module": "Net",
             "names": "`a`",
@@ -111,7 +111,7 @@ EXPORT_TABLE: dict[str, Kind] = {
     "P0116": Kind(
         ExportError,
         "`{name}` is False, but the function differentiates or changes tensors",
-        "leave it out",
+        "leave the argument out",
         {"name": "training"},
     ),
     "P0117": Kind(
@@ -122,8 +122,8 @@ EXPORT_TABLE: dict[str, Kind] = {
     ),
     "P0118": Kind(
         ExportError,
-        "`{name}` is no loss: it is {type}",
-        "give the name of a float of one element, such as the sum or mean of a loss",
+        "`{name}` cannot be the loss: it is {type}",
+        "the loss must be a float tensor with one element, such as the sum or mean over a batch",
         {"name": "loss", "type": "float (4, 3)"},
     ),
     "P0119": Kind(

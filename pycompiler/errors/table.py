@@ -34,7 +34,7 @@ TABLE: dict[str, Kind] = {
     "P0003": Kind(
         FileError,
         "cannot write `{path}`: {reason}",
-        "choose a folder you may write to; the compiler makes missing parent folders itself",
+        "choose a folder that you may write to; the compiler creates missing parent folders",
         {"path": "out", "reason": "permission denied"},
     ),
     "P0004": Kind(
@@ -70,7 +70,7 @@ TABLE: dict[str, Kind] = {
     "P0009": Kind(
         FileError,
         "`{path}` has no rows of an earlier run: {reason}",
-        "name another file, or leave out --keep, which writes the file anew",
+        "name another file, or leave out --keep to start a new file",
         {"path": "rows.json", "reason": "it is no list"},
     ),
     # P01: from Python to ONNX
@@ -85,7 +85,7 @@ TABLE: dict[str, Kind] = {
     "P0202": Kind(
         GraphError,
         "layout `{layout}` breaks a rule: {reason}",
-        "change the sizes or strides of the level named",
+        "change the sizes or strides of the digits on that level",
         {"layout": "((32_MAB:1))", "reason": "MAB reaches 31 of 0..15"},
     ),
     "P0203": Kind(
@@ -96,8 +96,8 @@ TABLE: dict[str, Kind] = {
     ),
     "P0204": Kind(
         InternalError,
-        "the graph is wrong after {stage}: rule {rule}: {problem}",
-        "please report it with the model",
+        "the graph is wrong after the pass {stage}: rule {rule}: {problem}",
+        "this is a bug of the compiler; please report it with the model",
         {"stage": "layout", "rule": "defined", "problem": "`x` is read before it is made"},
     ),
     # P03: planning
@@ -118,7 +118,7 @@ TABLE: dict[str, Kind] = {
     ),
     "P0302": Kind(
         PlanError,
-        "the tensors of the model need {words} long words per group in {memory}, it holds "
+        "the tensors of the model need {words} long words per group in {memory}, which has "
         "{capacity}",
         "compile a smaller model or batch",
         {"words": 600000000, "memory": "dram", "capacity": 536870912},
@@ -135,22 +135,23 @@ TABLE: dict[str, Kind] = {
     ),
     "P0304": Kind(
         NoRoomError,
-        "the tensors of {node} do not fit {memory} together: {words} long words per PE of "
-        "{capacity}",
+        "the tensors of {node} do not fit {memory} together: they need {words} long words per PE, "
+        "it has {capacity}",
         "split the tensors in the model, for example along their first axis",
         {"node": "Add `node_add`", "memory": "lm0", "words": 3000, "capacity": 2048},
     ),
     "P0305": Kind(
         NoSwitchError,
         "no way on the device from layout {source} to {result}: every one needs more than LM holds",
-        "choose layouts that share more digits, or split the tensor in the model",
+        "split the tensor in the model; or use the option overrides to give the value a layout "
+        "that has more digits in common with the other one",
         {"source": "((4_PE:1))", "result": "((4:1))"},
     ),
     "P0306": Kind(
         PlanError,
         "the override of `{value}` cannot be followed: {reason}",
-        "values, layouts and locations are those of the file layout.layout.txt of a compile; keys "
-        "are layout, gene, location, dtype, time_slice, keep and address",
+        "use names and layouts that the file layout.layout.txt of a compile shows; the keys are "
+        "layout, gene, location, dtype, precision, time_slice, keep and address",
         {"value": "x", "reason": "there is no such value"},
     ),
     "P0310": Kind(
@@ -162,7 +163,7 @@ TABLE: dict[str, Kind] = {
     "P0311": Kind(
         PlanError,
         "the forced layout of {entry} cannot be followed at {op} `{node}`: {reason}",
-        "take the layouts that layout.layout.txt of a compile without it shows as a pattern",
+        "compile without the entry, and start from the layouts that layout.layout.txt then shows",
         {
             "entry": "entry 0 of spec.json",
             "op": "MatMul",
@@ -174,13 +175,13 @@ TABLE: dict[str, Kind] = {
     "P0401": Kind(
         InternalError,
         "the assembler refuses the generated code: {reason}",
-        "please report it with the model",
+        "this is a bug of the compiler; please report it with the model",
         {"reason": "error[E0201]: ..."},
     ),
     "P0402": Kind(
         InternalError,
-        "the transfer of {layout} does not bring back what it took: {reason}",
-        "please report it with the layout",
+        "the transfer code of {layout} is wrong: {reason}",
+        "this is a bug of the compiler; please report it with the model",
         {"layout": "((4_PE:1))", "reason": "long word 3 of group 0"},
     ),
     # P05: apps
@@ -212,13 +213,14 @@ TABLE: dict[str, Kind] = {
     "P0602": Kind(
         RunError,
         "the host runtime cannot run {what}: {reason}",
-        "check the model with onnxruntime; an operator or a type it lacks cannot run on the host",
+        "run the model with onnxruntime alone; the host cannot run operators and types that it "
+        "lacks",
         {"what": "model.onnx", "reason": "NOT_IMPLEMENTED"},
     ),
     "P0603": Kind(
         RunError,
         "the inputs of the call are wrong: {problem}",
-        "call it with exactly the inputs it was compiled for: {signature}",
+        "call it with the inputs that it was compiled for: {signature}",
         {"problem": "`y` is missing", "signature": "x: float32 (3, 4)"},
     ),
     "P0604": Kind(
@@ -241,8 +243,8 @@ TABLE: dict[str, Kind] = {
     ),
     "P0607": Kind(
         RunError,
-        "the context on {device} was invalidated: its device memory is gone",
-        "fetch what is needed before invalidate(), or make a new Context",
+        "the context on {device} was invalidated: its device memory is freed",
+        "read values with cpu() before invalidate(), or make a new Context",
         {"device": "emu2"},
     ),
     "P0608": Kind(
@@ -261,13 +263,13 @@ TABLE: dict[str, Kind] = {
     "P0610": Kind(
         RunError,
         "output `{output}` has {count} elements that nothing has written, first {element}",
-        "it is a bug of the compiler: please report the model",
+        "this is a bug of the compiler; please report it with the model",
         {"output": "y", "count": 3, "element": [0, 5]},
     ),
     "P0611": Kind(
         RunError,
         "the model in `{path}` runs in part on the host, so its assembly cannot be stepped through",
-        "replace the operators that the report lists under `host_fallback`",
+        "replace the operators that report.json lists under `host_fallback`",
         {"path": "out"},
     ),
     "P0612": Kind(
@@ -318,7 +320,7 @@ TABLE: dict[str, Kind] = {
     "P0708": Kind(
         OptionError,
         "a sweep cannot set `{setting}`: {reason}",
-        "the values are {names}, and any number of the description as SECTION.KEY or "
+        "use {names}, or any number of the machine's description as SECTION.KEY or "
         "SECTION.NAME.KEY, such as timing.mv_latency",
         {"setting": "lm=1", "reason": "there is no value of this name", "names": "lm_words"},
     ),

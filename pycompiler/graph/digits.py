@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The digit ``index // lo % size`` of ``axis`` as two layouts place it, minor parts first."""
+    """The digit ``index // lo % size`` of ``axis`` as two layouts divide it, minor parts first."""
 
     axis: int
     lo: int
@@ -194,7 +194,7 @@ def _copied_digits(layout: Layout, level: Level, count: int) -> frozenset[PrimeD
 def agrees(
     layout: Layout, wanted: Layout, shape: tuple[int, ...], dtype: MNDtype, target: Target
 ) -> bool:
-    """Whether ``layout`` has each element and each copy at the places that ``wanted`` names.
+    """Whether ``layout`` stores each element and each copy where ``wanted`` does.
 
     ``layout`` may have more copies than ``wanted``.
     """

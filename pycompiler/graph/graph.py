@@ -117,7 +117,7 @@ class MNNode:
 
     @property
     def place(self) -> Place | None:
-        """The place in the model's source that diagnostics about the node name."""
+        """The line of the model's source that diagnostics about the node show."""
         return place_of(self.source)
 
 
@@ -127,7 +127,7 @@ class MNGraph:
 
     ``outputs`` pairs the names that the caller sees with values. A value may be an output twice; it
     may also be an input or a constant. ``constants`` maps a value to the digest of its data. The
-    data itself is kept beside the graph.
+    data itself is not part of the graph.
     """
 
     name: str

@@ -24,7 +24,7 @@ from .html import html_table
 
 
 class Level(Enum):
-    """The kind of place that a digit selects, outermost first."""
+    """What a digit selects: a unit, a word in a long word, an address, a slice; outermost first."""
 
     TIME = "Time"
     L2B = "L2B"

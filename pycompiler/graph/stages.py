@@ -1,6 +1,6 @@
-"""Orders work on two sides into stages that alternate between the sides.
+"""Orders work for device and host into stages that alternate between the two.
 
-All work of a stage runs together, so a stage is a convex set: no way leads out of it and back.
+All work of a stage runs together, so a stage is a convex set: no path leads out of it and back in.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ def stages(on_device: Sequence[bool], before: Sequence[Collection[int]]) -> list
     """Return the stage of every unit of work, counted from 0.
 
     Unit ``i`` reads the results of the units ``before[i]``, which have smaller numbers. No order
-    has fewer stages on the device: their number is that of the runs on the device along the longest
-    way through the graph. Of two such orders, the one with fewer stages is taken.
+    has fewer stages on the device. Their number is the largest number of device parts on any path
+    through the graph. Of two such orders, the one with fewer stages is used.
     """
     orders = [_from(first, on_device, before) for first in (True, False)]
     return min(orders, key=lambda order: _size(order, on_device))

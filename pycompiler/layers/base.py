@@ -1,4 +1,7 @@
-"""The questions that every layer answers about its operators, and the shared address helpers."""
+"""The interface of a layer: the implementation of one operator on the device.
+
+The helpers at the end compare layouts and compute addresses for all layers.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from .fragment import Fragment
 
 @dataclass(frozen=True)
 class Frame:
-    """The index space of a node, and the frame axis that each axis of a value runs along.
+    """The iteration space of a node, and the frame axis of each axis of its values.
 
-    ``values`` pairs a value's name with one frame axis per axis of the value. The axis is None
-    where the value has size 1 and is repeated. Axes in ``exact`` should have no padding: it goes to
-    other axes first.
+    ``shape`` has the size of each frame axis, in elements. ``values`` pairs a value's name with one
+    frame axis per axis of the value. The axis is None where the value has size 1 and is repeated.
+    Axes in ``exact`` should have no padding: other axes get padding first.
     """
 
     shape: tuple[int, ...]
@@ -32,11 +35,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Placement:
-    """The LM banks of the distinct inputs, in order, and of the outputs.
+    """The banks (LM0 or LM1) of the distinct inputs, in order, and of the outputs.
 
-    An input of which the layer reads parts in DRAM has that location. ``inplace`` is the index of
-    the input whose long words output 0 may take over. ``mirrors`` says that LM0 and LM1 may be
-    exchanged.
+    An input that the layer reads in DRAM has the location DRAM. ``inplace`` is the index of the
+    input that output 0 may overwrite. ``mirrors`` says that LM0 and LM1 may be exchanged.
     """
 
     inputs: tuple[Location, ...]
@@ -70,7 +72,13 @@ class Cut:
 
 
 class Layer(ABC):
-    """One operator family on the device. Stateless; one object per operator."""
+    """The implementation of one operator on the device. Stateless; one object per operator.
+
+    The pass ``side`` calls :meth:`unsupported`, the layout planner :meth:`layouts`,
+    :meth:`candidates`, :meth:`frame` and :meth:`cost`, the time-slice planner :meth:`cuts`, the
+    schedulers :meth:`place`, the pass ``emit`` :meth:`emit`. The verifier, the planners and node
+    simulation call :meth:`refusals`.
+    """
 
     #: ONNX operator name (or the graph's own name, for transfers)
     op: str
@@ -92,7 +100,10 @@ class Layer(ABC):
     in_dram: frozenset[int] = frozenset()
 
     def unsupported(self, node: MNNode, graph: MNGraph, dtypes: Sequence[MNDtype]) -> str | None:
-        """Return why the node cannot run on the device; ``dtypes`` are those of its values."""
+        """Return why the node cannot run on the device, None if it can.
+
+        ``dtypes`` are the device dtypes of its inputs, then of its outputs.
+        """
         for name, _ in node.attributes:
             if name not in self.attributes:
                 return f"{self.op} has no attribute `{name}` on the device"
@@ -123,7 +134,7 @@ class Layer(ABC):
 
     @abstractmethod
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Return the axes of the node's values that must agree."""
+        """Return the iteration space. Value axes on one frame axis must have equal digits."""
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
         """Yield the axes along which the node may work slice by slice."""
@@ -135,7 +146,7 @@ class Layer(ABC):
 
     @abstractmethod
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
-        """Return the banks in which the node wants its operands."""
+        """Return the banks that the node prefers for its operands and results."""
 
     @abstractmethod
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
@@ -143,7 +154,7 @@ class Layer(ABC):
 
     @abstractmethod
     def cost(self, node: MNNode, graph: MNGraph, target: Target) -> int:
-        """Count the steps of the fragment."""
+        """Return the number of steps of the node's code, once its layouts are known."""
 
     @abstractmethod
     def emit(self, node: MNNode, graph: MNGraph, target: Target) -> Fragment:
@@ -154,7 +165,7 @@ class UntiedAxes(Layer):
     """A layer whose operands have layouts of their own."""
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Tie no axes."""
+        """Return a frame without axes: the layouts are independent of each other."""
         return Frame((), ())
 
 
@@ -162,7 +173,7 @@ class SameAxes(Layer):
     """A layer whose result has the axes of its only input."""
 
     def frame(self, node: MNNode, graph: MNGraph) -> Frame:
-        """Work over the axes of the value."""
+        """Return a frame with the axes of the input."""
         shape = graph.values[node.inputs[0]].shape
         axes = tuple(range(len(shape)))
         return Frame(shape, ((node.inputs[0], axes), (node.outputs[0], axes)))
@@ -195,7 +206,7 @@ def digits(axis: Sequence[SubAxis]) -> tuple[SubAxis, ...]:
 def misfits(
     frame: Layout, operand: Layout, axes: Sequence[int | None], target: Target
 ) -> str | None:
-    """Return why the operand's elements do not lie on the units that need them; None if they do.
+    """Return why the operand's elements are not on the units that need them; None if they are.
 
     Along shared axes the digits must be the same, except for the strides of Addr digits. Along
     other axes the operand is repeated, so it must have copies on the unit digits of the frame.
@@ -243,11 +254,11 @@ def _copied(layout: Layout, sub: SubAxis, target: Target) -> bool:
 def operand_addresses(
     frame: Layout, operand: Layout, axes: Sequence[int | None], num_lw: int, operand_lw: int
 ) -> IntArray:
-    """Return for every long word of the frame's share the operand's long word that it meets.
+    """Return, for every long word of the frame in a PE, the long word of the operand for it.
 
-    ``num_lw`` and ``operand_lw`` are the sizes of the two shares. Long words behind the frame's
-    digits only fill the last vector. They continue the pattern as long as the operand has long
-    words.
+    ``num_lw`` and ``operand_lw`` are the long words of both per PE. Long words after those that the
+    frame's digits reach only fill the last vector. They continue the pattern as long as the operand
+    has long words.
     """
     shared = _shared(operand, axes)
     at, meets = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""MNCoreCrop: leaves out elements at the ends of axes, without code.
+"""MNCoreCrop: removes elements at the ends of axes, without code.
 
-The result is the same long words in the same layout. The elements that are left out become padding
-of the layout. So the axis may lie on any digits, while a Slice needs it in Addr.
+The result has the same long words in the same layout. The removed elements become padding of the
+layout. So the axis may be on any level, while a Slice needs it in Addr.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CHANNELS = 1  # the axis of the channels, in the input and in the result
 
 
 def tapped_axes(node: MNNode, graph: MNGraph) -> dict[int, AxisWindow]:
-    """Return the windows of every axis along which a result does not just read its own place."""
+    """Return the windows of every axis along which a result reads more than its own position."""
     shape, goal = (graph.values[n].shape for n in (node.inputs[0], node.outputs[0]))
     found = windows_of(dict(node.attributes), shape[2:], goal[2:])
     return {axis + 2: window for axis, window in enumerate(found) if not window.plain}

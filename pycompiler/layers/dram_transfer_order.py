@@ -1,7 +1,7 @@
-"""Where every long word of LM lies in DRAM: the transfers of a plan, followed word by word.
+"""The DRAM address of every long word of LM: simulates the transfers of a plan word by word.
 
-All L2Bs run the same steps. So one L2B tells which word of L2BM each word of LM comes from, and the
-MVs tell where each L2BM has its words from.
+All L2Bs run the same steps. So one L2B shows from which word of L2BM each word of LM comes. The MVs
+show from which word of DRAM each word of L2BM comes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The instructions between L2BM and LM that bring a value of a layout.
 
 A level whose units all differ is distributed, a level whose units are all alike is broadcast.
-Where only some units of a level hold copies, either DRAM holds the copies too, or one broadcast per
-set of equal units brings each word to its set. The second way moves fewer words through the
-memories above.
+If only some units of a level hold copies, there are two choices. DRAM holds the copies too, or one
+broadcast per set of equal units brings each word to its set. The second one moves fewer words
+through the memories above.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""MNCoreForget: the end of a value's life in LM, though it is read later. It has no code.
+"""MNCoreForget: a value leaves LM although it is read later. It has no code.
 
-A scheduler writes it where a value loses its place and is computed again later. It stands in the
-dump of the scheduler only.
+A scheduler inserts it where it discards a value that it computes again later. The node exists only
+in the dump of the scheduler.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Gather: rows of a table that every PE picks by address.
+"""Gather: every PE reads rows of a table by address.
 
-The picked axis lies in Addr, one long word after the other, so an index is an address. It goes to
-the T register, which a PE adds to every address that it reads from LM0. The axes of the index and
-the other axes of the table may lie on any unit. The table has copies on the units of the index's
-axes, and the index has copies on the units of the table's axes.
+The gathered axis is in Addr, one long word after the other, so an index is an address. It is
+written to the T register, which a PE adds to every address that it reads from LM0. The axes of the
+index and the other axes of the table may be on any unit. The table has copies on the units of the
+index's axes, and the index has copies on the units of the table's axes.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _LARGEST = 5  # tensors shown of those that live at the peak
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--half", is_flag=True, help="count two bytes for each float32")
 @click.option("--training", is_flag=True, help="plan the training of a model that does not train")
-@click.option("--draw", type=click.Path(path_type=Path), help="folder for a picture of each way")
+@click.option("--draw", type=click.Path(path_type=Path), help="folder for diagrams, one a strategy")
 @click.option("--seconds", default=10.0, show_default=True, help="limit of each exact search")
 def memory(path: Path, half: bool, training: bool, draw: Path | None, seconds: float) -> None:
     """Show the memory of a function between its operators: a codegen_dir or an ONNX file.
@@ -61,7 +61,7 @@ def _prepared(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _print(tensors: Sequence[Tensor], ways: Sequence[Use]) -> None:
     least = lower_bound(tensors)
-    table = Table("way", "bytes", "MiB", "of the lower bound")
+    table = Table("strategy", "bytes", "MiB", "of the lower bound")
     for column in table.columns[1:]:
         column.justify = "right"
     for way in ways:

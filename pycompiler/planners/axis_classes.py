@@ -1,13 +1,13 @@
 """Axis classes: the layouts of values that elementwise operators and reductions connect.
 
-Axes that an operator runs along together form a *class*: they get the same digits everywhere. Two
-classes *meet* when one operator works over both; then they may not share a digit of the machine.
-The machine's digits are the prime factors of its counts. So the digits that no axis uses can always
-be filled with copies: a value is copied on every digit that its own axes do not have.
+Axes with the same index in an operator form a *class*: they get the same digits everywhere. Two
+classes *meet* when one operator has axes of both; then they may not share a digit of the machine.
+The machine's digits are the prime factors of its counts. Digits that no axis of a value uses hold
+copies of the value.
 
-Classes get their digits operator by operator, the largest operator first. A digit goes to an axis
-that it divides evenly, minor axes first. If there is none, it goes to the longest axis, which then
-needs the least padding. The rest of an axis lies in Addr.
+Classes get their digits operator by operator, the largest operator first. A digit is given to an
+axis whose length it divides, minor axes first. If there is none, the longest axis gets it, because
+that axis needs the least padding. The rest of an axis is in Addr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AxisClass:
 
     ``digits`` run from minor to major, and ``rest`` is the size that is left for Addr. ``placed``
     says that the digits are decided. ``exact`` says that a frame lists one of the axes as exact
-    (see :class:`Frame`). ``number`` is the place of the class in the order of creation.
+    (see :class:`Frame`). ``number`` counts the classes in the order of creation.
     """
 
     size: int
@@ -143,8 +143,8 @@ class Classes:
     def repeat(self, value: MNValue, region: Region) -> None:
         """Give what ``value`` has on each axis to the values of a region that have its shape.
 
-        Only classes without digits get them. So the layers of a network that one mask joins are
-        laid out alike.
+        Only classes without digits get them. So all layers of a network that use the same mask get
+        the same layouts.
         """
         own = [self.classes.get(self.joined.root((value.name, a))) for a in range(len(value.shape))]
         for name in region.values:
@@ -270,7 +270,7 @@ class Classes:
             subs: list[SubAxis] = []
             for digit in (*found.digits, SubAxis(found.rest, Level.ADDR, 0)):
                 if digit.level is Level.ADDR or (digit.level is Level.W and words == 1):
-                    # Elements as wide as a long word have no W level and lie in Addr.
+                    # Elements as wide as a long word have no W level; their digit is in Addr.
                     if digit.size > 1:
                         subs.append(SubAxis(digit.size, Level.ADDR, stride))
                         stride *= digit.size

@@ -1,9 +1,9 @@
 """The dtype planner: it decides the device dtype of each value.
 
 ``float`` keeps every element type and computes matrix products in single precision. ``mixed``
-multiplies halves and adds the products up as singles. If the host gives a value only to such
-products, the value is rounded to half when the host packs it. All other factors are rounded on
-their way into the MAU, which gives the same bits.
+multiplies halves and sums the products in single precision. If only such products read a value of
+the host, the host rounds it to half when it packs the value. All other factors are rounded when
+they enter the MAU, which gives the same bits.
 """
 
 from __future__ import annotations

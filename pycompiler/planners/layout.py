@@ -27,10 +27,10 @@ class LayoutFacts:
     """Facts about a run of the planner, for the report.
 
     ``estimates`` has one entry per planner. ``search`` says how the search of the planner ``lpz``
-    ended: ``complete`` if nothing cheaper can come of the candidates, ``out of patience`` if too
-    many rounds brought nothing. ``family`` names the family that gave the layouts, and
-    ``family_values`` the values of its region; None if the layouts are of no family.
-    ``unused`` are the places of entries that fit no operator.
+    ended: ``complete`` if no choice among the candidates is cheaper, ``out of patience`` if too
+    many rounds found no cheaper one. ``family`` names the family that gave the layouts, and
+    ``family_values`` the values of its region; None if the layouts belong to no family.
+    ``unused`` names the entries of files of forced layouts that match no operator.
     """
 
     estimates: dict[str, Estimate] = field(default_factory=dict)

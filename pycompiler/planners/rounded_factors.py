@@ -1,8 +1,9 @@
 """Factors of products in half are rounded where they are made, not where they are multiplied.
 
-A product in half rounds its factors on their way into the MAU. Rounded earlier, by MNCoreNarrow,
-they have the same bits, and layout switches, copies and DRAM carry half as many words. Only
-operators that neither compute nor mix elements stand between the rounding and the product.
+A product in half rounds its factors when they enter the MAU. If MNCoreNarrow rounds them earlier,
+they have the same bits, and layout switches, copies and DRAM transfers move half as many words.
+Between MNCoreNarrow and the product there may only be operators that neither compute nor mix
+elements.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Found:
 
 
 def round_factors(graph: MNGraph, target: Target, exact: Collection[str]) -> MNGraph:
-    """Insert MNCoreNarrow behind what makes factors of products in half.
+    """Insert MNCoreNarrow after the nodes that make factors of products in half.
 
     ``exact`` values keep all bits.
     """

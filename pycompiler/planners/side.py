@@ -1,9 +1,9 @@
-"""The planner of sides: it decides which nodes run on the device, and forms segments.
+"""The pass ``side``: it decides whether a node runs on the device or on the host.
 
-An operator runs on the host if it has no layer, if its layer does not support its dtypes, or if the
-front end gave it a reason.
-Nodes are grouped into segments that run on one side. The segments alternate between device and
-host, as few times as the data flow allows. Segment numbers follow the order of execution.
+An operator runs on the host if it has no layer, if its layer does not support it in this form, or
+if the front end gave it a reason. Nodes are grouped into segments; all nodes of a segment run on
+the same side. The segments alternate between device and host, and there are as few as the data flow
+allows. Segment numbers follow the order of execution.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Layout switches: inserted before layouts are planned, and replaced by passes afterwards.
 
-A switch is a MNCoreLayoutSwitch node: a place where the layout may change. An anchored node is one
-whose layer names the layouts of its operands. Each of its operands gets a value of its own behind a
-switch. So does an operand that would give two axes of a tensor the same digits. When all layouts
-are known, a switch between equal layouts disappears, and any other becomes the passes of its plan.
+A switch is a MNCoreLayoutSwitch node, where a tensor may change its layout. An anchored node is one
+whose layer determines the layouts of its operands. Each of its operands gets a switch, and a value
+for the result of the switch. So does an operand that would give two axes of a tensor the same
+digits. When all layouts are known, a switch between equal layouts is removed, and any other is
+replaced by its passes.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class _Inserting:
 def insert_switches(graph: MNGraph, alone: Collection[str] = ()) -> MNGraph:
     """Put switches around the anchored nodes and the nodes in ``alone``.
 
-    One goes before every input and one behind every output. A constant that only one node reads
-    needs no switch, because the host lays it out.
+    There is one before every input and one after every output. A constant that only one node reads
+    needs no switch, because the host stores it in the layout of its reader.
     """
     uses: dict[str, int] = {}
     for node in graph.nodes:
@@ -284,7 +285,7 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
                 made[key] = name
             before = name
         if not plan:
-            # All elements lie at the same places. Only digits that no index uses may differ.
+            # All elements are stored in the same words. Only digits that no index uses may differ.
             alias[result] = source
             del values[result]
             if result in for_host:

@@ -51,7 +51,10 @@ def find_device(name: str) -> Device:
 
 
 class Room:
-    """Long words in the DRAM of every group; they are freed with the last reference to the room."""
+    """Allocated long words, at the same address in the DRAM of every group.
+
+    They are freed with the last reference to this object.
+    """
 
     def __init__(self, addr: int, words: int):
         self.addr, self.words = addr, words
@@ -71,7 +74,7 @@ class Board:
         self.findings: list[Finding] | None = None
         self._machine: emu2.Machine | None = None
         self._free = 0
-        #: Freed rooms: the first long words, by size. The garbage collector adds to it.
+        #: Freed allocations: their first long words, by size. The garbage collector adds to it.
         self._returned: dict[int, list[int]] = defaultdict(list)
         self._closed = False
 

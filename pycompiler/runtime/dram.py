@@ -21,7 +21,7 @@ _VALID = np.uint64(2**64 - 1)
 class DramTensor:
     """A tensor in every group's DRAM, in the order that ``layout`` gives.
 
-    It begins ``offset`` long words after the start of ``room`` and keeps the room allocated.
+    It starts ``offset`` long words after the start of ``room`` and keeps ``room`` allocated.
     """
 
     board: Board

@@ -23,7 +23,7 @@ from .dram import DramTensor
 from .held_tensor import Held, Source, on_host
 from .registered_values import Registered, Registry
 
-#: By name: values that a call reads elsewhere in DRAM instead of in the function's own room.
+#: By name: values that a call reads elsewhere in DRAM instead of in the function's own memory.
 Bound = Mapping[str, DramTensor]
 _Places = tuple[tuple[str, int], ...]
 
@@ -105,8 +105,8 @@ class HostFunction:
 class DeviceFunction:
     """An app on a board. Constants and programs are loaded when the function is made.
 
-    An input that lies in DRAM in the order that the app wants is read there. Outputs stay in DRAM
-    until the next call. Before that call, the outputs that are still in use are copied to the
+    An input that is already in DRAM, in the order that the app needs, is read there. Outputs stay
+    in DRAM until the next call. Before that call, outputs that are still in use are copied to the
     host. P0302 if the board's DRAM is full, P0602 if the host runtime lacks an operator of the app.
     """
 
@@ -148,7 +148,7 @@ class DeviceFunction:
         return self._own(next(port.value for port in ports if port.key == key))
 
     def _in_dram(self, name: str) -> int | None:
-        """Return where a value begins in the function's room; None if only the host has it."""
+        """Return the offset of a value in the function's DRAM; None if only the host has it."""
         value = self.app.values[name]
         return None if value.layout is None else value.dram
 
@@ -212,7 +212,7 @@ class DeviceFunction:
         return outputs
 
     def _update(self, values: Mapping[str, Array], bound: Bound) -> None:
-        """Give registered values what the call made of them."""
+        """Update registered values with the outputs of the call."""
         known = {*values, *bound, *self._registered, *self.app.constants} - {*self._in_place}
         for name, registered in self._updates.items():
             own = bound.get(name) or self._own(name)
@@ -230,7 +230,7 @@ class DeviceFunction:
         self._results.clear()
 
     def _load(self) -> None:
-        """Put constants in DRAM, and make what every call needs: programs and orders of words."""
+        """Copy constants to DRAM, and prepare the programs and the word orders of all calls."""
         for name, array in self.app.constants.items():
             own = self._own(name)
             if own is not None and name not in self._registered:
@@ -243,7 +243,7 @@ class DeviceFunction:
             self._loaded({})
 
     def _registered_places(self) -> Bound:
-        """Return the places of registered values, which have some from the first call on."""
+        """Return the DRAM tensors of registered values; they are allocated at the first call."""
         if self._bound_always is None:
             bound = {
                 name: found.copy_like(own)

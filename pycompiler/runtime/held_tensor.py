@@ -1,4 +1,4 @@
-"""The tensor behind a proxy: values on the host, or a place in DRAM."""
+"""The tensor of a proxy: values on the host, or a tensor in DRAM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def place(self) -> DramTensor | None:
-        """Its place in DRAM; None if functions may not read it there."""
+        """Its tensor in DRAM; None if functions may not read it there."""
 
     def values(self) -> Array:
         """Return the values as they are now."""
@@ -55,7 +55,7 @@ class Held:
 
     @property
     def place(self) -> DramTensor | None:
-        """Its place in DRAM; None once it is on the host."""
+        """Its tensor in DRAM; None once it is on the host."""
         return self._place
 
     def values(self) -> Array:

@@ -1,4 +1,4 @@
-"""The DRAM image of a value: the place of each element in the DRAMs.
+"""The DRAM image of a value: the address of each element in the DRAMs.
 
 An image is built from the layout's formula and the word order of the download that reads it.
 Images are cached per layout.
@@ -98,10 +98,10 @@ class DramImage:
         return [one for one in layout.copies({**ranges, Level.ADDR: 1}) if one.level in here]
 
     def _distances(self, copy: SubAxis) -> IntArray | None:
-        """Return how many long words of DRAM each copy on a digit lies behind the first one.
+        """Return the distance in DRAM, in long words, from the first copy on a digit to each copy.
 
-        None if the distance differs from element to element. Copies that come from the same words
-        count as one.
+        None if the distance differs from element to element. Copies that are loaded from the same
+        words count as one.
         """
         level = UNIT_LEVELS.index(copy.level)
         array, axis = (self._order.local, level - 1) if level else (self._above, 0)

@@ -1,4 +1,4 @@
-"""Where elements lie, written out for readers of apps that do not know layouts."""
+"""Lists the position of every element in DRAM, for readers of apps that do not know layouts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .image import DramImage, dram_image
 
 
 def with_places(app: App, target: Target) -> App:
-    """Return the app with the place of every value that lies in DRAM."""
+    """Return the app with the element positions of every value in DRAM."""
     values = {
         name: value
         if value.layout is None
@@ -25,7 +25,7 @@ def with_places(app: App, target: Target) -> App:
 
 
 def place_of(image: DramImage) -> AppPlace:
-    """Return where the elements of an image lie, as sums over the axes if they are such sums."""
+    """Return the positions of the elements of an image, as sums over the axes if possible."""
     taken, owners = image.taken.reshape(image.shape), image.owners
     first = int(taken.flat[0]) if taken.size else 0
     axes: list[IntArray] = []

@@ -1,7 +1,7 @@
 """Registered values: parameters and buffers that the functions of a context share by name.
 
-On a board they live in DRAM: once a function that reads a value is loaded, the host keeps no copy.
-Functions that want different layouts of a value have one copy each; a write goes to all copies.
+On a board they are stored in DRAM: once a function that reads a value is loaded, the host keeps no
+copy. Functions that need different layouts of a value have one copy each; a write updates all.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Registered:
             copy.write(array)
 
     def renew(self, place: DramTensor) -> None:
-        """Replace the values by those at ``place``; copies in the same order take its words.
+        """Replace the values by those at ``place``.
 
-        ``place`` may be one of the copies itself.
+        A copy with the same word order gets its words; others are reordered. ``place`` may be one
+        of the copies itself.
         """
         for copy in self._copies:
             if copy.addr == place.addr and copy.board is place.board:
@@ -60,7 +61,7 @@ class Registered:
             self._array = place.read()
 
     def copy_like(self, place: DramTensor) -> DramTensor:
-        """Return the copy with the word order of ``place``; without one, make ``place`` a copy."""
+        """Return the copy with the word order of ``place``; if there is none, make it a copy."""
         for copy in self._copies:
             if copy.like(place):
                 return copy
@@ -89,8 +90,8 @@ class Registry:
     def share(self, name: str, type: TensorType, array: Array) -> Registered:
         """Return the value called ``name``; a new value starts with the data of ``array``.
 
-        Without a name, the value is shared with nobody. P0608 if a value of that name has another
-        type.
+        Without a name, no other function shares the value. P0608 if a value of that name has
+        another type.
         """
         if name == PRIVATE:
             return Registered(name, type, array)

@@ -1,4 +1,4 @@
-"""What a sanitized run of a function has found: findings of the emulator, undefined outputs."""
+"""The findings of a sanitized run of a function: those of the emulator, and undefined outputs."""
 
 from __future__ import annotations
 

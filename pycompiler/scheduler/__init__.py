@@ -1,1 +1,1 @@
-"""Schedulers place the moves between DRAM and LM; the address planner sets all addresses."""
+"""Schedulers decide when values move between DRAM and LM; the address planner sets addresses."""

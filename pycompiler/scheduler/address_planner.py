@@ -1,7 +1,8 @@
-"""The address planner: it gives every value a place in LM0, LM1 or DRAM.
+"""The address planner: it gives every value an address in LM0, LM1 or DRAM.
 
-Values whose lifetimes overlap get disjoint long words. Values are placed in order of birth, each at
-the lowest address that is free for its whole life. If that fails in LM, a search follows.
+Values whose lifetimes overlap get disjoint long words. Values are placed in the order of their
+definition, each at the lowest address that is free for its whole lifetime. If that fails in LM, a
+search follows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .given_addresses import with_given
 from .in_place import written_in_place
 
 _SECONDS = 5.0  # time limit of the search
-#: For how many nodes the words of a download are kept free before it, if there is room:
+#: For how many nodes the words of a download are kept free before it, if LM has enough words:
 #: the download may then begin so early.
 AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
 #: How many downloads may get more nodes than the others.
@@ -53,7 +54,7 @@ def plan_addresses(
     inside = {part for parts in slices.values() for part in parts}
     blocks: dict[Location, list[Block]] = {}
     on_old = written_in_place(graph, renewed or {})
-    # A block on another one comes behind it.
+    # A block that takes the address of another one comes after it.
     for name in sorted(graph.device_values(), key=lambda name: (name in on_old, name)):
         value = graph.values[name]
         start, stop = born.get(name, 0), last.get(name, end)

@@ -1,4 +1,4 @@
-"""Place blocks in order of birth, each at the lowest address that is free for its whole life."""
+"""Place blocks by start time, each at the lowest address that is free for its whole lifetime."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Block:
 def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
     """Return addresses for ``blocks``, and the number of words up to the highest end.
 
-    A block may be larger than the one whose address it takes. So blocks that take over each other's
-    address all keep the room of the largest.
+    A block may be larger than the one whose address it takes. So all blocks that share an address
+    reserve the words of the largest.
     """
     room = _rooms(blocks)
     alive: list[tuple[Block, int]] = []

@@ -1,8 +1,8 @@
 """Move nodes that make a value smaller to where the value is made.
 
-A residual connection often reads a value long after its other readers, and then takes only a part
-of it: every second pixel, for instance. Until then the whole value needs room. If the nodes that
-take the part run at once, only the part needs room.
+A residual connection often reads a value long after its other readers, and reads only a part of it,
+such as every second pixel. Until then the whole value must be kept. If the nodes that extract the
+part run at once, only the part must be kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..graph.graph import MNGraph, MNNode, Side
 
 
 def shrink_early(graph: MNGraph) -> MNGraph:
-    """Return the graph with such nodes directly behind the node that makes their operand.
+    """Return the graph with such nodes directly after the node that makes their operand.
 
     A chain of nodes moves if each of them reads only the result of the one before, if the first one
     is the last reader of a value, not the only one, and if the last one makes less than that value

@@ -13,10 +13,10 @@ from ..layers.split_concat import CONCAT, SPLIT, slices_of
 
 
 def written_in_place(graph: MNGraph, renewed: Mapping[str, str]) -> dict[str, str]:
-    """Return, by new value, the old value whose words in DRAM it takes over.
+    """Return, by new value, the old value that it overwrites in DRAM.
 
-    ``renewed`` maps the key of an output to the old value whose new value it is. Only a new value
-    that the device makes, and that lies in the order of the old one, takes over its words.
+    ``renewed`` maps the key of an output to the old value that it replaces. A new value overwrites
+    the old one only if the device makes it and both have the same order of elements.
     """
     order = _Order(graph)
     given = [name for _, name in graph.outputs]
@@ -66,7 +66,7 @@ class _Order:
         others = self._slices.get(old, ())
         if len(others) != len(parts):
             return max(self._last_read(name) for name in (old, *others)) < first
-        # Each slice of the new value lies where the same slice of the old one lay.
+        # Each slice of the new value has the address of the same slice of the old one.
         pairs = zip(others, parts, strict=True)
         apart = all(self._last_read(other) < self._written[part] for other, part in pairs)
         return apart and self._last_read(old) < first

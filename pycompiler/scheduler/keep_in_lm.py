@@ -2,9 +2,9 @@
 
 Both go through the nodes in order and track which values have a copy in LM0 or LM1. An operand is
 downloaded only if it has no copy. ``reuse_consecutive`` keeps the copies that the next node reads.
-``spill_opt`` keeps the copies that fit; if room is short, the value that is read furthest in the
+``spill_opt`` keeps the copies that fit; if LM is full, the value that is read furthest in the
 future loses its copy first. If that was its last copy and it is still needed, ``spill_opt`` moves
-it to the other LM if there is room. Otherwise it is uploaded, unless DRAM has it.
+it to the other LM if that has space. Otherwise it is uploaded, unless DRAM has it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .early_shrinks import shrink_early
 from .lm_copies import lm_copy, move, without_unread
 
 _OTHER = {Location.LM0: Location.LM1, Location.LM1: Location.LM0}
-#: Shares of LM that are tried in turn. A smaller share leaves room for gaps between addresses.
+#: Shares of LM that are tried in turn. A smaller share leaves words for gaps between addresses.
 SHARES = (1.0, 0.85, 0.7, 0.5, 0.3)
 
 
 def schedule_in_lm(
     graph: MNGraph, target: Target, share: float, overrides: Overrides, *, consecutive: bool
 ) -> MNGraph:
-    """Place the moves between DRAM and LM.
+    """Insert the moves between DRAM and LM.
 
-    ``share`` is the part of LM that may be used. ``consecutive`` keeps only the values that the
+    ``share`` is the fraction of LM that may be used. ``consecutive`` keeps only the values that the
     next node reads. P0301 or P0304 if LM is too small, P0306 for an override that cannot be
     followed.
     """
@@ -87,7 +87,7 @@ class _Walk:
         self.names = set(graph.values)
         self.values: dict[str, MNValue] = {}
         self.where: dict[str, _Copies] = {}
-        #: Values that moved to the other bank for room, and that no node has read since.
+        #: Values that moved to the other bank because LM was full, and that no node has read since.
         self.parked: set[str] = set()
         #: Values that may have copies in LM, in the order in which they came there.
         self.live: dict[str, None] = {}

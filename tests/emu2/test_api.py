@@ -255,7 +255,7 @@ def test_sizes_come_from_the_spec(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("d get $lm0n0c0b0m0p0 1;", "`;` after the count"),
-        ("wait i01", "beside `wait`, a `nop` is enough"),
+        ("wait i01", "with `wait`, a `nop` is enough"),
         ("nop; noforward", "only `wait` may share a line"),
     ],
 )

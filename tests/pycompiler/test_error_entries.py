@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import onnx
 import pytest
 from compiling import model_of
 
+import emu2.explain
 from emu2.explain import Entry
 from pycompiler import cli
 from pycompiler.errors import TABLE, PycompilerError, document
@@ -142,6 +144,12 @@ def test_a_traceback_names_it_once() -> None:
     assert lines[-1] == "more: pycompiler explain P0606"
     assert lines[-2].startswith("pycompiler.errors.kinds.RunError: [P0606] ")
     assert done.stderr.count("more: ") == 1
+
+
+def test_every_code_is_on_the_page() -> None:
+    """The page once left out the codes of apps, of the debugger and of sanitized runs."""
+    shown = set(re.findall(r"^### (\w+)$", document.page(), re.MULTILINE))
+    assert shown == {*emu2.explain.entries(), *ENTRIES}
 
 
 def test_the_page_is_fresh() -> None:

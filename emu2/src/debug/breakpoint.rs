@@ -62,7 +62,7 @@ impl Kind {
                     None => (rest, None),
                 };
                 let line = number.trim().parse().map_err(|_| bad())?;
-                let message = || format!("no statement stands at or after line {line}");
+                let message = || format!("there is no statement at or after line {line}");
                 let position = position(line).ok_or_else(|| Error::new(Code::NoStatement, message()))?;
                 Ok(Kind::Line { line, position, condition })
             }

@@ -306,7 +306,7 @@ fn selected(text: &str, spec: &Spec, level: LevelName) -> Result<[Option<u32>; 5
             return Err(bad(format!("`{letter}{number}` in `{text}` does not exist for this memory")));
         }
         if units[at].replace(number).is_some() {
-            return Err(bad(format!("`{letter}` stands twice in `{text}`")));
+            return Err(bad(format!("`{letter}` appears twice in `{text}`")));
         }
     }
     Ok(units)

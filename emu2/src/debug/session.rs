@@ -171,7 +171,7 @@ impl Session {
     /// # Errors
     /// [`Code::NoStatement`] if there is none.
     pub fn at_line(&mut self, line: u32) -> Result<usize, Error> {
-        let none = || Error::new(Code::NoStatement, format!("no statement stands at or after line {line}"));
+        let none = || Error::new(Code::NoStatement, format!("there is no statement at or after line {line}"));
         self.statements.at_line(line).ok_or_else(none)
     }
 
@@ -200,7 +200,7 @@ impl Session {
             ItemKind::Set(_) | ItemKind::Get(_) => false,
         };
         let found = self.next_where(self.position + 1, &carries);
-        let none = || Error::new(Code::NoStatement, format!("no statement behind this one names tag i{tag:02x}"));
+        let none = || Error::new(Code::NoStatement, format!("no later statement names tag i{tag:02x}"));
         found.map(|(at, _)| at).ok_or_else(none)
     }
 

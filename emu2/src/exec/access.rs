@@ -50,7 +50,7 @@ impl Access {
         self.words == WORDS_PER_LONG && self.at.windows(2).all(follow)
     }
 
-    /// Whether the rows of each cycle lie behind those of the previous cycle.
+    /// Whether the rows of each cycle directly follow those of the previous cycle.
     pub(super) fn ascending(&self) -> bool {
         self.at.windows(2).all(|pair| pair[0] + self.words <= pair[1])
     }

@@ -17,7 +17,7 @@ impl Op {
         self.writes.iter().chain(&self.late_writes)
     }
 
-    /// The sources that lie in PE memories.
+    /// The sources that are PE memories.
     pub(super) fn memory_sources(&self) -> impl Iterator<Item = &Access> + Clone {
         self.sources.iter().filter_map(Source::access)
     }

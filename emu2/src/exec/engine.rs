@@ -161,7 +161,7 @@ impl Engine {
         let mut collected = Collected::default();
         items.iter().try_for_each(|item| self.item(machine, item, &mut collected, tags, on_get))?;
         self.flush(machine, &mut collected)?;
-        // An interrupt may have stopped a region half way, and that region may have been the last statement of all.
+        // An interrupt may have stopped a region in the middle, and that region may have been the last statement.
         self.interrupt.check().map_err(|e| at(items.last().map_or(0, |item| item.line), e))
     }
 

@@ -1,4 +1,4 @@
-//! Flags of a result, and their way to the mask registers.
+//! Flags of a result, and how they are written to the mask registers.
 
 use super::mask::LoweredMask;
 use crate::machine::{L1b, Path};

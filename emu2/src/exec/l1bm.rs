@@ -1,4 +1,4 @@
-//! The operands of L1BM instructions above the PEs: loads to the PEs, and the places that stores write.
+//! The operands of L1BM instructions above the PEs: loads to the PEs, and the words that stores write.
 
 use super::l1bm_map::{repeat, PeRun, RepeatedRows};
 use super::wrap::inside;
@@ -23,12 +23,12 @@ pub(super) struct L1bPlace {
     pub(super) address: u64,
 }
 
-/// The places that take words from the PEs. `T` describes how the words lie there.
+/// The places that take words from the PEs. `T` describes how the words are arranged there.
 #[derive(Clone, Debug)]
 pub(super) struct Sent<T> {
     /// The place in L1BM; none if the turnaround register is the destination.
     pub(super) written: Option<(L1bPlace, T)>,
-    /// The place in the turnaround register, where words lie unshifted.
+    /// The place in the turnaround register, where words are stored unshifted.
     pub(super) kept: (L1bPlace, T),
 }
 

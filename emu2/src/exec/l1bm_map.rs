@@ -47,7 +47,7 @@ pub(super) fn part<'a>((l0, l1): Path<'a>, first: usize, length: usize) -> &'a [
     }
 }
 
-/// Where the long word of a PE lies on the path.
+/// The position of a PE's long word on the path.
 fn path_word(spec: &Spec, pe: &Place) -> usize {
     let lane = pe.mab * spec.counts.pe + pe.pe;
     (pe.half * spec.counts.cycle + pe.cycle) as usize * spec.lanes() + lane as usize
@@ -113,7 +113,7 @@ impl ReductionLayout {
     fn join_narrow(&self, out: &mut Vec<u64>) {
         if self.narrow {
             let (upper, lower) = out.split_at_mut(self.results / 2);
-            // A narrowed result lies in the upper word.
+            // A narrowed result is in the upper word.
             for (upper, lower) in upper.iter_mut().zip(lower) {
                 *upper |= *lower >> WORD_BITS;
             }
@@ -153,7 +153,7 @@ pub(super) fn pe_runs(spec: &Spec, moves: &[Move], to_pe: bool) -> Vec<PeRun> {
         to_pe && next.path % lanes != 0 && next.offset == run.offset && next.length == run.period
     });
     join(copies, |run, next| {
-        // No run goes from one plane to the other, because the planes need not lie side by side.
+        // No run crosses from one plane to the other, because the planes need not be adjacent.
         let plain = run.period == run.length && next.period == next.length && next.path != plane;
         let follows = plain && next.offset == run.offset + run.length as u64;
         run.period += if follows { next.length } else { 0 };

@@ -171,7 +171,7 @@ kernel! {
     /// Replaces the halves of `to` whose mask bits are set.
     fn select_halves(bits: &[u64], from: &[u64], to: &mut [u64]) {
         for ((bits, from), to) in bits.iter().zip(from).zip(to) {
-            // Bit k comes to lie at the low end of half k, and becomes the whole half.
+            // Bit k moves to the low end of half k, and becomes the whole half.
             let apart = (bits | bits << 15 | bits << 30 | bits << 45) & 0x0001_0001_0001_0001;
             let mask = (apart << 16).wrapping_sub(apart);
             *to = (*to & !mask) | (from & mask);

@@ -95,7 +95,7 @@ impl MauOp {
         })
     }
 
-    /// How the result lies on the path.
+    /// How the result is arranged on the path.
     pub(super) fn output(&self) -> MauOutput {
         match (self.lane, self.reduced) {
             (Lane::H, false) => MauOutput::H,

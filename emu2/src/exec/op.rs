@@ -73,7 +73,7 @@ pub(super) struct PlainRows {
     pub(super) calls: usize,
     /// Slots of base address registers that must be zero, as bits.
     pub(super) bases: u64,
-    /// The only destination may be written in place, if nobody needs the forwarding path.
+    /// The only destination may be written in place, if no op reads the forwarding path.
     pub(super) in_place: bool,
     /// Rows that are not contiguous are copied together first.
     pub(super) gather: bool,

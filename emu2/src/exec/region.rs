@@ -1,5 +1,5 @@
-//! Regions: steps and L2BM instructions that no other statement stands between. Every L2B runs a region on its own, and
-//! inside it every L1B runs a stretch on its own.
+//! Regions: runs of steps and L2BM instructions without any other statement. Each L2B runs a region independently of
+//! the others. Within a region, each L1B runs a stretch independently of the others.
 
 use super::fallback_step::run_step;
 use super::fast::data_flow::{Action, Segment};

@@ -1,4 +1,4 @@
-//! Sources of PE instructions: where they lie, and how the rows of a cycle are fetched.
+//! Sources of PE instructions: their addresses, and how the rows of a cycle are fetched.
 
 use super::access::{shift, Access, UPPER};
 use crate::machine::{L1b, Path};

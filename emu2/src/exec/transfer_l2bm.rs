@@ -61,7 +61,7 @@ struct Copies {
     length: usize,
 }
 
-/// An instruction that runs in its place among the steps of a region, memory to memory.
+/// A transfer between L2BM and L1BM. It runs in program order with the steps of its region.
 #[derive(Clone, Debug)]
 pub(super) struct RegionTransfer {
     plan: Arc<TransferPlan>,

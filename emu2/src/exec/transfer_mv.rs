@@ -54,7 +54,7 @@ pub(crate) fn selectors(form: &ResolvedForm, mv: &Mv) -> Vec<(String, i64)> {
     values
 }
 
-/// One side of an MV. It says where in a memory the offsets of the index map lie.
+/// The source or the destination of an MV: the memory, and the address to which the offsets of the index map are added.
 struct Side {
     slot: Slot,
     address: u64,

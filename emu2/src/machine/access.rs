@@ -159,7 +159,7 @@ impl Machine {
         }
     }
 
-    /// Writes `words` to every PE of the L1B that `unit` lies in. The range must exist.
+    /// Writes `words` to every PE of the L1B of `unit`. The range must exist.
     fn fill(&mut self, memory: usize, unit: [u32; 5], addr: u64, words: &[u64]) {
         let slot = self.layout.slot(memory);
         let lanes = self.spec.lanes();
@@ -209,7 +209,7 @@ impl Machine {
         }
         let Region { memory, units, addr, count: long_words } = *region;
         self.written.add(&Part { memory, units, addr, count: long_words });
-        // The words of all PEs of an L1B lie side by side.
+        // The words of all PEs of an L1B are adjacent.
         if !each && spec.memories[region.memory].level == LevelName::Pe && region.units[3..] == [None, None] {
             let l1bs = [region.units[0], region.units[1], region.units[2], Some(0), Some(0)];
             Region { units: l1bs, ..*region }.each(&spec, |unit| self.fill(region.memory, unit, region.addr, words));

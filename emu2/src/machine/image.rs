@@ -63,7 +63,7 @@ pub struct Image {
 /// A word that differs between two images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where the word lies.
+    /// The memory or path of the word.
     pub owner: Owner,
     /// The unit, outermost level first. Levels below the owner's are 0.
     pub unit: [u32; 5],

@@ -4,11 +4,11 @@
 //!   "save": [{"region": "pdm0", "file": "out.bin", "offset": 0, "length": 1024}]}`
 //!
 //! Offsets and lengths count bytes and are multiples of 8. Data files hold long words, most significant byte first, as the
-//! device does. The path of a data file is relative to the folder of the JSON file. Saved files lie in that folder, unless
-//! the caller allows other places. They are never one of the JSON files.
+//! device does. The path of a data file is relative to the folder of the JSON file. Saved files are written to that
+//! folder, unless the caller allows other folders. They are never one of the JSON files.
 //!
-//! guess: public configurations have regions without a `file`. The data of such regions to load lies one after the other in
-//! the data file that is named beside the configuration. Saved ones go to `<region>.bin` if no such file is named.
+//! guess: public configurations have regions without a `file`. The data of such regions is loaded one after the other
+//! from the data file that the caller names. Saved ones go to `<region>.bin` if no such file is named.
 
 use super::{Machine, Region};
 use crate::error::{Code, Error};

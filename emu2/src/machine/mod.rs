@@ -67,7 +67,7 @@ impl Machine {
         self.written = OutsideWrites { resets: self.written.resets + 1, ..OutsideWrites::default() };
     }
 
-    /// Notes that a program runs whose writes nobody follows.
+    /// Notes that a program runs whose writes are not recorded.
     pub(crate) fn lose_written(&mut self) {
         self.written.lose();
     }
@@ -99,7 +99,7 @@ impl Machine {
         }
     }
 
-    /// Checks that no program stopped half way.
+    /// Checks that no program stopped in the middle.
     ///
     /// # Errors
     /// [`Code::Poisoned`] if a program did, until [`Machine::reset`].

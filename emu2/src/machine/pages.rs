@@ -98,7 +98,7 @@ impl Pages {
         }
     }
 
-    /// Page, offset and length of the longest piece at `addr` (wrapped) that lies inside one page and the memory.
+    /// Page, offset and length of the longest piece at `addr` (wrapped) that is inside one page and the memory.
     fn piece(&self, addr: u64, left: usize) -> (usize, usize, usize) {
         let addr = addr % self.words;
         let offset = (addr % PAGE as u64) as usize;

@@ -60,12 +60,12 @@ impl PathRows {
 #[derive(Debug)]
 pub(crate) struct Out<'a> {
     pub(crate) l0: &'a mut [u64],
-    /// None if nobody needs L1 or if it is zero already.
+    /// None if L1 is not needed or is zero already.
     pub(crate) l1: Option<&'a mut [u64]>,
 }
 
 impl<'a> Out<'a> {
-    /// The rows of each cycle, L0 and L1. L1 is empty if nobody needs it.
+    /// The rows of each cycle, L0 and L1. L1 is empty if it is not needed.
     pub(crate) fn rows(self, lanes: usize) -> impl Iterator<Item = [&'a mut [u64]; 2]> {
         let mut l1 = self.l1.map(|l1| l1.chunks_exact_mut(lanes));
         self.l0.chunks_exact_mut(lanes).map(move |l0| [l0, l1.as_mut().and_then(Iterator::next).unwrap_or_default()])

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A fixed number of long words, aligned to a cache line. So aligned vectors of the host never lie across two cache lines,
+/// A fixed number of long words, aligned to a cache line. So aligned vectors of the host never cross two cache lines,
 /// which would slow down stores most of all.
 #[derive(Debug, Default)]
 pub struct Words(BytesMut);
@@ -17,7 +17,7 @@ pub struct Words(BytesMut);
 pub(crate) struct Zeros(BytesMut);
 
 impl Zeros {
-    /// Reserves room for arrays of these lengths in long words.
+    /// Reserves memory for arrays of these lengths in long words.
     pub(crate) fn new(lengths: impl IntoIterator<Item = usize>) -> Zeros {
         let bytes: usize = lengths.into_iter().map(lines).sum();
         let mut zeros = BytesMut::zeroed(bytes + LINE);
@@ -26,7 +26,7 @@ impl Zeros {
         Zeros(zeros)
     }
 
-    /// Cuts the next array. If there is no room, the array gets its own piece.
+    /// Cuts the next array. If too little is left, the array gets its own piece.
     pub(crate) fn cut(&mut self, length: usize) -> Words {
         let bytes = lines(length);
         if bytes > self.0.len() {
@@ -101,7 +101,7 @@ mod tests {
             words.fill(k as u64 + 1);
         }
         assert!(all.iter().enumerate().all(|(k, words)| words.iter().all(|word| *word == k as u64 + 1)));
-        // This is more than there is room for.
+        // This is more than is left.
         assert_eq!(zeros.cut(5)[..], [0; 5]);
     }
 }

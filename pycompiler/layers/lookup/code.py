@@ -1,7 +1,7 @@
-"""The code of a lookup: entries of the address registers, MVs that follow them, and the way down.
+"""The code of a lookup: entries of the address registers, MVs that use them, transfers to the PEs.
 
-Every PE of the first MAB computes two of the entries that lead to a row: the blocks of a row lie
-one behind the other. The first L1B of each L2B sends them to L2BM, from where they go to the
+A row consists of consecutive blocks, with one entry each. Every PE of the first MAB computes two
+entries of a row. The first L1B of each L2B sends them to L2BM, from where they are written to the
 address registers of the group. Each L2B has its own part of these registers.
 """
 

@@ -1,7 +1,7 @@
 """MNCoreLookup: rows of a table that stays in DRAM, picked by address.
 
-The machine reads DRAM by way of its address registers (DAR): an MV takes each block from where the
-next entry points. The table never comes to LM, only the rows that are picked.
+The machine reads DRAM through its address registers (DAR): an MV takes the address of each block
+from the next entry. Only the selected rows are loaded to LM, never the table.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..fragment import BlockOperand, Operand, Step, single_step
 
 @dataclass(frozen=True)
 class Route:
-    """The way of the long words that all PEs send in one step of ``l1bmd``.
+    """The route of the long words that all PEs send in one step of ``l1bmd``.
 
     ``sent``: long words in L1BM after the step. ``above``: long words of L2BM that they take, 0 if
     they stay in L1BM. ``landed``: long words in L1BM when all vectors of the share are there.

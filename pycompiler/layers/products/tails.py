@@ -1,7 +1,7 @@
 """The last block of a contracted axis that does not fill it: its padding must not reach the MAU.
 
-What lies behind the last element is undefined, and may even be infinite. So vectors and rows of the
-last block are cleared behind their elements before they are converted to block float.
+The words after the last element are undefined, and may even be infinite. So these words of vectors
+and rows are cleared before they are converted to block float.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 These passes move *rows*: a row is one long word of every PE of an L1B, or of an L2B. Rows go up in
 vectors, cross over, and come down to their new addresses, which are the same in all units. The
-passes of :mod:`.l2b_passes` take the same ways up and down.
+passes of :mod:`.l2b_passes` use the same instructions up and down.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ask the crate ``switches`` for the passes of a layout switch, and for their steps.
+"""Calls the crate ``switches`` to find the passes of a layout switch, and their steps.
 
-The crate knows neither the machine nor Python's layouts. This file tells it what it needs in
-numbers, and makes layouts of what it finds.
+The crate knows neither the machine nor Python's layouts. This file converts both to numbers, and
+the results to layouts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def cheapest_passes(
 ) -> list[tuple[Level, Layout, int]] | None:
     """Return level, layout afterwards and steps of each of the cheapest passes, in order.
 
-    None if LM is too small for all ways, or if the passes take more than ``most`` steps.
+    None if every chain of passes needs more than LM, or more than ``most`` steps.
     """
     ranges = all_ranges(target.level_range, change.dtype)
     found = _core.plan_passes(_in_numbers(change, ranges), facts(change.dtype, target), most)

@@ -1,8 +1,8 @@
 """Turns between MABs that share what they read.
 
-Long words that take part in the same turns go up to L1BM together. They come down once for each of
-these turns. A turn by no unit needs no L1BM: the ALU copies, in the step in which the long words
-go up if it can.
+Long words that need the same turns go up to L1BM together. They come down once for each of these
+turns. A turn by zero units needs no L1BM: the ALU copies, in the same step in which the long words
+go up if possible.
 """
 
 from __future__ import annotations

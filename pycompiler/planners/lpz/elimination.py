@@ -1,8 +1,8 @@
-"""Eliminate variables one by one; what did not change since the last time is not computed again.
+"""Dynamic programming: eliminate variables one by one, and recompute only what has changed.
 
-The order of the variables depends on the numbers of their choices alone, so it stays the same while
-costs change. Each variable leaves a table over the variables that it shares costs with: the costs
-of its best choice. Between two calls few costs change. Then only those entries of a table that
+The order of the variables depends only on how many choices each has, so it stays the same while
+costs change. Each variable is replaced by a table over the variables with which it shares costs:
+the cost of its best choice. Few costs change between two calls. Then only the table entries that
 depend on them are computed again.
 """
 

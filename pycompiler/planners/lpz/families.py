@@ -86,9 +86,9 @@ def add_families(
 def family_layout(value: MNValue, family: Family, target: Target) -> Layout | None:
     """Return the layout of a value in a family.
 
-    Outer levels get units first, and of each level the digits with larger strides. A digit goes to
-    the first axis that it divides, or that stays long beside it. None if there is no axis but the
-    last, or if the layout is not legal.
+    Outer levels are assigned first, and within a level the digits with larger strides. A digit goes
+    to the first axis that it divides, or that has elements left beside it. None if there is only
+    one axis, or if the layout is not legal.
     """
     shape, last = value.shape, len(value.shape) - 1
     order = [axis for axis in range(last) if shape[axis] > 1]

@@ -1,7 +1,8 @@
-"""Genes: for every value, the product further down that proposes layouts for it.
+"""Genes: for every value, the product that reads it, directly or after other operators.
 
 A gene is a pair: the name of a product, and the operand of it that the value becomes (``A`` is the
-left one, ``BT`` the right one). Proposals of layouts travel the same way, against the data.
+left one, ``BT`` the right one). The product proposes layouts for these values. Proposals pass from
+operator to operator in the same direction as genes: against the data flow.
 """
 
 from __future__ import annotations

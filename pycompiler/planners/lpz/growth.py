@@ -1,9 +1,9 @@
 """More candidates near a choice.
 
-The first candidates of a variable do not know what its neighbours will choose. So a chosen layout
-may meet neighbours that have no candidate close to it. Here the chosen layouts go through the
-graph, with the data and against it. Every variable answers with the few candidates that are
-cheapest next to the layout that reached it, and passes these on.
+The first candidates of a variable are made before its neighbours have chosen. So a neighbour of a
+chosen layout may have no candidate that is cheap together with it. Here the chosen layouts are
+propagated through the graph, with the data flow and against it. Every variable adds the few
+candidates that are cheapest together with the layout that reached it, and propagates these.
 """
 
 from __future__ import annotations

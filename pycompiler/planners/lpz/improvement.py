@@ -1,7 +1,7 @@
-"""Improve one choice at a time; what did not change since the last time is not computed again.
+"""Local search: improve one choice at a time, and recompute only what has changed.
 
-Between two calls few costs and few choices change. A variable of which neither its costs nor the
-choices beside it have changed has found its best choice the last time.
+Few costs and few choices change between two calls. If neither the costs of a variable nor the
+choices of its neighbours have changed, its choice from the last call is still the best.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Improvement:
         self._single = [np.zeros(size, np.int64) for size in sizes]
         self._tables: dict[_Pair, Costs] = {}
         self._chosen: list[int] = []
-        #: For each variable the costs of its choices beside the choices of the others.
+        #: For each variable the costs of its choices, given the choices of the others.
         self._sums = [np.zeros(size, np.int64) for size in sizes]
 
     def run(

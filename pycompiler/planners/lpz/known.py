@@ -1,7 +1,7 @@
-"""What the planner has found out so far: costs of layouts, and candidates that layers propose.
+"""A cache of the planner: costs of layouts, and candidates that layers propose.
 
-All of it depends on shapes, dtypes and layouts alone. So graphs that differ only in their cuts
-share it, and most of it need not be found out again.
+The entries depend only on shapes, dtypes and layouts. So graphs that differ only in their cuts
+share most entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Guesses:
     def __init__(self) -> None:
         self._rows: dict[Layout, int] = {}
         self._columns: dict[Layout, int] = {}
-        #: Costs by the numbers of both layouts; -1 where nobody has asked yet.
+        #: Costs by the numbers of both layouts; -1 where none is known yet.
         self._table = np.full((0, 0), -1, dtype=np.int64)
 
     def table(

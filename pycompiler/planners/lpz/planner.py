@@ -34,7 +34,7 @@ PATIENCE, WORTH = 40, 1 / 64
 SOON = 4
 #: A choice with one candidate forced is looked into if it costs less than this many times the best.
 NEAR = 1.125
-#: How many candidates of one variable are looked at beside a choice.
+#: How many candidates of one variable are tried with the choices of the others.
 TRIES = 6
 #: How often the pools grow near the choice, at most.
 GROWTHS = 4
@@ -58,7 +58,7 @@ class Estimate:
 class LayoutPlannerZ:
     """The planner of one graph; its anchored nodes must have switches around them.
 
-    ``family`` names the family that the largest region gets, if there is a way; None is any.
+    ``family`` names the family that the largest region gets if that is possible; None is any.
     """
 
     def __init__(

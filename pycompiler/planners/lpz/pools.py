@@ -44,7 +44,7 @@ class Variable:
     known: set[object] = field(default_factory=set)
 
     def add(self, candidate: Candidate, room: int = POOL) -> bool:
-        """Add a candidate if it is new and the pool has fewer than ``room``; whether it is in."""
+        """Add a new candidate if the pool has fewer than ``room``; whether the pool has it now."""
         key = self._key(candidate)
         if key in self.known:
             return True

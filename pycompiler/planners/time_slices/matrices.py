@@ -1,7 +1,7 @@
 """Cuts that make the matrices of products narrow enough for one L1B.
 
-If every L1B has room for all columns of a matrix, rows of data stay where they are from product to
-product. The matrix of a wide layer has no room; slices of its columns, or of its terms, have.
+If all columns of a matrix fit an L1B, the rows of the data stay on their units from product to
+product. The matrix of a wide layer does not fit, but slices of its columns, or of its terms, do.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The time-slice planner: values that do not fit LM are computed slice by slice.
 
-Axes are cut by class (:mod:`.cut_classes`), so that a whole chain of operators works on one slice
-before the next slice comes. To find the LM that a slice needs, the planner lays out the graph again
-with axes as long as one slice. Cuts become finer until every node finds room for its operands. An
-axis that a node reduces or contracts is cut last, because the results of its slices must be joined.
+Axes are cut by class (:mod:`.cut_classes`), so that a whole chain of operators processes one slice
+before the next slice is loaded. To find how much LM a slice needs, the planner plans layouts again
+for axes as long as one slice. Cuts become finer until the operands of every node fit. An axis that
+a node reduces or contracts is cut last, because the results of its slices must be joined.
 
-In DRAM a sliced value has a Time digit, the uppermost of its axis. Its slices lie one behind the
-other.
+In DRAM a sliced value has a Time digit, the uppermost of its axis. Its slices are stored one after
+the other.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class _Search(Cuts):
     haste = 1
 
     def close(self) -> TimeSlices | None:
-        """Cut only what does not fit in the layouts of the better planner; None if that fails.
+        """Cut only values that do not fit in the layouts of ``lpz``; None if that fails.
 
-        The fast planner needs more LM, so its layouts would cut much that fits in better ones.
+        The layouts of ``first_arrival`` need more LM, so with them more values would be cut.
         """
         if self.fixed:
             return None
@@ -186,7 +186,7 @@ class _Search(Cuts):
         return found
 
     def lean(self, found: TimeSlices) -> TimeSlices:
-        """Cut matrices so that every L1B has room for the columns of a slice, if it is faster.
+        """Cut matrices so that the columns of a slice fit every L1B, if the program gets faster.
 
         Rows then need not leave their L1B, not even for a wide product.
         """

@@ -1,1 +1,1 @@
-"""The scheduler ``auto_recompute_sa``: a search over order, room, banks and recomputation."""
+"""The scheduler ``auto_recompute_sa``: it searches order, spills, banks and recomputation."""

@@ -1,4 +1,4 @@
-"""Orders of nodes to begin with: depth first, breadth first, and by the room that values need."""
+"""Start orders of the search: depth first, breadth first, and by the memory that values need."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _listed(problem: Problem, rank: Callable[[int, int], tuple[int, int]]) -> Or
 
 
 def memory_aware(problem: Problem) -> Order:
-    """Return an order that takes the ready node after which values need the least room.
+    """Return an order that takes the ready node after which values need the least memory.
 
-    Between equals, it takes one that reads what was made or read last.
+    Among equal ones, it takes the node whose operands were made or read last.
     """
     order: list[int] = []
     touched = [-1] * len(problem.values)

@@ -24,10 +24,10 @@ _NUMBER = {Location.LM0: 0, Location.LM1: 1, Location.DRAM: DRAM}
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to run a node: the memories of its inputs and outputs (0 and 1 are LM0 and LM1).
+    """A setting of a node: the memories of its inputs and outputs (0 and 1 are LM0 and LM1).
 
-    ``taken`` is the place, among the distinct inputs, of the one in whose long words the first
-    output goes; -1 if none. ``cycles`` is what the node takes.
+    ``taken`` is the index, among the distinct inputs, of the one that the first output overwrites;
+    -1 if none. ``cycles`` are the cycles of the node.
     """
 
     inputs: tuple[int, ...]
@@ -44,8 +44,8 @@ class Problem:
     ``inputs`` are the distinct values that a node reads from LM or DRAM; a node without ``choices``
     has no code and works on DRAM. ``size`` is in long words of a PE, ``words`` in long words of
     DRAM over all groups; ``down``, ``up`` and ``copy`` are cycles. ``given`` values are in DRAM at
-    the beginning, ``stored`` ones go there as soon as they are made. ``remakable`` values may be
-    computed again from what the node that made them reads.
+    the start, ``stored`` ones are uploaded as soon as they are made. ``remakable`` values may be
+    computed again from the inputs of their node.
     """
 
     graph: MNGraph

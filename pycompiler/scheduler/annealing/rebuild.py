@@ -18,7 +18,7 @@ from .walk import Action
 
 
 def rebuilt(problem: Problem, actions: Sequence[Action], target: Target) -> MNGraph:
-    """Return the graph that does what a plan does. P0301 if a value does not fit LM."""
+    """Return the graph of a plan, with its moves. P0301 if a value does not fit LM."""
     return _Rebuilt(problem, target).run(actions)
 
 

@@ -30,8 +30,8 @@ class Annealing:
     maps the key of an output to the registered value whose new value it is. ``steps`` and
     ``seconds`` limit the search, see :func:`.search.search`.
 
-    ``plain`` is what ``spill_opt`` makes of the graph. The result never moves more words of DRAM
-    than it. Whoever emits both knows their cycles, too.
+    ``plain`` is the graph as ``spill_opt`` schedules it. The result never moves more words of DRAM.
+    Only emitted code shows which of both takes fewer cycles.
     """
 
     def __init__(

@@ -45,9 +45,9 @@ def search(
 ) -> Search:
     """Search for a plan that takes fewer cycles and words of DRAM than the given order.
 
-    ``steps`` is the number of plans to try; None stands for one that follows from the number of
-    nodes. The search ends early after ``seconds``. Without them, the same arguments give the same
-    result. An interrupt ends the search too; any other exception of ``progress`` is raised.
+    ``steps`` is the number of plans to try; None chooses it by the number of nodes. The search ends
+    early after ``seconds``. Without ``seconds``, the same arguments give the same result. An
+    interrupt ends the search too; any other exception of ``progress`` is raised.
     """
     walk = Walk(problem, rooms)
     orders = [order for _, order in first_orders(problem)]

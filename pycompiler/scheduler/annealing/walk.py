@@ -1,8 +1,8 @@
-"""What a plan costs: goes through the nodes in an order and keeps track of the copies in LM.
+"""The cost of a plan: goes through the nodes in an order and tracks the copies in LM.
 
-The rules are those of ``spill_opt`` (see :mod:`..keep_in_lm`), with three more decisions that a
-plan may take: how soon a value loses its place, which values are computed again instead of stored,
-and in which banks a node runs.
+The rules are those of ``spill_opt`` (see :mod:`..keep_in_lm`). A plan has three more decisions: how
+early a value leaves LM, which values are computed again instead of stored, and which banks a node
+uses.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Action:
 class Plan:
     """The decisions: an order of all nodes, and exceptions from the rules.
 
-    ``bias`` is added to the place at which a value is read next, when room is short: values that
-    are read last lose their place first. ``remade`` are values that are dropped, not stored.
-    ``picked`` has the number of a node's choice.
+    When LM is full, the value that is read furthest in the future leaves first. ``bias`` is added
+    to the position of that read. ``remade`` are values that are discarded, not stored. ``picked``
+    has the index of a node's choice.
     """
 
     order: tuple[int, ...]
@@ -53,10 +53,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles of nodes and moves one after the other; words of DRAM; what moved more than needed.
+    """Cycles of nodes and moves one after the other, words of DRAM, and the spills.
 
-    ``events`` are values that were stored or brought back for want of room, with the place in the
-    order at which that was.
+    ``events`` are values that were stored or loaded again because LM was full, each with the
+    position in the order at which that happened.
     """
 
     cycles: int

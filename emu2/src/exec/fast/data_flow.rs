@@ -1,14 +1,14 @@
-//! The plan of consecutive steps: the order in which their ops run. It leaves out writes that nobody sees.
+//! The plan of consecutive steps: the order in which their ops run. It omits writes that are never read.
 //!
 //! All ops of a step read the state before the step. If no op of a step reads a place that another one writes, the ops run
 //! one after the other, each as one kernel call. Value numbers say which paths and memories hold the same value. They allow
 //! three changes:
 //!
-//! * If a result on a forwarding path also went to a memory, it is read from the memory. Often nobody reads the path then.
-//! * If a result goes to a path and to rows of memory that are overwritten before anyone reads them, it goes to the path
+//! * If a result on a forwarding path also went to a memory, it is read from the memory. Then the path is often unused.
+//! * If a result goes to a path and to rows of memory that are overwritten before they are read, it goes to the path
 //!   only.
-//! * A `u` step and the next `d` step with the same factors become one multiply-add, if nobody else sees the value between
-//!   them. It runs in the place of the first one.
+//! * A `u` step and the next `d` step with the same factors become one multiply-add, if no other op reads the value
+//!   between them. It runs instead of the first one.
 //!
 //! The plan holds while base address registers are zero. A step that writes such a register starts a new part. If a
 //! register that a part depends on is not zero, the steps of the part run unchanged (`fallback_step.rs`).
@@ -110,7 +110,7 @@ impl Segment {
             parts.push(Part::new(&rest[..count], first, paths, lanes, before));
             first += count;
         }
-        // Copies behind the last step belong to the last part.
+        // Copies after the last step belong to the last part.
         let last = copies.iter().position(|(step, _)| *step == steps.len()).map(Action::Copies);
         match (parts.last_mut(), last) {
             (Some(part), Some(copies)) => part.actions.push(copies),
@@ -120,7 +120,7 @@ impl Segment {
         Segment { steps, copies, parts }
     }
 
-    /// The copies that come before step `at`, or behind the last step.
+    /// The copies that come before step `at`, or after the last step.
     pub(crate) fn copies_before(&self, at: usize) -> impl Iterator<Item = &[RegionTransfer]> {
         self.copies.iter().filter(move |(step, _)| *step == at).map(|(_, all)| &all[..])
     }
@@ -312,7 +312,7 @@ const MOST_OVERWRITTEN: usize = 32;
 struct UsedLater<'a> {
     /// For each forwarding path, whether it is read before it is updated again.
     live: Vec<bool>,
-    /// Places that are overwritten completely before anyone reads them.
+    /// Places that are overwritten completely before they are read.
     overwritten: Vec<&'a Access>,
 }
 

@@ -1,6 +1,6 @@
 //! The kernel call of an op in a plan. It works on the rows of all cycles, with all addresses resolved.
 //!
-//! The calls of a region pass through the host's near caches once for every L1B. So a call is small and lies in one place.
+//! The calls of a region pass through the host's near caches once for every L1B. So a call is small and contiguous.
 
 use super::value_numbering::ReadFrom;
 use crate::exec::access::Access;
@@ -12,7 +12,7 @@ use crate::exec::source::Source;
 use crate::machine::{L1b, Out, Path, PathRows, Words};
 use crate::spec::WORDS_PER_LONG;
 
-/// Where the rows of a source lie, for all cycles.
+/// The rows of a source, for all cycles.
 #[derive(Clone, Debug)]
 enum SourceRows {
     Zeros,

@@ -1,8 +1,8 @@
 //! Ops whose operands are plain rows: no address that differs between PEs, no mask, no conversion, no flags, no flush.
 //!
 //! Such an op reads memories and forwarding paths in place, without copying rows. If the rows of all cycles are contiguous,
-//! it is one call of its kernel, else one call per cycle. It also writes its destination in place, if nobody reads its
-//! forwarding path before the next update and no other op of the step can see the destination.
+//! it is one call of its kernel, else one call per cycle. It also writes its destination in place, if no op reads its
+//! forwarding path before the next update and no other op of the step reads the destination.
 //!
 //! A matrix product may add to its destination in place. Its addend is copied then, because the kernel reads it again in rare
 //! cases.

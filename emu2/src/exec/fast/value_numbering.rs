@@ -7,7 +7,7 @@ use crate::exec::op::{Op, Step, MAX_SOURCES};
 use crate::exec::source::{Origin, Source};
 use smallvec::SmallVec;
 
-/// Where an op reads a source: at its own place, or at another one that holds the same words.
+/// Where an op reads a source: where the program says, or in another memory or path with the same words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReadFrom<'a> {
     Given(&'a Source),
@@ -142,7 +142,7 @@ impl<'a> ValueNumbers<'a> {
                 self.memories.retain(|held| held.access.slot != slot);
             }
             if let (Some(path), true) = (op.forward, step.forward) {
-                // When a step runs unchanged, a path that nobody reads is not updated. Nor is it by a wide call.
+                // When a step runs unchanged, a path that is never read is not updated. Nor is it by a wide call.
                 let there = op.live || !as_it_is && WideCall::of(op).is_none();
                 self.paths[path] = if there { (value, narrow) } else { (self.fresh(), false) };
             }

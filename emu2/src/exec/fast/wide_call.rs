@@ -12,7 +12,7 @@ use crate::spec::WORDS_PER_LONG;
 /// Such a call.
 #[derive(Clone, Debug)]
 pub(crate) enum WideCall {
-    /// `A*x + z`, written where it belongs. Nobody reads the forwarding path.
+    /// `A*x + z`, written to its destination. No op reads the forwarding path.
     Product { product: Product, x: Rows, z: Addend, out: Access },
     /// Rows of a matrix register.
     Matrix { access: MatrixAccess, x: Rows },
@@ -36,7 +36,7 @@ pub(crate) enum Addend {
 }
 
 impl Rows {
-    /// The rows of a source, unless they differ from cycle to cycle in more than their place.
+    /// The rows of a source, unless they differ from cycle to cycle in more than their address.
     fn of(origin: &Origin) -> Option<Rows> {
         match origin {
             Origin::Memory(access) if access.contiguous() => {
@@ -96,7 +96,7 @@ fn multiply(product: &Product, x: Rows, z: &Addend, out: &Access, l1b: &mut L1b,
     let Scratch { lanes, zeros, .. } = scratch;
     let (lanes, zeros) = (*lanes, &zeros[..*lanes]);
     product.prepare(l1b, lanes);
-    // No source lies in this memory.
+    // No source is in this memory.
     let mut memory = std::mem::take(&mut l1b.pe[out.slot]);
     let L1b { pe, forward, decoded, .. } = &*l1b;
     let row = |plane: &'_ [u64], c: usize| -> std::ops::Range<usize> { c * lanes..((c + 1) * lanes).min(plane.len()) };

@@ -57,7 +57,7 @@ impl MauOp {
             (Lane::F, false) => (whole_lanes(product & z0, Lane::F), VALID),
             (Lane::F, true) => {
                 let singles = whole_lanes(product & z0, Lane::F);
-                // The two results lie in the upper word.
+                // The two results are in the upper word.
                 (converted(Some(Conversion::ReduceSingles), singles, VALID).0 | !UPPER, VALID)
             }
             (_, false) => (whole_lanes(product & z0, Lane::D), VALID),

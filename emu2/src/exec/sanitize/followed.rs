@@ -151,7 +151,7 @@ impl Followed {
     }
 
     /// Marks what the steps of a region need not keep, so that their results go to their destinations directly. Results
-    /// that [`Ranges`](super::range::Ranges) cannot find there go the long way.
+    /// that [`Ranges`](super::range::Ranges) cannot find there are kept in a buffer too.
     fn mark_live(&self, work: &mut [Work]) {
         for alike in work.chunk_by_mut(|one, next| matches!((one, next), (Work::Step(..), Work::Step(..)))) {
             let mut steps: Vec<Step> = alike.iter_mut().filter_map(Work::take_step).collect();

@@ -81,7 +81,7 @@ impl On<'_> {
         self.findings.add(key, Case { word: Some(word), ..case });
     }
 
-    /// Whether addresses may differ between PEs: because they do, or because nobody knows the base addresses.
+    /// Whether addresses may differ between PEs: because they do, or because the base addresses are undefined.
     pub(super) fn per_pe(&self, access: &Access) -> bool {
         access.per_pe(self.real) || access.base.is_some_and(|slot| !self.summary.row(slot, 0))
     }

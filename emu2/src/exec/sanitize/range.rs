@@ -117,7 +117,7 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    /// The result of an instruction that has written its destination already, in contiguous rows. None if nobody sees it.
+    /// The result of an instruction that has already written its destination, in contiguous rows. None if never read.
     fn written<'m>(&self, op: &Op, l1b: &'m L1b) -> Option<Path<'m>>
     where
         'a: 'm,
