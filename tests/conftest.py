@@ -1,9 +1,11 @@
-"""Settings of all tests: the examples that hypothesis tries."""
+"""Settings of all tests: the examples that hypothesis tries, and the tests that take long."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 _SETTINGS = settings(
@@ -16,3 +18,12 @@ settings.register_profile("gate", _SETTINGS, derandomize=True)
 # New examples in every run: `make test-long` prints the seed.
 settings.register_profile("long", _SETTINGS)
 settings.load_profile("long" if os.environ.get("EMU2_LONG") else "gate")
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Skip tests marked ``long`` outside of `make test-long`: others prove nearly the same."""
+    if not os.environ.get("EMU2_LONG"):
+        skipped = pytest.mark.skip(reason="runs in `make test-long`")
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(skipped)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pycompiler.machine import load_target
@@ -76,6 +77,14 @@ def run(
 def tried(examples: int) -> int:
     """Return the number of examples for hypothesis: ten times as many in `make test-long`."""
     return 10 * examples if os.environ.get("EMU2_LONG") else examples
+
+
+def sampled(cases: Sequence[Any], every: int = 2, first: int = 0) -> list[Any]:
+    """Return the cases for parametrize: all but each ``every``-th run in `make test-long` only."""
+    return [
+        case if number % every == first else pytest.param(case, marks=pytest.mark.long)
+        for number, case in enumerate(cases)
+    ]
 
 
 def random_inputs(

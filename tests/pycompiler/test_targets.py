@@ -64,6 +64,7 @@ def test_a_layer_has_a_row(targets: ModuleType) -> None:
     assert layers.measured(replace(small, most=0.5), "float", "mini")["met"]  # has no target
 
 
+@pytest.mark.long
 def test_training_has_rows(targets: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLSDK_DEVICE", "emu2")
     rows = list(targets.targets_training.rows(pictures=1280, test_pictures=250))
@@ -152,6 +153,7 @@ def test_presets_are_compared(targets: ModuleType) -> None:
     assert found["problem"]
 
 
+@pytest.mark.long
 def test_simulation_has_rows(targets: ModuleType) -> None:
     simulation = targets.targets_simulation
     row = simulation.words_row(

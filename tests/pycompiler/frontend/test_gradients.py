@@ -15,7 +15,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from compiling import context, report_of, tried
+from compiling import context, report_of, sampled, tried
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -264,7 +264,7 @@ DEVICE = sorted(set(CASES) - set(ON_HOST))
 ON_DEVICE = [DEVICE[first : first + TOGETHER] for first in range(0, len(DEVICE), TOGETHER)]
 
 
-@pytest.mark.parametrize("names", ALL, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", sampled(ALL), ids=lambda names: names[0])
 @settings(
     max_examples=tried(1), deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
@@ -275,7 +275,7 @@ def test_on_the_host(
     check(tmp_path_factory.mktemp("out") / "out", "pfvm:cpu", names, sizes)
 
 
-@pytest.mark.parametrize("names", ON_DEVICE, ids=lambda names: names[0])
+@pytest.mark.parametrize("names", sampled(ON_DEVICE, first=1), ids=lambda names: names[0])
 def test_on_the_device(tmp_path: Path, names: list[str]) -> None:
     check(tmp_path / "out", "emu2:mini", names, (3, 5, 6))
     assert report_of(tmp_path / "out")["host_fallback"] == []

@@ -152,7 +152,12 @@ def model() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("machine", "mode"), [("mini", "float"), ("mini", "mixed"), ("mncore2", "float")]
+    ("machine", "mode"),
+    [
+        ("mini", "mixed"),
+        pytest.param("mini", "float", marks=pytest.mark.long),
+        pytest.param("mncore2", "float", marks=pytest.mark.long),
+    ],
 )
 def test_on_the_device(machine: str, mode: str) -> None:
     result, report = compiled(model(), machine, strict=True, float_dtype=mode)

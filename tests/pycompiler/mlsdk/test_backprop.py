@@ -87,8 +87,16 @@ PAIRS = [
 ]
 
 
+#: The compiler needs many seconds for these.
+SLOW = [("emu2:mini", name, "momentum") for name in ("lstm", "convolutions")]
+
+
 @pytest.mark.parametrize(
-    ("device", "network", "optimizer"), PAIRS, ids=[" ".join(pair) for pair in PAIRS]
+    ("device", "network", "optimizer"),
+    [
+        pytest.param(*pair, marks=pytest.mark.long if pair in SLOW else (), id=" ".join(pair))
+        for pair in PAIRS
+    ],
 )
 def test_steps_are_those_of_torch(
     tmp_path: Path, device: str, network: str, optimizer: str

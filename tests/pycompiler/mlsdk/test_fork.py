@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiling import sampled
 
 SCRIPT = """
 import os, sys
@@ -29,7 +30,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 """
 
 
-@pytest.mark.parametrize("device", ["emu2", "pfvm:cpu"])
+@pytest.mark.parametrize("device", sampled(["emu2", "pfvm:cpu"]))
 def test_the_child_goes_on(tmp_path: Path, device: str) -> None:
     arguments = [sys.executable, "-W", "ignore", "-c", SCRIPT, device, tmp_path]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=240)

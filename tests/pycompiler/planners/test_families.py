@@ -183,7 +183,9 @@ def _with_and_without(
     return steps[0], steps[1]
 
 
-@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize(
+    "kind", [k if k != "attention" else pytest.param(k, marks=pytest.mark.long) for k in GRAPHS]
+)
 def test_families_never_cost_steps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without, used = _estimates(kind, monkeypatch)
     assert used <= without

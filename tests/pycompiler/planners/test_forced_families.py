@@ -18,8 +18,15 @@ from pycompiler.scheduler.schedulers import SCHEDULERS
 from pycompiler.tolerance import NETWORKS
 
 
-@pytest.mark.parametrize("mode", NETWORKS)
-@pytest.mark.parametrize("planner", PLANNERS)
+# The modes take turns: the other half runs in `make test-long`.
+@pytest.mark.parametrize(
+    ("planner", "mode"),
+    [
+        pytest.param(planner, mode, marks=pytest.mark.long if (k + n) % 2 else ())
+        for k, planner in enumerate(PLANNERS)
+        for n, mode in enumerate(NETWORKS)
+    ],
+)
 def test_random_functions(planner: str, mode: str) -> None:
     """Each scheduler gives the same bits, and they are near torch's."""
 

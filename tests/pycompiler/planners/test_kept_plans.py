@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 import pytest
-from compiling import Shape, compiled, model_of
+from compiling import Shape, compiled, model_of, sampled
 
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Layout, SubAxis
@@ -53,7 +53,7 @@ def plan_anew(
     return plan_layouts(graph, self.target, overrides, planner, self.specs, facts)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", sampled(MODELS))
 @pytest.mark.parametrize("mode", ["float", "mixed"])
 def test_kept_plans_are_those_of_a_new_planner(
     model: onnx.ModelProto, mode: str, monkeypatch: pytest.MonkeyPatch
