@@ -64,7 +64,8 @@ class Cut:
     """An axis along which a node may work slice by slice.
 
     ``axes`` names each value that has the axis, with the axis's number in that value. If the result
-    lacks the axis, the operator ``joins`` combines the results of the slices.
+    lacks the axis, the operator ``joins`` combines the results of the slices. An axis may be longer
+    than another one by a factor: then its slices are.
     """
 
     axes: tuple[tuple[str, int], ...]

@@ -13,7 +13,7 @@ from .base import Cut, Layer, Placement, layout_of
 from .data_movement import Moving
 from .default_layout import built, fresh_layout, most_words, whole_layout
 from .fragment import Fragment
-from .reshape import fitted, flat, padded_axes, reshaped, same_words
+from .reshape import fitted, flat, padded_axes, reshaped, same_words, stretches
 
 
 class View(Moving):
@@ -126,7 +126,11 @@ class View(Moving):
         return Fragment(())
 
     def cuts(self, node: MNNode, graph: MNGraph) -> Iterator[Cut]:
-        """Yield the axes that source and result have in common."""
+        """Yield the axes that source and result have in common.
+
+        If axes are cut or joined, the outermost ones may be cut together: a slice of heads is a
+        slice of the columns of all heads.
+        """
         source, result = graph.values[node.inputs[0]], graph.values[node.outputs[0]]
         if self.op == "Transpose":
             order = _order(node, len(source.shape))
@@ -134,6 +138,10 @@ class View(Moving):
         else:
             ours, theirs = (_weights(value.shape) for value in (source, result))
             pairs = [(axis, theirs[key]) for key, axis in ours.items() if key in theirs]
+            for own, other in stretches(source.shape, result.shape):
+                sizes = [source.shape[own[0]], result.shape[other[0]]] if own and other else [1, 1]
+                if sizes[0] != sizes[1] and max(sizes) % min(sizes) == 0:
+                    pairs.append((own[0], other[0]))
         for old, new in pairs:
             yield Cut(((source.name, old), (result.name, new)))
 

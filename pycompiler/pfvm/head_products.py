@@ -20,22 +20,22 @@ from .batch_norm import constant_of
 from .session import Array
 from .split_products import DOMAINS, PRODUCTS, constant, flag, free_name, shape_of, sizes_of
 
-_VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
+VIEWS = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 @dataclass(eq=False)
-class _Atom:
+class Atom:
     """A factor of an axis that the views of a chain move as a whole."""
 
     size: int
 
 
-class _Atoms:
+class Atoms:
     """The atoms of a value, in the order of its elements, and how views have moved them."""
 
     def __init__(self, shape: Sequence[int]):
         #: The atoms of each axis of the first value.
-        self.axes = [[_Atom(size)] if size > 1 else [] for size in shape]
+        self.axes = [[Atom(size)] if size > 1 else [] for size in shape]
         #: The atoms of each axis of the value behind the views so far.
         self.now = [list(axis) for axis in self.axes]
 
@@ -46,20 +46,20 @@ class _Atoms:
             self.now = [self.now[axis] for axis in order]
             return True
         shape = shape_of(node.outputs[0])
-        return node.op_type in _VIEWS and shape is not None and self._regroup(shape)
+        return node.op_type in VIEWS and shape is not None and self._regroup(shape)
 
     def _regroup(self, shape: Sequence[int]) -> bool:
         rest = [atom for axis in self.now for atom in axis]
-        cuts: list[tuple[_Atom, _Atom, _Atom]] = []
-        out: list[list[_Atom]] = []
+        cuts: list[tuple[Atom, Atom, Atom]] = []
+        out: list[list[Atom]] = []
         for size in shape:
-            own: list[_Atom] = []
+            own: list[Atom] = []
             while size > 1:
                 atom = rest.pop(0)
                 if size % atom.size:
                     if atom.size % size:
                         return False
-                    outer, inner = _Atom(size), _Atom(atom.size // size)
+                    outer, inner = Atom(size), Atom(atom.size // size)
                     cuts.append((atom, outer, inner))
                     rest.insert(0, inner)
                     atom = outer
@@ -99,7 +99,7 @@ def _matrix(product: ir.Node) -> Array | None:
     return matrix.T if flag(product, "transB") else matrix
 
 
-def _awkward(heads: Sequence[_Atom], value: Sequence[Sequence[_Atom]]) -> bool:
+def _awkward(heads: Sequence[Atom], value: Sequence[Sequence[Atom]]) -> bool:
     """Whether an axis has heads that the layouts of ``value``, its other form, cut badly.
 
     The odd part of their width is larger than the even part, and the heads stand apart: otherwise
@@ -112,7 +112,8 @@ def _awkward(heads: Sequence[_Atom], value: Sequence[Sequence[_Atom]]) -> bool:
     return apart and (width & -width) ** 2 < width
 
 
-def _only_user(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
+def only_user(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
+    """Return the only node that reads a value; None if there is none in the graph, or several."""
     users = list(value.uses())
     if value.is_graph_output() or len(users) != 1:
         return None
@@ -129,24 +130,24 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
     columns = shape[-1]
     added = [constant_of(one) for one in product.inputs[2:] if one is not None]
     chain = [product]
-    user = _only_user(product.outputs[0], graph)
+    user = only_user(product.outputs[0], graph)
     if user is not None and user.op_type == "Add" and not added:
         other = user.inputs[1] if user.inputs[0] is product.outputs[0] else user.inputs[0]
         added.append(constant_of(other))
         chain.append(user)
-        user = _only_user(user.outputs[0], graph)
+        user = only_user(user.outputs[0], graph)
     if any(one is None or one.shape != (columns,) for one in added):
         return
-    atoms = _Atoms(shape)
+    atoms = Atoms(shape)
     while user is not None and user.inputs[0] is chain[-1].outputs[0] and atoms.take(user):
         chain.append(user)
-        user = _only_user(user.outputs[0], graph)
+        user = only_user(user.outputs[0], graph)
     heads = atoms.axes[-1]
     if not _awkward(heads, atoms.now):
         return
-    made = _Made(graph, product)
+    made = Made(graph, product)
     *outer, width = heads
-    rows = [atom for axis in atoms.axes[:-1] for atom in axis] or [_Atom(1)]
+    rows = [atom for axis in atoms.axes[:-1] for atom in axis] or [Atom(1)]
     sizes = [atom.size for atom in rows]
     x = made.view(product.inputs[0], [1] * len(outer) + sizes + [rows_shape[-1]])
     counts = [atom.size for atom in outer]
@@ -160,7 +161,7 @@ def _cut_columns(graph: ir.Graph, product: ir.Node) -> None:
         value = made.node("Add", [value, bias], [*counts, *sizes, width.size])
     order = [atom for axis in atoms.now for atom in axis]
     value = made.transposed(value, [*outer, *rows, width], order)
-    _put(graph, made, value, chain)
+    put(graph, made, value, chain)
 
 
 def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
@@ -170,8 +171,8 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
         return
     chain = [product]
     while (node := value.producer()) is not None and value is chain[-1].inputs[0]:
-        views = node.op_type == "Transpose" or node.op_type in _VIEWS
-        if not views or node.domain not in DOMAINS or _only_user(value, graph) is not chain[-1]:
+        views = node.op_type == "Transpose" or node.op_type in VIEWS
+        if not views or node.domain not in DOMAINS or only_user(value, graph) is not chain[-1]:
             break
         chain.append(node)
         first = node.inputs[0]
@@ -180,7 +181,7 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     while len(chain) > 1:
         source = chain[-1].inputs[0]
         shape = shape_of(source)
-        atoms = _Atoms(shape) if shape is not None else None
+        atoms = Atoms(shape) if shape is not None else None
         if atoms is not None and all(atoms.take(node) for node in reversed(chain[1:])):
             break
         chain.pop()
@@ -190,13 +191,13 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     result = shape_of(product.outputs[0])
     if not _awkward(heads, atoms.axes) or result is None or source is None:
         return
-    made = _Made(graph, product)
+    made = Made(graph, product)
     *outer, width = heads
     rows = [atom for axis in atoms.now[:-1] for atom in axis]
     order = [atom for axis in atoms.axes for atom in axis]
     x = made.view(source, [atom.size for atom in order])
     if not rows:
-        rows = [_Atom(1)]
+        rows = [Atom(1)]
         order = [*rows, *order]
         x = made.view(source, [atom.size for atom in order])
     x = made.transposed(x, order, [*outer, *rows, width])
@@ -210,10 +211,10 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
     for bias in product.inputs[2:]:
         if bias is not None:
             found = made.node("Add", [found, bias], result)
-    _put(graph, made, found, chain[::-1])
+    put(graph, made, found, chain[::-1])
 
 
-def _put(graph: ir.Graph, made: _Made, value: ir.Value, chain: Sequence[ir.Node]) -> None:
+def put(graph: ir.Graph, made: Made, value: ir.Value, chain: Sequence[ir.Node]) -> None:
     """Put the new nodes in place of a chain, whose last value keeps its name and shape."""
     old = chain[-1].outputs[0]
     shape = shape_of(old)
@@ -228,7 +229,7 @@ def _put(graph: ir.Graph, made: _Made, value: ir.Value, chain: Sequence[ir.Node]
         graph.remove(node, safe=True)
 
 
-class _Made:
+class Made:
     """New nodes in place of those around ``product``."""
 
     def __init__(self, graph: ir.Graph, product: ir.Node):
@@ -237,6 +238,7 @@ class _Made:
         self._name = f"{product.outputs[0].name}.heads"
 
     def constant(self, array: Array) -> ir.Value:
+        """Return a new parameter."""
         return constant(self._graph, np.ascontiguousarray(array), f"{self._name}.constant")
 
     def node(
@@ -259,7 +261,7 @@ class _Made:
         sizes = sizes_of(self._graph, shape, f"{self._name}.shape")
         return self.node("Reshape", [value, sizes], shape)
 
-    def transposed(self, value: ir.Value, have: Sequence[_Atom], want: Sequence[_Atom]) -> ir.Value:
+    def transposed(self, value: ir.Value, have: Sequence[Atom], want: Sequence[Atom]) -> ir.Value:
         """Return a value with the axes ``have`` in another order."""
         # Atoms of one element stand nowhere in particular.
         place = {id(atom): number for number, atom in enumerate(have)}

@@ -32,6 +32,7 @@ from .prepare import prepare
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
 from .split_products import split_products
+from .view_chains import join_views
 from .well_formed import check_model
 
 # Larger results of constant nodes are not folded, so that the model does not grow.
@@ -65,6 +66,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
             if opset_of(prepared) >= OLDEST:
                 split_products(made)
                 use_heads(made)
+                join_views(made)
                 pad_hidden(made)
             Sequential(
                 DeduplicateInitializersPass(),

@@ -41,8 +41,15 @@ class FirstArrival:
                     self.region[name] = joined.root(name)
             self.members.setdefault(joined.root(node.outputs[0]), []).append(node)
 
-    def run(self) -> dict[str, Layout]:
-        """Return the layout of every value on the device."""
+    def run(self, seed: tuple[str, Layout] | None = None) -> dict[str, Layout]:
+        """Return the layout of every value on the device; ``seed`` is a value that arrived before.
+
+        Its region takes over its layout.
+        """
+        if seed is not None and seed[0] in self.region:
+            self._lay_region(self.region[seed[0]], seed)
+        elif seed is not None:
+            self.layouts[seed[0]] = seed[1]
         if not any(is_anchored(n) or n.op == SWITCH for n in self.graph.device_nodes()):
             self.plan.spread()
             names = sorted(self.graph.device_values())

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from math import prod
 
 from ...graph.digits import Part, all_ranges, primes
-from ...graph.graph import MNValue
+from ...graph.dtypes import MNDtype
+from ...graph.graph import MNGraph, MNValue
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level
 from ...layers.default_layout import built
 from ...machine import Target
+from ..first_arrival import FirstArrival
 from .costs import Costs
 from .growth import MOST, carry
 from .pools import Candidate, Pools
@@ -83,12 +85,38 @@ def add_families(
                 yield Seed(name, number, seed)
 
 
-def family_layout(value: MNValue, family: Family, target: Target) -> Layout | None:
+def input_families(
+    graph: MNGraph, target: Target, wanted: Mapping[str, Layout]
+) -> Iterator[dict[str, Layout]]:
+    """Yield first-arrival layouts of the graph whose largest input has the layout of a family.
+
+    All that the input reaches then begins beside it. Inputs in ``wanted`` have their layouts.
+    """
+    inputs = [name for name in graph.inputs if name in graph.device_values().difference(wanted)]
+    if not inputs:
+        return
+    value = max((graph.values[name] for name in inputs), key=lambda value: prod(value.shape))
+    given = (
+        family_layout(value, family, target, packed=packed)
+        for packed in (True, False)
+        for family in FAMILIES.values()
+    )
+    for layout in dict.fromkeys(one for one in given if one is not None):
+        if layout.num_lw(target.cycles) <= target.words("lm0"):
+            yield FirstArrival(graph, target, wanted).run((value.name, layout))
+
+
+def family_layout(
+    value: MNValue, family: Family, target: Target, *, packed: bool = False
+) -> Layout | None:
     """Return the layout of a value in a family.
 
     Outer levels are assigned first, and within a level the digits with larger strides. A digit goes
     to the first axis that it divides, or that has elements left beside it. None if there is only
     one axis, or if the layout is not legal.
+
+    With ``packed`` the last axis is laid out as products lay out their columns: singles that become
+    one long word of halves stay in their PE, and an odd number of addresses lies above the units.
     """
     shape, last = value.shape, len(value.shape) - 1
     order = [axis for axis in range(last) if shape[axis] > 1]
@@ -100,7 +128,11 @@ def family_layout(value: MNValue, family: Family, target: Target) -> Layout | No
     rest = list(shape)
     below: list[tuple[Level, int, int]] = []
     above: dict[int, list[tuple[Level, int, int]]] = {axis: [] for axis in range(len(shape))}
+    halves = MNDtype.HALF.words_per_long // value.dtype.words_per_long
     for level in (Level.W, Level.PE):
+        if level is Level.PE and packed and halves > 1 and rest[last] % halves == 0:
+            below.append((Level.ADDR, 1, halves))
+            rest[last] //= halves
         for digit in primes(ranges[level]):
             if rest[last] > 1 or level is Level.W:
                 below.append((level, digit.stride, digit.size))
@@ -114,13 +146,15 @@ def family_layout(value: MNValue, family: Family, target: Target) -> Layout | No
                     above[axis].insert(0, (level, digit.stride, digit.size))
                     rest[axis] = -(-rest[axis] // digit.size)
                     break
-    stride, placed = 1, dict[int, list[Part]]()
+    stride, placed = prod(size for level, _, size in below if level is Level.ADDR), {}
     for axis in reversed(range(len(shape))):
         own, lo = below if axis == last else [], 1
         addresses = [(Level.ADDR, stride, rest[axis])] if rest[axis] > 1 else []
         stride *= rest[axis]
-        placed[axis] = []
-        for level, at, size in (*own, *addresses, *above[axis]):
+        placed[axis] = list[Part]()
+        odd = packed and axis == last and rest[axis] & (rest[axis] - 1)
+        outer = [*above[axis], *addresses] if odd else [*addresses, *above[axis]]
+        for level, at, size in (*own, *outer):
             placed[axis].append(Part(lo, size, level, at))
             lo *= size
     like = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))

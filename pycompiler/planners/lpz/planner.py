@@ -21,8 +21,8 @@ from ..first_arrival import FirstArrival
 from .costs import NEVER, TOO_LARGE, Costs
 from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
-from .families import Seed, add_families
-from .growth import grow
+from .families import Seed, add_families, input_families
+from .growth import MOST, grow
 from .known import Known
 from .pools import Pools
 from .search import Search, total
@@ -34,6 +34,8 @@ PATIENCE, WORTH = 40, 1 / 64
 SOON = 4
 #: A choice with one candidate forced is looked into if it costs less than this many times the best.
 NEAR = 1.125
+#: How many families of an input are tried, and how much more than the best they may cost.
+STARTS, START_NEAR = 2, 1.5
 #: How many candidates of one variable are tried with the choices of the others.
 TRIES = 6
 #: How often the pools grow near the choice, at most.
@@ -101,6 +103,7 @@ class LayoutPlannerZ:
         self.before = self._estimate(best)
         if self.family is None:
             best = self._grown(self._search(best))
+            best = self._from_inputs(best)
             for seed in add_families(self.pools, self.costs):
                 self._take_in()
                 best = self._beside(best, seed)
@@ -112,6 +115,26 @@ class LayoutPlannerZ:
             for variable, choice in zip(variables, best, strict=True)
             for name, layout in variable.pool[choice].items()
         }
+
+    def _from_inputs(self, best: list[int]) -> list[int]:
+        """Return ``best`` or a cheaper choice, found from the input's families on."""
+        starts: list[list[int]] = []
+        for layouts in input_families(self.graph, self.target, self.wanted):
+            start = []
+            for variable in self.pools.variables:
+                one = {name: layouts[name] for name in variable.values}
+                added = not variable.fixed and variable.add(one, MOST)
+                start.append(variable.place_of(one) if added else 0)
+            starts.append(start)
+        self._take_in()
+        for start in sorted(starts, key=self._total)[:STARTS]:
+            self._look(start)
+            now = self._total(best)
+            if self._total(start) < START_NEAR * now:
+                found = self._search(start, SOON)
+                if self._total(found) < now:
+                    best = self._grown(found)
+        return best
 
     def _beside(self, best: list[int], seed: Seed) -> list[int]:
         """Return ``best`` or a cheaper choice, found where a region has a family's layouts only.

@@ -8,6 +8,7 @@ nodes that make or read it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 
 from ...graph.disjoint_sets import DisjointSets
 from ...graph.graph import MNGraph, MNNode
@@ -28,6 +29,9 @@ class Axes:
         self.rigid: dict[Axis, str] = {}
         #: Classes that some node reduces or contracts, so that the results of slices are joined.
         self.joined: set[Axis] = set()
+        #: The axes along which products and reductions add up.
+        self.added: set[Axis] = set()
+        self._lengths: dict[Axis, int] = {}
         #: Operators that work along each class.
         self.ops: dict[Axis, set[str]] = {}
         self.cuts: dict[str, tuple[Cut, ...]] = {}
@@ -53,6 +57,7 @@ class Axes:
                 if found.count(one) > 1:
                     rigid.append((one, f"two axes of {node.op} `{node.name}` are cut alike"))
             self.joined |= {self.of(c.axes[0]) for c in self.cuts[node.name] if c.joins}
+            self.added |= {axis for c in self.cuts[node.name] if c.joins for axis in c.axes}
         for axis, reason in rigid:
             self.rigid.setdefault(self.of(axis), reason)
 
@@ -61,8 +66,17 @@ class Axes:
         return self._classes.root(axis)
 
     def size(self, one: Axis) -> int:
-        """Return the length of the axes of a class."""
-        return self.graph.values[one[0]].shape[one[1]]
+        """Return the length of a class: that of its axes, without their factors."""
+        if not self._lengths:
+            for cuts in self.cuts.values():
+                for name, number in (axis for cut in cuts for axis in cut.axes):
+                    root, length = self.of((name, number)), self.graph.values[name].shape[number]
+                    self._lengths[root] = gcd(length, self._lengths.get(root, 0))
+        return self._lengths.get(one) or self.graph.values[one[0]].shape[one[1]]
+
+    def factor(self, axis: Axis) -> int:
+        """Return how many elements of an axis belong to one of its class."""
+        return self.graph.values[axis[0]].shape[axis[1]] // self.size(self.of(axis))
 
     def of_value(self, name: str) -> Iterator[tuple[int, Axis]]:
         """Yield the axes of a value that are longer than 1, with their classes."""

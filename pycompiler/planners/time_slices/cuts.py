@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from math import gcd, lcm
 
 from ...errors import NoSwitchError, error
 from ...graph.dtypes import MNDtype
@@ -51,7 +52,7 @@ class Cuts:
                 if one in self.axes.rigid:
                     reason = f"axis {number} stays whole: {self.axes.rigid[one]}"
                     raise error("P0306", value=name, reason=reason)
-                size = -(-shape[number] // count)
+                size = -(-self.axes.size(one) // count)
                 if size < 2 or self.sizes.get(one, size) != size or not self._legal(one, size):
                     reason = f"axis {number} has no {count} slices"
                     raise error("P0306", value=name, reason=reason)
@@ -106,7 +107,8 @@ class Cuts:
         for one, size in self.sizes.items():
             for name, number in self.members[one]:
                 value = values.get(name, self.plain.values[name])
-                shape = (*value.shape[:number], size, *value.shape[number + 1 :])
+                length = size * self.axes.factor((name, number))
+                shape = (*value.shape[:number], length, *value.shape[number + 1 :])
                 values[name] = replace(value, type=TensorType(value.type.elem, shape))
         return self.plain.with_values(values)
 
@@ -122,7 +124,8 @@ class Cuts:
             if value.location is not Location.DRAM:
                 continue
             for number, one in made.cut_axes(name):
-                reach = layout_of(value).padded_shape[number]
+                factor = made.axes.factor((name, number))
+                reach = -(-layout_of(value).padded_shape[number] // factor)
                 if reach > made.sizes[one]:
                     longer[ours[one]] = max(reach, longer.get(ours[one], 0))
         return longer
@@ -148,6 +151,10 @@ class Cuts:
         now = self.now(one)
         most = min(int(now / factor), now - 1)
         return next((size for size in self._sizes(one, most) if size < now), None)
+
+    def allows(self, one: Axis, size: int) -> bool:
+        """Whether slices of a class may have this size, which is finer than now."""
+        return size > 1 and self._legal(one, size)
 
     def _sizes(self, one: Axis, most: int) -> Iterator[int]:
         """Yield legal sizes up to ``most``: multiples of large powers of two first, then all.
@@ -180,9 +187,10 @@ class Cuts:
         """Return what slices of a class must be multiples of: halves that a product adds up."""
         if one not in self.axes.joined:
             return 1
-        values = (self.plain.values[name] for name, _ in self.members[one])
-        halves = any(value.dtype is MNDtype.HALF for value in values)
-        return precision("half", self.target).packed if halves else 1
+        added = (axis for axis in self.members[one] if axis in self.axes.added)
+        halves = (axis for axis in added if self.plain.values[axis[0]].dtype is MNDtype.HALF)
+        packed = precision("half", self.target).packed
+        return lcm(*(packed // gcd(packed, self.axes.factor(axis)) for axis in halves))
 
     def _even(self, one: Axis, size: int) -> bool:
         """Whether the last slice of a class may have the length that slices of ``size`` leave.
@@ -206,7 +214,10 @@ class Cuts:
             for value in made.graph.values.values():
                 numbers = [number for number, cut in made.cut_axes(value.name) if cut == one]
                 if numbers:
-                    shape = tuple(short if n in numbers else d for n, d in enumerate(value.shape))
+                    shape = tuple(
+                        short * made.axes.factor((value.name, n)) if n in numbers else d
+                        for n, d in enumerate(value.shape)
+                    )
                     type = TensorType(value.type.elem, shape)
                     values[value.name] = replace(value, type=type)
             last = made.graph.with_values(values)

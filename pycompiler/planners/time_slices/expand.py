@@ -102,12 +102,12 @@ class _Cutter:
         """
         value = self.graph.values[name]
         shape = list(value.shape)
-        for number, one in self.found.cut_axes(name):
+        for axis, one in self.found.cut_axes(name):
             size = self.found.sizes[one]
             if one in self.found.axes.joined:
                 # The last slice ends with the axis, because a reduction must not read padding.
                 size = min(size, self.found.lengths[one] - index[one] * size)
-            shape[number] = size
+            shape[axis] = size * self.found.axes.factor((name, axis))
         called = fresh(f"{origin}{number}", self.names)
         self.names.add(called)
         type = TensorType(value.type.elem, tuple(shape))

@@ -6,9 +6,10 @@ product. The matrix of a wide layer does not fit, but slices of its columns, or 
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
-from ...layers.products.roles import roles_of
+from ...graph.graph import MNNode
+from ...layers.products.roles import precision_of, roles_of
 from ...machine import Target
 from .cut_classes import Axis
 from .cuts import Cuts
@@ -38,10 +39,24 @@ def narrow_matrices(cuts: Cuts, *, inner: bool) -> dict[Axis, int]:
                 one = cuts.axes.of((name, axis))
                 size = cuts.finer(one, factor) if factor > 1 else None
                 if size is not None:
-                    cuts.sizes[one] = size
+                    whole = _full(cuts, node, (name, axis)) if not joined else 1
+                    cuts.sizes[one] = next(
+                        (
+                            less
+                            for less in range(size, size // 2, -1)
+                            if less % whole == 0 and cuts.allows(one, less)
+                        ),
+                        size,
+                    )
         return dict(cuts.sizes)
     finally:
         cuts.sizes = before
+
+
+def _full(cuts: Cuts, node: MNNode, axis: Axis) -> int:
+    """Return what slices of columns are multiples of if they give every MAB whole blocks."""
+    columns = cuts.target.counts["mab"] * precision_of(node, cuts.target).rows
+    return columns // gcd(columns, cuts.axes.factor(axis))
 
 
 def _reaches_out(cuts: Cuts, axis: Axis) -> bool:
@@ -55,6 +70,7 @@ def _share(cuts: Cuts, name: str, target: Target) -> int:
     """Return the long words of a PE if the MABs of an L1B share a slice of a matrix."""
     value = cuts.plain.values[name]
     sizes = dict(enumerate(value.shape))
-    sizes |= {number: cuts.now(one) for number, one in cuts.axes.of_value(name)}
+    for number, one in cuts.axes.of_value(name):
+        sizes[number] = cuts.now(one) * cuts.axes.factor((name, number))
     units = target.counts["mab"] * target.counts["pe"]
     return -(-prod(sizes.values()) // (units * value.dtype.words_per_long))

@@ -295,7 +295,10 @@ class _Search(Cuts):
                 continue
             elements = 0
             for name, _ in members:
-                cut = (self.now(other) for _, other in self.axes.of_value(name))
+                cut = (
+                    self.now(other) * self.axes.factor((name, number))
+                    for number, other in self.axes.of_value(name)
+                )
                 elements = max(elements, prod(cut))
             rank = one not in self.axes.joined, elements
             if best is None or rank > best[0]:

@@ -64,10 +64,11 @@ def _small(
 ) -> MNGraph:
     """Return the graph with the operands of ``node`` cut to ``sizes`` and laid out."""
     values = {n: graph.values[n] for n in (*node.inputs, *node.outputs) if n}
-    for (_, cut, _), size in zip(choices, sizes, strict=True):
+    for (_, cut, found), size in zip(choices, sizes, strict=True):
         for name, number in cut.axes:
             shape = values[name].shape
-            shape = (*shape[:number], size, *shape[number + 1 :])
+            size_here = shape[number] // found[0] * size
+            shape = (*shape[:number], size_here, *shape[number + 1 :])
             values[name] = replace(values[name], type=TensorType(values[name].type.elem, shape))
     small = graph.with_values(values)
     layouts = LAYERS[node.op].layouts(node, small, target, {})

@@ -46,7 +46,7 @@ class TimeSlices:
     def lengths(self) -> Mapping[Axis, int]:
         """The full length of every class."""
         return {
-            self.axes.of((name, number)): size
+            self.axes.of((name, number)): size // self.axes.factor((name, number))
             for name, value in self.whole.values.items()
             if name in self.graph.values
             for number, size in enumerate(value.shape)
@@ -66,7 +66,7 @@ class TimeSlices:
             shape, axes = list(value.shape), list(layout_of(value).axes)
             stride = 1
             for number, one in reversed(cut):
-                shape[number] = self.lengths[one]
+                shape[number] = self.lengths[one] * self.axes.factor((name, number))
                 time = SubAxis(self.count(one), Level.TIME, stride)
                 axes[number] = (time, *axes[number])
                 stride *= time.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -20,7 +20,9 @@ from torch import nn
 
 from pycompiler.frontend.export import export
 from pycompiler.graph import Layout, Level, MNDtype, MNValue
+from pycompiler.graph.digits import agrees
 from pycompiler.graph.graph import TensorType
+from pycompiler.graph.layout_text import parse_layout
 from pycompiler.graph.verify import layout_ranges
 from pycompiler.machine import load_target
 from pycompiler.pfvm.optimise import optimise
@@ -53,8 +55,8 @@ def test_every_element_has_a_place(seed: int, machine: str) -> None:
     while prod(shape) > MOST:
         shape = shape[1:]
     dtype = rng.choice([MNDtype.FLOAT, MNDtype.HALF, MNDtype.LONG])
-    inner, reverse = rng.choice(INNER), rng.random() < 0.5
-    layout = family_layout(_value(shape, dtype), Family(inner, reverse), target)
+    inner, reverse, packed = rng.choice(INNER), rng.random() < 0.5, rng.random() < 0.5
+    layout = family_layout(_value(shape, dtype), Family(inner, reverse), target, packed=packed)
     assert (layout is not None) == any(size > 1 for size in shape[:-1])
     if layout is None:
         return
@@ -69,6 +71,15 @@ def test_every_element_has_a_place(seed: int, machine: str) -> None:
     for level in UNITS:
         taken = _axes_of(layout, level)
         assert taken <= {last} if level in inner else last not in taken
+
+
+def test_packed_singles_that_become_a_long_word_of_halves_stay_in_their_pe() -> None:
+    """The last axis is that of a product's result: 3 blocks of columns lie above the MABs."""
+    value, target = _value((4, 256, 768), MNDtype.FLOAT), load_target("mncore2")
+    found = family_layout(value, FAMILIES["columns_on_mabs"], target, packed=True)
+    text = "((4_L2B:2), (2_L2B:1, 8_L1B:1, 16:6), (3:2, 16_MAB:1, 4_PE:1, 2:1, 2_W:1))"
+    assert found is not None
+    assert agrees(found, parse_layout(text), value.shape, value.dtype, target)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(INNER))
@@ -173,6 +184,7 @@ def _with_and_without(
     def none(*_: object) -> Iterator[None]:
         return iter(())
 
+    monkeypatch.setattr(planner, "input_families", none)
     for used in (none, families):
         monkeypatch.setattr(planner, "add_families", used)
         _, report = compiled(model, machine, float_dtype=mode)
@@ -189,6 +201,41 @@ def _with_and_without(
 def test_families_never_cost_steps(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without, used = _estimates(kind, monkeypatch)
     assert used <= without
+
+
+def test_an_input_begins_in_each_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its region takes over the layout, and no such start makes a plan dearer."""
+    write, shape, machine, mode = GRAPHS["small norm"]
+    net, original = Net(random.Random(1), *shape), planner.input_families
+    model, starts = net.model(write(net, shape[-1])), list[Mapping[str, Layout]]()
+
+    def recorded(*given: Any) -> Iterator[Mapping[str, Layout]]:
+        for layouts in original(*given):
+            starts.append(layouts)
+            yield layouts
+
+    monkeypatch.setattr(planner, "input_families", recorded)
+    _, report = compiled(model, machine, float_dtype=mode)
+    value = _value(shape, MNDtype.FLOAT)
+    families = [
+        family_layout(value, family, load_target(machine), packed=packed)
+        for packed in (True, False)
+        for family in FAMILIES.values()
+    ]
+    assert starts
+    for layouts in starts:
+        x = layouts["x"]
+        assert any(
+            one and agrees(x, one, shape, value.dtype, load_target(machine)) for one in families
+        )
+        same = [n for n, one in layouts.items() if n != "x" and one.padded_shape == x.padded_shape]
+        assert any(layouts[name] == x for name in same)
+    passed = next(row for row in report["passes"] if row["pass"] == "layout")
+    best = passed["estimated_steps"]["lpz"]["steps"]
+    monkeypatch.setattr(planner, "input_families", lambda *_: iter(()))
+    _, report = compiled(model, machine, float_dtype=mode)
+    passed = next(row for row in report["passes"] if row["pass"] == "layout")
+    assert best <= passed["estimated_steps"]["lpz"]["steps"]
 
 
 def test_a_family_finds_what_growth_does_not(monkeypatch: pytest.MonkeyPatch) -> None:

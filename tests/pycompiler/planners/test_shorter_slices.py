@@ -34,3 +34,27 @@ def test_slices_that_their_layout_pads_to_the_whole() -> None:
         compiled(model, overrides={"x": {"time_slice": "1:4"}})
     assert caught.value.code == "P0306"
     assert "in its layout, axis 1 has no 4 slices" in caught.value.message
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_slices_of_heads_are_slices_of_columns(count: int) -> None:
+    """A cut of heads goes through the views that cut the columns and join them again."""
+    heads, width, rows = 8, 8, 10
+    rng = np.random.default_rng(count)
+    inner, outer = (
+        (rng.standard_normal(shape) / 4).astype(np.float32)
+        for shape in ((16, heads * width), (heads * width, 12))
+    )
+    shapes = {"cut": np.array([rows, heads, width]), "join": np.array([rows, heads * width])}
+    nodes = [("MatMul", ["x", "a"], "p"), ("Reshape", ["p", "cut"], "h"), ("Relu", ["h"], "r")]
+    nodes += [("Reshape", ["r", "join"], "j"), ("MatMul", ["j", "b"], "y")]
+    model = model_of(nodes, {"x": (rows, 16)}, ["y"], {"a": inner, "b": outer, **shapes})
+    overrides = {"h": {"time_slice": f"1:{count}"}}
+    result, _ = compiled(model, time_slice="fit", overrides=overrides)
+    sizes = {value.name: value.shape for value in result.graph.values.values()}
+    assert {shape for name, shape in sizes.items() if name.startswith("p.t")} == {
+        (rows, heads // count * width)
+    }
+    x = rng.standard_normal((rows, 16)).astype(np.float32)
+    wanted = np.maximum(x @ inner, 0) @ outer
+    np.testing.assert_allclose(run(result, {"x": x})["y"], wanted, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,82 @@
+"""A chain of views becomes one cut of axes, one exchange of axes, and one join of axes.
+
+torch writes the heads of attention by chains of views that join the batch with the heads and take
+them apart again. An axis that is only cut, and not joined with another one first, can be worked on
+slice by slice.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+
+import onnx_ir as ir
+
+from .head_products import VIEWS, Atom, Atoms, Made, only_user, put
+from .split_products import DOMAINS, shape_of
+
+
+def join_views(model: ir.Model) -> None:
+    """Shorten the chains of views of the main graph, in place."""
+    for node in list(model.graph):
+        if node.graph is model.graph and _is_view(node):
+            before = node.inputs[0].producer() if node.inputs[0] is not None else None
+            # A chain begins behind another node, or where other nodes read the value too.
+            if (
+                before is None
+                or not _is_view(before)
+                or only_user(before.outputs[0], model.graph) is None
+            ):
+                _shorten(model.graph, node)
+
+
+def _is_view(node: ir.Node) -> bool:
+    return node.domain in DOMAINS and (node.op_type == "Transpose" or node.op_type in VIEWS)
+
+
+def _shorten(graph: ir.Graph, node: ir.Node) -> None:
+    source, chain, next_one = node.inputs[0], list[ir.Node](), node
+    shape = shape_of(source)
+    if shape is None or prod(shape) == 1:
+        return
+    atoms = Atoms(shape)
+    while _is_view(next_one) and atoms.take(next_one):
+        chain.append(next_one)
+        user = only_user(next_one.outputs[0], graph)
+        if user is None or user.inputs[0] is not next_one.outputs[0]:
+            break
+        next_one = user
+    result = shape_of(chain[-1].outputs[0]) if chain else None
+    if result is None:
+        return
+    _merge(atoms)
+    have = [atom for axis in atoms.axes for atom in axis]
+    want = [atom for axis in atoms.now for atom in axis]
+    sizes, turned = [tuple(atom.size for atom in order) for order in (have, want)]
+    moved = [id(atom) for atom in have] != [id(atom) for atom in want]
+    if not moved:
+        steps = int(result != shape)
+    else:
+        cut = sizes != tuple(size for size in shape if size > 1)
+        steps = 1 + cut + (turned != result)
+    if steps >= len(chain):
+        return
+    made = Made(graph, chain[-1])
+    value = source
+    if moved:
+        # Without a cut the axes of one element stay where they are, in front.
+        value = made.transposed(made.view(source, sizes), have, want)
+    put(graph, made, made.view(value, result), chain)
+
+
+def _merge(atoms: Atoms) -> None:
+    """Join neighbours that are neighbours in both shapes."""
+    for axis in atoms.axes:
+        for one, other in list(pairwise(list(axis)))[::-1]:
+            place = next((own for own in atoms.now if one in own), None)
+            if place is None or other not in place or place.index(other) != place.index(one) + 1:
+                continue
+            joined = Atom(one.size * other.size)
+            for own in (axis, place):
+                at = own.index(one)
+                own[at : at + 2] = [joined]
