@@ -11,10 +11,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import torch
 from targets_layers import Row
+from torch import nn
+
+from pycompiler.mlsdk import Context, MNCoreSGD, MNDevice
 
 SCRIPTS = Path(__file__).parents[1] / "tests/pycompiler/mlsdk/scripts"
 SCRIPT = SCRIPTS / "mnist.py"
@@ -53,6 +57,32 @@ def rows(pictures: int = 60000, test_pictures: int = 10000) -> Iterator[Row]:
     yield _row(f"an epoch of {steps} steps", seconds, "s", EPOCH, 1.0)
     row = _row("accuracy after it", right, "of 1", ACCURACY, None)
     yield {**row, "target": "at least 1", "met": right >= ACCURACY}
+    yield from convolution_rows()
+
+
+def convolution_rows() -> Iterator[Row]:
+    """Yield cycles over the bound of a training step of one convolution with its norm and ReLU."""
+    torch.manual_seed(0)
+    convolution = nn.Conv2d(16, 16, 3, padding=1, bias=False)
+    model = nn.Sequential(convolution, nn.BatchNorm2d(16), nn.ReLU()).train()
+    optimizer = MNCoreSGD(model.parameters(), 0.05, 0.9, 1e-4)
+
+    def train(batch: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        optimizer.zero_grad()
+        loss = (model(batch["x"]).mean((2, 3)) * batch["w"]).sum()
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss}
+
+    context = Context(MNDevice("emu2"))
+    context.registry.register("model0", model)
+    context.registry.register("optimizer0", optimizer)
+    sample = {"x": torch.randn(32, 16, 32, 32), "w": torch.randn(32, 16)}
+    with tempfile.TemporaryDirectory() as folder:
+        context.compile(train, sample, folder, options={"float_dtype": "mixed"})
+        report = json.loads((Path(folder) / "report.json").read_text())
+    name = "training step of Conv, BatchNorm, ReLU: 16 channels of 32x32, batch 32, `mixed`"
+    yield _row(name, report["cycles"], "cycles", report["bound"]["cycles"], None)
 
 
 def gpt_rows(steps: int = GPT_STEPS, *more: str) -> Iterator[Row]:

@@ -28,6 +28,8 @@ _DTYPES = (MNDtype.FLOAT, MNDtype.SINGLE_BOOL)
 _MOST = 8
 #: Nodes between two operators that may be joined although two large operands then live longer.
 _SOON = 8
+#: The most operands of full size, as those of an Add.
+_LARGE = 2
 
 
 def fuse_elementwise(
@@ -105,7 +107,10 @@ def _joined(
             return inputs.index(names[read]) if names[read] != between else -offset
 
         steps += [(op, tuple(map(place, reads)), dtype) for op, reads, dtype in own]
-    if len(inputs) > MOST_INPUTS or len(steps) > _MOST:
+    # More operands of full size could need more of LM than one operator alone.
+    shape = graph.values[node.outputs[0]].shape
+    large = sum(graph.values[name].shape == shape for name in inputs)
+    if len(inputs) > MOST_INPUTS or len(steps) > _MOST or large > _LARGE:
         return None
     facts = ((STEPS, text_of(steps)),)
     return replace(node, op=FUSED, inputs=tuple(inputs), attributes=facts)

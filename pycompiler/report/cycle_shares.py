@@ -10,12 +10,14 @@ from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.lookup.layer import LOOKUP
 from ..layers.switch.layer import SWITCH
+from ..pfvm.windows import WEIGHT_GRADIENT
 
 #: The kind of all operators that the table below does not name, and that of waiting.
 ELEMENTWISE, WAITS = "elementwise", "waits"
 
 _KINDS: Mapping[str, str] = {
     **{layer.op: "products" for layer in (*matmul.LAYERS, *depthwise.LAYERS)},
+    WEIGHT_GRADIENT: "products",
     SWITCH: "switches",
     **dict.fromkeys((DOWNLOAD, UPLOAD, LOOKUP, COPY), "transfers"),
 }

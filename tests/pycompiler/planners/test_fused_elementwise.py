@@ -32,6 +32,11 @@ CASES = {
         ["Mul", "Neg", "Add"],
         lambda x, z, row: x * row - z,
     ),
+    "a third operand of full size": (
+        [("Mul", ["x", "z"], "a"), ("Exp", ["x"], "e"), ("Add", ["a", "e"], "y")],
+        [],
+        lambda x, z, row: x * z + np.exp(x),
+    ),
     "a value that two read": (
         [("Mul", ["x", "z"], "a"), ("Exp", ["a"], "e"), ("Add", ["a", "e"], "y")],
         [],
