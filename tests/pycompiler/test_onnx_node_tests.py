@@ -37,7 +37,7 @@ def test_counts_do_not_shrink() -> None:
 
 def test_refusals_have_codes() -> None:
     assert {one.code for one in RECORDED if one.kind == REFUSED} <= {
-        *("P0103", "P0108", "P0109", "P0301", "P0305", "P0602")
+        *("P0103", "P0108", "P0131", "P0132", "P0133", "P0135", "P0136")
     }
 
 
