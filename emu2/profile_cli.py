@@ -80,7 +80,7 @@ def _table(rows: list[Row], cycles: int, by: View, top: int) -> list[str]:
     shown = rows[:top]
     slots = {id(row): " ".join(row.slots) for row in shown}
     wide = max([*map(len, slots.values()), len("slots")])
-    head = f"{'cycles':>10} {'share':>6} {'stalls':>9} {'steps':>8} {'words':>9}"
+    head = f"{'cycles':>10} {'share':>6} {'stalls':>9} {'steps':>8} {'dram':>9} {'pdm':>9}"
     lines = [f"{head}  {'slots':{wide}}  {by}"]
     for row in shown:
         own = row.cycles + row.stalls
@@ -88,7 +88,8 @@ def _table(rows: list[Row], cycles: int, by: View, top: int) -> list[str]:
         text = row.text if len(row.text) <= _TEXT else f"{row.text[: _TEXT - 3]}..."
         note = f"  # {row.note}" if row.note else ""
         lines.append(
-            f"{own:>10} {_share(own, cycles):>6} {row.stalls:>9} {row.steps:>8} {row.words:>9}"
+            f"{own:>10} {_share(own, cycles):>6} {row.stalls:>9} {row.steps:>8}"
+            f" {row.dram:>9} {row.pdm:>9}"
             f"  {slots[id(row)]:{wide}}  {place}{text}{note}"
         )
     if len(rows) > top:

@@ -5,6 +5,7 @@ All numbers come from the cycle model, as those of a trace do: nothing runs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,8 @@ from typing import Any, Literal
 import emu2
 
 from .trace_events import Event, TraceReader
+
+_ADDRESS = re.compile(r"(\$[a-z]+)\d+")
 
 View = Literal["line", "instruction", "mv"]
 VIEWS: tuple[View, ...] = ("line", "instruction", "mv")
@@ -22,8 +25,9 @@ class Row:
     """Cycles of one line, instruction or MV. ``text`` is what stands there.
 
     ``line`` counts from 1, 0 for what has no single line. ``cycles`` are those of ``steps``, and
-    ``stalls`` behind them. ``words`` are the long words of MVs. ``slots`` are those that have an
-    instruction. ``note`` tells what a stall waits for.
+    ``stalls`` behind them. ``words`` are the long words of MVs. ``dram`` and ``pdm`` are those that
+    they read and write there, in all groups. ``slots`` are those that have an instruction. ``note``
+    tells what a stall waits for.
     """
 
     text: str
@@ -33,6 +37,8 @@ class Row:
     cycles: int = 0
     stalls: int = 0
     words: int = 0
+    dram: int = 0
+    pdm: int = 0
     note: str = ""
     slots: list[str] = field(default_factory=list)
 
@@ -61,6 +67,11 @@ def profile(program: emu2.Program) -> Profile:
     slots = Slots(program.spec)
     for row in (*found.lines.values(), *found.instructions.values()):
         row.slots = slots.of(row.text)
+    for row in found.mvs.values():
+        row.dram, row.pdm = slots.moved(row.text)
+        for own in (found.lines[row.line], found.instructions[_mnemonic(row.text)]):
+            own.dram += row.dram
+            own.pdm += row.pdm
     rows: dict[View, list[Row]] = {
         "line": _sorted(found.lines.values()),
         "instruction": _sorted(found.instructions.values()),
@@ -123,8 +134,8 @@ class _Collector(TraceReader):
         line = self.lines.setdefault(number, Row(event["name"], number))
         line.count += 1
         line.words += facts["long words"]
-        own = self.instructions.setdefault(event["name"].split()[0].split("/")[0], Row(""))
-        own.text = event["name"].split()[0].split("/")[0]
+        name = _mnemonic(event["name"])
+        own = self.instructions.setdefault(name, Row(name))
         own.count += 1
         own.words += facts["long words"]
         tag = facts.get("tag")
@@ -138,6 +149,10 @@ _READERS: dict[tuple[str, str], Callable[[_Collector, Event], None]] = {
     ("PE", "waits"): _Collector._wait,
     ("MV", ""): _Collector._mv,
 }
+
+
+def _mnemonic(text: str) -> str:
+    return text.split()[0].split("/")[0]
 
 
 def _mnemonics(text: str) -> Iterator[str]:
@@ -157,6 +172,7 @@ class Slots:
         """Remember the machine."""
         self._spec = spec
         self._known: dict[str, list[str]] = {}
+        self._words: dict[str, tuple[int, int]] = {}
 
     def of(self, line: str) -> list[str]:
         """Return the slots of a line, in the order of its instructions, each once."""
@@ -169,6 +185,16 @@ class Slots:
                     self._known[name] = self._ask(part.strip())
                 found.update(dict.fromkeys(self._known[name]))
         return list(found)
+
+    def moved(self, mv: str) -> tuple[int, int]:
+        """Return the long words that an MV reads and writes in DRAM and in PDM, in all groups."""
+        # The number of words does not depend on addresses, so one of them stands for all.
+        text = _ADDRESS.sub(r"\g<1>0", mv.split("#")[0])
+        if text not in self._words:
+            words = emu2.assemble(text, self._spec).report()["words"]
+            dram, pdm = (sum(words.get(name, {}).values()) for name in ("dram", "pdm"))
+            self._words[text] = (dram, pdm)
+        return self._words[text]
 
     def _ask(self, instruction: str) -> list[str]:
         try:

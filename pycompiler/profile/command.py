@@ -12,10 +12,10 @@ from rich.table import Table
 from ..console import table_console
 from ..errors import error
 from ..files import write_file
-from ..report.codegen_dir import REPORT, read_file
+from ..report.codegen_dir import MODEL_VSM, REPORT, read_file
 from ..report.summary import cost_lines, percent, totals
 from ..runtime.device import find_device
-from .nodes import VIEWS, Group, View, changes, grouped
+from .nodes import VIEWS, Group, View, changes, grouped, lines
 from .roofline import roofline
 
 #: What is read of a report, and of each of its nodes.
@@ -33,11 +33,19 @@ _OF_A_NODE = {"node", "op", "source", "steps", "cycles", "wait_cycles", "dram_wo
 @click.option(
     "--draw", type=click.Path(path_type=Path), help="write a roofline picture (SVG) to this file"
 )
-def profile(folder: Path, by: View, top: int, compare: Path | None, draw: Path | None) -> None:
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="write all rows as JSON")
+def profile(
+    folder: Path,
+    by: View,
+    top: int,
+    compare: Path | None,
+    draw: Path | None,
+    json_path: Path | None,
+) -> None:
     """Show where the cycles of the compiled function in FOLDER go.
 
     The rows with the most cycles come first. Waits are cycles in which the program waits for MVs.
-    Utilisation is the share of the steps in which the busiest slot has an instruction.
+    Slots are the shares of the steps that have an instruction there.
     """
     facts = _report(folder)
     other = None if compare is None else _report(compare)
@@ -45,16 +53,26 @@ def profile(folder: Path, by: View, top: int, compare: Path | None, draw: Path |
     console.print(totals(facts), soft_wrap=True)
     for line in cost_lines(facts):
         console.print(line, soft_wrap=True)
-    groups = grouped(facts["nodes"], by)
+    groups = _groups(folder, facts, by)
     if other is not None:
         console.print(totals(other), soft_wrap=True)
-        console.print(_changed(groups, grouped(other["nodes"], by), by, top))
+        console.print(_changed(groups, _groups(compare or folder, other, by), by, top))
     else:
         console.print(_table(groups, facts["cycles"], by, top))
+    if json_path is not None:
+        rows = json.dumps([group.json() for group in groups], indent=1) + "\n"
+        write_file(json_path, rows.encode())
+        click.echo(f"wrote {json_path}")
     if draw is not None:
         machine = find_device(facts["device"])
         write_file(draw, roofline(facts["nodes"], machine.target, folder.name).encode())
         click.echo(f"wrote {draw}")
+
+
+def _groups(folder: Path, facts: dict[str, Any], by: View) -> list[Group]:
+    if by != "line":
+        return grouped(facts["nodes"], by)
+    return lines(read_file(folder, MODEL_VSM).decode(), find_device(facts["device"]).target)
 
 
 def _report(folder: Path) -> dict[str, Any]:
@@ -74,16 +92,15 @@ def _report(folder: Path) -> dict[str, Any]:
 
 def _table(groups: list[Group], cycles: int, by: View, top: int) -> Table:
     table = Table(by, "nodes", "cycles", "share", "waits", "steps", "DRAM words",
-                  "multiply-adds", "utilisation")  # fmt: skip
+                  "multiply-adds", "slots")  # fmt: skip
     for column in table.columns[1:-1]:
         column.justify = "right"
     for group in groups[:top]:
-        slot, used = group.busiest
         table.add_row(
             group.name,
             *(str(group.nodes), str(group.cycles), percent(group.cycles / cycles)),
             *(str(group.waits), str(group.steps), str(group.words), str(group.multiply_adds)),
-            f"{percent(min(1.0, used))} {slot}" if slot else "-",
+            ", ".join(f"{slot} {percent(used)}" for slot, used in group.slots) or "-",
         )
     if len(groups) > top:
         table.caption = f"{len(groups) - top} more rows (--top)"

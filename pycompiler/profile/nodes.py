@@ -7,8 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-View = Literal["node", "operator", "source"]
-VIEWS: tuple[View, ...] = ("node", "operator", "source")
+from emu2.profiling import profile
+
+from ..machine import Target
+from .programs import segments
+
+View = Literal["node", "operator", "source", "line"]
+VIEWS: tuple[View, ...] = ("node", "operator", "source", "line")
 
 
 @dataclass
@@ -39,10 +44,17 @@ class Group:
         self.busy.update(row["busy_steps"])
 
     @property
-    def busiest(self) -> tuple[str, float]:
-        """The slot with the most instructions, and the share of the steps that have one."""
-        slot = max(sorted(self.busy), key=lambda name: self.busy[name], default="")
-        return slot, self.busy[slot] / self.steps if slot and self.steps else 0.0
+    def slots(self) -> list[tuple[str, float]]:
+        """The share of the steps that have an instruction in each slot, the busiest first.
+
+        Nodes that share lines have instructions in steps of others: no share is above 1.
+        """
+        order = sorted(self.busy, key=lambda name: (-self.busy[name], name))
+        return [(name, min(1.0, self.busy[name] / self.steps)) for name in order if self.steps]
+
+    def json(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {**vars(self), "busy": dict(self.busy)}
 
 
 def grouped(rows: Iterable[Mapping[str, Any]], view: View) -> list[Group]:
@@ -52,6 +64,21 @@ def grouped(rows: Iterable[Mapping[str, Any]], view: View) -> list[Group]:
         name = _name(row, view)
         groups.setdefault(name, Group(name)).add(row)
     return sorted(groups.values(), key=lambda group: (-group.cycles, group.name))
+
+
+def lines(code: str, target: Target) -> list[Group]:
+    """Return the lines of ``model.vsm``, the most cycles first; MVs count their DRAM words."""
+    found = []
+    for first, text in segments(code):
+        program = target.assemble(text, "model.vsm")
+        for row in profile(program).rows["line"]:
+            note = f"  # {row.note}" if row.note else ""
+            group = Group(f"{row.line + first - 1}: {row.text}{note}", row.count, row.steps)
+            group.cycles, group.waits = row.cycles + row.stalls, row.stalls
+            group.words = row.dram
+            group.busy.update({slot: row.steps for slot in row.slots if row.steps})
+            found.append(group)
+    return sorted(found, key=lambda group: -group.cycles)
 
 
 def _name(row: Mapping[str, Any], view: View) -> str:

@@ -59,7 +59,7 @@ def read_program(code: str, target: Target) -> Program:
     Each segment is assembled alone: between two segments the host works, and counts no cycles.
     """
     found, slots = Program(), Slots(target.spec)
-    for first, text in _segments(code):
+    for first, text in segments(code):
         lines: dict[int, tuple[str, Line]] = {}
         node = ""
         for number, line in enumerate(text.split("\n"), first):
@@ -82,7 +82,7 @@ def read_program(code: str, target: Target) -> Program:
     return found
 
 
-def _segments(code: str) -> Iterator[tuple[int, str]]:
+def segments(code: str) -> Iterator[tuple[int, str]]:
     """Yield each segment with the number of its first line, from 1."""
     lines = code.split("\n")
     starts = [k for k, line in enumerate(lines) if line.startswith(_SEGMENT)] or [0]

@@ -32,6 +32,10 @@ def test_rows_are_those_counted_by_hand() -> None:
     steps = {1: 0, 2: 3, 3: 1, 4: 1, 5: 1, 6: 0, 7: 1}
     assert {number: row.steps for number, row in lines.items()} == steps
     assert {number: row.words for number, row in lines.items() if row.words} == {1: 64, 6: 128}
+    assert {row.line: (row.dram, row.pdm) for row in lines.values() if row.pdm} == {
+        1: (64, 64),
+        6: (128, 128),
+    }
     assert (lines[1].slots, lines[2].slots, lines[3].slots) == (["mv"], [], ["l1bm", "alu"])
     # An MV holds its memories for words / 16 cycles and ends 256 later; steps take 4 cycles.
     assert lines[5].stalls == 64 // 16 + 256 - 4 * 5
@@ -58,6 +62,10 @@ def test_rows_add_up_to_the_counters(path: Path) -> None:
     except emu2.AssembleError:
         pytest.skip("not for this machine")
     found = profile(program)
+    for view in VIEWS:
+        for name in ("dram", "pdm"):
+            moved = sum(getattr(row, name) for row in found.rows[view])
+            assert moved == sum(program.report()["words"].get(name, {}).values()), (view, name)
     rows = found.rows["line"]
     assert sum(row.steps for row in rows) == found.counters["steps"]
     assert sum(row.cycles + row.stalls for row in rows) == found.counters["cycles"]

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing")
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+NO_BROWSER = "chromium or chromedriver is missing: make browser"
+
+
+@contextmanager
+def opened() -> Iterator[Browser]:
+    """Start a browser without a window, and end it."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    options.add_argument("--window-size=1400,1000")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
 
 
 class Browser:
