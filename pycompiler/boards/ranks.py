@@ -16,14 +16,16 @@ from torch._C._distributed_c10d import TCPStore
 from ..errors import PycompilerError, error
 
 _BEATS = 8  # signs of life in a time-out
+_LOOKED = 3  # so many of them: how long a rank that misses a message looks for signs
 
 
 class Ranks:
     """A group of processes that talk through torch.distributed with gloo.
 
     ``rank``, ``size``, ``address`` and ``port`` come from the environment variables that `torchrun`
-    sets, unless they are given. ``timeout`` is in seconds: if a message does not come in that time,
-    or the connection breaks, the ranks that give no sign of life are reported (P0811).
+    sets, unless they are given. ``timeout`` is in seconds: if a message does not come, or the
+    connection breaks, the ranks that give no sign of life are reported in that time (P0811). Half
+    of it is the wait for the message.
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class Ranks:
         size: int | None = None,
         address: str | None = None,
         port: int | None = None,
-        timeout: float = 60.0,
+        timeout: float = 120.0,
     ):
         self.rank = _number("RANK", rank)
         self.size = _number("WORLD_SIZE", size)
@@ -47,7 +49,11 @@ class Ranks:
             store = TCPStore(*self._place, self.size, self.rank == 0 and not kept, limit)
             self._store = store
             dist.init_process_group(
-                "gloo", store=store, rank=self.rank, world_size=self.size, timeout=limit
+                "gloo",
+                store=store,
+                rank=self.rank,
+                world_size=self.size,
+                timeout=limit / 2,
             )
         self._done = threading.Event()
         threading.Thread(target=self._beat, daemon=True).start()
@@ -93,7 +99,7 @@ class Ranks:
         others = [rank for rank in range(self.size) if rank != self.rank]
         try:
             before = self._counts()
-            time.sleep(3 * self.timeout / _BEATS)
+            time.sleep(_LOOKED * self.timeout / _BEATS)
             after = self._counts()
             silent = [rank for rank in others if before[rank] == after[rank]]
             lost = ", ".join(map(str, silent)) or "none"

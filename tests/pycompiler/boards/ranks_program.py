@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from pycompiler.boards import DataParallel, Pipeline, Ranks
 from pycompiler.errors import PycompilerError
 
 STEPS = 2
+LOST = ("dead", "still")
+TIMEOUT = 8.0
 Loss = torch.nn.functional.cross_entropy
 
 
@@ -64,9 +67,11 @@ def stream(ranks: Ranks) -> tuple[list[float], list[torch.Tensor]]:
     return losses, [parameter.detach() for parameter in stage.parameters()]
 
 
-def dead(ranks: Ranks) -> None:
-    """Rank 1 ends without a word; rank 0 waits for it."""
+def lost(ranks: Ranks, mode: str) -> None:
+    """Rank 1 ends without a word, or stands still; rank 0 waits for it."""
     if ranks.rank == 1:
+        if mode == "still":
+            os.kill(os.getpid(), signal.SIGSTOP)
         os._exit(0)
     start = time.monotonic()
     try:
@@ -77,9 +82,9 @@ def dead(ranks: Ranks) -> None:
 
 def main() -> None:
     mode, folder = sys.argv[1], Path(sys.argv[2])
-    ranks = Ranks(timeout=6 if mode == "dead" else 300)
-    if mode == "dead":
-        dead(ranks)
+    ranks = Ranks(timeout=TIMEOUT if mode in LOST else 300)
+    if mode in LOST:
+        lost(ranks, mode)
         os._exit(0)
     torch.save((train if mode == "train" else stream)(ranks), folder / f"{ranks.rank}.pt")
     ranks.close()

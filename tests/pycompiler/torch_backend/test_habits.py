@@ -104,6 +104,15 @@ def test_rules_with_constants_have_gradients() -> None:
     torch.testing.assert_close(*results, **CLOSE)
 
 
+def test_recurrent_layers_run_if_torch_may_trace_them() -> None:
+    layer, x = nn.RNN(2, 2), torch.randn(2, 1, 2)
+    seen: list[Parts] = []
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        torch.testing.assert_close(compiled(layer, seen)(x), layer(x), **CLOSE)
+    assert [len(parts.pieces) for parts in seen] == [1]
+    assert seen[0].in_torch == []
+
+
 def test_modes_of_torch_are_refused() -> None:
     run = torch.compile(lambda x: x + 1, backend=emu2, mode="reduce-overhead")
     with pytest.raises(Exception, match=r"P0704.*`options` has `preset` and `tune`"):
