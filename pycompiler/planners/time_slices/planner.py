@@ -80,12 +80,12 @@ def plan_time_slices(
     if planned is not None and fits and not work.fixed:
         found = TimeSlices(planned, plain, Axes(planned), {})
     else:
-        close = work.close() if mode != "off" else None
-        found = close or work.run(finer=mode != "off")
+        fitted = work.cut_for_final_layouts() if mode != "off" else None
+        found = fitted or work.run(finer=mode != "off")
     if mode == "auto" and not given:
-        found = work.lean(found)
-    found = work.stream(found) if mode == "auto" else found
-    return work.settled(found) if found.sizes else found
+        found = work.narrow_matrices(found)
+    found = work.overlap_transfers(found) if mode == "auto" else found
+    return work.with_final_layouts(found) if found.sizes else found
 
 
 class _Search(Cuts):
@@ -94,10 +94,11 @@ class _Search(Cuts):
     #: Slices are cut this many times finer than necessary.
     haste = 1
 
-    def close(self) -> TimeSlices | None:
-        """Cut only values that do not fit in the layouts of ``lpz``; None if that fails.
+    def cut_for_final_layouts(self) -> TimeSlices | None:
+        """Cut only values that do not fit in the final layouts; None if that fails.
 
-        The layouts of ``first_arrival`` need more LM, so with them more values would be cut.
+        These are the layouts of the planner that the option ``layout_planner`` names. Those of
+        ``first_arrival`` need more LM than those of ``lpz``, so more values would be cut.
         """
         if self.fixed:
             return None
@@ -185,7 +186,7 @@ class _Search(Cuts):
             found = self.attempt() or before[1]
         return found
 
-    def lean(self, found: TimeSlices) -> TimeSlices:
+    def narrow_matrices(self, found: TimeSlices) -> TimeSlices:
         """Cut matrices so that the columns of a slice fit every L1B, if the program gets faster.
 
         Rows then need not leave their L1B, not even for a wide product.
@@ -207,7 +208,7 @@ class _Search(Cuts):
         self.sizes = before
         return found
 
-    def stream(self, found: TimeSlices) -> TimeSlices:
+    def overlap_transfers(self, found: TimeSlices) -> TimeSlices:
         """Cut the classes of elementwise operators and reductions so that transfers overlap work.
 
         A slice is then as large as one buffer of L2BM. While it is computed, the next slice moves
@@ -230,7 +231,7 @@ class _Search(Cuts):
                 factor //= 2
         return found
 
-    def settled(self, found: TimeSlices) -> TimeSlices:
+    def with_final_layouts(self, found: TimeSlices) -> TimeSlices:
         """Lay out the slices for the last time; keep the result if it fits and is faster."""
         sizes = dict(self.sizes)
         try:
@@ -265,13 +266,13 @@ class _Search(Cuts):
             found = self.attempt()
             if found is not None:
                 break
-            chosen = self._for_the_worst() or self._largest()
+            chosen = self._cut_largest_excess() or self._cut_largest_class()
             if not chosen:
                 break
             self.sizes.update(chosen)
         return found or self.laid_out()
 
-    def _for_the_worst(self) -> tuple[tuple[Axis, int], ...]:
+    def _cut_largest_excess(self) -> tuple[tuple[Axis, int], ...]:
         """Return cuts for the node that exceeds LM most, if one does; switches come last.
 
         Slices become at most half as long, because layouts of shorter values may need far less.
@@ -286,7 +287,7 @@ class _Search(Cuts):
                 return chosen
         return ()
 
-    def _largest(self) -> tuple[tuple[Axis, int], ...]:
+    def _cut_largest_class(self) -> tuple[tuple[Axis, int], ...]:
         """Return a finer cut of the class that has the most elements, joined classes last."""
         best: tuple[tuple[bool, int], Axis, int] | None = None
         for one, members in self.members.items():
