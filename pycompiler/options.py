@@ -179,6 +179,11 @@ class Options:
         _one_of("auto", *PRECISIONS),
         "one precision for all matrix products; `auto` follows `float_dtype`",
     )
+    fuse_elementwise: bool = option(
+        True,
+        _FLAG,
+        "join chains of elementwise operators; without it, each stays an operator of its own",
+    )
     strict: bool = option(
         False, _FLAG, "make it an error (P0303) if an operator must run on the host"
     )

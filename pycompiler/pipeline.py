@@ -180,6 +180,8 @@ def _passes(
         overrides=overrides,
         registered=imported.registered,
         constants=imported.constants,
+        fused=options.fuse_elementwise,
+        apart={spec.op_type for spec in options.layout_spec},
     )
     if searches.anneals:
         schedule = searches.schedule

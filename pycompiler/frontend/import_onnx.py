@@ -113,7 +113,7 @@ def import_onnx(model: onnx.ModelProto, target: Target, update: str = LAST) -> I
     nans = {name for name, array in data.items() if _holds_nan(np.asarray(array))}
     mn_nodes = tuple(
         replace(node, side=Side.HOST, reason="a constant with a NaN")
-        if nans.intersection(node.inputs)
+        if nans.intersection(node.inputs) and node.op not in _SELECT
         else node
         for node in mn_nodes
     )
@@ -196,6 +196,10 @@ def _record(name: str, types: dict[str, TensorType], constants: dict[str, Array]
         found = TensorType(elem, array.shape)
         return MNValue(name, types.get(name, found))
     return MNValue(name, types[name])
+
+
+#: Operators that copy elements of their operands with all bits, NaNs too.
+_SELECT = frozenset({"Where"})
 
 
 def _holds_nan(array: Array) -> bool:

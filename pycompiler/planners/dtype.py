@@ -52,13 +52,16 @@ def plan_dtypes(
     overrides: Overrides | None = None,
     registered: Collection[str] = (),
     constants: Mapping[str, Array] | None = None,
+    fused: bool = True,
+    apart: Collection[str] = (),
 ) -> MNGraph:
     """Set the dtype of every value.
 
     ``float_dtype`` is ``float`` or ``mixed``. ``gemm_precision`` is the precision of products;
     ``auto`` takes the one that belongs to ``float_dtype``. ``registered`` values are shared by
     several functions on the device, so they keep all their bits. ``constants`` has the data of the
-    graph's constants.
+    graph's constants. With ``fused``, chains of elementwise operators become one operator each,
+    but for operators of the types ``apart``.
     """
     graph = fuse_roots(graph, {*(overrides or {}), *registered})
     values = {
@@ -93,7 +96,9 @@ def plan_dtypes(
     exact = {*(overrides or {}), *registered}
     graph = store_halves(graph, target, exact, constants or {})
     rounded = round_results(round_factors(graph, target, exact), target, exact)
-    return fuse_elementwise(rounded, target, exact, constants or {})
+    if not fused:
+        return rounded
+    return fuse_elementwise(rounded, target, exact, constants or {}, apart)
 
 
 def _rounded_by_host(graph: MNGraph, target: Target, exact: Collection[str]) -> set[str]:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, Side
 from ..layers.functions.fused import FUSED, MOST_INPUTS, STEPS, Read, Step, steps_of, text_of
@@ -33,11 +35,16 @@ _LARGE = 2
 
 
 def fuse_elementwise(
-    graph: MNGraph, target: Target, exact: Collection[str], data: Mapping[str, Array]
+    graph: MNGraph,
+    target: Target,
+    exact: Collection[str],
+    data: Mapping[str, Array],
+    apart: Collection[str] = (),
 ) -> MNGraph:
     """Join elementwise operators on singles; ``exact`` values stay, as do small ones.
 
     ``data`` has the elements of constants: those of one element become parts of the program.
+    Operators of the types ``apart`` stay as they are.
     """
     kept = {*exact, *(name for _, name in graph.outputs)}
     readers = Counter(name for node in graph.nodes for name in dict.fromkeys(node.inputs))
@@ -46,7 +53,7 @@ def fuse_elementwise(
     made: dict[str, tuple[int, MNNode]] = {}
     gone: set[str] = set()
     for place, node in enumerate(graph.nodes):
-        if not _may_join(node, graph):
+        if node.op in apart or not _may_join(node, graph):
             continue
         out = node.outputs[0]
         for name in dict.fromkeys(node.inputs):
@@ -130,5 +137,6 @@ def _steps(
 
 
 def _is_number(name: str, graph: MNGraph, data: Mapping[str, Array]) -> bool:
-    known = name in graph.constants and name in data
-    return known and data[name].size == 1 and graph.values[name].dtype is MNDtype.FLOAT
+    known = name in graph.constants and name in data and graph.values[name].dtype is MNDtype.FLOAT
+    # An infinity becomes what the conversion of all constants makes of it.
+    return known and data[name].size == 1 and bool(np.isfinite(data[name]).all())

@@ -233,7 +233,8 @@ def test_each_node_is_named_in_the_code() -> None:
 @pytest.mark.parametrize("scheduler", ["always_from_dram", "reuse_consecutive"])
 def test_nodes_that_are_alike_share_a_fragment_and_keep_their_code(scheduler: str) -> None:
     chain = [("Add", ["x", "x"], "a"), ("Relu", ["a"], "b"), ("Add", ["b", "b"], "y")]
-    result, _ = compiled(model_of(chain, {"x": (40, 8)}, ["y"]), scheduler=scheduler)
+    model = model_of(chain, {"x": (40, 8)}, ["y"])
+    result, _ = compiled(model, scheduler=scheduler, fuse_elementwise=False)
     target, graph = load_target("mini"), result.graph
     fragments = Fragments(target)
     shared = [(node.name, node.op, fragments.of(node, graph)) for node in graph.nodes]

@@ -47,3 +47,15 @@ def test_clip_with_a_nan_runs_on_the_host(bounds: tuple[float, float]) -> None:
     reasons = {row["reason"] for row in report["host_fallback"]}
     assert reasons == {"a constant with a NaN"}
     assert run(result, {"x": x})["y"].shape == x.shape
+
+
+@pytest.mark.parametrize("mode", ["float", "mixed"])
+def test_where_copies_a_nan(mode: str) -> None:
+    """torch's ``xlogy`` selects a NaN like this."""
+    x = np.array(NUMBERS, np.float32)
+    nodes = [("IsNaN", ["x"], "n"), ("Add", ["x", "x"], "z"), ("Where", ["n", "nan", "z"], "y")]
+    given = {"nan": np.array(NAN, np.float32)}
+    result, report = compiled(typed_model(nodes, {"x": x}, {"y": x}, given), float_dtype=mode)
+    assert report["host_fallback"] == []
+    np.testing.assert_array_equal(run(result, {"x": x})["y"][:5], 2 * x[:5])
+    assert np.isnan(run(result, {"x": x})["y"][5:]).all()

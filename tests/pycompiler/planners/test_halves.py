@@ -343,7 +343,7 @@ def test_constants_that_halves_cannot_hold_stay_singles(kind: str) -> None:
     nodes += [(op, [f"v{n}", name], f"v{n + 1}") for n, (op, name) in enumerate(steps)]
     nodes.append(("Conv", [f"v{len(steps)}", "u"], "y"))
     model = model_of(nodes, {"x": (1, 16, 32, 32)}, ["y"], constants)
-    result, _ = compiled(model, float_dtype="mixed")
+    result, _ = compiled(model, float_dtype="mixed", fuse_elementwise=False)
     graph = parse_graph(result.dumps["layout.dtype.txt"])
     read = {name for node in graph.nodes for name in node.inputs} & set(graph.constants)
     assert {graph.values[name].dtype for name in read if name not in "wu"} == {
