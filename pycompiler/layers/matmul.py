@@ -140,6 +140,9 @@ class Product(UntiedAxes):
             # The last slice of a contracted axis may be too short for the layouts of the others.
             yield "terms that do not fill the blocks of a streamed product"
             return
+        if streams and not streamed.has_room(node, graph, target):
+            yield "vectors of a streamed product that have no room in L1BM or L2BM"
+            return
         wanted = (streamed.wanted_layouts if streams else wanted_layouts)(node, graph, target)
         if wanted is None:
             yield "the contracted axis on some L1Bs"

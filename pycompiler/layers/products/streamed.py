@@ -211,6 +211,13 @@ def rows_at_once(shape: Shape, kind: Precision, target: Target) -> int:
     return vectors // shape.own
 
 
+def has_room(node: MNNode, graph: MNGraph, target: Target) -> bool:
+    """Whether a product in the layouts of this schedule is :func:`possible`."""
+    split = spread(node, graph)
+    shape = shape_of(node, graph, split, target)
+    return possible(split, shape, precision_of(node, target), target)
+
+
 def possible(split: Split, shape: Shape, kind: Precision, target: Target) -> bool:
     """Whether register files, L1BM and L2BM have room for a product that is spread so."""
     found = route(split.share, target)

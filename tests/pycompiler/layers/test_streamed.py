@@ -301,3 +301,16 @@ def test_products_do_not_stream_without_room_for_two_collections() -> None:
         assert streamed.landings(route(share, target), target)[0] > 1
     few = replace(route(8, target), landed=target.words("l1bm") // 2)
     assert streamed.landings(few, target)[0] < 2
+    model = model_of([("MatMul", ["a", "b"], "y")], {"a": (121, 208), "b": (208, 125)}, ["y"])
+    result = compiled(model, float_dtype="mixed")[0]
+    (node,) = [one for one in result.graph.nodes if one.op == "MatMul"]
+    assert streams(result)
+    layer, mini = LAYERS[node.op], load_target("mini")
+    assert list(layer.refusals(node, result.graph, mini)) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed, "landings", lambda *_: (1, 0))
+        (why,) = layer.refusals(node, result.graph, mini)
+        assert "no room" in why
+        graph = compiled(model, float_dtype="mixed")[0].graph
+        products = [one for one in graph.nodes if one.op == "MatMul"]
+        assert not any(streamed.streams(one, graph) for one in products)
