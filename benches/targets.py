@@ -25,6 +25,7 @@ import targets_gemm
 import targets_layers
 import targets_memory
 import targets_merge
+import targets_nbody
 import targets_networks
 import targets_plugins
 import targets_simulation
@@ -54,6 +55,7 @@ SEARCH_SECONDS = 60.0
 SPILLED = 0.25
 PARTS = (
     targets_gemm,
+    targets_nbody,
     targets_convolutions,
     targets_layers,
     targets_networks,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import onnx
 
 from .app.make_app import make_app, program_text
 from .app.model import App
+from .errors import NoRoomError, NoSwitchError
 from .frontend.import_onnx import ImportedModel, import_onnx
 from .graph.graph import MNGraph
 from .graph.text import print_graph
@@ -21,6 +22,7 @@ from .options import Options
 from .planners.dtype import plan_dtypes, product_precisions
 from .planners.layout import LayoutFacts
 from .planners.location import plan_locations
+from .planners.no_room import on_the_host
 from .planners.overrides import Overrides, check_overrides, with_io_layouts
 from .planners.side import plan_sides
 from .planners.time_slices.passes import SlicedLayouts
@@ -58,6 +60,8 @@ class Compiled:
         return {n: text.decode() for n, text in self.files.items() if n.startswith(DUMPS)}
 
 
+#: The most nodes that are moved to the host for lack of room, each after a compile that failed.
+_MOST_ON_HOST = 16
 #: The pass that leaves the graph as it is.
 SIMULATED = "simulation"
 #: The name of a pass, the function from graph to graph, and the function that adds to the report.
@@ -74,12 +78,32 @@ def compile_onnx(
     """Compile a model with static shapes for ``target``.
 
     ``known`` has the outcomes of earlier simulations of nodes, and gets those of this compile.
-    Warns once (HostFallbackWarning) if nodes must run on the host. Raises the diagnostics of the
-    passes.
+    Warns (HostFallbackWarning) if nodes must run on the host. A node whose tensors do not fit local
+    memory even in slices runs there too. Raises the diagnostics of the passes.
     """
     with report.running("import") as facts:
         imported = import_onnx(model, target, options.update)
         facts["nodes"] = len(imported.graph.nodes)
+    for _ in range(_MOST_ON_HOST):
+        try:
+            return _compiled(model, imported, target, options, report, known)
+        except (NoRoomError, NoSwitchError) as problem:
+            graph = on_the_host(imported.graph, problem)
+            if graph is None or options.strict or options.time_slice == "off":
+                raise
+            imported = replace(imported, graph=graph)
+    return _compiled(model, imported, target, options, report, known)
+
+
+def _compiled(
+    model: onnx.ModelProto,
+    imported: ImportedModel,
+    target: Target,
+    options: Options,
+    report: Report,
+    known: Outcomes | None,
+) -> Compiled:
+    """Compile an imported model."""
     overrides = with_io_layouts(
         options.overrides, options.io_layouts, imported.graph, imported.registered
     )

@@ -139,4 +139,41 @@ EXPORT_TABLE: dict[str, Kind] = {
         "compile it in parts, or correct the sizes in the model",
         {"what": "`y` of shape (1099511627776,) has 1099511627776 elements", "limit": "1073741824"},
     ),
+    "P0131": Kind(
+        ExportError,
+        "the {what} `{name}` is text, which cannot be compiled",
+        "make numbers of the text before the model, and cut the operators of text off",
+        {"what": "value", "name": "x"},
+    ),
+    "P0132": Kind(
+        ExportError,
+        "the {what} `{name}` is a sequence, which cannot be compiled",
+        "give each tensor of the sequence a name: Split for SplitToSequence, several inputs or"
+        " outputs for one sequence",
+        {"what": "value", "name": "x"},
+    ),
+    "P0133": Kind(
+        ExportError,
+        "the {what} `{name}` is optional, which cannot be compiled",
+        "compile a model with the value and one without it",
+        {"what": "value", "name": "x"},
+    ),
+    "P0134": Kind(
+        ExportError,
+        "the {what} `{name}` is a map, which cannot be compiled",
+        "pass keys and values as two tensors",
+        {"what": "value", "name": "x"},
+    ),
+    "P0135": Kind(
+        ExportError,
+        "the {what} `{name}` is {kind}, a float of 8 bits, which cannot be compiled",
+        "convert it to float16 or float32 before the model",
+        {"what": "value", "name": "x", "kind": "float8e4m3fn"},
+    ),
+    "P0136": Kind(
+        ExportError,
+        "the {what} `{name}` is {kind}, which has fewer than 8 bits and cannot be compiled",
+        "unpack it to int8, uint8 or float16 before the model",
+        {"what": "value", "name": "x", "kind": "int4"},
+    ),
 }

@@ -26,6 +26,7 @@ import torch
 import torch.fx.traceback
 
 from ..errors import Place, PycompilerError, error, place_of
+from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
 from ..pfvm.random import hidden as hidden_random
@@ -73,8 +74,8 @@ class _Wrapper(torch.nn.Module):
 def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tensor]:
     """Return ``value`` if it maps names to dense tensors of known dtypes.
 
-    P0104 if it is anything else, P0109 if a tensor is of another kind. In diagnostics, ``what``
-    names the whole and ``one`` an entry.
+    P0104 if it is anything else, P0109 or P0135 if a tensor is of another kind. In diagnostics,
+    ``what`` names the whole and ``one`` an entry.
     """
     if not isinstance(value, Mapping):
         got = "a tensor" if isinstance(value, torch.Tensor) else type(value).__name__
@@ -87,7 +88,7 @@ def check_tensors(what: str, value: object, one: str) -> Mapping[str, torch.Tens
         kind = strange_kind(tensor)
         if kind is not None:
             legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
-            raise error("P0109", what=one, name=key, kind=kind, legal=legal)
+            raise uncomputed(one, key, kind, legal)
     return value
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import onnx
+
+from ..errors import PycompilerError, error
 
 
 class MNDtype(Enum):
@@ -97,6 +100,28 @@ _DEVICE = {
 
 #: Element types without a device dtype that the host computes.
 HOST_ONLY = frozenset({"complex64", "complex128"})
+
+
+#: Element types of fewer than 8 bits.
+_SMALL = frozenset({"int4", "uint4", "int2", "uint2", "float4e2m1"})
+
+
+def uncomputed(what: str, name: str, kind: str, legal: str) -> PycompilerError:
+    """Return the diagnostic for a value of a kind that is not compiled: P0131 to P0136, P0109."""
+    facts: dict[str, Any] = {"what": what, "name": name, "kind": kind}
+    if kind == "string":
+        return error("P0131", **facts)
+    if kind == "sequence":
+        return error("P0132", **facts)
+    if kind == "optional":
+        return error("P0133", **facts)
+    if kind == "map":
+        return error("P0134", **facts)
+    if kind.startswith("float8"):
+        return error("P0135", **facts)
+    if kind in _SMALL:
+        return error("P0136", **facts)
+    return error("P0109", **facts, legal=legal)
 
 
 def device_dtype(elem: str) -> MNDtype:

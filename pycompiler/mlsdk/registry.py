@@ -14,6 +14,7 @@ from ..frontend.tensor_names import (
 )
 from ..frontend.torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
 from ..frontend.training_step import in_training_step
+from ..graph.dtypes import uncomputed
 from ..graph.graph import TensorType
 from ..runtime.registered_values import Registered, Registry
 from ..runtime.tensors import to_array, to_tensor
@@ -66,7 +67,7 @@ class ContextRegistry:
             self.add(tensor)
 
     def add(self, tensor: torch.Tensor) -> None:
-        """Register a named tensor with its current values. P0608, P0109."""
+        """Register a named tensor with its current values. P0608, P0109, P0135."""
         if not isinstance(tensor, torch.Tensor):
             raise error("P0704", name="tensor", value=repr(tensor), legal="a torch.Tensor")
         name = get_tensor_name(tensor)
@@ -76,7 +77,7 @@ class ContextRegistry:
         kind = strange_kind(tensor)
         if kind is not None:
             legal = ", ".join(map(dtype_name, TORCH_DTYPES.values()))
-            raise error("P0109", what="tensor", name=name, kind=kind, legal=legal)
+            raise uncomputed("tensor", name, kind, legal)
         if self._tensors.get(name) is tensor:
             return
         if name in self._tensors:

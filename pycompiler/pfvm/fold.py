@@ -10,6 +10,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import PycompilerError
 from ..graph.graph import TensorType
+from .known_shapes import of_shape
 from .random import is_random
 from .session import Array, HostSession
 
@@ -63,6 +64,8 @@ def _results(
         tensor.CopyFrom(found.t)
         tensor.name = node.output[0]
         return [tensor]
+    if node.op_type in ("Shape", "Size") and node.input[0] in types:
+        return [numpy_helper.from_array(of_shape(node, types[node.input[0]].shape), node.output[0])]
     if not node.input or any(name and name not in data for name in node.input):
         return None
     if any(not name or prod(types[name].shape) > _MOST for name in node.output):

@@ -192,7 +192,7 @@ def _values(
     if node.op_type in ("Shape", "Size"):
         if node.input[0] not in types:
             return None
-        return [_of_shape(node, types[node.input[0]][1])]
+        return [of_shape(node, types[node.input[0]][1])]
     if any(name and name not in known for name in node.input) or is_random(node):
         return None
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute):
@@ -204,7 +204,8 @@ def _values(
     return _computed(node, known, types, model)
 
 
-def _of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+def of_shape(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+    """Return the result of a Shape or Size of an operand of this shape."""
     if node.op_type == "Size":
         return np.array(prod(shape), np.int64)
     facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}

@@ -18,13 +18,14 @@ from .onnx_functions import write_out_functions
 from .parameters import with_parameters
 from .prepare import prepare, static_types
 from .registered import attach, detach
+from .unroll import unroll
 
 _ROUNDS = 8
 
 #: A value between two operators may be alive in slices only; yet some share of it must fit.
 _SLICES = 16
 
-#: Functions of ONNX call others of ONNX; these are all that ONNX has.
+#: Functions of ONNX call others of ONNX, and loops hold loops; deeper ones run on the host.
 _DEEPEST = 4
 
 
@@ -39,11 +40,21 @@ def _written_out(model: onnx.ModelProto, target: Target | None) -> onnx.ModelPro
         if whole is plain:
             break
         try:
-            found = _folded(_with_parameters(prepare(whole)))
+            found = _folded(_with_parameters(_unrolled(prepare(whole))))
             plain = prepare(decompose(found, static_types(found), target))
         except PycompilerError:
             break  # a function whose shapes stay open: the host runs the operator as a whole
     return plain
+
+
+def _unrolled(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without loops of known lengths, also those inside of others."""
+    for _ in range(_DEEPEST):
+        found = unroll(model)
+        if found is model:
+            break
+        model = prepare(found)
+    return model
 
 
 def _folded(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -80,7 +91,7 @@ def lower(model: onnx.ModelProto, target: Target | None) -> onnx.ModelProto:
     plain = _with_parameters(prepare(plain))
     if target is not None:
         _check_room(plain, target)
-    if target is not None:
+        plain = _with_parameters(_unrolled(plain))
         widened = widen_integers(plain, static_types(plain))
         plain = plain if widened is plain else prepare(widened)
     settled = settle_empty(plain)

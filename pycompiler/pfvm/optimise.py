@@ -28,7 +28,7 @@ from .head_products import use_heads
 from .names import separate_body_outputs
 from .opsets import OLDEST, opset_of
 from .pad_hidden import pad_hidden
-from .prepare import prepare
+from .prepare import prepare, refuse_kinds
 from .random import hidden, write_out_bernoulli
 from .registered import attach, detach
 from .split_products import split_products
@@ -75,6 +75,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
     except PycompilerError:
         raise
     except Exception as problem:
+        refuse_kinds(prepared)  # onnx's passes stop at some sequences
         reason = f"the optimiser stopped: {type(problem).__name__}: {problem}"
         raise error("P0108", reason=" ".join(reason.split())[:300]) from problem
     finally:

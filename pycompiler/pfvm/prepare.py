@@ -6,11 +6,12 @@ import textwrap
 
 import onnx
 import onnx.checker
+import onnx.helper
 import onnx.inliner
 import onnx.shape_inference
 
 from ..errors import PycompilerError, error
-from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name
+from ..graph.dtypes import HOST_ONLY, MNDtype, device_dtype, onnx_name, uncomputed
 from ..graph.graph import TensorType
 from .known_shapes import known_types, with_known_shapes
 from .names import separate_body_outputs
@@ -18,6 +19,7 @@ from .opsets import converted
 from .shapes import check_shapes
 from .well_formed import check_elements, check_loops
 
+_STANDARD, _MEAN_VARIANCE = ("", "ai.onnx"), "MeanVarianceNormalization"
 _LONGEST = 300  # characters shown of an error text of onnx, which appends whole nodes
 
 
@@ -31,7 +33,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         model = converted(model)
-        inferred = with_known_shapes(model)
+        inferred = with_known_shapes(_with_axes(model))
     except PycompilerError:
         raise
     except Exception as problem:  # onnx raises many kinds for models that it did not expect
@@ -45,10 +47,22 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     return inferred
 
 
+def _with_axes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the usual axes written down: without them, onnx infers no types."""
+    if all(node.op_type != _MEAN_VARIANCE for node in model.graph.node):
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for node in out.graph.node:
+        if node.op_type == _MEAN_VARIANCE and node.domain in _STANDARD and not node.attribute:
+            node.attribute.append(onnx.helper.make_attribute("axes", [0, 2, 3]))
+    return out
+
+
 def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the static tensor type of every value of the main graph.
 
-    P0103 if a shape is not static, P0109 if a value is not a tensor of numbers.
+    P0103 if a shape is not static, P0109 or P0131 to P0136 if a value is no tensor of numbers.
     """
     graph = model.graph
     types = {t.name: TensorType(onnx_name(t.data_type), tuple(t.dims)) for t in graph.initializer}
@@ -59,8 +73,7 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     for name, found in types.items():
         inner = found.elem in HOST_ONLY and name not in ports
         if device_dtype(found.elem) is MNDtype.UNKNOWN and not inner:
-            kind = "text" if found.elem == "string" else found.elem
-            raise error("P0109", what="value", name=name, kind=kind, legal="numbers")
+            raise uncomputed("value", name, found.elem, "numbers")
     for node in graph.node:
         for name in node.output:
             if name and name not in types:
@@ -68,12 +81,22 @@ def static_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     return types
 
 
+def refuse_kinds(model: onnx.ModelProto) -> None:
+    """Refuse a model that has sequences, optionals or maps. P0132 to P0134."""
+    for info in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+        _refuse_kind(info)
+
+
+def _refuse_kind(info: onnx.ValueInfoProto) -> None:
+    kind = info.type.WhichOneof("value")
+    if kind not in ("tensor_type", None):
+        raise uncomputed("value", info.name, kind.removesuffix("_type"), "numbers")
+
+
 def _static(info: onnx.ValueInfoProto) -> TensorType:
     tensor = info.type.tensor_type
     kind = info.type.WhichOneof("value")
-    if kind not in ("tensor_type", None):
-        shown = "a " + kind.removesuffix("_type").replace("_", " ")
-        raise error("P0109", what="value", name=info.name, kind=shown, legal="numbers")
+    _refuse_kind(info)
     if kind is None or not tensor.HasField("shape"):
         raise error("P0103", name=info.name, shape="unknown")
     dims = list(tensor.shape.dim)

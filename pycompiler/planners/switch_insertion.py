@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..errors import GraphError, error
+from ..errors import GraphError, NoSwitchError, error
 from ..graph.disjoint_sets import DisjointSets
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
@@ -218,6 +218,13 @@ def rigid_values(graph: MNGraph) -> set[str]:
     }
 
 
+def _beside(graph: MNGraph, switch: MNNode) -> tuple[str, ...]:
+    """Return the nodes that read what a switch makes, then the node that makes what it reads."""
+    readers = [n for n in graph.nodes if switch.outputs[0] in n.inputs]
+    makers = [n for n in graph.nodes if switch.inputs[0] in n.outputs]
+    return tuple(n.origin or n.name for n in (*readers, *makers) if n.op != SWITCH)
+
+
 def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> MNGraph:
     """Replace every switch by its passes, or remove it if it needs none.
 
@@ -250,7 +257,11 @@ def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> 
         else:
             literal = result in rigid
         change = LayoutChange(layout_of(one), layout_of(other), one.shape, one.dtype)
-        plan = plan_switch(change, target, literal)
+        try:
+            plan = plan_switch(change, target, literal)
+        except NoSwitchError as problem:
+            problem.fields["nodes"] = _beside(graph, node)
+            raise
         before = source
         for number, step in enumerate(plan):
             last = number == len(plan) - 1

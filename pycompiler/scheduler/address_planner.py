@@ -193,4 +193,5 @@ def _too_much(
         memory=location.memory,
         words=words,
         capacity=capacity,
+        nodes=(node.origin or node.name,),
     )

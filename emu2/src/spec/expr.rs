@@ -127,6 +127,18 @@ impl Bound {
             Bound::Binary(left, op, right) => apply(left.eval(counters)?, *op, right.eval(counters)?),
         }
     }
+
+    /// Adds the numbers of the counters that the expression uses to `out`.
+    pub fn counters(&self, out: &mut Vec<usize>) {
+        match self {
+            Bound::Int(_) => {}
+            Bound::Counter(at) => out.push(*at),
+            Bound::Binary(left, _, right) => {
+                left.counters(out);
+                right.counters(out);
+            }
+        }
+    }
 }
 
 fn unnamed(name: &str) -> ExprError {

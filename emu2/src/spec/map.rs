@@ -1,47 +1,12 @@
 //! Index maps: the `loop`, `from` and `to` of a transfer, parsed. Evaluates them, and checks that no map leaves its
 //! memory, writes a place twice or leaves a hole.
 
-use super::expr::{Bound, Expr, ExprError};
+use super::expr::{Expr, ExprError};
 use super::model::{Counts, Form, LevelName, Throughput, Widen};
+use super::place::{Meeting, Move, Place, Places, COORDINATES, HALVES};
+use super::reader::Reader;
 use crate::error::{Code, Error};
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// One end of one moved long word. Coordinates that the map does not name are 0 here and stand for the unit that runs
-/// the map. `addr` is the offset from the written address in long words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)] // the levels' names
-pub struct Place {
-    pub group: u32,
-    pub l2b: u32,
-    pub l1b: u32,
-    pub mab: u32,
-    pub pe: u32,
-    pub cycle: u32,
-    /// The number of the long word in a PE operand of two long words. For a narrowed result, the number of the word in
-    /// its long word.
-    pub half: u32,
-    pub addr: u64,
-}
-
-/// The coordinates that a map may name, in the order of [`Place`].
-pub const COORDINATES: [&str; 8] = ["group", "l2b", "l1b", "mab", "pe", "cycle", "half", "addr"];
-
-/// Long words of the widest PE operand. `half` counts them.
-pub const HALVES: u32 = 2;
-
-/// One moved long word: source and destination.
-pub type Move = (Place, Place);
-
-/// A destination of a reduction and the elements that are reduced into it, in the order of the tree. `None` is the
-/// neutral element.
-pub type Meeting = (Place, Vec<Option<Place>>);
-
-impl Place {
-    /// The unit that the place lies in: the place with offset 0.
-    pub fn unit(&self) -> Place {
-        Place { addr: 0, ..*self }
-    }
-}
 
 /// One end of a form, resolved.
 #[derive(Clone, Debug)]
@@ -92,9 +57,6 @@ pub struct ResolvedForm {
 
 /// The named coordinates: index in [`COORDINATES`], and expression.
 type Coordinates = Vec<(usize, Expr)>;
-
-/// The named coordinates: index in [`COORDINATES`], and expression of counters.
-type BoundCoordinates = Vec<(usize, Bound)>;
 
 /// A map moves at most this many words in one evaluation. Maps of real machines move fewer.
 const MAX_WORDS: u64 = 1 << 20;
@@ -162,12 +124,10 @@ impl ResolvedForm {
     /// # Errors
     /// [`ExprError`] if an expression has no value, or a coordinate or offset is out of range.
     pub fn evaluate(&self, parameters: &[(&str, i64)]) -> Result<Vec<Move>, ExprError> {
-        let (filter, from, to) = self.bound(parameters)?;
+        let reader = self.reader(parameters)?;
         let mut moves = Vec::new();
-        self.each(&mut |counters| {
-            if passes(filter.as_ref(), counters)? {
-                moves.push((place(&from, counters)?, place(&to, counters)?));
-            }
+        reader.each(&mut |counters| {
+            moves.extend(reader.moved(counters)?);
             Ok(())
         })?;
         Ok(moves)
@@ -178,46 +138,18 @@ impl ResolvedForm {
     /// # Errors
     /// As [`ResolvedForm::evaluate`].
     pub fn meetings(&self, parameters: &[(&str, i64)]) -> Result<Vec<Meeting>, ExprError> {
-        let (filter, from, to) = self.bound(parameters)?;
+        let reader = self.reader(parameters)?;
         let mut all: BTreeMap<Place, Vec<Option<Place>>> = BTreeMap::new();
-        self.each(&mut |counters| {
-            let present = passes(filter.as_ref(), counters)?;
-            let element = if present { Some(place(&from, counters)?) } else { None };
-            all.entry(place(&to, counters)?).or_default().push(element);
+        reader.each(&mut |counters| {
+            let element = if reader.passes(counters)? { Some(reader.from(counters)?) } else { None };
+            all.entry(reader.to(counters)?).or_default().push(element);
             Ok(())
         })?;
         Ok(all.into_iter().collect())
     }
 
-    /// Returns the filter and the coordinates of both sides with `parameters` in the place of their names.
-    fn bound(
-        &self,
-        parameters: &[(&str, i64)],
-    ) -> Result<(Option<Bound>, BoundCoordinates, BoundCoordinates), ExprError> {
-        let counter = |n: &str| self.loops.iter().position(|(l, _)| l == n);
-        let value = |n: &str| parameters.iter().find(|(p, _)| *p == n).map(|(_, v)| *v);
-        let bind = |e: &Expr| e.bind(&counter, &value);
-        let side = |coordinates: &Coordinates| {
-            coordinates.iter().map(|(at, e)| bind(e).map(|b| (*at, b))).collect::<Result<BoundCoordinates, _>>()
-        };
-        Ok((self.filter.as_ref().map(bind).transpose()?, side(&self.from)?, side(&self.to)?))
-    }
-
-    /// Calls `visit` for every combination of the counters.
-    fn each(&self, visit: &mut dyn FnMut(&[u32]) -> Result<(), ExprError>) -> Result<(), ExprError> {
-        let total: u64 = self.loops.iter().map(|(_, n)| u64::from(*n)).product();
-        let mut counters = vec![0u32; self.loops.len()];
-        for _ in 0..total {
-            visit(&counters)?;
-            for at in (0..counters.len()).rev() {
-                counters[at] += 1;
-                if counters[at] < self.loops[at].1 {
-                    break;
-                }
-                counters[at] = 0;
-            }
-        }
-        Ok(())
+    fn reader(&self, parameters: &[(&str, i64)]) -> Result<Reader<'_>, ExprError> {
+        Reader::new(&self.loops, self.filter.as_ref(), &self.from, &self.to, parameters)
     }
 
     /// Checks the map with one set of parameters: units and words are in range, no destination is written twice, and
@@ -230,35 +162,45 @@ impl ResolvedForm {
         place: &str,
     ) -> Result<(), Error> {
         let with = if parameters.is_empty() { String::new() } else { format!(" with {parameters:?}") };
-        let moves =
-            self.evaluate(parameters).map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
-        for (from, to) in &moves {
-            for (at, size) in [(from, sizes.0), (to, sizes.1)] {
-                if !in_range(at, counts, size) {
-                    return Err(Error::new(Code::SpecMapRange, format!("{place}{with}: {at:?} does not exist")));
+        let fail = |e: ExprError| Error::new(Code::SpecExpression, format!("{place}{with}: {e}"));
+        let overlap = |what: String| Error::new(Code::SpecMapOverlap, format!("{place}{with}: {what}"));
+        let (sources, destinations) = (Places::new(counts, sizes.0), Places::new(counts, sizes.1));
+        let reader = self.reader(parameters).map_err(fail)?;
+        // The destinations of all elements of a reduction, with 1 for those that are absent; else of the words that move.
+        let (mut written, mut outside) = (Vec::new(), None);
+        reader
+            .each(&mut |counters| {
+                let present = reader.passes(counters)?;
+                if !present && self.tree.is_empty() {
+                    return Ok(());
                 }
-            }
+                let from = if present { Some(reader.from(counters)?) } else { None };
+                let to = reader.to(counters)?;
+                outside = outside.or(from.filter(|from| sources.number(from).is_none()));
+                match destinations.number(&to) {
+                    Some(number) => written.push((number, !present)),
+                    None => outside = outside.or(Some(to)),
+                }
+                Ok(())
+            })
+            .map_err(fail)?;
+        if let Some(at) = outside {
+            return Err(Error::new(Code::SpecMapRange, format!("{place}{with}: {at:?} does not exist")));
         }
-        let mut places: Vec<Place> = moves.iter().map(|(_, to)| *to).collect();
-        places.sort_unstable();
+        written.sort_unstable();
         if !self.tree.is_empty() {
             let elements: usize = self.tree.iter().product();
-            let meetings = self
-                .meetings(parameters)
-                .map_err(|e| Error::new(Code::SpecExpression, format!("{place}{with}: {e}")))?;
-            let full = |m: &Meeting| m.1.len() == elements && m.1.iter().any(Option::is_some);
-            if elements == 0 || !meetings.iter().all(full) {
-                return Err(Error::new(
-                    Code::SpecMapOverlap,
-                    format!("{place}{with}: not {elements} elements for each word"),
-                ));
+            // Elements that are there stand before absent ones.
+            let full = |group: &[(u128, bool)]| group.len() == elements && !group[0].1;
+            if elements == 0 || !written.chunk_by(|a, b| a.0 == b.0).all(full) {
+                return Err(overlap(format!("not {elements} elements for each word")));
             }
-            places.dedup();
+            written.dedup_by_key(|one| one.0);
         }
-        if let Some(pair) = places.windows(2).find(|w| w[0] == w[1]) {
-            return Err(Error::new(Code::SpecMapOverlap, format!("{place}{with}: {:?} is written twice", pair[0])));
+        if let Some(pair) = written.windows(2).find(|w| w[0].0 == w[1].0) {
+            return Err(overlap(format!("{:?} is written twice", destinations.place(pair[0].0))));
         }
-        match hole(&places, matches!(self.destination, End::Pe), counts) {
+        match hole(&written, &destinations, matches!(self.destination, End::Pe), counts) {
             Some(hole) => Err(Error::new(Code::SpecMapGap, format!("{place}{with}: {hole}"))),
             None => Ok(()),
         }
@@ -290,7 +232,7 @@ impl ResolvedForm {
         let block = |i: i64| {
             let mut all = parameters.to_vec();
             all.push(("i", i));
-            self.evaluate(&all)
+            self.reader(&all)
         };
         let (first, second, third) = (block(0)?, block(1)?, block(2)?);
         let moved = |x: &Place, y: &Place| {
@@ -299,65 +241,39 @@ impl ResolvedForm {
         };
         let step = |a: &Move, b: &Move| Some((moved(&a.0, &b.0)?, moved(&a.1, &b.1)?));
         let uneven = || ExprError("blocks of an MV must lie at equal distances".into());
-        let stride = step(&first[0], &second[0]).ok_or_else(uneven)?;
-        let even = |a: &[Move], b: &[Move]| a.iter().zip(b).all(|(x, y)| step(x, y) == Some(stride));
-        if even(&first, &second) && even(&second, &third) {
-            Ok(stride)
-        } else {
-            Err(uneven())
-        }
+        let mut stride = None;
+        first.each(&mut |counters| {
+            let (x, y, z) = (first.moved(counters)?, second.moved(counters)?, third.moved(counters)?);
+            let (Some(x), Some(y), Some(z)) = (x, y, z) else {
+                return if x.is_none() && y.is_none() && z.is_none() { Ok(()) } else { Err(uneven()) };
+            };
+            let found = step(&x, &y).filter(|found| step(&y, &z) == Some(*found)).ok_or_else(uneven)?;
+            if *stride.get_or_insert(found) == found {
+                Ok(())
+            } else {
+                Err(uneven())
+            }
+        })?;
+        stride.ok_or_else(uneven)
     }
-}
-
-fn passes(filter: Option<&Bound>, counters: &[u32]) -> Result<bool, ExprError> {
-    filter.map_or(Ok(true), |f| f.eval(counters).map(|v| v != 0))
-}
-
-fn place(coordinates: &BoundCoordinates, counters: &[u32]) -> Result<Place, ExprError> {
-    let mut values = [0i64; COORDINATES.len()];
-    for (index, expr) in coordinates {
-        values[*index] = expr.eval(counters)?;
-    }
-    let low = |v: i64| u32::try_from(v).map_err(|_| ExprError(format!("a coordinate is {v}")));
-    let [group, l2b, l1b, mab, pe, cycle, half, addr] = values;
-    Ok(Place {
-        group: low(group)?,
-        l2b: low(l2b)?,
-        l1b: low(l1b)?,
-        mab: low(mab)?,
-        pe: low(pe)?,
-        cycle: low(cycle)?,
-        half: low(half)?,
-        addr: u64::try_from(addr).map_err(|_| ExprError(format!("an offset is {addr}")))?,
-    })
-}
-
-fn in_range(at: &Place, counts: &Counts, size: u64) -> bool {
-    at.group < counts.group
-        && at.l2b < counts.l2b
-        && at.l1b < counts.l1b
-        && at.mab < counts.mab
-        && at.pe < counts.pe
-        && at.cycle < counts.cycle
-        && at.half < HALVES
-        && at.addr < size
 }
 
 /// Describes the first hole of sorted destinations. A PE side must cover every PE in every cycle. A memory must be
 /// covered from offset 0 without gaps.
-fn hole(places: &[Place], pe: bool, counts: &Counts) -> Option<String> {
+fn hole(written: &[(u128, bool)], places: &Places, pe: bool, counts: &Counts) -> Option<String> {
     if pe {
-        let halves = places.iter().map(|p| p.half + 1).max().unwrap_or(0);
+        let halves = if written.iter().any(|one| places.place(one.0).half > 0) { HALVES } else { 1 };
         let wanted = u64::from(counts.mab * counts.pe) * u64::from(counts.cycle * halves);
-        return (places.len() as u64 != wanted).then(|| format!("{} of {wanted} PE words are written", places.len()));
+        return (written.len() as u64 != wanted).then(|| format!("{} of {wanted} PE words are written", written.len()));
     }
-    let unit = |p: &Place| Place { addr: 0, ..*p };
-    let mut expected = 0;
-    for (at, place) in places.iter().enumerate() {
-        if at > 0 && unit(place) != unit(&places[at - 1]) {
+    let (mut unit, mut expected) = (None, 0);
+    for (number, _) in written {
+        let (own, offset) = places.split(*number);
+        if unit.replace(own) != Some(own) {
             expected = 0;
         }
-        if place.addr != expected {
+        if offset != expected {
+            let place = places.place(*number);
             return Some(format!("offset {expected} is not written before {place:?}"));
         }
         expected += 1;

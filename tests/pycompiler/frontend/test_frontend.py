@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[Callable[[Tensors], Any], str]] = {
     "writes a buffer": (writes_buffer, "P0115"),
     "empty key": (lambda d: {"": d["x"]}, "P0104"),
     "complex result": (lambda d: {"out": torch.complex(d["x"], d["x"])}, "P0109"),
-    "8-bit result": (lambda d: {"out": d["x"].to(torch.float8_e4m3fn)}, "P0109"),
+    "8-bit result": (lambda d: {"out": d["x"].to(torch.float8_e4m3fn)}, "P0135"),
     "no function": (3, "P0704"),  # type: ignore[dict-item]
     "other arguments": (lambda x, y: {"out": x + y}, "P0704"),  # type: ignore[dict-item]
 }
@@ -192,7 +192,7 @@ def test_inputs_must_be_tensors() -> None:
         ({"": torch.rand(2)}, "P0104"),
         ({"x": torch.rand(2).to_sparse()}, "P0109"),
         ({"x": torch.rand(2).to(torch.complex64)}, "P0109"),
-        ({"x": torch.rand(2).to(torch.float8_e5m2)}, "P0109"),
+        ({"x": torch.rand(2).to(torch.float8_e5m2)}, "P0135"),
     ]
     for inputs, code in wrong:
         with pytest.raises(PycompilerError) as caught:
@@ -294,8 +294,8 @@ def test_import_inlines_functions_and_sees_into_bodies() -> None:
         ("g (float[2] a) => (float[2] b) { b = Neg(missing) }", "P0108"),
         ("g (float[2] a) => (float[2] b) { b = NoSuchOperator(a) }", "P0108"),
         ("g (float[2] a, float[3] b) => (float[3] c) { c = Add(a, b) }", "P0108"),
-        ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0109"),
-        ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0109"),
+        ("g (seq(float[2]) a) => (seq(float[2]) b) { b = Identity(a) }", "P0132"),
+        ("g (string[2] a) => (string[2] b) { b = Identity(a) }", "P0131"),
     ],
 )
 def test_bad_models(text: str, code: str) -> None:

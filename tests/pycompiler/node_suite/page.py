@@ -10,7 +10,14 @@ from .judge import CONTRACT, DEVICE, HOST, ONNXRUNTIME, REFUSED, Outcome, genera
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "onnx.md"
-RECORD = ROOT / "tests" / "data" / "onnx_node_tests.txt"
+_DATA = ROOT / "tests" / "data"
+#: The files with the outcomes, by device. The page lists the operators of the first.
+RECORDS = {
+    "emu2:mini": _DATA / "onnx_node_tests.txt",
+    "emu2:mncore2": _DATA / "onnx_node_tests_mncore2.txt",
+}
+#: One test of how many runs, by device: a machine of 4,096 PEs takes its time.
+STEPS = {"emu2:mini": 1, "emu2:mncore2": 12}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT, ONNXRUNTIME)
 _MOST_REASONS = 3
 
@@ -47,17 +54,19 @@ def counts(outcomes: Sequence[Outcome]) -> Counter[str]:
     return Counter(one.kind for one in outcomes)
 
 
-def page(text: str) -> str:
-    """Return the page of a record."""
-    version, outcomes = read_record(text)
-    found = counts(outcomes)
-    out = [_HEAD.format(version=version, total=len(outcomes)), "\n", _row("outcome", "tests")]
-    out.append(_row("---", "---:"))
+def page() -> str:
+    """Return the page of the records."""
+    read = {device: read_record(path.read_text()) for device, path in RECORDS.items()}
+    version, outcomes = next(iter(read.values()))
+    found = [counts(one) for _, one in read.values()]
+    out = [_HEAD.format(version=version, total=len(outcomes)), "\n"]
+    shown = (f"`{device}`{_SAMPLE[STEPS[device] > 1].format(STEPS[device])}" for device in read)
+    out += [_row("outcome", *shown), _row("---", *["---:"] * len(read))]
     for kind, words in _MEANINGS.items():
-        out.append(_row(words, str(found[kind])))
-    rest = [one for one in outcomes if one.kind not in _MEANINGS]
-    out.append(_row("wrong, an internal error, or too slow", str(len(rest))))
-    out.append(_FIRST)
+        out.append(_row(words, *(str(one[kind]) for one in found)))
+    rest = (sum(kind not in _MEANINGS for kind in one.elements()) for one in found)
+    out.append(_row("wrong, an internal error, or too slow", *map(str, rest)))
+    out += [_FIRST, _others(*(one for _, one in read.values()))]
     codes = Counter(one.code for one in outcomes if one.kind == REFUSED)
     out += ["\n## Refused, by code\n\n", _row("code", "tests", "why"), _row("---", "---:", "---")]
     for code, count in sorted(codes.items()):
@@ -76,6 +85,20 @@ def page(text: str) -> str:
     return "".join(out)
 
 
+def _others(first: Sequence[Outcome], second: Sequence[Outcome]) -> str:
+    """Return the tests that fare otherwise on the second machine."""
+    known = {one.name: one.kind for one in first}
+    moved: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in second:
+        if known[one.name] != one.kind:
+            moved[known[one.name], one.kind].append(f"`{one.name}`")
+    if not moved:
+        return "\nThe tests of the sample have the same outcomes on both machines.\n"
+    out = ["\n", _row("on the first machine", "on the second", "tests"), _row("---", "---", "---")]
+    out += [_row(*kinds, ", ".join(names)) for kinds, names in sorted(moved.items())]
+    return "".join(out)
+
+
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |\n"
 
@@ -86,8 +109,9 @@ _HEAD = """\
 # ONNX's node tests
 
 ONNX has tests of every operator, with inputs and the right results. This page says what becomes of
-each of the {total} tests of onnx {version} when it is compiled for `emu2:mini` and run.
+each of the {total} tests of onnx {version} when it is compiled for a machine and run.
 """
+_SAMPLE = ("", ", one test of {}")
 _MEANINGS = {
     DEVICE: "all on the device, and right",
     HOST: "partly or wholly on the host, and right",
@@ -110,7 +134,12 @@ The tests use the size before it is rounded.
 _CODES = {
     "P0103": "the size of a result depends on values",
     "P0108": "onnx's own checks or passes refuse the model",
-    "P0109": "text, sequences, optionals, and floats of 8 or integers of 2 and 4 bits",
+    "P0131": "text",
+    "P0132": "sequences",
+    "P0133": "optionals",
+    "P0134": "maps",
+    "P0135": "floats of 8 bits",
+    "P0136": "elements of 2 or 4 bits",
     "P0301": "a value does not fit local memory",
     "P0302": "a value does not fit DRAM",
     "P0305": "no layout switch fits local memory",

@@ -133,7 +133,7 @@ def test_never_dearer_and_the_same_results(seed: int) -> None:
     model, inputs = random_model(random.Random(seed))
     wanted = HostSession(model.SerializeToString(), "model").run(inputs)
     try:
-        result, report = compiled(model, "mini", layout_planner="lpz")
+        result, report = compiled(model, "mini", layout_planner="lpz", strict=True)
     except PycompilerError as problem:
         # Shapes that no number of units divides may be too large for the small machine.
         if problem.code not in ("P0301", "P0304", "P0305"):

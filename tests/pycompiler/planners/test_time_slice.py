@@ -12,7 +12,7 @@ import pytest
 import torch
 from compiling import Node, Shape, compiled, model_of, random_inputs, run
 
-from pycompiler.errors import PycompilerError
+from pycompiler.errors import HostFallbackWarning, PycompilerError
 from pycompiler.graph.graph import MNGraph
 from pycompiler.graph.layout import Level
 from pycompiler.graph.text import parse_graph, print_graph
@@ -361,7 +361,7 @@ def test_a_product_of_a_shorter_slice() -> None:
         assert slices_of(result.graph) == count
 
 
-def test_what_cannot_be_cut_is_refused() -> None:
+def test_what_cannot_be_cut_runs_on_the_host() -> None:
     """An operator that reverses an axis needs the whole axis."""
     ends = {
         "s": np.array([-1]),
@@ -375,9 +375,16 @@ def test_what_cannot_be_cut_is_refused() -> None:
         ["y"],
         {name: array.astype(np.int64) for name, array in ends.items()},
     )
-    with pytest.raises(PycompilerError) as caught:
-        compiled(model)
-    assert caught.value.code == "P0301"
+    with pytest.warns(HostFallbackWarning):
+        result, report = compiled(model)
+    (row,) = report["host_fallback"]
+    assert row["reason"] == "its tensors do not fit local memory"
+    x = np.arange(FULL + 1, dtype=np.float32)
+    np.testing.assert_array_equal(run(result, {"x": x})["y"], x[::-1])
+    for wish in ({"strict": True}, {"time_slice": "off"}):
+        with pytest.raises(PycompilerError) as caught:
+            compiled(model, **wish)
+        assert caught.value.code == "P0301"
 
 
 def test_two_nodes_that_are_as_much_too_large() -> None:

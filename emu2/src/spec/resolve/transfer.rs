@@ -210,9 +210,16 @@ fn check_form(
     };
     let parameter = parameter.filter(|p| p.forms.is_empty() || p.forms.contains(&form.name));
     let codes = parameter.map_or(vec![0, 0], ResolvedParameter::extremes);
-    for (at, code) in codes.iter().enumerate() {
+    let named = |at: usize| {
         let mut names = selected(at > 0);
-        names.extend(parameter.iter().flat_map(|p| p.named(*code)));
+        names.extend(parameter.iter().flat_map(|p| p.named(codes[at])));
+        names
+    };
+    for at in 0..codes.len() {
+        let names = named(at);
+        if at > 0 && names == named(at - 1) {
+            continue; // nothing selects, and no parameter changes
+        }
         let mut values: Vec<(&str, i64)> = names.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         if transfer.level == LevelName::Chip {
             let (source, destination) =

@@ -1,0 +1,196 @@
+"""Scan and Loop with a known number of turns become their bodies, one after the other.
+
+The device has no branches. A Loop is taken apart if its number of turns is a constant and its
+condition stays true; a Scan if the length of its axis is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from .known_shapes import constants, known_types
+from .names import all_names, bodies_of, fresh, graphs, rename
+from .opsets import OLDEST, opset_of
+
+#: The most turns, and the most nodes that all turns of all loops may make.
+_MOST_TURNS, _MOST_NODES = 128, 2048
+_STANDARD = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """How the body of a node is called.
+
+    A body that is ``counted`` reads its turn and a condition, and gives a condition. It then reads
+    the state and a part of each value of ``read``, with the axis and whether it begins at the end.
+    It gives the state, and values that are joined along an axis, perhaps backwards (``joined``).
+    """
+
+    count: int
+    state: tuple[str, ...]
+    read: tuple[tuple[str, int, bool], ...]
+    counted: bool
+    joined: tuple[tuple[int, bool], ...]
+
+
+def unroll(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without the loops of its graph that can be taken apart.
+
+    ``model`` has inferred types.
+    """
+    if opset_of(model) < OLDEST:
+        return model
+    found: dict[int, _Turns] = {}
+    types, known = known_types(model.graph), constants(model.graph)
+    room = _MOST_NODES
+    for number, node in enumerate(model.graph.node):
+        if node.op_type not in _RULES or node.domain not in _STANDARD:
+            continue
+        turns = _RULES[node.op_type](node, {n: shape for n, (_, shape) in types.items()}, known)
+        if turns is None:
+            continue
+        size = sum(len(part.node) for body in bodies_of(node) for part in graphs(body))
+        if 0 < turns.count <= _MOST_TURNS and turns.count * (size + len(turns.read)) <= room:
+            room -= turns.count * (size + len(turns.read))
+            found[number] = turns
+    if not found:
+        return model
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    writer = _Writer(out.graph)
+    nodes = []
+    for number, node in enumerate(model.graph.node):
+        nodes += list(writer.turns(node, found[number])) if number in found else [node]
+    del out.graph.node[:]
+    out.graph.node.extend(nodes)
+    return out
+
+
+class _Writer:
+    """Writes turns into a graph, with names that are new."""
+
+    def __init__(self, graph: onnx.GraphProto):
+        self.graph, self.taken = graph, all_names(graph)
+
+    def name(self, wanted: str) -> str:
+        name = fresh(wanted, self.taken)
+        self.taken.add(name)
+        return name
+
+    def constant(self, wanted: str, value: object, dtype: type) -> str:
+        name = self.name(wanted)
+        self.graph.initializer.append(numpy_helper.from_array(np.array(value, dtype), name))
+        return name
+
+    def turns(self, node: onnx.NodeProto, turns: _Turns) -> Iterator[onnx.NodeProto]:
+        (body,) = bodies_of(node)
+        stem = node.name or node.output[0] or node.op_type
+        kept = {tensor.name: self.name(f"{stem}.{tensor.name}") for tensor in body.initializer}
+        for tensor in body.initializer:
+            held = self.graph.initializer.add()
+            held.CopyFrom(tensor)
+            held.name = kept[tensor.name]
+        true = self.constant(f"{stem}.true", True, bool) if turns.counted else ""
+        state, joined = list(turns.state), [[] for _ in turns.joined]  # type: ignore[var-annotated]
+        for turn in range(turns.count):
+            given = [self.constant(f"{stem}.{turn}", turn, np.int64), true] if turns.counted else []
+            given += state
+            for value, axis, backwards in turns.read:
+                at = turns.count - 1 - turn if backwards else turn
+                index = self.constant(f"{stem}.at{at}", at, np.int64)
+                given.append(self.name(f"{value}.{at}"))
+                yield helper.make_node("Gather", [value, index], [given[-1]], axis=axis)
+            names = dict(zip((value.name for value in body.input), given, strict=True)) | kept
+            made = self._copy(body, names, f"{stem}.{turn}")
+            yield from made.node
+            results = [value.name for value in made.output][int(turns.counted) :]
+            state = results[: len(state)]
+            for values, one in zip(joined, results[len(state) :], strict=True):
+                values.append(one)
+        for value, name in zip(state, node.output, strict=False):
+            if name:
+                yield helper.make_node("Identity", [value], [name])
+        ends = zip(node.output[len(state) :], joined, turns.joined, strict=False)
+        for name, values, (axis, backwards) in ends:
+            if not name:
+                continue
+            axes, parts = self.constant(f"{name}.axes", [axis], np.int64), []
+            for value in reversed(values) if backwards else values:
+                parts.append(self.name(f"{value}.part"))
+                yield helper.make_node("Unsqueeze", [value, axes], [parts[-1]])
+            yield helper.make_node("Concat", parts, [name], axis=axis)
+
+    def _copy(self, body: onnx.GraphProto, names: Mapping[str, str], stem: str) -> onnx.GraphProto:
+        """Return a body with the given names for its inputs and constants, and new ones for all."""
+        made = onnx.GraphProto()
+        made.CopyFrom(body)
+        inner = {v.name for part in graphs(made) for v in (*part.input, *part.initializer)}
+        inner |= {name for part in graphs(made) for n in part.node for name in n.output}
+        new = {name: self.name(f"{stem}.{name}") for name in sorted(inner - set(names) - {""})}
+        rename(made, {**new, **names})
+        for part in graphs(made):
+            for node in part.node:
+                node.name = f"{stem}.{node.name or node.op_type}"
+        return made
+
+
+def _scan(
+    node: onnx.NodeProto,
+    shapes: Mapping[str, tuple[int, ...]],
+    known: Mapping[str, onnx.TensorProto],
+) -> _Turns | None:
+    facts = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    count = int(facts["num_scan_inputs"])
+    states = len(node.input) - count
+    state, scanned = tuple(node.input[:states]), list(node.input[states:])
+    outputs = len(bodies_of(node)[0].output) - states
+    axes = [int(axis) for axis in facts.get("scan_input_axes", [0] * count)]
+    backwards = [bool(way) for way in facts.get("scan_input_directions", [0] * count)]
+    lengths = {shapes[n][axis] for n, axis in zip(scanned, axes, strict=True) if n in shapes}
+    if len(lengths) != 1 or any(name not in shapes for name in scanned):
+        return None
+    joined = zip(
+        (int(axis) for axis in facts.get("scan_output_axes", [0] * outputs)),
+        (bool(way) for way in facts.get("scan_output_directions", [0] * outputs)),
+        strict=True,
+    )
+    read = tuple(zip(scanned, axes, backwards, strict=True))
+    return _Turns(lengths.pop(), state, read, False, tuple(joined))
+
+
+def _loop(
+    node: onnx.NodeProto,
+    shapes: Mapping[str, tuple[int, ...]],
+    known: Mapping[str, onnx.TensorProto],
+) -> _Turns | None:
+    trips, condition = (*node.input, "", "")[:2]
+    (body,) = bodies_of(node)
+    if trips not in known or (condition and not _is_true(known.get(condition))):
+        return None
+    if not _stays_true(body):
+        return None
+    state = tuple(node.input[2:])
+    joined = ((0, False),) * (len(body.output) - 1 - len(state))
+    count = int(numpy_helper.to_array(known[trips]).reshape(-1)[0])
+    return _Turns(count, state, (), True, joined)
+
+
+def _is_true(tensor: onnx.TensorProto | None) -> bool:
+    return tensor is not None and bool(numpy_helper.to_array(tensor).all())
+
+
+def _stays_true(body: onnx.GraphProto) -> bool:
+    """Whether the condition that a body gives is the one that it got, or a constant."""
+    name, given = body.output[0].name, body.input[1].name
+    makers = {n.output[0]: n for n in body.node if n.op_type == "Identity" and not n.domain}
+    while name in makers:
+        name = makers[name].input[0]
+    return name == given or _is_true(constants(body).get(name))
+
+
+_RULES = {"Scan": _scan, "Loop": _loop}
