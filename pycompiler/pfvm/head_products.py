@@ -215,11 +215,21 @@ def _join_terms(graph: ir.Graph, product: ir.Node) -> None:
 
 
 def put(graph: ir.Graph, made: Made, value: ir.Value, chain: Sequence[ir.Node]) -> None:
-    """Put the new nodes in place of a chain, whose last value keeps its name and shape."""
+    """Put the new nodes in place of a chain, whose last value keeps its name and shape.
+
+    Without new nodes, the readers of the chain read ``value``.
+    """
     old = chain[-1].outputs[0]
     shape = shape_of(old)
     assert shape is not None
     value = made.view(value, shape)
+    if not made.nodes:
+        # The chain changes nothing. An output needs a node of its own to keep its name.
+        if not old.is_graph_output():
+            old.replace_all_uses_with(value)
+            for node in reversed(chain):
+                graph.remove(node, safe=True)
+        return
     graph.insert_before(chain[-1], made.nodes)
     name, value.type = old.name, old.type
     old.name = f"{name}.joined"

@@ -141,6 +141,7 @@ def test_normal_numbers(seed: int) -> None:
     assert max(abs(one) for one in near) * sqrt(count) < MOST
 
 
+@pytest.mark.long
 def test_normal_numbers_on_the_device(tmp_path: Path) -> None:
     results = {}
     for device in ("emu2:mini", "pfvm:cpu"):

@@ -19,7 +19,7 @@ SIZES = {
 }
 #: Compiling this network for the device takes too long for a test.
 ON_HOST = ("resnet20.py",)
-#: Cells share most of their code, and convolutions train in other tests.
+#: Attention, cells and convolutions train in other tests.
 LONG = ("gpt.py", "language_model.py --cell lstm", "language_model.py --cell gru", "resnet20.py")
 
 

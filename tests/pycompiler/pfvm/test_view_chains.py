@@ -103,3 +103,11 @@ def test_views_that_undo_each_other_vanish() -> None:
     p = net.put("Transpose", net.view(net.put("Neg", "x"), 3, 2, 4), perm=[1, 0, 2])
     p = net.view(net.put("Transpose", p, perm=[1, 0, 2]), 3, 8)
     assert ops(check(net, [net.put("Neg", p)])) == []
+
+
+@pytest.mark.parametrize("last", ["Neg", None])
+def test_views_of_an_input_that_change_nothing_leave_its_name(last: str | None) -> None:
+    net = Net(random.Random(3), 2)
+    p = net.view("x", 2)
+    found = check(net, [net.put(last, p) if last else p])
+    assert [value.name for value in found.graph.input] == ["x"]

@@ -104,7 +104,7 @@ def test_changes_in_place_are_seen_and_sizes_compile_anew() -> None:
             torch.testing.assert_close(run(x), model(x), **CLOSE)
             model.weight.data.mul_(-1.5)  # torch's version counter does not see this
             model.bias[0] = float(rows)
-    # torch traces twice: for 4 rows, then for any number, of which the back end compiles 7, 2 and 4.
+    # torch traces for 4 rows, then for any number, of which the back end compiles 7, 2 and 4.
     assert [sum(len(piece.reports) for piece in own.pieces) for own in parts] == [1, 3]
 
 
