@@ -80,9 +80,15 @@ def tried(examples: int) -> int:
 
 
 def sampled(cases: Sequence[Any], every: int = 2, first: int = 0) -> list[Any]:
-    """Return the cases for parametrize: all but each ``every``-th run in `make test-long` only."""
+    """Return the cases for parametrize: all but each ``every``-th run in `make test-long` only.
+
+    A tuple is several arguments.
+    """
     return [
-        case if number % every == first else pytest.param(case, marks=pytest.mark.long)
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            marks=() if number % every == first else pytest.mark.long,
+        )
         for number, case in enumerate(cases)
     ]
 
