@@ -18,7 +18,6 @@ from .image import DramImage, from_bits
 #: ``read`` of a machine or a debugger, or ``validity`` of a machine.
 Read = Callable[..., NDArray[np.uint64]]
 
-_LONG_BITS = 64
 #: The validity of a long word all of whose bits have a defined value.
 _VALID = np.uint64(2**64 - 1)
 
@@ -79,7 +78,7 @@ class GraphValues:
         places = [np.broadcast_to(at.get(level, 0), value.shape).reshape(-1) for level in levels]
         part = np.broadcast_to(at.get(Level.W, 0), value.shape).reshape(-1)
         # The first word of a long word has its most significant bits.
-        shift = (_LONG_BITS - width * (part + 1)).astype(np.uint64)
+        shift = (8 * words.itemsize - width * (part + 1)).astype(np.uint64)
         bits: NDArray[np.unsignedinteger] = words[tuple(places)] >> shift
         return bits.astype(f"u{width // 8}").astype(f">u{width // 8}")
 

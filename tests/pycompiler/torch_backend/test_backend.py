@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from dynamo import CLOSE, OPTIONS, compiled
 from torch import nn
 
 from pycompiler.torch_backend import emu2, explain
@@ -20,28 +19,6 @@ from pycompiler.torch_backend.partition import Parts
 
 F = torch.nn.functional
 ROOT = Path(__file__).parents[3]
-OPTIONS: dict[str, Any] = {"device": "emu2:mini"}
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(3)
-    yield
-    torch._dynamo.reset()
-
-
-def compiled(function: Any, seen: list[Parts] | None = None, **options: Any) -> Callable[..., Any]:
-    """Compile; ``seen`` gets the parts of each graph."""
-
-    def watch(_: str, parts: Parts) -> None:
-        if seen is not None:
-            seen.append(parts)
-
-    backend = partial(emu2, options={**OPTIONS, **options}, watcher=watch)
-    made: Callable[..., Any] = torch.compile(function, backend=backend)
-    return made
 
 
 class Pictures(nn.Module):

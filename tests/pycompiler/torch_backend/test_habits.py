@@ -4,40 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
 
 import pytest
 import torch
+from dynamo import CLOSE, compiled
 from torch import nn
 
 from pycompiler.torch_backend import emu2
 from pycompiler.torch_backend.partition import Parts
-
-OPTIONS = {"device": "emu2:mini"}
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-
-
-@pytest.fixture(autouse=True)
-def _new_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(3)
-    yield
-    torch._dynamo.reset()
-
-
-def compiled(function: Any, seen: list[Parts] | None = None, **more: Any) -> Callable[..., Any]:
-    """Compile; ``seen`` gets the parts of each graph."""
-
-    def watch(_: str, parts: Parts) -> None:
-        if seen is not None:
-            seen.append(parts)
-
-    made: Callable[..., Any] = torch.compile(
-        function, backend=partial(emu2, options=OPTIONS, watcher=watch), **more
-    )
-    return made
 
 
 def test_dynamic_sizes_are_one_graph() -> None:
