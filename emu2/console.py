@@ -103,13 +103,14 @@ def cannot_write(path: str, error: OSError) -> NoReturn:
 class Output:
     """A text file that is opened when the first text for it comes, or at the end.
 
-    An error before that leaves an older file as it was. Without a path, `stream` takes the text.
+    An error before that leaves an older file as it was. Without a path, or with `-`, `stream` takes
+    the text.
     """
 
     def __init__(self, path: str | None, stream: TextIO) -> None:
         """Remember where the text shall go."""
-        self.path = path
-        self.file: TextIO | None = stream if path is None else None
+        self.path = None if path == "-" else path
+        self.file: TextIO | None = stream if self.path is None else None
 
     def open(self) -> TextIO:
         """Return the open file, or fail with a diagnostic."""

@@ -145,3 +145,14 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert written["traceEvents"] == events(PROGRAM)
     clock = {"clock_mhz": 750, "machine": "mncore2", "unit": "1 us is 1 cycle"}
     assert written["otherData"] == {**clock, "program": str(source)}
+
+
+def test_a_dash_is_the_standard_output(tmp_path: Path) -> None:
+    """It once made a file of that name."""
+    (tmp_path / "p.vsm").write_text(PROGRAM)
+    for arguments in (("run", "p.vsm", "--trace", "-"), ("profile", "p.vsm", "--json", "-")):
+        command = [sys.executable, "-m", "emu2.cli", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert isinstance(json.loads(done.stdout), dict)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.vsm"]
