@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..machine import Hazard, Target
-from .ports import LineState, Op, Place, Ports
+from .ports import LineState, MemoryWord, Op, Ports
 
 #: A group: ``(step, instruction)`` pairs, with steps counted from the first step of the group.
 Group = Sequence[tuple[int, Op]]
@@ -23,8 +23,8 @@ class Placing:
         self.ports = Ports(target)
         self.lines: list[LineState] = []
         # For every place: step, cycle and writer of the last write; the last step that reads it.
-        self.written: dict[Place, tuple[int, int, Op]] = {}
-        self.read: dict[Place, int] = {}
+        self.written: dict[MemoryWord, tuple[int, int, Op]] = {}
+        self.read: dict[MemoryWord, int] = {}
         # For every port rule: the steps with a write, and the steps with a read.
         self.rules = [rule for rule in target.hazards if rule.rule == "port"]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]

@@ -25,7 +25,7 @@ import onnx_ir as ir
 import torch
 import torch.fx.traceback
 
-from ..errors import Place, PycompilerError, error, place_of
+from ..errors import PycompilerError, SourceLocation, error, place_of
 from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
@@ -203,7 +203,7 @@ def _step(
         raise _why_not_captured(problem) from problem
 
 
-def _maker(model: onnx.ModelProto, value: str) -> Place | None:
+def _maker(model: onnx.ModelProto, value: str) -> SourceLocation | None:
     """Find the line that made ``value``, through copies, which have no line of their own."""
     makers = {name: node for node in model.graph.node for name in node.output}
     node = makers.get(value)
@@ -314,7 +314,7 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
     return error("P0106", reason=f"{type(problem).__name__}: {first}")
 
 
-def _translated(problem: BaseException) -> Place | None:
+def _translated(problem: BaseException) -> SourceLocation | None:
     """Find the line of the node that torch was translating, in the frames of ``problem``."""
     trace = problem.__traceback__
     while trace is not None:
