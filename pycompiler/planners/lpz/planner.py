@@ -23,6 +23,7 @@ from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
+from .held import move_held
 from .known import Known
 from .pools import Pools
 from .search import Search, total
@@ -107,6 +108,7 @@ class LayoutPlannerZ:
             for seed in add_families(self.pools, self.costs):
                 self._take_in()
                 best = self._beside(best, seed)
+            best = self._turned(best)
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
@@ -150,6 +152,16 @@ class LayoutPlannerZ:
             return best
         self._take(seed)
         return self._grown(found)
+
+    def _turned(self, best: list[int]) -> list[int]:
+        """Return ``best`` or a cheaper choice, found by moves of the variables that are held."""
+        for _ in range(GROWTHS):
+            now = self._total(best)
+            found = move_held(best, self._tables, self._look, _worth(now), TRIES)
+            if self._total(found) == now:
+                break
+            best = self._grown(self._search(found, SOON))
+        return best
 
     def _within(self, best: list[int], family: str) -> list[int]:
         """Return the cheapest choice where a region has the layouts of ``family``.
