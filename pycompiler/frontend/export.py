@@ -35,6 +35,8 @@ from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
 from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
+from .plain_operators import all_in_plain_operators, in_plain_operators
+from .plain_operators.replacements import not_expressible
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
@@ -251,7 +253,7 @@ def _convert(
     optimise = extra.get("optimize", True)
     extra = {**extra, "optimize": False}
     try:
-        converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+        converted = _exported(program, extra)
         if converted is None:
             raise error("P0106", reason="torch.onnx.export returned nothing")
         return _optimised_around(converted, state, optimise)
@@ -259,6 +261,20 @@ def _convert(
         raise
     except Exception as problem:
         raise _why_not_converted(problem) from problem
+
+
+def _exported(
+    program: torch.export.ExportedProgram, extra: Mapping[str, Any]
+) -> torch.onnx.ONNXProgram | None:
+    """Export the program; operators that torch cannot translate have forms of our own."""
+    program = in_plain_operators(program)
+    try:
+        return torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+    except torch.onnx.OnnxExporterError:
+        plain = all_in_plain_operators(program)
+        if plain is None:
+            raise
+        return torch.onnx.export(plain, dynamo=True, verbose=False, **extra)
 
 
 def _optimised_around(
@@ -308,7 +324,7 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
             op, _, rest = rest.partition("'")
             _, _, rest = rest.partition("overload='")
             name = f"{op}.{rest.partition(chr(39))[0]}" if op else str(cause).splitlines()[0]
-            return error("P0102", place=_translated(cause), op=name)
+            return not_expressible(name, _translated(cause))
         problem, cause = cause, cause.__cause__
     first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
     return error("P0106", reason=f"{type(problem).__name__}: {first}")
