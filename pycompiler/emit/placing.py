@@ -25,8 +25,13 @@ class Placing:
         # For every place: step, cycle and writer of the last write; the last step that reads it.
         self.written: dict[Place, tuple[int, int, Op]] = {}
         self.read: dict[Place, int] = {}
-        # For every port rule: the steps with a write, and the steps with a read.
-        self.rules = [rule for rule in target.hazards if rule.rule == "port"]
+        # For every port rule and each of its memories: the steps with a write, and with a read.
+        self.rules = [
+            (rule, memory)
+            for rule in target.hazards
+            if rule.rule == "port"
+            for memory in rule.memories
+        ]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]
         self.port_reads: list[set[int]] = [set() for _ in self.rules]
         # By slot, and by kind of instruction: maps a taken step to a later one that may be free.
@@ -125,13 +130,13 @@ class Placing:
             if written:
                 for rule in as_writer:
                     reads = self.port_reads[rule]
-                    for n in range(at + 1, at + (self.rules[rule].steps or 0) + 1):
+                    for n in range(at + 1, at + (self.rules[rule][0].steps or 0) + 1):
                         if n in reads:
                             return False
             else:
                 for rule in as_reader:
                     writes = self.port_writes[rule]
-                    for n in range(at - (self.rules[rule].steps or 0), at):
+                    for n in range(at - (self.rules[rule][0].steps or 0), at):
                         if n in writes:
                             return False
         return True
@@ -144,8 +149,8 @@ class Placing:
             def those(writer: bool) -> tuple[int, ...]:
                 return tuple(
                     number
-                    for number, rule in enumerate(self.rules)
-                    if memory in rule.memories and _concerns(rule, op, writer)
+                    for number, (rule, own) in enumerate(self.rules)
+                    if memory == own and _concerns(rule, op, writer)
                 )
 
             self.sides[key] = those(True), those(False)
