@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import cycle, product
 from math import prod
 
 from ...graph.dtypes import MNDtype
@@ -205,9 +205,9 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]
-            for tile in work.tiles:
-                yield from _tile(
-                    kind, work, batch, vectors, tile, (one, other, out, fused), tails, target
+            for tiles in _together(work, len(vectors), most, target):
+                yield from _tiles(
+                    kind, work, batch, vectors, tiles, (one, other, out, fused), tails, target
                 )
     if apart:
         rows = {
@@ -220,31 +220,53 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
         yield from sum_l1bs(out, bias, rows, target)
 
 
-def _tile(
+def _together(
+    work: _Work, vectors: int, most: int, target: Target
+) -> Iterator[Sequence[tuple[int, int, int]]]:
+    """Yield the blocks of rows that are worked on together, where the matrix lies in that order.
+
+    Then its words are read in the order of their addresses, in which downloads bring them. So those
+    of the next matrix may take their places one after the other.
+    """
+    blocks = [tile[0] for tile in work.tiles]
+    sums = [one[1] for one in work.sums]
+    inner = len(blocks) > 1 < len(sums) and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]
+    count = most // -(-vectors // target.cycles * target.cycles) if inner else 1
+    for start in range(0, len(work.tiles), count):
+        yield work.tiles[start : start + count]
+
+
+def _tiles(
     kind: Precision,
     work: _Work,
     batch: tuple[int, int, int, int],
     vectors: Sequence[tuple[int, int]],
-    tile: tuple[int, int, int],
+    tiles: Sequence[tuple[int, int, int]],
     values: tuple[MNValue, MNValue, MNValue, MNValue | None],
     tails: Tails,
     target: Target,
 ) -> Iterator[Line]:
-    """Yield the code that computes the results of one block of rows for all vectors."""
+    """Yield the code that computes the results of some blocks of rows for all vectors.
+
+    Their sums lie in the register file side by side.
+    """
     one, other, out, bias = values
     cycles = target.cycles
     at_a, at_b, at_c, at_bias = batch
     padded = [*vectors, *[vectors[-1]] * (-len(vectors) % cycles)]
     groups = [padded[i : i + cycles] for i in range(0, len(padded), cycles)]
     width = WORDS_PER_LONG * kind.result
-    banks = tuple(target.banks)
-    for number, (sum_a, sum_b, word, count) in enumerate(work.sums):
-        bank = banks[number % len(banks)]
+
+    def fill(number: int, place: int, bank: str) -> list[Pair]:
+        _, sum_b, word, count = work.sums[number]
+        at = at_b + tiles[place][0] + sum_b
+        alone = count < kind.block
+        return tile_pairs(kind, other, at, work.row, bank, target, word, alone=alone)
+
+    def multiply(number: int, place: int, bank: str, copies: list[Step]) -> Iterator[Pair]:
+        tile, (sum_a, _, word, _) = tiles[place], work.sums[number]
         last, first = number == len(work.sums) - 1, number == 0
-        at = at_b + tile[0] + sum_b
-        lines = tile_pairs(kind, other, at, work.row, bank, target, word, alone=count < kind.block)
-        copies: list[Step] = []
-        for index, group in enumerate(groups):
+        for index, group in enumerate(groups, place * len(groups)):
             words = tuple(at_a + a + sum_a for a, _ in group)
             register = PeOperand(
                 "grf0",
@@ -267,10 +289,45 @@ def _tile(
                 words_bias = (at_bias + tile[2],) * cycles
                 sources += (PeOperand(bias.location.memory, words_bias, bias.name, words=width),)
             made = product_of(kind, sources, goal, "r" if last and work.rounded else "")
-            lines.append((vector_operand(kind, one, words, word), made))
-        whole = count == kind.block
-        yield from pipelined(lines, kind) if whole else tails.lines(lines, count)
+            yield vector_operand(kind, one, words, word), made
+
+    order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
+    # Sums of one register must not follow each other at once: a register is read some steps later.
+    several = len(tiles) > 1 or len(groups) > 1
+    banks = cycle(target.banks)
+    for turns in _turns(order, work, kind, len(target.banks) if several else 1):
+        lines: list[Pair] = []
+        copies: list[Step] = []
+        banked = [(turn, next(banks)) for turn in turns]
+        for turn, bank in banked:
+            lines += fill(*turn, bank)
+        for turn, bank in banked:
+            lines += multiply(*turn, bank, copies)
+        count = work.sums[turns[0][0]][3]
+        yield from pipelined(lines, kind) if count == kind.block else tails.lines(lines, count)
         yield from copies
+
+
+def _turns(
+    order: Sequence[tuple[int, int]], work: _Work, kind: Precision, banks: int
+) -> Iterator[Sequence[tuple[int, int]]]:
+    """Yield the tiles of the matrix that are written one behind the other, each to its bank.
+
+    After them come the vectors of all of them. So the memories of both operands have pauses that
+    are long enough for a write, and downloads of the next operands come at the same time.
+    """
+    made: list[tuple[int, int]] = []
+    for turn in order:
+        whole = work.sums[turn[0]][3] == kind.block
+        if made and (not whole or len(made) == banks):
+            yield made
+            made = []
+        made.append(turn)
+        if not whole:
+            yield made
+            made = []
+    if made:
+        yield made
 
 
 def product_of(

@@ -51,3 +51,19 @@ def test_independent_instructions_share_a_line() -> None:
     code = concatenate([("n", "n", Fragment(lines))], {}, target)
     assert [line.count(";") for line in code.lines[1:]] == [1, 0, 0]
     assert emu2.assemble(code.text, target.spec, policy="strict").report()["steps"] == 3
+
+
+def test_each_lm_has_a_port_of_its_own() -> None:
+    """A read of LM1 may come in the step after a write to LM0; once it waited for two steps."""
+    target = load_target("mini")
+
+    def at(memory: str, first: int) -> PeOperand:
+        return PeOperand(memory, tuple(range(first, first + target.cycles)))
+
+    def read(first: int) -> Step:
+        return Step((Instruction("mau", "fvpassa", (at("lm1", first),), (at("grf1", first),)),))
+
+    write = Step((Instruction("alu", "linc", (at("grf0", 0),), (at("lm0", 0),)),))
+    code = concatenate([("n", "n", Fragment((read(0), read(4), read(8), write)))], {}, target)
+    assert [line.count(";") for line in code.lines[1:]] == [1, 0, 0]
+    emu2.assemble(code.text, target.spec, policy="strict")
