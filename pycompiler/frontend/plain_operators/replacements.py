@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import Place, PycompilerError, error
+from ...errors import PycompilerError, SourceLocation, error
 
 _HOST = "compute it on the host, before or after the compiled function"
 _VALUES = f"{_HOST}; a system is solved by torch.linalg.solve, lstsq, qr or cholesky"
@@ -36,7 +36,7 @@ _REPLACEMENTS = {
 }
 
 
-def not_expressible(op: str, place: Place | None = None) -> PycompilerError:
+def not_expressible(op: str, place: SourceLocation | None = None) -> PycompilerError:
     """Return the diagnostic of an operator: P0138 if the table knows a replacement, else P0102."""
     for name, text in _REPLACEMENTS.items():
         if op.startswith(name):
