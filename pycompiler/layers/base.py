@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,6 +70,21 @@ class Cut:
 
     axes: tuple[tuple[str, int], ...]
     joins: str | None = None
+
+
+#: The attribute of a node that names another way to write its code (see :meth:`Layer.ways`).
+WAY = "way"
+
+
+def way_of(node: MNNode) -> str:
+    """Return the way in which the code of a node is written; empty is the layer's own."""
+    return str(dict(node.attributes).get(WAY, ""))
+
+
+def with_way(node: MNNode, way: str) -> MNNode:
+    """Return the node with another way to write its code."""
+    others = tuple((name, value) for name, value in node.attributes if name != WAY)
+    return replace(node, attributes=(*others, (WAY, way)) if way else others)
 
 
 class Layer(ABC):
@@ -148,6 +163,13 @@ class Layer(ABC):
     @abstractmethod
     def place(self, node: MNNode, graph: MNGraph) -> Placement:
         """Return the banks that the node prefers for its operands and results."""
+
+    def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+        """Return the names of other ways to write the code for the same layouts and words of LM.
+
+        Node simulation tries them; :meth:`emit` finds the chosen one with :func:`way_of`.
+        """
+        return ()
 
     @abstractmethod
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:

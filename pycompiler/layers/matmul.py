@@ -130,6 +130,10 @@ class Product(UntiedAxes):
         ]
         return Placement(tuple(banks), (beside,))
 
+    def ways(self, node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+        """Return the other orders in which a resident product may work."""
+        return () if streamed.streams(node, graph) else resident.ways(node, graph, target)
+
     def refusals(self, node: MNNode, graph: MNGraph, target: Target) -> Iterator[str]:
         """Yield layouts that the matrix register cannot work on."""
         values = [graph.values[name] for name in (*node.inputs, node.outputs[0]) if name]

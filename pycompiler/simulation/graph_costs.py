@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..graph.graph import Location, MNGraph, MNNode, Side
+from ..layers.base import with_way
 from ..layers.dram_transfer import DOWNLOAD, UPLOAD
 from ..layers.local_copy import COPY
 from ..layers.split_concat import CONCAT, SPLIT
@@ -50,6 +51,19 @@ class Simulation:
         """Return the settings in which a node can run, the layer's own first."""
         own, *others = ((setting, self.outcomes[key]) for setting, key in self.nodes[node])
         return [own, *(one for one in others if not one[1].refused)]
+
+    def best_ways(self, graph: MNGraph) -> MNGraph:
+        """Return the graph with the way to write each node's code that takes the fewest cycles.
+
+        Operands are where the layer asks for them. A layer's own way stays if none is better.
+        """
+        nodes = []
+        for node in graph.nodes:
+            found = self.settings(node.name) if node.name in self.nodes else []
+            own = [one for one in found if replace(one[0], way="") == found[0][0]]
+            best = min(own, key=lambda one: one[1].cycles, default=None)
+            nodes.append(node if best is None else with_way(node, best[0].way))
+        return replace(graph, nodes=tuple(nodes))
 
     def move(self, op: str, value: str) -> Outcome:
         """Return the outcome of a download, an upload or a copy of a value."""
@@ -130,6 +144,11 @@ def simulate_graph(
             nodes.setdefault(name, []).append((task.setting, task.key))
     facts = {"simulated": len(tasks) - hits, "known": hits}
     return Simulation(mode, nodes, moves, {k: found[k] for k in tasks}, remarks, facts)
+
+
+def with_own_ways(graph: MNGraph) -> MNGraph:
+    """Return the graph with each layer's own way to write the code of its nodes."""
+    return replace(graph, nodes=tuple(with_way(node, "") for node in graph.nodes))
 
 
 def _tasks(graph: MNGraph, target: Target, mode: str) -> Iterator[tuple[str, str, Task]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ..graph.graph import Location, MNGraph, MNNode
-from ..layers.base import Placement, distinct, mirrored
+from ..layers.base import Placement, distinct, mirrored, way_of
 from ..layers.operators import LAYERS
 from ..machine import Target
 
@@ -33,6 +33,8 @@ class Setting:
     outputs: tuple[Location, ...]
     inplace: int | None = None
     keeps: bool = False
+    #: another way to write the code
+    way: str = ""
 
     @property
     def text(self) -> str:
@@ -43,21 +45,21 @@ class Setting:
         shown = " -> ".join(sides)
         if self.inplace is not None:
             shown += f" on input {self.inplace}" + (", which is kept" if self.keeps else "")
-        return shown
+        return f"{shown} by {self.way}" if self.way else shown
 
 
 def own_setting(node: MNNode, graph: MNGraph) -> Setting:
     """Return the setting that the node's layer asks for."""
-    return _setting(LAYERS[node.op].place(node, graph))
+    return replace(_setting(LAYERS[node.op].place(node, graph)), way=way_of(node))
 
 
 def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list[Setting]:
     """Return the settings to simulate, the layer's own first.
 
     ``fast`` has only that one. ``default`` adds the one that keeps the input in whose place the
-    result goes. ``best`` adds all banks that the layer accepts, with and without in-place, where
-    settings that differ only by the exchange of LM0 and LM1 count once. ``full`` has those too,
-    and every setting that keeps an input.
+    result goes. ``best`` adds other ways to write the code, and all banks that the layer accepts,
+    with and without in-place, where settings that differ only by the exchange of LM0 and LM1 count
+    once. ``full`` has those too, every setting that keeps an input, and all banks in every way.
     """
     own = own_setting(node, graph)
     found = [own]
@@ -67,6 +69,9 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
         found.append(replace(own, keeps=True))
     if mode == DEFAULT:
         return found
+    ways = LAYERS[node.op].ways(node, graph, target)
+    own_ways = [replace(own, way=way) for way in ways]
+    found += own_ways
     inputs = [name for name in distinct(node.inputs) if name]
     if len(inputs) + len(node.outputs) > _MOST_OPERANDS:
         return found
@@ -82,6 +87,14 @@ def settings_of(node: MNNode, graph: MNGraph, target: Target, mode: str) -> list
                 if kept not in seen:
                     seen.add(kept)
                     found.append(kept)
+    if mode == FULL:
+        others = [one for one in found if not one.way and not one.keeps]
+        found += (
+            made
+            for one in others
+            for way in ways
+            if (made := replace(one, way=way)) not in own_ways
+        )
     return found
 
 

@@ -12,7 +12,7 @@ from ..emit.concat import concatenate
 from ..emit.fragment_cache import Fragments, renamed
 from ..errors import PycompilerError, error
 from ..graph.graph import Location, MNGraph, MNNode, MNValue
-from ..layers.base import distinct, layout_of
+from ..layers.base import distinct, layout_of, with_way
 from ..layers.dram_transfer_plan import dram_words
 from ..layers.fragment import Fragment
 from ..layers.local_copy import COPY
@@ -50,7 +50,8 @@ def task_of(node: MNNode, graph: MNGraph, setting: Setting, machine: str, digest
     banks = dict(zip(inputs, setting.inputs, strict=True))
     banks |= {names[name]: bank for name, bank in zip(node.outputs, setting.outputs, strict=True)}
     own = tuple(replace(value, location=banks[name]) for name, value in values.items())
-    return Task(replace(alone, inplace=setting.inplace), own, setting, machine, digest)
+    alone = with_way(replace(alone, inplace=setting.inplace), setting.way)
+    return Task(alone, own, setting, machine, digest)
 
 
 def simulate(task: Task) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...graph.layout import Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, Target
-from ..base import layout_of
+from ..base import layout_of, way_of
 from ..fragment import (
     Forward,
     Instruction,
@@ -32,6 +32,10 @@ from .layouts import wanted_layouts
 from .roles import Precision, bias_of, precision_of, roles_of
 from .tails import Tails, tail_steps
 from .tiles import NOWHERE, Pair, convert, tile_pairs, tile_steps, uses, vector_operand
+
+#: Ways to write the code beside the own one: one block of columns after the other, or one bank
+#: filled at a time.
+COLUMNS, ONE_BANK = "columns", "one_bank"
 
 
 @dataclass(frozen=True)
@@ -205,10 +209,12 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
     for batch in work.batches:
         for start in range(0, len(work.vectors), most):
             vectors = work.vectors[start : start + most]
-            for tiles in _together(work, len(vectors), most, target):
-                yield from _tiles(
-                    kind, work, batch, vectors, tiles, (one, other, out, fused), tails, target
-                )
+            for tiles in _together(work, len(vectors), most, target, way_of(node)):
+                several = len(tiles) > 1 or len(vectors) > target.cycles
+                # Sums of one register must not follow each other at once: it is read later.
+                banks = len(target.banks) if several and way_of(node) != ONE_BANK else 1
+                values = one, other, out, fused
+                yield from _tiles(kind, work, batch, vectors, tiles, values, tails, target, banks)
     if apart:
         rows = {
             at_c + c + tile[1] + part: at_bias + tile[2] + part
@@ -220,8 +226,19 @@ def emit(node: MNNode, graph: MNGraph, target: Target) -> Iterator[Line]:
         yield from sum_l1bs(out, bias, rows, target)
 
 
+def ways(node: MNNode, graph: MNGraph, target: Target) -> tuple[str, ...]:
+    """Return the other ways to write the code."""
+    work, kind = work_of(node, graph, target), precision_of(node, target)
+    most = _most_vectors(kind, target)
+    vectors = min(len(work.vectors), most)
+    together = any(len(tiles) > 1 for tiles in _together(work, vectors, most, target))
+    several = together or vectors > target.cycles
+    pairs = several and len(target.banks) > 1 and len(work.sums) * len(work.tiles) > 1
+    return (*((COLUMNS,) if together else ()), *((ONE_BANK,) if pairs else ()))
+
+
 def _together(
-    work: _Work, vectors: int, most: int, target: Target
+    work: _Work, vectors: int, most: int, target: Target, way: str = ""
 ) -> Iterator[Sequence[tuple[int, int, int]]]:
     """Yield the blocks of rows that are worked on together, where the matrix lies in that order.
 
@@ -231,6 +248,7 @@ def _together(
     blocks = [tile[0] for tile in work.tiles]
     sums = [one[1] for one in work.sums]
     inner = len(blocks) > 1 < len(sums) and blocks[0] < blocks[1] < blocks[0] + sums[1] - sums[0]
+    inner = inner and way != COLUMNS
     count = most // -(-vectors // target.cycles * target.cycles) if inner else 1
     for start in range(0, len(work.tiles), count):
         yield work.tiles[start : start + count]
@@ -245,10 +263,12 @@ def _tiles(
     values: tuple[MNValue, MNValue, MNValue, MNValue | None],
     tails: Tails,
     target: Target,
+    together: int,
 ) -> Iterator[Line]:
     """Yield the code that computes the results of some blocks of rows for all vectors.
 
-    Their sums lie in the register file side by side.
+    Their sums lie in the register file side by side. ``together`` banks are filled one behind the
+    other.
     """
     one, other, out, bias = values
     cycles = target.cycles
@@ -292,10 +312,8 @@ def _tiles(
             yield vector_operand(kind, one, words, word), made
 
     order = [(number, place) for number in range(len(work.sums)) for place in range(len(tiles))]
-    # Sums of one register must not follow each other at once: a register is read some steps later.
-    several = len(tiles) > 1 or len(groups) > 1
     banks = cycle(target.banks)
-    for turns in _turns(order, work, kind, len(target.banks) if several else 1):
+    for turns in _turns(order, work, kind, together):
         lines: list[Pair] = []
         copies: list[Step] = []
         banked = [(turn, next(banks)) for turn in turns]

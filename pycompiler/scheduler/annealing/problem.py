@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...graph.graph import Location, MNGraph, MNNode, Side
 from ...layers.base import distinct, layout_of
@@ -143,9 +143,13 @@ def _choices(node: MNNode, graph: MNGraph, costs: Simulation) -> tuple[Choice, .
         return ()
     found: dict[Setting, int] = {}
     own = own_setting(node, graph)
-    for setting, outcome in costs.settings(node.name):
-        if setting.keeps:
+    settings = costs.settings(node.name)
+    same = {setting for setting, _ in settings if setting.way == own.way}
+    for setting, outcome in settings:
+        chosen = replace(setting, way=own.way)
+        if setting.keeps or (setting.way != own.way and (setting.way or chosen in same)):
             continue
+        setting = chosen
         found.setdefault(setting, outcome.cycles)
         found.setdefault(_mirrored(setting, node, graph), outcome.cycles)
     assert own in found
