@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,7 @@ def test_elements_that_nothing_has_written_are_found() -> None:
     assert not other.undefined().any()
 
 
+@pytest.mark.skipif("EMU2_SANITIZE" in os.environ, reason="the setting itself finds it, too")
 def test_the_setting_of_the_tests_finds_what_is_not_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
