@@ -25,6 +25,8 @@ from ..layers.fragment import (
 from ..machine import REGISTER_FILES, Target
 
 _MEMORY = "l1bm"
+#: The part of the ring that downloads have which fit it.
+_SMALL = 4
 #: Makers of masks use this many words at the end of a register file.
 _LAST = 2
 
@@ -71,7 +73,18 @@ def _streamed(lines: Sequence[Line], words: int) -> tuple[Line, ...] | None:
     size = words // RING_SHARE // unit * unit
     if not size:
         return None
-    ring = _Ring((words - size) // unit * unit, size)
+    low, own = (words - size) // unit * unit, size // _SMALL // unit * unit
+    rings = [_Ring(low, size)]
+    if own:
+        # A bias may have to wait until a product has ended. The matrix behind it need not.
+        small = max(block.offset + block.words for block in blocks) <= own
+        one = small and len(list(_chunks(lines))) == 1
+        first = _Ring(low + size - own, own) if one else _Ring(low, size - own)
+        rings.insert(0, first)
+    return next((found for ring in rings if (found := _in_ring(lines, ring, unit))), None)
+
+
+def _in_ring(lines: Sequence[Line], ring: _Ring, unit: int) -> tuple[Line, ...] | None:
     out: list[Line] = []
     first = 0
     for chunk in _chunks(lines):

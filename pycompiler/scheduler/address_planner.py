@@ -20,7 +20,7 @@ from ..layers.split_concat import CONCAT, SPLIT, slices_of
 from ..machine import Target
 from ..planners.overrides import Overrides, wanted_addresses
 from .address_search import Buffer, OutOfTimeError, place
-from .best_fit import Block, pack
+from .best_fit import Block, pack, pack_by_size
 from .given_addresses import with_given
 from .in_place import written_in_place
 
@@ -30,6 +30,8 @@ _SECONDS = 5.0  # time limit of the search
 AHEAD = (64, 32, 16, 12, 8, 4, 2, 0)
 #: How many downloads may get more nodes than the others.
 MOST_EARLIER = 64
+#: Blocks are placed by size if a download of more than this part of LM finds no room otherwise.
+LARGE = 8
 
 
 def plan_addresses(
@@ -100,7 +102,8 @@ def _packed(
 ) -> tuple[dict[str, int], int]:
     """Pack the blocks, and keep the words of downloads free before them, where there is room.
 
-    First all downloads get the same number of nodes. Then the larger ones get more, one by one.
+    First all downloads get the same number of nodes. Then they get more, the larger ones first: a
+    few nodes for each of them come before many nodes for one.
     """
     for nodes in AHEAD:
         early = [_ahead(block, graph, nodes) for block in blocks]
@@ -109,19 +112,23 @@ def _packed(
             break
     if not local or words > capacity:
         return addresses, words
-    large = sorted(
+    larger = sorted(
         (n for n, block in enumerate(blocks) if early[n] != _ahead(block, graph, AHEAD[0])),
         key=lambda number: -blocks[number].words,
-    )
-    for number in large[:MOST_EARLIER]:
-        for more in AHEAD:
-            if more <= nodes:
-                break
+    )[:MOST_EARLIER]
+    way, free = pack, all(block.at is None for block in blocks)
+    for more in (ahead for ahead in reversed(AHEAD) if ahead > nodes):
+        for number in list(larger):
             block = _ahead(blocks[number], graph, more)
-            found, needed = pack([*early[:number], block, *early[number + 1 :]])
+            wanted = [*early[:number], block, *early[number + 1 :]]
+            found, needed = way(wanted)
+            if needed > capacity and free and LARGE * block.words > capacity:
+                found, needed = pack_by_size(wanted)
+                way = pack_by_size if needed <= capacity else way
             if needed <= capacity:
                 early[number], addresses, words = block, found, needed
-                break
+            else:
+                larger.remove(number)
     return addresses, words
 
 

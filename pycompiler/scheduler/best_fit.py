@@ -1,8 +1,10 @@
-"""Place blocks by start time, each at the lowest address that is free for its whole lifetime."""
+"""Place blocks by start time or by size, each at the lowest address free for its whole lifetime."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,38 @@ def pack(blocks: list[Block]) -> tuple[dict[str, int], int]:
         where[block.name] = address
         needed = max(needed, address + room[block.name])
     return where, needed
+
+
+def pack_by_size(blocks: list[Block]) -> tuple[dict[str, int], int]:
+    """Return what :func:`pack` does, but place large blocks first.
+
+    So small blocks that live for a short time cut no large room in two. No block may have a given
+    address.
+    """
+    room, chains, first = _rooms(blocks), dict[str, list[Block]](), dict[str, str]()
+    for block in sorted(blocks, key=lambda b: (b.start, -b.words)):
+        root = first[block.name] = block.name if block.on is None else first[block.on]
+        chains.setdefault(root, []).append(block)
+    lives = {
+        root: (min(block.start for block in chain), max(block.stop for block in chain))
+        for root, chain in chains.items()
+    }
+    starts, stops, lows, highs = np.zeros((4, len(chains)), dtype=np.int64)
+    where: dict[str, int] = {}
+    order = sorted(chains, key=lambda root: (-room[root], lives[root]))
+    for count, root in enumerate(order):
+        start, stop = lives[root]
+        meets = (starts[:count] <= stop) & (stops[:count] >= start)
+        taken = zip(lows[:count][meets].tolist(), highs[:count][meets].tolist(), strict=True)
+        address = 0
+        for low, high in sorted(taken):
+            if address + room[root] <= low:
+                break
+            address = max(address, high)
+        starts[count], stops[count] = start, stop
+        lows[count], highs[count] = address, address + room[root]
+        where |= dict.fromkeys((block.name for block in chains[root]), address)
+    return where, int(highs.max(initial=0))
 
 
 def _rooms(blocks: list[Block]) -> dict[str, int]:

@@ -13,9 +13,8 @@ from ...layers.products.roles import precision_of, roles_of
 from ...machine import Target
 from .cut_classes import Axis
 from .cuts import Cuts
+from .sliced_graph import BESIDE
 
-#: The part of LM1 that a matrix may take: results and biases have the rest.
-_PART = 0.75
 _PRODUCTS = ("MatMul", "Gemm")
 
 
@@ -35,7 +34,7 @@ def narrow_matrices(cuts: Cuts, *, inner: bool) -> dict[Axis, int]:
                 axis = roles.b[1] if joined else roles.b[2]
                 if axis is None or (inner and _reaches_out(cuts, (name, axis))):
                     continue
-                factor = _share(cuts, name, target) / (_PART * target.words("lm1"))
+                factor = _share(cuts, name, target) / (BESIDE * target.words("lm1"))
                 one = cuts.axes.of((name, axis))
                 size = cuts.finer(one, factor) if factor > 1 else None
                 if size is not None:

@@ -15,6 +15,8 @@ from ...machine import Target
 from ..lpz.costs import Costs
 from .cut_classes import Axes, Axis
 
+#: The part of LM1 that a matrix may take so that the next one can arrive while the MAU works on it.
+BESIDE = 0.4
 _LIVE = 0.75  # the part of both LMs that the live values of a slice may take
 
 
@@ -128,13 +130,21 @@ def units(found: TimeSlices) -> dict[str, list[list[SubAxis]]]:
 
 
 def estimated_steps(found: TimeSlices, target: Target) -> int:
-    """Estimate the steps of all slices: of the nodes, and of the transfers of values in DRAM."""
+    """Estimate the steps of all slices: of the nodes, and of the transfers of values in DRAM.
+
+    A matrix that leaves room for the next one arrives beside a product.
+    """
     graph, costs = found.graph, Costs(found.graph, target)
     layouts = {name: layout_of(graph.values[name]) for name in graph.device_values()}
     steps = 0
     for node in graph.device_nodes():
         times = prod(found.count(one) for one, _ in found.axes.of_node(node) if one in found.sizes)
-        steps += times * costs.node(node, layouts)
+        own = costs.node(node, layouts)
+        steps += times * own
+        if node.op in ("MatMul", "Gemm") and node.inputs[1] in graph.constants:
+            matrix = graph.values[node.inputs[1]]
+            if (matrix.num_lw or 0) <= BESIDE * target.words("lm1"):
+                steps -= times * min(own, costs.transfer(matrix, layouts[matrix.name]))
     stay = {
         name for n in graph.device_nodes() for name in n.inputs if name and stays_in_dram(name, n)
     }

@@ -256,6 +256,24 @@ def test_downloads_in_stream_form_use_the_end_of_l1bm(machine: str) -> None:
     assert streamed
 
 
+def test_a_bias_does_not_hold_up_a_matrix() -> None:
+    """They use different words of L1BM, so a matrix can pass a bias that has to wait."""
+    target = load_target("mncore2")
+    words: dict[bool, set[int]] = {True: set(), False: set()}
+    for fragment, addresses in downloads("mncore2"):
+        made = ReorderedAddresses(target).of(fragment)
+        blocks = [
+            range(access.low, access.high)
+            for ready in Shelf(addresses, target).of(made).lines
+            for access in ready.touched.writes
+            if access.memory == "l1bm"
+        ]
+        words[sum(map(len, blocks)) <= target.words("l1bm") // 32].update(*blocks)
+    assert words[True]
+    assert words[False]
+    assert not words[True] & words[False]
+
+
 def test_a_block_larger_than_the_ring_stays_where_it_is() -> None:
     target = load_target("mini")
     words = target.words("l1bm")

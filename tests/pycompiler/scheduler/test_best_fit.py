@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
-from pycompiler.scheduler.best_fit import Block, pack
+from pycompiler.scheduler.best_fit import Block, pack, pack_by_size
+
+Way = Callable[[list[Block]], tuple[dict[str, int], int]]
 
 
 def drawn(seed: int) -> list[Block]:
@@ -19,7 +22,9 @@ def drawn(seed: int) -> list[Block]:
         start = on.stop if on is not None else rng.randint(0, 12)
         name = f"b{number}"
         blocks.append(
-            Block(name, rng.randint(1, 9), start, start + rng.randint(1, 8), on and on.name)
+            Block(
+                name, rng.randint(1, 9), start, start + rng.randint(1, 8), on.name if on else None
+            )
         )
     return blocks
 
@@ -30,10 +35,11 @@ def root(block: Block, named: dict[str, Block]) -> str:
     return block.name
 
 
+@pytest.mark.parametrize("way", [pack, pack_by_size])
 @pytest.mark.parametrize("seed", range(150))
-def test_blocks_that_live_together_are_apart(seed: int) -> None:
+def test_blocks_that_live_together_are_apart(seed: int, way: Way) -> None:
     blocks = drawn(seed)
-    where, needed = pack(blocks)
+    where, needed = way(blocks)
     named = {block.name: block for block in blocks}
     assert needed >= max(where[block.name] + block.words for block in blocks)
     for one in blocks:
@@ -48,3 +54,10 @@ def test_blocks_that_live_together_are_apart(seed: int) -> None:
 def test_a_block_may_be_larger_than_the_one_it_takes_over() -> None:
     blocks = [Block("a", 4, 0, 2), Block("c", 4, 1, 6), Block("b", 8, 2, 5, on="a")]
     assert pack(blocks) == ({"a": 0, "c": 8, "b": 0}, 12)
+
+
+def test_small_blocks_cut_no_room_in_two() -> None:
+    blocks = [Block("small", 2, 0, 1), Block("one", 4, 1, 3), Block("next", 4, 2, 4)]
+    assert pack(blocks)[1] == 10
+    assert pack_by_size(blocks) == ({"one": 0, "next": 4, "small": 4}, 8)
+    assert pack_by_size([]) == ({}, 0)
