@@ -25,6 +25,7 @@ from .batch_norm import fold_batch_norms
 from .decompose import decompose
 from .empty import settle_empty
 from .head_products import use_heads
+from .late_expands import expand_late
 from .names import separate_body_outputs
 from .opsets import OLDEST, opset_of
 from .pad_hidden import pad_hidden
@@ -64,6 +65,7 @@ def optimise(model: onnx.ModelProto) -> onnx.ModelProto:
                 fold_batch_norms(made)
             _drop_identities(made)
             if opset_of(prepared) >= OLDEST:
+                expand_late(made)
                 split_products(made)
                 use_heads(made)
                 join_views(made)
