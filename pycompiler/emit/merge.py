@@ -54,6 +54,19 @@ class Unit:
         return isinstance(self.lines[0].line, Move)
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The lines of some nodes, and all units in the order of placing.
+
+    Words of downloads in L2BM stay below ``limit``.
+    """
+
+    lines: Sequence[Lines]
+    units: Sequence[Unit]
+    costs: MoveCosts
+    limit: int
+
+
 def merge(
     fragments: Sequence[tuple[str, str, Fragment]],
     addresses: Addresses,
@@ -64,6 +77,22 @@ def merge(
 
     ``kinds`` has the kind of each node. None if lines that belong together cannot be kept together.
     """
+    made = prepare([fragment for _, _, fragment in fragments], addresses, target, kinds)
+    if made is None:
+        return None
+    placed = place(made.units, made.costs, target, made.limit)
+    listing = Listing(
+        [(node, comment) for node, comment, _ in fragments],
+        [lines.busy for lines in made.lines],
+        Writer(target, addresses, Tracker(target), Clock(made.costs, target), early_waits=True),
+    )
+    return _written(placed, listing)
+
+
+def prepare(
+    fragments: Sequence[Fragment], addresses: Addresses, target: Target, kinds: Sequence[Kind]
+) -> Prepared | None:
+    """Return what is placed; None if lines that belong together cannot be kept together."""
     shelf = Shelf(addresses, target, ports=True)
     other = ReorderedAddresses(target)
 
@@ -74,26 +103,17 @@ def merge(
         alone = fragment.loose or kind is not Kind.OTHER
         return replace(fragment, packed=True) if alone else fragment
 
-    ready = [
-        shelf.of(own(fragment, kind))
-        for (_, _, fragment), kind in zip(fragments, kinds, strict=True)
-    ]
-    costs = MoveCosts(addresses, target)
+    ready = [shelf.of(own(fragment, kind)) for fragment, kind in zip(fragments, kinds, strict=True)]
     units: list[list[Unit]] = []
     for owner, lines in enumerate(ready):
         found = _units(owner, lines.lines)
         if found is None:
             return None
         units.append(_chunks(found) if kinds[owner] is Kind.DOWNLOAD else found)
-    loose = [number for number, (_, _, fragment) in enumerate(fragments) if fragment.loose]
+    loose = [number for number, fragment in enumerate(fragments) if fragment.loose]
     limit = _lowest([ready[number] for number in loose])
-    placed = place(_in_order(units, ready, kinds, loose, target), costs, target, limit)
-    listing = Listing(
-        [(node, comment) for node, comment, _ in fragments],
-        [lines.busy for lines in ready],
-        Writer(target, addresses, Tracker(target), Clock(costs, target), early_waits=True),
-    )
-    return _written(placed, listing)
+    order = _in_order(units, ready, kinds, loose, target)
+    return Prepared(ready, order, MoveCosts(addresses, target), limit)
 
 
 def _units(owner: int, lines: Sequence[Ready]) -> list[Unit] | None:
@@ -195,15 +215,19 @@ def _split(units: Sequence[Unit]) -> Iterator[Sequence[Unit]]:
 
 
 def place(
-    units: Sequence[Unit], costs: MoveCosts, target: Target, limit: int = _NO_LIMIT
+    units: Sequence[Unit],
+    costs: MoveCosts,
+    target: Target,
+    limit: int = _NO_LIMIT,
+    kind: type[Timeline] = Timeline,
 ) -> list[Placed]:
     """Return all lines and MVs with their steps, in the order of placing.
 
-    Words of downloads in L2BM stay below ``limit``.
+    Words of downloads in L2BM stay below ``limit``. ``kind`` says where a line may stand.
     """
     ops = (op for unit in units for line in unit.lines for op in line.ops)
     anywhere = {memory for op in ops for memory in (*op.anywhere_read, *op.anywhere_written)}
-    timeline = Timeline(costs, target, anywhere)
+    timeline = kind(costs, target, anywhere)
     shifted = Shifted(target)
     shift = 0
     for unit in units:

@@ -59,7 +59,7 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) ->
 
     A merged program that would take longer than the nodes one after the other is not used.
     """
-    addresses = {n: v.addr for n, v in graph.values.items() if v.addr is not None}
+    addresses = addresses_of(graph)
     made = Fragments(target)
     fragments = []
     for node in nodes:
@@ -69,11 +69,20 @@ def _emit(nodes: Sequence[MNNode], graph: MNGraph, target: Target, emit: str) ->
     downloads = [node.op == DOWNLOAD for node in nodes]
     code = concatenate(fragments, addresses, target, downloads)
     if emit == MERGED:
-        kinds = [_KINDS.get(node.op, Kind.OTHER) for node in nodes]
-        merged = merge(fragments, addresses, target, kinds)
+        merged = merge(fragments, addresses, target, [kind_of(node) for node in nodes])
         if merged is not None and merged.cycles < code.cycles:
             return merged
     return code
+
+
+def kind_of(node: MNNode) -> Kind:
+    """Return what merging makes of the lines of a node."""
+    return _KINDS.get(node.op, Kind.OTHER)
+
+
+def addresses_of(graph: MNGraph) -> dict[str, int]:
+    """Return the addresses of all values that have one."""
+    return {n: v.addr for n, v in graph.values.items() if v.addr is not None}
 
 
 def _boundary(nodes: Sequence[MNNode], graph: MNGraph) -> tuple[tuple[str, ...], tuple[str, ...]]:

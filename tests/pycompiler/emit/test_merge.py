@@ -20,7 +20,8 @@ from pycompiler.app.model import DeviceSegment
 from pycompiler.emit.addressed_lines import Shelf
 from pycompiler.emit.concat import concatenate
 from pycompiler.emit.fragment_cache import Fragments
-from pycompiler.emit.merge import Kind, Unit, _chunks, merge
+from pycompiler.emit.merge import Kind, Unit, _chunks, merge, prepare
+from pycompiler.emit.merge_bound import bound_of
 from pycompiler.emit.reorder_addresses import ReorderedAddresses
 from pycompiler.emit.segments import emit_segments
 from pycompiler.emit.shifted import Shifted
@@ -108,6 +109,11 @@ def test_merging_finds_the_best_of_all_orders() -> None:
                 continue  # a forwarding path is read that the order has cut
             if all(np.array_equal(state[memory], words) for memory, words in wanted.items()):
                 right.append(code.cycles)
+        parts = [fragment for _, _, fragment in nodes(streams)]
+        prepared = prepare(parts, {}, target, [Kind.OTHER] * len(parts))
+        assert prepared is not None
+        least = bound_of(prepared, target)
+        assert 0 < least.path <= least.cycles <= min(right), seed
         merged_cycles += merged.cycles
         best_cycles += min(right)
         plain_cycles += plain.cycles
