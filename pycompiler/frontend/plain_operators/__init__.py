@@ -13,12 +13,13 @@ from typing import Any
 import torch
 
 from .elementwise import ELEMENTWISE
+from .images import IMAGES
 from .matrices import MATRICES
 from .order import ORDER
 from .places import PLACES, joined_empty
 from .special import SPECIAL
 
-TABLE = ELEMENTWISE | MATRICES | ORDER | PLACES | SPECIAL
+TABLE = ELEMENTWISE | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:

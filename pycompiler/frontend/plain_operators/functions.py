@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .matrices import least_squares
+from .replacements import not_expressible
 
 
 def cov(
@@ -52,8 +53,11 @@ def lstsq(
     driver: str | None = None,
 ) -> Any:
     """Return the solution, residuals, rank and singular values, for a matrix of full rank."""
+    if driver in ("gelsd", "gelss") and min(A.shape[-2:]):
+        raise not_expressible(f"aten.linalg_lstsq with driver {driver}")
     made: Any = torch.return_types.linalg_lstsq  # type: ignore[attr-defined]
-    return made(least_squares(A, B))
+    solution, residuals, rank, none = least_squares(A, B)
+    return made((solution, residuals, rank.new_zeros(0) if driver == "gels" else rank, none))
 
 
 def gaussian_nll_loss(

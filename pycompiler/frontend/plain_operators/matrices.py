@@ -324,11 +324,16 @@ def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     return q
 
 
+def _unchecked(info: torch.Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """Take a factorization as it is: no value is known while a program is compiled."""
+
+
 MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
     _ATEN.linalg_lu.default: _lu,
     _ATEN.lu_unpack.default: _lu_unpack,
     _ATEN.linalg_lu_solve.default: _lu_solve,
+    _ATEN._linalg_check_errors.default: _unchecked,
     _ATEN.linalg_inv.default: _inv,
     _ATEN.inverse.default: _inv,
     _ATEN.linalg_solve.default: _solve,

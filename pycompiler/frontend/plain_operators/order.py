@@ -151,18 +151,28 @@ def _counted(x: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None) 
     return (own if weight is None else own * weight.reshape(-1, 1)).sum(0)
 
 
-def _edges(x: torch.Tensor, bins: int, low: Any, high: Any) -> torch.Tensor:
-    """Return bins + 1 edges, from tensors or numbers."""
+def _edges(x: torch.Tensor, bins: int, low: Any, high: Any, room: float) -> torch.Tensor:
+    """Return bins + 1 edges, from tensors or numbers. A single value has ``room`` on each side."""
     low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
     same = low == high
-    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    low, high = torch.where(same, low - room, low), torch.where(same, high + room, high)
     edges: torch.Tensor = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
     return edges
 
 
+def _aminmax(
+    x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if dim is None:
+        low, high = x.reshape(-1).amin(0), x.reshape(-1).amax(0)
+        shape = [1] * x.ndim if keepdim else []
+        return low.reshape(shape), high.reshape(shape)
+    return x.amin(dim, keepdim), x.amax(dim, keepdim)
+
+
 def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    low, high = (x.amin(), x.amax()) if min == max and x.numel() else (min, max)
-    edges = _edges(x, bins, low, high)
+    low, high = _aminmax(x) if min == max and x.numel() else (min, max)
+    edges = _edges(x, bins, low, high, 1.0)
     last = bins - 1
     x = x.reshape(-1, 1)
     # torch computes the bin of a value, so that it rounds otherwise than edges would.
@@ -179,8 +189,8 @@ def _histogram(
     weight: torch.Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    low, high = (x.amin(), x.amax()) if range is None else range
-    edges = _edges(x, bins, low, high)
+    low, high = _aminmax(x) if range is None else range
+    edges = _edges(x, bins, low, high, 0.5)
     return _density(_counted(x, edges, weight), edges, density), edges
 
 
@@ -242,6 +252,7 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.searchsorted.Scalar: _searchsorted,
     _ATEN.bucketize.Tensor: _bucketize,
     _ATEN.bucketize.Scalar: _bucketize,
+    _ATEN.aminmax.default: _aminmax,
     _ATEN.histc.default: _histc,
     _ATEN.histogram.bin_ct: _histogram,
     _ATEN.histogram.bins_tensor: _histogram_bins,

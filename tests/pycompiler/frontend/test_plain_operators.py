@@ -52,6 +52,8 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "polygamma": (ATEN.polygamma.default, (3, STRETCH.abs() + 0.3), {}),
     "erfinv": (ATEN.erfinv.default, (torch.linspace(-1, 1, 1001),), {}),
     "ndtri": (ATEN.special_ndtri.default, (torch.linspace(0.01, 0.99, 99),), {}),
+    "erfcx": (ATEN.special_erfcx.default, (STRETCH / 4 + 3,), {}),
+    "log_ndtr": (ATEN.special_log_ndtr.default, (STRETCH,), {}),
     "i0": (ATEN.i0.default, (STRETCH,), {}),
     "i0e": (ATEN.special_i0e.default, (STRETCH,), {}),
     "i1": (ATEN.special_i1.default, (STRETCH,), {}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,10 +58,10 @@ def operator_tests(names: Sequence[str] | None = None) -> list[OperatorTest]:
 
 
 def chosen_tests(patterns: Sequence[str]) -> list[OperatorTest]:
-    """Return the tests of operators with one of the patterns in their name, or all."""
+    """Return the tests of operators whose names match one of the patterns; all without."""
     names = operator_names()
     if patterns:
-        names = [name for name in names if any(part in name for part in patterns)]
+        names = [name for name in names if any(re.search(one, name) for one in patterns)]
     return operator_tests(names)
 
 
