@@ -15,7 +15,7 @@ import torch
 
 from .attention import attention, is_hard
 from .plain_operators.images import PADS
-from .plain_operators.places import joined_empty
+from .plain_operators.places import indexed, joined_empty
 from .plain_operators.replacements import not_expressible
 
 _ATEN = torch.ops.aten
@@ -294,6 +294,19 @@ def _vector_norm(
     return found.reshape([1] * x.ndim if keepdim else [])
 
 
+def _plain_norm(
+    x: torch.Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    return NotImplemented if ord is not None else _vector_norm(x, 2, dim, keepdim, dtype=dtype)
+
+
+def _by_mask(node: torch.fx.Node) -> bool:
+    """Whether a mask says where to write, for which the exporter lists the places."""
+    indices: Any = node.args[1]
+    only = indices[0] if len(indices) == 1 else None
+    return only is not None and only.meta["val"].dtype == torch.bool
+
+
 def _with_ellipsis(node: torch.fx.Node) -> bool:
     """Whether an Einsum has an ellipsis, whose operands ONNX wants of one rank."""
     return "." in str(node.args[0])
@@ -339,9 +352,11 @@ _RULES: dict[object, _Rule] = {
     _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
     _ATEN.cat.default: _Rule(_all_empty, joined_empty),
     _ATEN.einsum.default: _Rule(_with_ellipsis, _einsum),
+    _ATEN.index_put.default: _Rule(_by_mask, indexed),
     _ATEN.logit.default: _Rule(_wide_edges, _logit),
     _ATEN.prod.dim_int: _of_one(_ATEN.prod.dim_int),
     _ATEN.linalg_vector_norm.default: _Rule(_of_all, _vector_norm),
+    _ATEN.linalg_norm.default: _Rule(_of_all, _plain_norm),
     _ATEN.native_batch_norm.default: _Rule(_changed_statistics, _batch_norm),
     _ATEN._native_batch_norm_legit.default: _Rule(_changed_statistics, _batch_norm),
     **{op: _Rule(_cropped, made_of) for op, made_of in PADS.items()},

@@ -56,8 +56,12 @@ def lstsq(
     if driver in ("gelsd", "gelss") and min(A.shape[-2:]):
         raise not_expressible(f"aten.linalg_lstsq with driver {driver}")
     made: Any = torch.return_types.linalg_lstsq  # type: ignore[attr-defined]
-    solution, residuals, rank, none = least_squares(A, B)
-    return made((solution, residuals, rank.new_zeros(0) if driver == "gels" else rank, none))
+    solution, residuals, rank, values = least_squares(A, B)
+    if driver == "gels":
+        rank = rank.new_zeros(0)
+    if driver not in ("gelsd", "gelss"):
+        values = values.new_zeros(0)
+    return made((solution, residuals, rank, values))
 
 
 def gaussian_nll_loss(

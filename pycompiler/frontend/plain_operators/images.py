@@ -6,17 +6,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn import functional
 
 _ATEN = torch.ops.aten
-
-
-def _constant(array: Any) -> torch.Tensor:
-    """Return a tensor of an array; `torch.from_numpy` would leave the traced program."""
-    dtype = torch.int64 if array.dtype.kind == "i" else torch.float32
-    return torch.tensor(array.reshape(-1).tolist(), dtype=dtype).reshape(array.shape)
 
 
 def _adaptive_max_pool(axes: int, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,24 +21,23 @@ def _adaptive_max_pool(axes: int, plain: Callable[..., Any]) -> Callable[..., An
             kernel = [size // count for size, count in zip(shape, sizes, strict=True)]
             values, indices = plain(x, kernel, kernel, return_indices=True)
             return values, indices
-        windows, numbers = x, np.arange(prod(shape)).reshape(shape)
+        # Arithmetic of ranges: a constant made from numbers could not be traced.
+        windows, numbers = x, torch.zeros([1] * 2 * axes, dtype=torch.int64)
         for axis, (size, count) in enumerate(zip(shape, sizes, strict=True)):
-            number = np.arange(count)
-            first, end = number * size // count, ((number + 1) * size + count - 1) // count
-            reach = int((end - first).max())
-            picks = np.minimum(first[:, None] + np.arange(reach), end[:, None] - 1)
-            at, flat = len(front) + 2 * axis, picks.reshape(-1)
-            cut = (count, reach)
-            windows = windows.index_select(at, _constant(flat))
-            windows = windows.reshape(*windows.shape[:at], *cut, *windows.shape[at + 1 :])
-            numbers = numbers.take(flat, 2 * axis)
-            numbers = numbers.reshape(
-                *numbers.shape[: 2 * axis], *cut, *numbers.shape[2 * axis + 1 :]
+            reach = max(
+                ((n + 1) * size + count - 1) // count - n * size // count for n in range(count)
             )
+            number = torch.arange(count)
+            first, end = number * size // count, ((number + 1) * size + count - 1) // count
+            picks = torch.minimum(first[:, None] + torch.arange(reach), end[:, None] - 1)
+            at, cut = len(front) + 2 * axis, (count, reach)
+            windows = windows.index_select(at, picks.reshape(-1))
+            windows = windows.reshape(*windows.shape[:at], *cut, *windows.shape[at + 1 :])
+            wide = [1] * 2 * axis + list(cut) + [1] * 2 * (axes - axis - 1)
+            numbers = numbers * size + picks.reshape(wide)
         inner = [len(front) + 2 * axis + 1 for axis in range(axes)]
         best = windows.amax(inner, keepdim=True)
-        known = _constant(numbers)
-        places = torch.where(windows == best, known, torch.full_like(known, prod(shape)))
+        places = torch.where(windows == best, numbers, torch.full_like(numbers, prod(shape)))
         return best.reshape(*front, *sizes), places.amin(inner).reshape(*front, *sizes)
 
     return made_of
@@ -91,12 +83,12 @@ def padded(x: torch.Tensor, pad: Sequence[int], mode: str = "replicate", value: 
     for step in range(len(pad) // 2):
         axis, (front, back) = x.ndim - 1 - step, pad[2 * step : 2 * step + 2]
         size = x.shape[axis]
-        place = np.arange(size + front + back) - front
+        place = torch.arange(size + front + back) - front
         if mode == "circular":
             place = place % size
         elif mode == "reflect" and size > 1:
-            place = np.abs((place + size - 1) % (2 * size - 2) - (size - 1))
-        x = x.index_select(axis, _constant(place.clip(0, size - 1)))
+            place = ((place + size - 1) % (2 * size - 2) - (size - 1)).abs()
+        x = x.index_select(axis, place.clamp(0, size - 1))
     return x
 
 
@@ -109,14 +101,14 @@ def _reflection_pad(x: torch.Tensor, pad: Sequence[int]) -> Any:
 
 
 def _triangle(place: Any) -> Any:
-    return np.clip(1 - np.abs(place), 0, None)
+    return (1 - place.abs()).clamp(min=0)
 
 
 def _cubic(place: Any) -> Any:
-    far, a = np.abs(place), -0.5
+    far, a = place.abs(), -0.5
     near = ((a + 2) * far - (a + 3)) * far * far + 1
     rest = (((far - 5) * far + 8) * far - 4) * a
-    return np.where(far < 1, near, np.where(far < 2, rest, 0.0))
+    return torch.where(far < 1, near, torch.where(far < 2, rest, torch.zeros_like(far)))
 
 
 def _smooth_resize(weight: Callable[[Any], Any], reach: float) -> Callable[..., Any]:
@@ -127,8 +119,12 @@ def _smooth_resize(weight: Callable[[Any], Any], reach: float) -> Callable[..., 
         output_size: Sequence[int] | None,
         align_corners: bool,
         *given: Any,
+        **named: Any,
     ) -> torch.Tensor:
-        factors = given[0] if given and isinstance(given[0], Sequence) else given or (None, None)
+        factors = [*given, *named.values()]
+        if len(factors) == 1 and isinstance(factors[0], Sequence):
+            factors = list(factors[0])
+        factors = factors if len(factors) == 2 else [None, None]
         sizes = output_size
         if sizes is None:
             sizes = [int(n * f) for n, f in zip(x.shape[-2:], factors, strict=True)]
@@ -137,16 +133,19 @@ def _smooth_resize(weight: Callable[[Any], Any], reach: float) -> Callable[..., 
             scale = 1 / factor if factor else size / count
             if align_corners:
                 scale = (size - 1) / (count - 1) if count > 1 else 0.0
-            wide = max(scale, 1.0)
-            center = scale * (np.arange(count) + 0.5)
-            first = np.maximum((center - reach * wide + 0.5).astype(int), 0)
-            last = np.minimum((center + reach * wide + 0.5).astype(int), size)
-            place = np.arange(size)
-            own = weight((place - center[:, None] + 0.5) / wide)
-            own = np.where((place >= first[:, None]) & (place < last[:, None]), own, 0.0)
-            matrix = _constant(own / own.sum(1, keepdims=True)).to(x.dtype)
+            matrix = _weights(size, count, scale).to(x.dtype)
             x = x @ matrix.T if axis else matrix @ x
         return x
+
+    def _weights(size: int, count: int, scale: float) -> torch.Tensor:
+        wide = max(scale, 1.0)
+        center = (scale * (torch.arange(count, dtype=torch.float64) + 0.5))[:, None]
+        first = torch.floor(center - reach * wide + 0.5)
+        last = torch.floor(center + reach * wide + 0.5)
+        place = torch.arange(size, dtype=torch.float64)
+        own = weight((place - center + 0.5) / wide)
+        own = torch.where((place >= first) & (place < last), own, torch.zeros_like(own))
+        return own / own.sum(1, keepdim=True)
 
     return made_of
 

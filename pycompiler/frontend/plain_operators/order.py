@@ -99,16 +99,32 @@ def _nanmedian(x: torch.Tensor) -> torch.Tensor:
     return found
 
 
+#: The longest row whose elements are compared with each other.
+_MOST_COMPARED = 256
+
+
+def _longest_run(rows: torch.Tensor) -> torch.Tensor:
+    """Return the value of the first of the longest runs of each sorted row."""
+    place = torch.arange(rows.shape[-1])
+    changed = rows != torch.cat([rows[..., :1], rows[..., :-1]], -1)
+    start = torch.where(changed, place, torch.zeros_like(place))
+    run = place - _scanned(start, -1, torch.maximum)
+    return rows.gather(-1, run.argmax(-1, keepdim=True))
+
+
 def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the smallest of the most frequent values, and the last place where it stands."""
     if not x.ndim:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     moved = x.movedim(dim, -1)
-    count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
-    frequent = count == count.amax(-1, keepdim=True)
-    largest = moved.amax(-1, keepdim=True)
-    values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
     place = torch.arange(moved.shape[-1])
+    if moved.shape[-1] > _MOST_COMPARED:
+        values = _longest_run(torch.sort(moved, -1)[0])
+    else:
+        count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
+        frequent = count == count.amax(-1, keepdim=True)
+        largest = moved.amax(-1, keepdim=True)
+        values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
     indices = torch.where(moved == values, place, torch.zeros_like(place)).amax(-1, keepdim=True)
     values, indices = values.movedim(-1, dim), indices.movedim(-1, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -237,6 +253,13 @@ def _of_unknown_size(name: str) -> Callable[..., Any]:
     return refused
 
 
+def _stable_sort(
+    x: torch.Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> Any:
+    """Sort; the one that ONNX has is stable."""
+    return tuple(torch.sort(x, dim, descending))
+
+
 ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.cummax.default: _extreme_scan(torch.ge),
     _ATEN.cummin.default: _extreme_scan(torch.le),
@@ -253,6 +276,7 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.bucketize.Tensor: _bucketize,
     _ATEN.bucketize.Scalar: _bucketize,
     _ATEN.aminmax.default: _aminmax,
+    _ATEN.sort.stable: _stable_sort,
     _ATEN.histc.default: _histc,
     _ATEN.histogram.bin_ct: _histogram,
     _ATEN.histogram.bins_tensor: _histogram_bins,

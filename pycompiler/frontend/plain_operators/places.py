@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
 import torch
 
 from ...errors import error
@@ -22,6 +21,20 @@ def joined_empty(tensors: Sequence[torch.Tensor], dim: int = 0) -> Any:
     shape, axis = list(kept[0].shape), dim % kept[0].ndim
     shape[axis] = sum(tensor.shape[axis] for tensor in kept)
     return torch.zeros(shape, dtype=tensors[0].dtype)
+
+
+def _at_least(rank: int) -> Callable[..., Any]:
+    """Return atleast_1d, atleast_2d or atleast_3d of several tensors."""
+
+    def one(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim >= rank:
+            return x
+        if rank == 1:
+            return x.reshape(1)
+        x = x.reshape(1, -1)
+        return x if rank == 2 else x[..., None]
+
+    return lambda tensors: [one(x) for x in tensors]
 
 
 def _rows(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -46,41 +59,18 @@ def _column_stack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([t[:, None] if t.ndim == 1 else t for t in _rows(tensors)], 1)
 
 
-def _placed(x: torch.Tensor, source: torch.Tensor, places: Any) -> torch.Tensor:
-    """Write ``source`` into the elements of ``x`` with the numbers ``places``, in order."""
-    if not places.size:
-        return x.clone()
-    origin = np.full(x.numel(), -1)
-    origin[places.reshape(-1)] = np.arange(places.size)
-    picked = source.reshape(-1)[torch.tensor(origin.clip(0).tolist())].reshape(x.shape)
-    return torch.where(torch.tensor((origin >= 0).tolist()).reshape(x.shape), picked, x)
-
-
-def _numbers(x: torch.Tensor) -> Any:
-    return np.arange(x.numel()).reshape(x.shape)
-
-
-def _strided(count: int, size: Sequence[int], stride: Sequence[int], first: int) -> Any:
-    numbers = np.arange(count)
-    steps = [step * numbers.itemsize for step in stride]
-    return np.lib.stride_tricks.as_strided(numbers[first:], size, steps)
-
-
 def _diagonal_scatter(
     x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor:
-    return _placed(x, source, _numbers(x).diagonal(offset, dim1, dim2))
-
-
-def _as_strided_scatter(
-    x: torch.Tensor,
-    source: torch.Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> torch.Tensor:
-    first = x.storage_offset() if storage_offset is None else storage_offset
-    return _placed(x, source, _strided(x.numel(), size, stride, int(first)))
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    count = source.shape[-1]
+    if not count:
+        return x.clone()
+    row, column = torch.arange(moved.shape[-2])[:, None], torch.arange(moved.shape[-1])
+    number = row + torch.zeros_like(column) if offset >= 0 else column + torch.zeros_like(row)
+    picked = source.index_select(-1, number.clamp(0, count - 1).reshape(-1))
+    found = torch.where(column - row == offset, picked.reshape(moved.shape), moved)
+    return found.movedim((-2, -1), (dim1, dim2))
 
 
 def _index_reduce(
@@ -258,17 +248,33 @@ def _repeat_numbers(repeats: torch.Tensor, output_size: int | None = None) -> to
     return before.to(torch.int32).sum(1).clamp(max=repeats.shape[0] - 1).to(repeats.dtype)
 
 
+def indexed(
+    x: torch.Tensor,
+    indices: Sequence[torch.Tensor | None],
+    values: torch.Tensor,
+    accumulate: bool = False,
+) -> Any:
+    """Write one value, or one for each trailing place, where a mask is true."""
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is None or mask.dtype != torch.bool or values.ndim > x.ndim - mask.ndim:
+        return NotImplemented
+    wide = mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
+    return torch.where(wide, x + values if accumulate else values, x)
+
+
 PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.hstack.default: _hstack,
     _ATEN.vstack.default: _vstack,
     _ATEN.dstack.default: _dstack,
     _ATEN.column_stack.default: _column_stack,
     _ATEN.diagonal_scatter.default: _diagonal_scatter,
-    _ATEN.as_strided_scatter.default: _as_strided_scatter,
     _ATEN.index_reduce.default: _index_reduce,
     _ATEN.embedding_renorm.default: _embedding_renorm,
     _ATEN.repeat_interleave.Tensor: _repeat_numbers,
     _ATEN.repeat_interleave.self_Tensor: _repeated,
+    _ATEN.atleast_1d.Sequence: _at_least(1),
+    _ATEN.atleast_2d.Sequence: _at_least(2),
+    _ATEN.atleast_3d.Sequence: _at_least(3),
     _ATEN.put.default: _put,
     _ATEN.scatter.reduce: _scatter,
     _ATEN.scatter.value_reduce: _scatter_value,

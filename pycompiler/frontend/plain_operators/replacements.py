@@ -15,6 +15,7 @@ _REPLACEMENTS = {
     "aten.linalg_eig": _VALUES,
     "aten.linalg_pinv": "use torch.linalg.lstsq for a matrix of full rank",
     "aten.linalg_lstsq": "leave the argument `driver` out",
+    "prims.as_strided_scatter": "use torch.slice_scatter, select_scatter or torch.where",
     "aten.linalg_polar": _VALUES,
     "aten.linalg_matrix_sqrth": _VALUES,
     "aten.linalg_ldl": "use torch.linalg.cholesky or torch.linalg.solve",

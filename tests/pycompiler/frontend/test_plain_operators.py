@@ -112,9 +112,15 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "dstack": (ATEN.dstack.default, ([numbers(3), numbers(1, 3)],), {}),
     "column stack": (ATEN.column_stack.default, ([numbers(3), numbers(3, 2)],), {}),
     "diagonal": (ATEN.diagonal_scatter.default, (numbers(4, 3, 5), numbers(4, 3), -1, 2, 1), {}),
-    "strided": (
-        ATEN.as_strided_scatter.default,
-        (numbers(4, 5), WIDE[0, :2], (2, 3), (5, 2), 1),
+    "sort": (ATEN.sort.stable, (whole(4, 3, 9),), {"stable": True, "dim": 1}),
+    "smooth resize": (
+        ATEN._upsample_bilinear2d_aa.default,
+        (numbers(1, 2, 9, 7), (4, 10), False),
+        {},
+    ),
+    "smooth cubic resize": (
+        ATEN._upsample_bicubic2d_aa.default,
+        (numbers(1, 2, 9, 7), (4, 10), True),
         {},
     ),
     "index reduce": (
@@ -151,6 +157,14 @@ def test_forms_give_what_torch_gives(name: str) -> None:
         if one.numel() or other.numel():
             torch.testing.assert_close(other, one, rtol=2e-5, atol=2e-5, equal_nan=True)
             assert other.dtype == one.dtype
+
+
+def test_mode_of_a_long_row() -> None:
+    """torch gives any of the places."""
+    x = whole(40, 2, 300)
+    values, places = TABLE[ATEN.mode.default](x, 1)
+    assert torch.equal(values, x.mode(1).values)
+    assert torch.equal(x.gather(1, places[:, None])[:, 0], values)
 
 
 def compile_and_compare(function: Any, inputs: Tensors, folder: Path) -> None:
