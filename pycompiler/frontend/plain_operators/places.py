@@ -31,7 +31,7 @@ def _at_least(rank: int) -> Callable[..., Any]:
             return x
         if rank == 1:
             return x.reshape(1)
-        x = x.reshape(1, -1)
+        x = x if x.ndim == 2 else x.reshape(1, -1)
         return x if rank == 2 else x[..., None]
 
     return lambda tensors: [one(x) for x in tensors]

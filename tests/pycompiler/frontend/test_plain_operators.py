@@ -107,6 +107,8 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "histogram": (ATEN.histogram.bin_ct, (numbers(50), 7), {"density": True}),
     "nonzero": (ATEN.nonzero_static.default, (whole(2, 3, 4),), {"size": 14}),
     "masked scatter": (ATEN.masked_scatter.default, (numbers(3, 4), whole(2, 4) > 0, SQUARE), {}),
+    "three axes": (ATEN.atleast_3d.Sequence, ([numbers(1)[0], numbers(3), numbers(2, 3)],), {}),
+    "two axes": (ATEN.atleast_2d.Sequence, ([numbers(1)[0], numbers(3), numbers(2, 3)],), {}),
     "hstack": (ATEN.hstack.default, ([numbers(3), numbers(2)],), {}),
     "vstack": (ATEN.vstack.default, ([numbers(3), numbers(2, 3)],), {}),
     "dstack": (ATEN.dstack.default, ([numbers(3), numbers(1, 3)],), {}),
