@@ -37,6 +37,7 @@ from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
 from .plain_operators import all_in_plain_operators, in_plain_operators
 from .plain_operators.replacements import not_expressible
+from .simpler_calls import with_simpler_calls
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
@@ -225,7 +226,8 @@ def _anchored(function: Function) -> Function:
 
 def _capture(wrapper: _Wrapper, tensors: tuple[torch.Tensor, ...]) -> torch.export.ExportedProgram:
     try:
-        return taken_apart(torch.export.export(wrapper, tensors, strict=False))
+        program = torch.export.export(wrapper, tensors, strict=False)
+        return taken_apart(with_simpler_calls(program))
     except PycompilerError as problem:
         raise problem.with_traceback(None) from None
     except Exception as problem:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from string import ascii_letters
 from typing import Any
 
 import torch
 
 from .attention import attention, is_hard
-from .plain_operators.places import joined_empty
+from .plain_operators.images import PADS
+from .plain_operators.places import indexed, joined_empty
 from .plain_operators.replacements import not_expressible
 
 _ATEN = torch.ops.aten
@@ -174,6 +176,13 @@ def _batch_norm(
     return normal, own, inverse, *running
 
 
+def _changed_statistics(node: torch.fx.Node) -> bool:
+    """Refuse the inner form of batch_norm that writes into its running statistics."""
+    if _trains(node):
+        raise not_expressible("aten.native_batch_norm with running statistics in training")
+    return False
+
+
 def _uneven(node: torch.fx.Node) -> bool:
     """Whether an adaptive pool has windows of different sizes, which the exporter picks singly."""
     sizes: Any = node.args[1]
@@ -238,6 +247,98 @@ def _all_empty(node: torch.fx.Node) -> bool:
     return not any(operand.meta["val"].numel() for operand in operands)
 
 
+def _cropped(node: torch.fx.Node) -> bool:
+    """Whether a pad that repeats elements is negative somewhere."""
+    return min(node.args[1], default=0) < 0  # type: ignore[arg-type]
+
+
+def _wide_edges(node: torch.fx.Node) -> bool:
+    """Whether the lower limit of a logit is above the upper one; then torch keeps the lower."""
+    edge: Any = _argument(node, 1, "eps", None)
+    return edge is not None and edge > 0.5
+
+
+def _logit(x: torch.Tensor, eps: float | None = None) -> Any:
+    if eps is None or eps <= 0.5:
+        return NotImplemented
+    low, high = torch.full_like(x, eps), torch.full_like(x, 1 - eps)
+    kept = torch.where(x < low, low, torch.where(x > high, high, x))
+    return torch.log(kept / (1 - kept))
+
+
+def _single(node: torch.fx.Node) -> bool:
+    """Whether an axis of a tensor without axes is reduced, for which ONNX has no number."""
+    x: Any = node.args[0]
+    return not x.meta["val"].ndim
+
+
+def _of_one(op: Any) -> _Rule:
+    def made_of(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return op(x.reshape(1), *args, **kwargs).reshape(()) if not x.ndim else NotImplemented
+
+    return _Rule(_single, made_of)
+
+
+def _of_all(node: torch.fx.Node) -> bool:
+    """Whether a norm is of all elements: the exporter gives it the shape of another one."""
+    whole = _argument(node, 2, "dim", None) is None and _argument(node, 3, "keepdim", False)
+    return bool(whole or _single(node))
+
+
+def _vector_norm(
+    x: torch.Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    if x.ndim and (dim is not None or not keepdim):
+        return NotImplemented
+    found = torch.linalg.vector_norm(x.reshape(-1), ord, 0, dtype=dtype)
+    return found.reshape([1] * x.ndim if keepdim else [])
+
+
+def _plain_norm(
+    x: torch.Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    return NotImplemented if ord is not None else _vector_norm(x, 2, dim, keepdim, dtype=dtype)
+
+
+def _by_mask(node: torch.fx.Node) -> bool:
+    """Whether a mask says where to write, for which the exporter lists the places."""
+    indices: Any = node.args[1]
+    only = indices[0] if len(indices) == 1 else None
+    return only is not None and only.meta["val"].dtype == torch.bool
+
+
+def _with_ellipsis(node: torch.fx.Node) -> bool:
+    """Whether an Einsum has an ellipsis, whose operands ONNX wants of one rank."""
+    return "." in str(node.args[0])
+
+
+def _einsum(equation: str, operands: Sequence[torch.Tensor], *, path: Any = None) -> Any:
+    """Give the axes of the ellipsis letters, and repeat those of size 1."""
+    if "." not in equation:
+        return NotImplemented
+    reads, arrow, result = equation.replace(" ", "").partition("->")
+    terms = reads.split(",")
+    spare = [letter for letter in ascii_letters if letter not in equation]
+    counts = [x.ndim - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
+    rank = max(c for c, t in zip(counts, terms, strict=True) if "..." in t)
+    letters = "".join(spare[:rank])
+    sizes = dict.fromkeys(letters, 1)
+    for number, (term, x) in enumerate(zip(terms, operands, strict=True)):
+        own = letters[rank - counts[number] :] if "..." in term else ""
+        terms[number] = term.replace("...", own)
+        for letter, size in zip(terms[number], x.shape, strict=True):
+            if letter in sizes:
+                sizes[letter] = max(sizes[letter], size)
+    spread = [
+        x.expand([sizes.get(letter, n) for letter, n in zip(term, x.shape, strict=True)])
+        for term, x in zip(terms, operands, strict=True)
+    ]
+    if not arrow:
+        once = sorted(c for c in set(reads) - set(".,") if reads.count(c) == 1)
+        result = "..." + "".join(once)
+    return torch.einsum(f"{','.join(terms)}->{result.replace('...', letters)}", *spread)
+
+
 _RULES: dict[object, _Rule] = {
     _ATEN.adaptive_avg_pool1d.default: _Rule(_uneven, _adaptive_average),
     _ATEN.adaptive_avg_pool2d.default: _Rule(_uneven, _adaptive_average),
@@ -250,6 +351,15 @@ _RULES: dict[object, _Rule] = {
     ),
     _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
     _ATEN.cat.default: _Rule(_all_empty, joined_empty),
+    _ATEN.einsum.default: _Rule(_with_ellipsis, _einsum),
+    _ATEN.index_put.default: _Rule(_by_mask, indexed),
+    _ATEN.logit.default: _Rule(_wide_edges, _logit),
+    _ATEN.prod.dim_int: _of_one(_ATEN.prod.dim_int),
+    _ATEN.linalg_vector_norm.default: _Rule(_of_all, _vector_norm),
+    _ATEN.linalg_norm.default: _Rule(_of_all, _plain_norm),
+    _ATEN.native_batch_norm.default: _Rule(_changed_statistics, _batch_norm),
+    _ATEN._native_batch_norm_legit.default: _Rule(_changed_statistics, _batch_norm),
+    **{op: _Rule(_cropped, made_of) for op, made_of in PADS.items()},
     _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),

@@ -26,9 +26,7 @@ def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx
     for node in model.graph.node:
         results = _results(node, data, types, model)
         if results is None or given & set(node.output):
-            kept.append(node)
-            if results is not None:
-                data.update(zip(node.output, results, strict=True))
+            kept += [node] if results is None else _given(node, results, given, data)
         else:
             data.update(zip(node.output, results, strict=True))
     read = {name for node in kept for name in node.input} | given
@@ -43,6 +41,27 @@ def fold_constants(model: onnx.ModelProto, types: dict[str, TensorType]) -> onnx
         tensor for name, tensor in data.items() if (name in read or bodies) and name not in made
     )
     return out
+
+
+def _given(
+    node: onnx.NodeProto,
+    results: list[onnx.TensorProto],
+    given: set[str],
+    data: dict[str, onnx.TensorProto],
+) -> list[onnx.NodeProto]:
+    """Record constant results; those that the model gives become copies of a constant."""
+    data.update(zip(node.output, results, strict=True))
+    if node.op_type == "Identity":
+        return [node]
+    copies = []
+    for name, tensor in zip(node.output, results, strict=True):
+        if name in given:
+            constant = onnx.TensorProto()
+            constant.CopyFrom(tensor)
+            constant.name = f"{name}.constant"
+            data[constant.name] = constant
+            copies.append(helper.make_node("Identity", [constant.name], [name], node.name))
+    return copies
 
 
 def _results(

@@ -97,6 +97,9 @@ def _static(info: onnx.ValueInfoProto) -> TensorType:
     tensor = info.type.tensor_type
     kind = info.type.WhichOneof("value")
     _refuse_kind(info)
+    elem = onnx_name(tensor.elem_type) if tensor.elem_type else ""
+    if elem and device_dtype(elem) is MNDtype.UNKNOWN and elem not in HOST_ONLY:
+        raise uncomputed("value", info.name, elem, "numbers")
     if kind is None or not tensor.HasField("shape"):
         raise error("P0103", name=info.name, shape="unknown")
     dims = list(tensor.shape.dim)

@@ -12,13 +12,19 @@ from typing import Any
 
 import torch
 
+from .complex_numbers import COMPLEX
 from .elementwise import ELEMENTWISE
+from .images import IMAGES
 from .matrices import MATRICES
 from .order import ORDER
 from .places import PLACES, joined_empty
 from .special import SPECIAL
 
-TABLE = ELEMENTWISE | MATRICES | ORDER | PLACES | SPECIAL
+TABLE = ELEMENTWISE | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
+
+#: Operators of which the exporter takes most calls; the others are decomposed if it fails.
+PARTIAL = {torch.ops.aten.cat.default: joined_empty} | COMPLEX
+_CHECKS = {torch.ops.aten._linalg_check_errors.default}
 
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -42,9 +48,14 @@ def all_in_plain_operators(
 
         return made_of
 
-    table = {**TABLE, torch.ops.aten.cat.default: joined_empty}
+    table = {**TABLE, **PARTIAL}
     ours = {op: counted(function) for op, function in table.items()}
     plain = program.run_decompositions({**_torchs_table(), **ours})
+    for node in list(plain.graph.nodes):
+        if node.target in _CHECKS:  # no value is known while a program is compiled
+            plain.graph.erase_node(node)
+            used = True
+    plain.graph_module.recompile()
     return plain if used else None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .matrices import least_squares
+from .replacements import not_expressible
 
 
 def cov(
@@ -52,8 +53,15 @@ def lstsq(
     driver: str | None = None,
 ) -> Any:
     """Return the solution, residuals, rank and singular values, for a matrix of full rank."""
+    if driver in ("gelsd", "gelss") and min(A.shape[-2:]):
+        raise not_expressible(f"aten.linalg_lstsq with driver {driver}")
     made: Any = torch.return_types.linalg_lstsq  # type: ignore[attr-defined]
-    return made(least_squares(A, B))
+    solution, residuals, rank, values = least_squares(A, B)
+    if driver == "gels":
+        rank = rank.new_zeros(0)
+    if driver not in ("gelsd", "gelss"):
+        values = values.new_zeros(0)
+    return made((solution, residuals, rank, values))
 
 
 def gaussian_nll_loss(

@@ -275,7 +275,8 @@ def least_squares(a: torch.Tensor, b: torch.Tensor) -> Any:
     off = a @ found - right
     residuals = (off * off).sum(-2) if rows > columns else a.new_zeros(0)
     rank = torch.full(a.shape[:-2], min(rows, columns), dtype=torch.int64)
-    return (found[..., 0] if vector else found), residuals, rank, a.new_zeros(0)
+    values = a.new_zeros(*a.shape[:-2], 0)
+    return (found[..., 0] if vector else found), residuals, rank, values
 
 
 def _matrix_exp(a: torch.Tensor) -> torch.Tensor:
@@ -324,11 +325,21 @@ def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor
     return q
 
 
+def _logdet(a: torch.Tensor) -> torch.Tensor:
+    return torch.log(_det(a)[0])
+
+
+def _lu_factor(a: torch.Tensor, *, pivot: bool = True) -> Any:
+    return _lu_factor_ex(a)[:2]
+
+
 MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
     _ATEN.linalg_lu.default: _lu,
     _ATEN.lu_unpack.default: _lu_unpack,
     _ATEN.linalg_lu_solve.default: _lu_solve,
+    _ATEN.linalg_lu_factor.default: _lu_factor,
+    _ATEN.logdet.default: _logdet,
     _ATEN.linalg_inv.default: _inv,
     _ATEN.inverse.default: _inv,
     _ATEN.linalg_solve.default: _solve,

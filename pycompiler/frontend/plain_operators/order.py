@@ -99,16 +99,32 @@ def _nanmedian(x: torch.Tensor) -> torch.Tensor:
     return found
 
 
+#: The longest row whose elements are compared with each other.
+_MOST_COMPARED = 256
+
+
+def _longest_run(rows: torch.Tensor) -> torch.Tensor:
+    """Return the value of the first of the longest runs of each sorted row."""
+    place = torch.arange(rows.shape[-1])
+    changed = rows != torch.cat([rows[..., :1], rows[..., :-1]], -1)
+    start = torch.where(changed, place, torch.zeros_like(place))
+    run = place - _scanned(start, -1, torch.maximum)
+    return rows.gather(-1, run.argmax(-1, keepdim=True))
+
+
 def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the smallest of the most frequent values, and the last place where it stands."""
     if not x.ndim:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     moved = x.movedim(dim, -1)
-    count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
-    frequent = count == count.amax(-1, keepdim=True)
-    largest = moved.amax(-1, keepdim=True)
-    values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
     place = torch.arange(moved.shape[-1])
+    if moved.shape[-1] > _MOST_COMPARED:
+        values = _longest_run(torch.sort(moved, -1)[0])
+    else:
+        count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
+        frequent = count == count.amax(-1, keepdim=True)
+        largest = moved.amax(-1, keepdim=True)
+        values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
     indices = torch.where(moved == values, place, torch.zeros_like(place)).amax(-1, keepdim=True)
     values, indices = values.movedim(-1, dim), indices.movedim(-1, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -151,18 +167,28 @@ def _counted(x: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None) 
     return (own if weight is None else own * weight.reshape(-1, 1)).sum(0)
 
 
-def _edges(x: torch.Tensor, bins: int, low: Any, high: Any) -> torch.Tensor:
-    """Return bins + 1 edges, from tensors or numbers."""
+def _edges(x: torch.Tensor, bins: int, low: Any, high: Any, room: float) -> torch.Tensor:
+    """Return bins + 1 edges, from tensors or numbers. A single value has ``room`` on each side."""
     low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
     same = low == high
-    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    low, high = torch.where(same, low - room, low), torch.where(same, high + room, high)
     edges: torch.Tensor = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
     return edges
 
 
+def _aminmax(
+    x: torch.Tensor, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if dim is None:
+        low, high = x.reshape(-1).amin(0), x.reshape(-1).amax(0)
+        shape = [1] * x.ndim if keepdim else []
+        return low.reshape(shape), high.reshape(shape)
+    return x.amin(dim, keepdim), x.amax(dim, keepdim)
+
+
 def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    low, high = (x.amin(), x.amax()) if min == max and x.numel() else (min, max)
-    edges = _edges(x, bins, low, high)
+    low, high = _aminmax(x) if min == max and x.numel() else (min, max)
+    edges = _edges(x, bins, low, high, 1.0)
     last = bins - 1
     x = x.reshape(-1, 1)
     # torch computes the bin of a value, so that it rounds otherwise than edges would.
@@ -179,8 +205,8 @@ def _histogram(
     weight: torch.Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    low, high = (x.amin(), x.amax()) if range is None else range
-    edges = _edges(x, bins, low, high)
+    low, high = _aminmax(x) if range is None else range
+    edges = _edges(x, bins, low, high, 0.5)
     return _density(_counted(x, edges, weight), edges, density), edges
 
 
@@ -227,6 +253,13 @@ def _of_unknown_size(name: str) -> Callable[..., Any]:
     return refused
 
 
+def _stable_sort(
+    x: torch.Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> Any:
+    """Sort; the one that ONNX has is stable."""
+    return tuple(torch.sort(x, dim, descending))
+
+
 ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.cummax.default: _extreme_scan(torch.ge),
     _ATEN.cummin.default: _extreme_scan(torch.le),
@@ -242,6 +275,8 @@ ORDER: dict[Any, Callable[..., Any]] = {
     _ATEN.searchsorted.Scalar: _searchsorted,
     _ATEN.bucketize.Tensor: _bucketize,
     _ATEN.bucketize.Scalar: _bucketize,
+    _ATEN.aminmax.default: _aminmax,
+    _ATEN.sort.stable: _stable_sort,
     _ATEN.histc.default: _histc,
     _ATEN.histogram.bin_ct: _histogram,
     _ATEN.histogram.bins_tensor: _histogram_bins,

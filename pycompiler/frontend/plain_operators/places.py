@@ -1,4 +1,4 @@
-"""Stacks, scatters and pools whose places are known when a function is traced."""
+"""Stacks, scatters, picks and distances whose places are known when a function is traced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 import torch
-from torch.nn import functional
+
+from ...errors import error
 
 _ATEN = torch.ops.aten
 
@@ -20,6 +21,20 @@ def joined_empty(tensors: Sequence[torch.Tensor], dim: int = 0) -> Any:
     shape, axis = list(kept[0].shape), dim % kept[0].ndim
     shape[axis] = sum(tensor.shape[axis] for tensor in kept)
     return torch.zeros(shape, dtype=tensors[0].dtype)
+
+
+def _at_least(rank: int) -> Callable[..., Any]:
+    """Return atleast_1d, atleast_2d or atleast_3d of several tensors."""
+
+    def one(x: torch.Tensor) -> torch.Tensor:
+        if x.ndim >= rank:
+            return x
+        if rank == 1:
+            return x.reshape(1)
+        x = x if x.ndim == 2 else x.reshape(1, -1)
+        return x if rank == 2 else x[..., None]
+
+    return lambda tensors: [one(x) for x in tensors]
 
 
 def _rows(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -44,35 +59,18 @@ def _column_stack(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.cat([t[:, None] if t.ndim == 1 else t for t in _rows(tensors)], 1)
 
 
-def _placed(x: torch.Tensor, source: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Write ``source`` into the elements of ``x`` with the numbers ``places``, in order."""
-    origin = torch.full((x.numel(),), -1, dtype=torch.int64)
-    origin[places.reshape(-1)] = torch.arange(places.numel())
-    if not places.numel():
-        return x.clone()
-    picked = source.reshape(-1)[origin.clamp(min=0)].reshape(x.shape)
-    return torch.where((origin >= 0).reshape(x.shape), picked, x)
-
-
-def _numbers(x: torch.Tensor) -> torch.Tensor:
-    return torch.arange(x.numel()).reshape(x.shape)
-
-
 def _diagonal_scatter(
     x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor:
-    return _placed(x, source, _numbers(x).diagonal(offset, dim1, dim2))
-
-
-def _as_strided_scatter(
-    x: torch.Tensor,
-    source: torch.Tensor,
-    size: Sequence[int],
-    stride: Sequence[int],
-    storage_offset: int | None = None,
-) -> torch.Tensor:
-    first = x.storage_offset() if storage_offset is None else storage_offset
-    return _placed(x, source, _numbers(x).as_strided(size, stride, first))
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    count = source.shape[-1]
+    if not count:
+        return x.clone()
+    row, column = torch.arange(moved.shape[-2])[:, None], torch.arange(moved.shape[-1])
+    number = row + torch.zeros_like(column) if offset >= 0 else column + torch.zeros_like(row)
+    picked = source.index_select(-1, number.clamp(0, count - 1).reshape(-1))
+    found = torch.where(column - row == offset, picked.reshape(moved.shape), moved)
+    return found.movedim((-2, -1), (dim1, dim2))
 
 
 def _index_reduce(
@@ -120,37 +118,6 @@ def _neutral(x: torch.Tensor, reduce: str) -> torch.Tensor:
         else (torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max)
     )
     return torch.full_like(x, low if reduce == "amax" else high)
-
-
-def _adaptive_max_pool(axes: int, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an adaptive pool. Windows of unequal sizes repeat their last element."""
-
-    def made_of(x: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        shape, front = x.shape[-axes:], x.shape[:-axes]
-        if not any(size % count for size, count in zip(shape, sizes, strict=True)):
-            kernel = [size // count for size, count in zip(shape, sizes, strict=True)]
-            values, indices = plain(x, kernel, kernel, return_indices=True)
-            return values, indices
-        windows, numbers = x, torch.arange(prod(shape)).reshape(shape)
-        for axis, (size, count) in enumerate(zip(shape, sizes, strict=True)):
-            number = torch.arange(count)
-            first, end = number * size // count, ((number + 1) * size + count - 1) // count
-            reach = int((end - first).max())
-            picks = torch.minimum(first[:, None] + torch.arange(reach), end[:, None] - 1)
-            at, flat = len(front) + 2 * axis, picks.reshape(-1)
-            cut = (count, reach)
-            windows = windows.index_select(at, flat)
-            windows = windows.reshape(*windows.shape[:at], *cut, *windows.shape[at + 1 :])
-            numbers = numbers.index_select(2 * axis, flat)
-            numbers = numbers.reshape(
-                *numbers.shape[: 2 * axis], *cut, *numbers.shape[2 * axis + 1 :]
-            )
-        inner = [len(front) + 2 * axis + 1 for axis in range(axes)]
-        best = windows.amax(inner, keepdim=True)
-        places = torch.where(windows == best, numbers, torch.full_like(numbers, prod(shape)))
-        return best.reshape(*front, *sizes), places.amin(inner).reshape(*front, *sizes)
-
-    return made_of
 
 
 def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None) -> torch.Tensor:
@@ -252,37 +219,47 @@ def _rrelu(
     return x * slope, slope
 
 
-_BILINEAR, _NEAREST = 0, 1
-_ZEROS, _BORDER = 0, 1
-
-
-def _grid_sampler(
-    x: torch.Tensor, grid: torch.Tensor, interpolation: int, padding: int, align_corners: bool
+def _embedding_renorm(
+    weight: torch.Tensor, indices: torch.Tensor, max_norm: float, norm_type: float
 ) -> torch.Tensor:
-    """Sample a volume: a sum over all its elements, with a weight along each axis."""
-    spatial = x.shape[2:]
-    found = x[:, :, None]
-    points = grid.reshape(grid.shape[0], -1, len(spatial))
-    for axis, size in enumerate(spatial):
-        at = points[..., len(spatial) - 1 - axis]
-        at = (at + 1) / 2 * (size - 1) if align_corners else ((at + 1) * size - 1) / 2
-        at = at if padding == _ZEROS else _inside(at, size, padding, align_corners)
-        at = torch.round(at) if interpolation == _NEAREST else at
-        away = (at[..., None] - torch.arange(size, dtype=x.dtype)).abs()
-        weight = (1 - away).clamp(min=0) if interpolation == _BILINEAR else (away == 0).to(x.dtype)
-        weight = weight.reshape(x.shape[0], 1, -1, size, *[1] * (len(spatial) - 1 - axis))
-        found = (found * weight).sum(3)
-    return found.reshape(*x.shape[:2], *grid.shape[1:-1])
+    """Shrink the rows that are picked and longer than ``max_norm``."""
+    rows = torch.arange(weight.shape[0])[:, None] == indices.reshape(-1)
+    size = _norm(weight.abs(), norm_type)[:, None]
+    shrunk = weight * (max_norm / (size + 1e-7))
+    picked = rows.to(torch.int32).sum(1, keepdim=True) > 0
+    return torch.where(picked & (size > max_norm), shrunk, weight)
 
 
-def _inside(at: torch.Tensor, size: int, padding: int, align_corners: bool) -> torch.Tensor:
-    if padding != _BORDER:
-        low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
-        if span <= 0:
-            return torch.zeros_like(at)
-        turn = torch.remainder(at - low, 2 * span)
-        at = torch.minimum(turn, 2 * span - turn) + low
-    return at.clamp(0, size - 1)
+def _repeated(
+    x: torch.Tensor, repeats: torch.Tensor, dim: int | None = None, output_size: int | None = None
+) -> torch.Tensor:
+    """Repeat each element as often as ``repeats`` says, if the number of results is known."""
+    if output_size is None:
+        raise error("P0103", name="repeat_interleave", shape="its values decide")
+    x, dim = (x.reshape(-1), 0) if dim is None else (x, dim)
+    return x.index_select(dim, _repeat_numbers(repeats.expand(x.shape[dim]), output_size))
+
+
+def _repeat_numbers(repeats: torch.Tensor, output_size: int | None = None) -> torch.Tensor:
+    if output_size is None:
+        raise error("P0103", name="repeat_interleave", shape="its values decide")
+    ends = torch.cumsum(repeats, 0)
+    before = torch.arange(output_size)[:, None] >= ends
+    return before.to(torch.int32).sum(1).clamp(max=repeats.shape[0] - 1).to(repeats.dtype)
+
+
+def indexed(
+    x: torch.Tensor,
+    indices: Sequence[torch.Tensor | None],
+    values: torch.Tensor,
+    accumulate: bool = False,
+) -> Any:
+    """Write one value, or one for each trailing place, where a mask is true."""
+    mask = indices[0] if len(indices) == 1 else None
+    if mask is None or mask.dtype != torch.bool or values.ndim > x.ndim - mask.ndim:
+        return NotImplemented
+    wide = mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
+    return torch.where(wide, x + values if accumulate else values, x)
 
 
 PLACES: dict[Any, Callable[..., Any]] = {
@@ -291,11 +268,13 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN.dstack.default: _dstack,
     _ATEN.column_stack.default: _column_stack,
     _ATEN.diagonal_scatter.default: _diagonal_scatter,
-    _ATEN.as_strided_scatter.default: _as_strided_scatter,
     _ATEN.index_reduce.default: _index_reduce,
-    _ATEN.adaptive_max_pool1d.default: _adaptive_max_pool(1, functional.max_pool1d),
-    _ATEN.adaptive_max_pool2d.default: _adaptive_max_pool(2, functional.max_pool2d),
-    _ATEN.adaptive_max_pool3d.default: _adaptive_max_pool(3, functional.max_pool3d),
+    _ATEN.embedding_renorm.default: _embedding_renorm,
+    _ATEN.repeat_interleave.Tensor: _repeat_numbers,
+    _ATEN.repeat_interleave.self_Tensor: _repeated,
+    _ATEN.atleast_1d.Sequence: _at_least(1),
+    _ATEN.atleast_2d.Sequence: _at_least(2),
+    _ATEN.atleast_3d.Sequence: _at_least(3),
     _ATEN.put.default: _put,
     _ATEN.scatter.reduce: _scatter,
     _ATEN.scatter.value_reduce: _scatter_value,
@@ -305,7 +284,6 @@ PLACES: dict[Any, Callable[..., Any]] = {
     _ATEN._embedding_bag_forward_only.default: _embedding_bag,
     _ATEN.resize.default: _resize,
     _ATEN.rrelu_with_noise_functional.default: _rrelu,
-    _ATEN.grid_sampler_3d.default: _grid_sampler,
     _ATEN._cdist_forward.default: _cdist,
     _ATEN._pdist_forward.default: _pdist,
 }

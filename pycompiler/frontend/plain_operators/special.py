@@ -140,6 +140,31 @@ def _polygamma(order: int, x: torch.Tensor) -> torch.Tensor:
     return torch.where(low, -sign * found - turned, found)
 
 
+#: Press et al., Numerical Recipes, erfcc: the logarithm of erfcx / t for t = 1 / (1 + x / 2).
+_ERFCX = (
+    0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+    -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223,
+)  # fmt: skip
+
+
+def _erfcx(x: torch.Tensor) -> torch.Tensor:
+    """Return exp(x²) erfc(x)."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    size = x.abs()
+    t = 1 / (1 + 0.5 * size)
+    found = t * torch.exp(polynomial(t, _ERFCX))
+    return torch.where(x < 0, 2 * torch.exp(x * x) - found, found)
+
+
+def _log_ndtr(x: torch.Tensor) -> torch.Tensor:
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    low = x < -1
+    t = x * math.sqrt(0.5)
+    far = torch.log(0.5 * _erfcx(torch.where(low, -t, torch.ones_like(t)))) - t * t
+    near = torch.log1p(-0.5 * torch.erfc(torch.where(low, torch.zeros_like(t), t)))
+    return torch.where(low, far, near)
+
+
 def _ndtri(x: torch.Tensor) -> torch.Tensor:
     return math.sqrt(2) * erfinv(2 * x - 1)
 
@@ -160,6 +185,8 @@ SPECIAL: dict[Any, Callable[..., Any]] = {
     _ATEN.special_i1e.default: _bessel(_I1_NEAR, _I1_FAR, odd=True, scaled=True),
     _ATEN.lgamma.default: _lgamma,
     _ATEN.special_gammaln.default: _lgamma,
+    _ATEN.special_erfcx.default: _erfcx,
+    _ATEN.special_log_ndtr.default: _log_ndtr,
     _ATEN.special_ndtri.default: _ndtri,
     _ATEN.uniform.default: _uniform,
     _ATEN.polygamma.default: _polygamma,

@@ -37,6 +37,7 @@ from . import (
     scans,
     scattering,
     shuffles,
+    spectra,
     transposed_convolution,
 )
 from .writer import FLOATS, MOVED, REALS, TABLES, Writer
@@ -119,6 +120,8 @@ COMPOSITES: dict[str, Composite] = {
     ),
     "ConvInteger": Composite(quantization.convolution, MOVE, quantization.BYTES, first=True),
     "TopK": Composite(scans.top_k, MOVE, note="up to 32 results"),
+    "DFT": Composite(spectra.dft, SUM, REALS, note="constant length and axis"),
+    "STFT": Composite(spectra.stft, SUM, REALS, note="constant step and length"),
     "Einsum": Composite(einsum.einsum, SUM),
     "ReduceMean": Composite(norms.mean, SUM, REALS),
     "ReduceL1": Composite(norms.l1, SUM, REALS),

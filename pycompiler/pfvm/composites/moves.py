@@ -120,6 +120,8 @@ def pad(write: Writer) -> bool:
             continue
         if max(shape[axis], shape[axis] + before + after) > write.rows:
             return False
+        if shape[axis] + min(0, before) + min(0, after) < 1:  # nothing is left to repeat
+            return False
         kind = cast(Literal["reflect", "edge", "wrap"], _MODES[mode])
         places = np.arange(max(0, -before), shape[axis] - max(0, -after))
         added = (max(0, before), max(0, after))

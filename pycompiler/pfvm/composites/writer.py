@@ -83,10 +83,12 @@ class Writer:
 
     def number(self, value: float) -> str:
         """Return the name of a constant of the node's own element type."""
-        dtype = helper.tensor_dtype_to_np_dtype(
-            onnx.TensorProto.DataType.Value(self.type(0).elem.upper())
-        )
-        return self.constant(np.asarray(value, dtype=dtype), "number")
+        return self.own(np.asarray(value), "number")
+
+    def own(self, array: Array, what: str) -> str:
+        """Return the name of a constant, converted to the node's own element type."""
+        kind = onnx.TensorProto.DataType.Value(self.type(0).elem.upper())
+        return self.constant(array.astype(helper.tensor_dtype_to_np_dtype(kind)), what)
 
     def ints(self, values: Sequence[int]) -> str:
         """Return the name of a constant of integers, such as axes."""

@@ -52,6 +52,8 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "polygamma": (ATEN.polygamma.default, (3, STRETCH.abs() + 0.3), {}),
     "erfinv": (ATEN.erfinv.default, (torch.linspace(-1, 1, 1001),), {}),
     "ndtri": (ATEN.special_ndtri.default, (torch.linspace(0.01, 0.99, 99),), {}),
+    "erfcx": (ATEN.special_erfcx.default, (STRETCH / 4 + 3,), {}),
+    "log_ndtr": (ATEN.special_log_ndtr.default, (STRETCH,), {}),
     "i0": (ATEN.i0.default, (STRETCH,), {}),
     "i0e": (ATEN.special_i0e.default, (STRETCH,), {}),
     "i1": (ATEN.special_i1.default, (STRETCH,), {}),
@@ -105,14 +107,22 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     "histogram": (ATEN.histogram.bin_ct, (numbers(50), 7), {"density": True}),
     "nonzero": (ATEN.nonzero_static.default, (whole(2, 3, 4),), {"size": 14}),
     "masked scatter": (ATEN.masked_scatter.default, (numbers(3, 4), whole(2, 4) > 0, SQUARE), {}),
+    "three axes": (ATEN.atleast_3d.Sequence, ([numbers(1)[0], numbers(3), numbers(2, 3)],), {}),
+    "two axes": (ATEN.atleast_2d.Sequence, ([numbers(1)[0], numbers(3), numbers(2, 3)],), {}),
     "hstack": (ATEN.hstack.default, ([numbers(3), numbers(2)],), {}),
     "vstack": (ATEN.vstack.default, ([numbers(3), numbers(2, 3)],), {}),
     "dstack": (ATEN.dstack.default, ([numbers(3), numbers(1, 3)],), {}),
     "column stack": (ATEN.column_stack.default, ([numbers(3), numbers(3, 2)],), {}),
     "diagonal": (ATEN.diagonal_scatter.default, (numbers(4, 3, 5), numbers(4, 3), -1, 2, 1), {}),
-    "strided": (
-        ATEN.as_strided_scatter.default,
-        (numbers(4, 5), WIDE[0, :2], (2, 3), (5, 2), 1),
+    "sort": (ATEN.sort.stable, (whole(4, 3, 9),), {"stable": True, "dim": 1}),
+    "smooth resize": (
+        ATEN._upsample_bilinear2d_aa.default,
+        (numbers(1, 2, 9, 7), (4, 10), False),
+        {},
+    ),
+    "smooth cubic resize": (
+        ATEN._upsample_bicubic2d_aa.default,
+        (numbers(1, 2, 9, 7), (4, 10), True),
         {},
     ),
     "index reduce": (
@@ -149,6 +159,14 @@ def test_forms_give_what_torch_gives(name: str) -> None:
         if one.numel() or other.numel():
             torch.testing.assert_close(other, one, rtol=2e-5, atol=2e-5, equal_nan=True)
             assert other.dtype == one.dtype
+
+
+def test_mode_of_a_long_row() -> None:
+    """torch gives any of the places."""
+    x = whole(40, 2, 300)
+    values, places = TABLE[ATEN.mode.default](x, 1)
+    assert torch.equal(values, x.mode(1).values)
+    assert torch.equal(x.gather(1, places[:, None])[:, 0], values)
 
 
 def compile_and_compare(function: Any, inputs: Tensors, folder: Path) -> None:

@@ -18,6 +18,7 @@ import operator_pointwise
 import operator_quantized
 import operator_recurrent
 import operator_resizes
+import operator_spectra
 import operator_sums
 import operator_windows
 import pytest
@@ -46,6 +47,7 @@ ROWS: tuple[Row, ...] = (
     *operator_attention.ROWS,
     *operator_recurrent.ROWS,
     *operator_quantized.ROWS,
+    *operator_spectra.ROWS,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ def node_tests() -> tuple[NodeTest, ...]:
 
 
 def chosen_tests(patterns: Sequence[str]) -> list[NodeTest]:
-    """Return the tests with one of the patterns in their name; all without patterns."""
+    """Return the tests whose names match one of the patterns; all without patterns."""
     tests = node_tests()
-    return [one for one in tests if not patterns or any(part in one.name for part in patterns)]
+    found = [one for one in tests if any(re.search(part, one.name) for part in patterns)]
+    return found if patterns else list(tests)

@@ -1,8 +1,8 @@
 """The command that runs a suite, and writes its page with the files that it is made from.
 
-With patterns, only tests with one of them in their name run, and each is printed. Nothing is
-written then, unless ``--write`` puts their outcomes in place of those recorded. ``--device`` names
-one machine; without it, tests run on all, and those with a pattern on the first.
+With patterns, only tests run whose names match one of these regular expressions, and each is
+printed. Nothing is written then, unless ``--write`` puts their outcomes in place of those recorded.
+``--device`` names one machine; without it, tests run on all, and those with a pattern on the first.
 """
 
 from __future__ import annotations

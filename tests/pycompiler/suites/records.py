@@ -104,6 +104,13 @@ def operators(outcomes: Sequence[Outcome], kinds: Sequence[str]) -> str:
 
 #: Why a test is refused, by code.
 CAUSES = {
+    "P0101": "torch cannot capture it as a graph",
+    "P0102": "no ONNX form",
+    "P0105": "it writes into an input",
+    "P0106": "torch's exporter fails",
+    "P0109": "complex numbers of halves, or sparse tensors",
+    "P0137": "a factorization of a large matrix",
+    "P0138": "no ONNX form; the diagnostic names a replacement",
     "P0103": "the size of a result depends on values",
     "P0108": "onnx's own checks or passes refuse the model",
     "P0131": "text",

@@ -11,7 +11,6 @@ from suites.records import (
     ROOT,
     counts,
     operators,
-    others,
     outcome_table,
     read_record,
     refusals,
@@ -20,13 +19,10 @@ from suites.records import (
 from .judge import NOTHING
 
 PAGE = ROOT / "docs" / "torch_operators.md"
-#: The files with the outcomes, by device. The page lists the operators of the first.
-RECORDS = {
-    "emu2:mini": DATA / "torch_operators.txt",
-    "emu2:mncore2": DATA / "torch_operators_mncore2.txt",
-}
-#: One test of how many runs, by device: a machine of 4,096 PEs takes its time.
-STEPS = {"emu2:mini": 1, "emu2:mncore2": 24}
+#: The files with the outcomes, by device.
+RECORDS = {"emu2:mini": DATA / "torch_operators.txt"}
+#: One test of how many runs, by device.
+STEPS = {"emu2:mini": 1}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT)
 
 
@@ -35,13 +31,10 @@ def page() -> str:
     read = {device: read_record(path.read_text()) for device, path in RECORDS.items()}
     version, outcomes = next(iter(read.values()))
     names = {one.operator for one in outcomes}
-    columns = {
-        f"`{device}`" + (f", one test of {STEPS[device]}" if STEPS[device] > 1 else ""): found
-        for device, (_, found) in read.items()
-    }
+    columns = {f"`{device}`": found for device, (_, found) in read.items()}
     out = [_HEAD.format(version=version, total=len(outcomes), names=len(names)), "\n"]
     out.append(outcome_table(columns, _MEANINGS, "wrong, an internal error, or too slow"))
-    out += [_FIRST.format(**_best(outcomes)), others(*(found for _, found in read.values()))]
+    out.append(_FIRST.format(**_best(outcomes)))
     out += [refusals(outcomes, CAUSES), operators(outcomes, _KINDS)]
     return "".join(out)
 

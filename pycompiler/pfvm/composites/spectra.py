@@ -1,0 +1,121 @@
+"""Fourier transforms as products with a constant matrix, on pairs of real and imaginary parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ..session import Array
+from .writer import Writer
+
+#: The most elements of a matrix.
+_MOST = 1 << 22
+
+
+def dft(write: Writer) -> bool:
+    """Multiply pairs along an axis by sines and cosines."""
+    shape, rank = write.type(0).shape, len(write.type(0).shape)
+    length, axis = _number(write, 1, None), _axis(write, rank)
+    if rank < 2 or axis is None or length == 0:
+        return False
+    parts, size = shape[-1], shape[axis]
+    count = _length(write, size) if length is None else length
+    half, inverse = (bool(write.attribute(name, 0)) for name in ("onesided", "inverse"))
+    matrix = _matrix(size, parts, count, half, inverse)
+    if matrix is None:
+        return False
+    order = [a for a in range(rank - 1) if a != axis] + [axis, rank - 1]
+    value = write.node.input[0]
+    if order != list(range(rank)):
+        value = write.op("Transpose", value, perm=order)
+    front = [shape[a] for a in order[:-2]]
+    value = _multiplied(write, value, front, matrix, 1 if half and inverse else 2)
+    back = [order.index(a) for a in range(rank)]
+    write.op("Transpose", value, perm=back, result=write.node.output[0])
+    return True
+
+
+def stft(write: Writer) -> bool:
+    """Cut a signal into frames, and transform each."""
+    names = (*write.node.input, "", "")
+    shape = write.type(0).shape
+    step, length = _number(write, 1, None), _number(write, 3, None)
+    if not step or (names[3] and not length) or len(shape) != 3:
+        return False
+    window = write.data.get(names[2])
+    if names[2]:
+        length = write.types[names[2]].shape[0]
+    if length is None or not 0 < length <= shape[1]:
+        return False
+    matrix = _matrix(length, shape[2], length, bool(write.attribute("onesided", 1)), False)
+    if matrix is None:
+        return False
+    starts = np.arange((shape[1] - length) // step + 1) * step
+    index = write.constant(starts[:, None] + np.arange(length), "index")
+    frames = write.op("Gather", write.node.input[0], index, axis=1)
+    if window is not None:
+        matrix = matrix * np.repeat(window, shape[2])[:, None]
+    elif names[2]:
+        frames = write.op("Mul", frames, write.reshape(names[2], [length, 1]))
+    value = _multiplied(write, frames, [shape[0], len(starts)], matrix, 2)
+    write.op("Identity", value, result=write.node.output[0])
+    return True
+
+
+def _number(write: Writer, place: int, default: int | None) -> int | None:
+    """Return an input that is one number; 0 if it is no constant."""
+    name = write.node.input[place] if place < len(write.node.input) else ""
+    if not name:
+        return default
+    given = write.data.get(name)
+    return 0 if given is None else int(given.reshape(-1)[0])
+
+
+def _axis(write: Writer, rank: int) -> int | None:
+    """Return the axis of a DFT: an input since opset 20, an attribute before."""
+    name = write.node.input[2] if len(write.node.input) > 2 else ""
+    if name:
+        given = write.data.get(name)
+        return None if given is None else int(given.reshape(-1)[0]) % rank
+    own = write.attribute("axis", None)
+    if own is None:  # the default was 1, and is the last but one
+        return 1 if rank == 3 else None
+    return int(own) % rank
+
+
+def _length(write: Writer, size: int) -> int:
+    """Return the length without an input for it: half a spectrum stands for a whole one."""
+    half = write.attribute("onesided", 0) and write.attribute("inverse", 0)
+    return 2 * (size - 1) if half else size
+
+
+def _matrix(size: int, parts: int, count: int, half: bool, inverse: bool) -> Array | None:
+    """Return rows of (element, part), columns of (frequency, part); None if it is too large."""
+    bins = count // 2 + 1
+    used = min(size, bins if half and inverse else count)
+    results = bins if half and not inverse else count
+    if size * parts * results * 2 > _MOST:
+        return None
+    turns = np.outer(np.arange(used), np.arange(results)) % count * (2 * np.pi / count)
+    real, imaginary = np.cos(turns), np.sin(turns) if inverse else -np.sin(turns)
+    if inverse:
+        real, imaginary = real / count, imaginary / count
+    if half and inverse:
+        both = np.full((used, 1), 2.0)  # the other half of the spectrum is the conjugate
+        both[[k for k in (0, count // 2) if k < used and k in (0, count / 2)]] = 1.0
+        whole = np.stack([real * both, -imaginary * both][:parts], 1)[..., None]
+    else:
+        rows = [np.stack([real, imaginary], -1), np.stack([-imaginary, real], -1)]
+        whole = np.stack(rows[:parts], 1)
+    out = np.zeros((size, *whole.shape[1:]))
+    out[:used] = whole
+    return out.reshape(size * parts, -1)
+
+
+def _multiplied(write: Writer, value: str, front: Sequence[int], matrix: Array, parts: int) -> str:
+    rows, columns = matrix.shape
+    flat = write.reshape(value, [prod(front), rows])
+    found = write.op("MatMul", flat, write.own(matrix, "turns"))
+    return write.reshape(found, [*front, columns // parts, parts])
