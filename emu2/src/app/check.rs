@@ -61,7 +61,7 @@ fn place(value: &Value, app: &App, spec: &Spec) -> Result<(), Error> {
     }
     let Some(place) = &value.place else {
         let reason = format!("it does not say where the elements of `{name}` lie");
-        return Err(Error::new(Code::AppNeeds, reason).help("export it with `pycompiler partition --app`"));
+        return Err(Error::new(Code::AppNeeds, reason).help("add the places: `pycompiler app FILE -o NEW`"));
     };
     let words = value.words * u64::from(64 / dtype.bits) * if place.alike { 1 } else { groups };
     place.fault(&value.shape, words).map_or(Ok(()), |fault| Err(damaged(format!("`{name}` {fault}"))))
