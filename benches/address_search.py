@@ -17,7 +17,7 @@ from pathlib import Path
 from pycompiler.scheduler.address_search import (
     Buffer,
     OutOfTimeError,
-    Place,
+    Placement,
     best_fit,
     overlaps,
     place_in_one,
@@ -51,7 +51,7 @@ def solve(buffers: list[Buffer], capacity: int, seconds: float) -> tuple[str, fl
         offsets, said = None, "out of time"
     taken = time.monotonic() - start
     if offsets is not None:
-        places = {name: Place(0, at) for name, at in offsets.items()}
+        places = {name: Placement(0, at) for name, at in offsets.items()}
         assert not list(overlaps(buffers, places))
         assert all(places[b.name].offset + b.size <= capacity for b in buffers)
     return said, taken

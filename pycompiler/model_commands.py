@@ -24,7 +24,7 @@ from .console import table_console
 from .dashboard.command import dashboard
 from .debug.model import open_model
 from .disassemble.command import disassemble
-from .errors import ExportError, GraphError, Place, PlanError, error
+from .errors import ExportError, GraphError, PlanError, SourceLocation, error
 from .files import read_input, write_file
 from .graph.graph import TensorType
 from .memory.command import memory
@@ -82,7 +82,7 @@ def compile_command(model: Path, out: Path, device: str, settings: tuple[str, ..
             progress=True,
         )
     except (ExportError, GraphError, PlanError) as problem:
-        problem.place = problem.place or Place(str(model))
+        problem.place = problem.place or SourceLocation(str(model))
         raise
     facts = json.loads(read_file(out, REPORT))
     console = table_console()

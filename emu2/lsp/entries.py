@@ -17,7 +17,7 @@ from emu2._core import spec_texts
 
 
 @dataclass(frozen=True)
-class Place:
+class SpecLine:
     """A line (from 0) of a file of a spec."""
 
     path: Path
@@ -50,8 +50,8 @@ class Entries:
         self._texts = spec_texts(name)
 
     @cached_property
-    def _places(self) -> dict[tuple[str, str], Place]:
-        found: dict[tuple[str, str], Place] = {}
+    def _places(self) -> dict[tuple[str, str], SpecLine]:
+        found: dict[tuple[str, str], SpecLine] = {}
         for file, text in self._texts:  # the files of the spec itself come first
             section = ""
             for number, line in enumerate(text.splitlines()):
@@ -59,11 +59,11 @@ class Entries:
                 if head is not None:
                     section = head[2] if head[1] else ""
                     if not head[1]:
-                        place = Place(_on_disk(file, text), number)
+                        place = SpecLine(_on_disk(file, text), number)
                         found.setdefault((head[2], ""), place)
                 named = re.match(r'name\s*=\s*"([^"]+)"', line)
                 if named is not None and section:
-                    found.setdefault((section, named[1]), Place(_on_disk(file, text), number))
+                    found.setdefault((section, named[1]), SpecLine(_on_disk(file, text), number))
         return found
 
     @cached_property
@@ -88,11 +88,11 @@ class Entries:
                     found.setdefault(("mask", text_of), own)
         return sorted(found.values(), key=lambda one: (-len(one.text), one.text))
 
-    def place(self, section: str, name: str) -> Place | None:
+    def place(self, section: str, name: str) -> SpecLine | None:
         """Return where an entry of the spec stands; a section with one entry may have no name."""
         return self._places.get((section, name)) or self._places.get((section, ""))
 
-    def instruction(self, mnemonic: str) -> Place | None:
+    def instruction(self, mnemonic: str) -> SpecLine | None:
         """Return where the entry of a mnemonic stands; its manual page begins with its name."""
         page = self.spec.page(mnemonic)
         head = None if page is None else re.match(r"(\S+) \((\w+)\)", page)

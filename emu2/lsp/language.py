@@ -9,7 +9,7 @@ from typing import Literal
 
 import emu2
 from emu2.errors import Diagnostic
-from emu2.lsp.entries import Entries, Operand, Place
+from emu2.lsp.entries import Entries, Operand, SpecLine
 
 Kind = Literal["instruction", "operand"]
 _WORD = re.compile(r"-?\$?[A-Za-z_][\w.]*")
@@ -63,7 +63,7 @@ class Language:
         title = f"${operand.text} ({operand.name or operand.section})"
         return f"{title}\n\n{operand.doc}", word
 
-    def definition(self, line: str, column: int) -> Place | None:
+    def definition(self, line: str, column: int) -> SpecLine | None:
         """Return the entry of the spec that the word at a column comes from."""
         word = word_at(line, column)
         if word is None:

@@ -8,7 +8,7 @@ from pygls.workspace import TextDocument
 
 import emu2
 from emu2.errors import Diagnostic
-from emu2.lsp.entries import Place
+from emu2.lsp.entries import SpecLine
 from emu2.lsp.language import Kind, Language
 
 _SEVERITIES = {
@@ -100,7 +100,7 @@ def make_server(spec_name: str) -> LanguageServer:
     return server
 
 
-def _location(place: Place) -> types.Location:
+def _location(place: SpecLine) -> types.Location:
     at = types.Position(place.line, 0)
     return types.Location(place.path.as_uri(), types.Range(at, at))
 

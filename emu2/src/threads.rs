@@ -14,7 +14,7 @@ static OWNER: OnceLock<u32> = OnceLock::new();
 static CHILD: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Where shared work runs.
-enum Place {
+enum Pool {
     /// This thread belongs to a pool, or the global pool serves.
     Here,
     /// The pool of a forked child.
@@ -23,52 +23,52 @@ enum Place {
     Alone,
 }
 
-fn place() -> Place {
+fn pool() -> Pool {
     let process = process::id();
     if rayon::current_thread_index().is_some() || *OWNER.get_or_init(|| process) == process {
-        return Place::Here;
+        return Pool::Here;
     }
     let mut child = CHILD.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, pool)) = child.as_ref().filter(|(owner, _)| *owner == process) {
-        return Place::Child(pool.clone());
+        return Pool::Child(pool.clone());
     }
-    let Ok(pool) = rayon::ThreadPoolBuilder::new().build() else { return Place::Alone };
+    let Ok(pool) = rayon::ThreadPoolBuilder::new().build() else { return Pool::Alone };
     let pool = Arc::new(pool);
     // If the parent is a forked child itself, its pool has no threads in this process that could be ended.
     std::mem::forget(child.replace((process, pool.clone())));
-    Place::Child(pool)
+    Pool::Child(pool)
 }
 
 /// Number of threads that share work.
 pub fn count() -> usize {
-    match place() {
-        Place::Here => rayon::current_num_threads(),
-        Place::Child(pool) => pool.current_num_threads(),
-        Place::Alone => 1,
+    match pool() {
+        Pool::Here => rayon::current_num_threads(),
+        Pool::Child(pool) => pool.current_num_threads(),
+        Pool::Alone => 1,
     }
 }
 
 /// Calls `work` such that its parallel iterators use the threads of this process. Call it only if [`count`] is more than 1.
 pub(crate) fn share<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    match place() {
-        Place::Child(pool) => pool.install(work),
-        Place::Here | Place::Alone => work(),
+    match pool() {
+        Pool::Child(pool) => pool.install(work),
+        Pool::Here | Pool::Alone => work(),
     }
 }
 
 /// Calls `work` in a thread of the pool and `meanwhile` in this one. Returns when both are done.
 pub fn beside<T: Send, U>(work: impl FnOnce() -> T + Send, meanwhile: impl FnOnce() -> U) -> (Option<T>, U) {
     let mut done = None;
-    let seen = match place() {
-        Place::Here => rayon::in_place_scope(|scope| {
+    let seen = match pool() {
+        Pool::Here => rayon::in_place_scope(|scope| {
             scope.spawn(|_| done = Some(work()));
             meanwhile()
         }),
-        Place::Child(pool) => pool.in_place_scope(|scope| {
+        Pool::Child(pool) => pool.in_place_scope(|scope| {
             scope.spawn(|_| done = Some(work()));
             meanwhile()
         }),
-        Place::Alone => std::thread::scope(|scope| {
+        Pool::Alone => std::thread::scope(|scope| {
             scope.spawn(|| done = Some(work()));
             meanwhile()
         }),

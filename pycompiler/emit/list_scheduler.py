@@ -16,7 +16,7 @@ from ..layers.fragment import BlockOperand, Instruction, Line, Move, PeOperand, 
 from ..machine import Target
 from .hazards import Accesses, accesses
 from .placing import Group, Placing
-from .ports import Op, Place, op_of
+from .ports import MemoryWord, Op, op_of
 from .text import Addresses
 
 
@@ -144,8 +144,8 @@ def _groups(steps: Sequence[Sequence[Op]]) -> list[Group] | None:
 
 def _in_order(steps: Sequence[Sequence[Op]], roots: Sequence[Sequence[int]]) -> bool:
     """Whether no group depends on a group that begins later."""
-    last: dict[Place, int] = {}
-    read: dict[Place, int] = {}
+    last: dict[MemoryWord, int] = {}
+    read: dict[MemoryWord, int] = {}
     for ops, owners in zip(steps, roots, strict=True):
         for op, own in zip(ops, owners, strict=True):
             for touch in op.reads:
@@ -168,8 +168,8 @@ def _sorted(
 ) -> list[Group] | None:
     """Sort the groups so that each comes after those it depends on; None if there is a cycle."""
     later: dict[int, set[int]] = {group: set() for group in groups}
-    written: dict[Place, int] = {}
-    read: dict[Place, set[int]] = {}
+    written: dict[MemoryWord, int] = {}
+    read: dict[MemoryWord, set[int]] = {}
     for ops, owners in zip(steps, roots, strict=True):
         for op, own in zip(ops, owners, strict=True):
             for touch in op.reads:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..machine import Hazard, Target
-from .ports import LineState, Op, Place, Ports
+from .ports import LineState, MemoryWord, Op, Ports
 
 #: A group: ``(step, instruction)`` pairs, with steps counted from the first step of the group.
 Group = Sequence[tuple[int, Op]]
@@ -23,15 +23,11 @@ class Placing:
         self.ports = Ports(target)
         self.lines: list[LineState] = []
         # For every place: step, cycle and writer of the last write; the last step that reads it.
-        self.written: dict[Place, tuple[int, int, Op]] = {}
-        self.read: dict[Place, int] = {}
+        self.written: dict[MemoryWord, tuple[int, int, Op]] = {}
+        self.read: dict[MemoryWord, int] = {}
         # For every port rule and each of its memories: the steps with a write, and with a read.
-        self.rules = [
-            (rule, memory)
-            for rule in target.hazards
-            if rule.rule == "port"
-            for memory in rule.memories
-        ]
+        ports = (rule for rule in target.hazards if rule.rule == "port")
+        self.rules = [(rule, memory) for rule in ports for memory in sorted(rule.memories)]
         self.port_writes: list[set[int]] = [set() for _ in self.rules]
         self.port_reads: list[set[int]] = [set() for _ in self.rules]
         # By slot, and by kind of instruction: maps a taken step to a later one that may be free.

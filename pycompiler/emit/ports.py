@@ -32,7 +32,7 @@ _PLACES = 32  # bits for a place of one memory
 #: The kinds of instructions, numbered: numbers are compared faster than facts.
 _KINDS: dict[tuple[object, ...], int] = {}
 
-Place = int  # memory and long word (or granule), in one number
+MemoryWord = int  # memory and long word (or granule), in one number
 #: The words of each cycle. Two reads may share a port if their words are equal.
 Words = tuple[object, ...]
 
@@ -43,7 +43,7 @@ class Touch:
 
     memory: str
     words: Words
-    places: tuple[tuple[Place, int], ...]
+    places: tuple[tuple[MemoryWord, int], ...]
 
 
 @dataclass(frozen=True, eq=False)

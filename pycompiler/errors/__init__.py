@@ -24,11 +24,11 @@ from .kinds import (
     NoSwitchError,
     OptionError,
     OptionWarning,
-    Place,
     PlanError,
     PycompilerError,
     PycompilerWarning,
     RunError,
+    SourceLocation,
     UsageError,
     place_of,
 )
@@ -50,11 +50,11 @@ __all__ = [
     "NoSwitchError",
     "OptionError",
     "OptionWarning",
-    "Place",
     "PlanError",
     "PycompilerError",
     "PycompilerWarning",
     "RunError",
+    "SourceLocation",
     "UsageError",
     "error",
     "internal",
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 
-def error(code: str, *, place: Place | None = None, **fields: Any) -> PycompilerError:
+def error(code: str, *, place: SourceLocation | None = None, **fields: Any) -> PycompilerError:
     """Return the exception of row ``code``; ``fields`` fill its templates. The caller raises it."""
     kind = TABLE[code]
     message, help = kind.message.format(**fields), kind.help.format(**fields)

@@ -7,7 +7,7 @@ USER_EXIT, USAGE_EXIT, BUG_EXIT = 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLocation:
     """Where a diagnostic points: a file, and line and column (from 1) where known."""
 
     file: str
@@ -19,12 +19,12 @@ class Place:
         return ":".join(parts)
 
 
-def place_of(source: str | None) -> Place | None:
+def place_of(source: str | None) -> SourceLocation | None:
     """Return the place that ``file:line`` names."""
     if source is None:
         return None
     file, _, line = source.rpartition(":")
-    return Place(file, int(line))
+    return SourceLocation(file, int(line))
 
 
 class PycompilerError(Exception):
@@ -32,7 +32,9 @@ class PycompilerError(Exception):
 
     exit_code = USER_EXIT
 
-    def __init__(self, code: str, message: str, help: str, place: Place | None, **fields: Any):
+    def __init__(
+        self, code: str, message: str, help: str, place: SourceLocation | None, **fields: Any
+    ):
         super().__init__(f"[{code}] {message} ({help})")
         self.add_note(self.more(code))
         self.code = code

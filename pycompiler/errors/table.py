@@ -184,6 +184,13 @@ TABLE: dict[str, Kind] = {
         "this is a bug of the compiler; please report it with the model",
         {"layout": "((4_PE:1))", "reason": "long word 3 of group 0"},
     ),
+    "P0403": Kind(
+        InternalError,
+        "segment {segment} has {found} steps and {found_cycles} cycles, "
+        "but the compiler counted {steps} and {cycles}",
+        "this is a bug of the compiler; please report it with the model",
+        {"segment": 0, "found": 120, "found_cycles": 480, "steps": 118, "cycles": 472},
+    ),
     # P05: apps
     "P0501": Kind(
         FileError,

@@ -25,7 +25,7 @@ import onnx_ir as ir
 import torch
 import torch.fx.traceback
 
-from ..errors import Place, PycompilerError, error, place_of
+from ..errors import PycompilerError, SourceLocation, error, place_of
 from ..graph.dtypes import uncomputed
 from ..pfvm.names import set_keys
 from ..pfvm.prepare import static_types
@@ -35,6 +35,8 @@ from ..pfvm.source import NOT_THE_MODEL, own_line, source_of
 from .constant_names import add_unread, name_constants, recognised, update_names
 from .near_constants import lift_near_constants
 from .no_writes import NoWrites, model_place
+from .plain_operators import all_in_plain_operators, in_plain_operators
+from .plain_operators.replacements import not_expressible
 from .taken_apart import taken_apart
 from .tensor_names import memory_of, named_memories
 from .torch_dtypes import TORCH_DTYPES, dtype_name, strange_kind
@@ -203,7 +205,7 @@ def _step(
         raise _why_not_captured(problem) from problem
 
 
-def _maker(model: onnx.ModelProto, value: str) -> Place | None:
+def _maker(model: onnx.ModelProto, value: str) -> SourceLocation | None:
     """Find the line that made ``value``, through copies, which have no line of their own."""
     makers = {name: node for node in model.graph.node for name in node.output}
     node = makers.get(value)
@@ -251,7 +253,7 @@ def _convert(
     optimise = extra.get("optimize", True)
     extra = {**extra, "optimize": False}
     try:
-        converted = torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+        converted = _exported(program, extra)
         if converted is None:
             raise error("P0106", reason="torch.onnx.export returned nothing")
         return _optimised_around(converted, state, optimise)
@@ -259,6 +261,20 @@ def _convert(
         raise
     except Exception as problem:
         raise _why_not_converted(problem) from problem
+
+
+def _exported(
+    program: torch.export.ExportedProgram, extra: Mapping[str, Any]
+) -> torch.onnx.ONNXProgram | None:
+    """Export the program; operators that torch cannot translate have forms of our own."""
+    program = in_plain_operators(program)
+    try:
+        return torch.onnx.export(program, dynamo=True, verbose=False, **extra)
+    except torch.onnx.OnnxExporterError:
+        plain = all_in_plain_operators(program)
+        if plain is None:
+            raise
+        return torch.onnx.export(plain, dynamo=True, verbose=False, **extra)
 
 
 def _optimised_around(
@@ -308,13 +324,13 @@ def _why_not_converted(problem: BaseException) -> PycompilerError:
             op, _, rest = rest.partition("'")
             _, _, rest = rest.partition("overload='")
             name = f"{op}.{rest.partition(chr(39))[0]}" if op else str(cause).splitlines()[0]
-            return error("P0102", place=_translated(cause), op=name)
+            return not_expressible(name, _translated(cause))
         problem, cause = cause, cause.__cause__
     first = (str(problem).strip() or type(problem).__name__).splitlines()[0]
     return error("P0106", reason=f"{type(problem).__name__}: {first}")
 
 
-def _translated(problem: BaseException) -> Place | None:
+def _translated(problem: BaseException) -> SourceLocation | None:
     """Find the line of the node that torch was translating, in the frames of ``problem``."""
     trace = problem.__traceback__
     while trace is not None:

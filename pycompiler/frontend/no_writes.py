@@ -11,7 +11,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from ..errors import Place, error
+from ..errors import SourceLocation, error
 from ..pfvm.source import NOT_THE_MODEL
 from .training_step import NeedsStep, in_training_step
 
@@ -75,9 +75,9 @@ def _kept(tensors: Sequence[object]) -> Iterator[None]:
                 tensor.copy_(value)
 
 
-def model_place(problem: BaseException | None = None) -> Place | None:
+def model_place(problem: BaseException | None = None) -> SourceLocation | None:
     """Find the innermost line of the model's own code: of ``problem`` or of the current stack."""
     stack = traceback.extract_stack() if problem is None else None
     frames = stack or traceback.extract_tb(problem.__traceback__ if problem else None)
     own = [f for f in frames if not f.filename.startswith((*NOT_THE_MODEL, "<"))]
-    return Place(own[-1].filename, own[-1].lineno) if own else None
+    return SourceLocation(own[-1].filename, own[-1].lineno) if own else None

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from ..errors import error
 from .attention import attention, is_hard
+from .plain_operators.places import joined_empty
+from .plain_operators.replacements import not_expressible
 
 _ATEN = torch.ops.aten
 #: torch's numbers of the reductions; the third is the sum.
@@ -104,7 +105,7 @@ def _drawn_once(node: torch.fx.Node) -> bool:
 
 
 def _refused(*_: object, **__: object) -> torch.Tensor:
-    raise error("P0102", op="aten.multinomial.default without replacement")
+    raise not_expressible("aten.multinomial.default without replacement")
 
 
 def _average(op: Any) -> _Rule:
@@ -134,7 +135,7 @@ def _average(op: Any) -> _Rule:
 def _own_divisor(node: torch.fx.Node) -> bool:
     given = _argument(node, 6, "divisor_override", None) is not None
     if given and _argument(node, 4, "ceil_mode", False):
-        raise error("P0102", op="aten.avg_pool with divisor_override and ceil_mode")
+        raise not_expressible("aten.avg_pool with divisor_override and ceil_mode")
     return given
 
 
@@ -222,13 +223,19 @@ def _as_strided(
     order = sorted(range(x.ndim), key=lambda axis: -steps[axis])
     whole = x.permute(order)
     if _offset(x) or not whole.is_contiguous():
-        raise error("P0102", op="aten.as_strided.default of a part of a tensor")
+        raise not_expressible("aten.as_strided.default of a part of a tensor")
     first = storage_offset or 0
     place = torch.arange(first, first + 1)
     for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
         own = torch.arange(count) * step
         place = place + own.reshape([-1] + [1] * (len(size) - axis - 1))
     return whole.reshape(-1)[place.reshape(-1)].reshape(size)
+
+
+def _all_empty(node: torch.fx.Node) -> bool:
+    """Whether all operands of a join have no elements, which the exporter refuses."""
+    operands: Any = node.args[0]
+    return not any(operand.meta["val"].numel() for operand in operands)
 
 
 _RULES: dict[object, _Rule] = {
@@ -242,6 +249,7 @@ _RULES: dict[object, _Rule] = {
         _trains, _batch_norm, _ATEN._native_batch_norm_legit_functional.default
     ),
     _ATEN._native_batch_norm_legit_functional.default: _Rule(_trains, _batch_norm),
+    _ATEN.cat.default: _Rule(_all_empty, joined_empty),
     _ATEN.cross_entropy_loss.default: _Rule(_no_plain_classes, _cross_entropy),
     _ATEN.amax.default: _extreme(_ATEN.amax.default),
     _ATEN.amin.default: _extreme(_ATEN.amin.default),

@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from .ctc import ctc_loss
+from .plain_operators.functions import corrcoef, cov, gaussian_nll_loss, lstsq
 
 _REDUCTIONS = ("none", "mean", "sum")  # torch counts them in this order
 
@@ -30,7 +31,16 @@ def _ctc(
     )
 
 
-_WRITTEN: dict[Any, Callable[..., Any]] = {functional.ctc_loss: _ctc, torch.ctc_loss: _ctc}
+_WRITTEN: dict[Any, Callable[..., Any]] = {
+    functional.ctc_loss: _ctc,
+    torch.ctc_loss: _ctc,
+    torch.cov: cov,
+    torch.Tensor.cov: cov,
+    torch.corrcoef: corrcoef,
+    torch.Tensor.corrcoef: corrcoef,
+    torch.linalg.lstsq: lstsq,
+    functional.gaussian_nll_loss: gaussian_nll_loss,
+}
 
 
 class WrittenOut(TorchFunctionMode):

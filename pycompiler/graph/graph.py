@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ..errors import Place, place_of
+from ..errors import SourceLocation, place_of
 from .dtypes import MNDtype
 from .html import html_table
 from .layout import Layout
@@ -116,7 +116,7 @@ class MNNode:
     origin: str | None = field(default=None, compare=False)
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> SourceLocation | None:
         """The line of the model's source that diagnostics about the node show."""
         return place_of(self.source)
 

@@ -1,7 +1,7 @@
 """How a value travels between DRAM and LM, and the order of its long words in DRAM.
 
-The layout decides the instructions: :mod:`.dram_transfer_ways` chooses them, and the copies that
-DRAM need not hold. The plan lists the transfers with their addresses. The order in DRAM is not
+The layout decides the instructions: :mod:`.dram_transfer_instructions` chooses them, and the copies
+that DRAM need not hold. The plan lists the transfers with their addresses. The order in DRAM is not
 written down anywhere; :mod:`.dram_transfer_order` follows it, word by word.
 """
 
@@ -16,13 +16,13 @@ from typing import Literal
 from ..errors import PycompilerError, error
 from ..graph.layout import Layout, Level
 from ..machine import LONGS_PER_WIDE, Target, TransferMap
-from .dram_transfer_ways import (
-    Way,
+from .dram_transfer_instructions import (
+    StageInstruction,
+    instructions_to_l1bs,
+    instructions_to_pes,
     legal_set,
     members,
     same_in_all_groups,
-    ways_to_l1bs,
-    ways_to_pes,
 )
 
 Stage = Literal["mv", "l2bm", "l1bm"]
@@ -82,8 +82,8 @@ class TransferPlan:
     target: Target
     layout: Layout
     num_lw: int
-    to_pe: Way
-    to_l1: Way
+    to_pe: StageInstruction
+    to_l1: StageInstruction
     chunks: tuple[Chunk, ...]
     dram_words: int
     buffers: int
@@ -219,8 +219,8 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     num_lw = layout.num_lw(target.cycles)
     plans: list[TransferPlan] = []
     problem: PycompilerError | None = None
-    for to_pe in ways_to_pes(layout, target):
-        for to_l1 in ways_to_l1bs(layout, target):
+    for to_pe in instructions_to_pes(layout, target):
+        for to_l1 in instructions_to_l1bs(layout, target):
             try:
                 plans.append(_plan(layout, num_lw, to_pe, to_l1, target))
             except PycompilerError as found:
@@ -231,7 +231,9 @@ def plan_transfer(layout: Layout, target: Target) -> TransferPlan:
     return min(plans, key=_slowest)
 
 
-def _plan(layout: Layout, num_lw: int, to_pe: Way, to_l1: Way, target: Target) -> TransferPlan:
+def _plan(
+    layout: Layout, num_lw: int, to_pe: StageInstruction, to_l1: StageInstruction, target: Target
+) -> TransferPlan:
     per_group = target.l2bs_per_group
     apart = any(s.size > 1 and s.stride % per_group for s in layout.on(Level.L2B))
     across = apart and same_in_all_groups(layout, target)
@@ -277,7 +279,7 @@ def _buffer_words(target: Target, buffers: int) -> int:
     return target.words("l2bm") // buffers // unit * unit
 
 
-def _buffers(target: Target, to_pe: Way, to_l1: Way) -> int:
+def _buffers(target: Target, to_pe: StageInstruction, to_l1: StageInstruction) -> int:
     """Find the most buffers of L2BM of which each has room for one step.
 
     Both directions have :data:`BUFFERS` buffers, or one, or they share one. P0606 if L2BM or L1BM
@@ -298,7 +300,9 @@ def _too_small(target: Target, reason: str) -> PycompilerError:
     return error("P0606", spec=target.name, reason=f"a transfer of one step needs {reason}")
 
 
-def _words_of_steps(count: int, target: Target, to_pe: Way, to_l1: Way) -> tuple[int, int]:
+def _words_of_steps(
+    count: int, target: Target, to_pe: StageInstruction, to_l1: StageInstruction
+) -> tuple[int, int]:
     """Return the long words of L1BM and of L2BM that ``count`` LM steps take."""
     pe_map, l1_map = _maps(target, to_pe, to_l1)
     l1_words = _round_up(count * to_pe.turns * pe_map.source_words, l1_map.destination_words)
@@ -306,7 +310,9 @@ def _words_of_steps(count: int, target: Target, to_pe: Way, to_l1: Way) -> tuple
     return l1_words, _round_up(l2_words, target.mv_unit)
 
 
-def _maps(target: Target, to_pe: Way, to_l1: Way) -> tuple[TransferMap, TransferMap]:
+def _maps(
+    target: Target, to_pe: StageInstruction, to_l1: StageInstruction
+) -> tuple[TransferMap, TransferMap]:
     return target.transfer(to_pe.mnemonic, "to_pe"), target.transfer(to_l1.mnemonic, "down")
 
 
@@ -314,7 +320,9 @@ def _round_up(count: int, unit: int) -> int:
     return -(-count // unit) * unit
 
 
-def _steps_per_chunk(target: Target, to_pe: Way, to_l1: Way, buffers: int) -> int:
+def _steps_per_chunk(
+    target: Target, to_pe: StageInstruction, to_l1: StageInstruction, buffers: int
+) -> int:
     """Find the most LM steps whose words fit L1BM and a buffer of L2BM; one always fits."""
     pe_map, l1_map = _maps(target, to_pe, to_l1)
     by_l1 = target.words("l1bm") // l1_map.destination_words

@@ -16,6 +16,8 @@ from .copied_elements import Picked, Selection
 from .copy_operators import Copy
 from .default_layout import most_words, small, whole_layout
 
+PICK = "MNCorePick"
+
 
 class SpreadCopy(Copy):
     """A copy that also proposes layouts with the unchanged axes on as many units as possible."""
@@ -57,4 +59,4 @@ def _pick(node: MNNode, graph: MNGraph, number: int) -> Picked:
     return (tuple(range(len(shape))),), {axis: chosen}
 
 
-LAYERS = (SpreadCopy("MNCorePick", _pick, frozenset({"axis", "index"})),)
+LAYERS = (SpreadCopy(PICK, _pick, frozenset({"axis", "index"})),)

@@ -16,9 +16,10 @@ class Entry:
 
     ``size`` is the side of its pictures in pixels. ``settings`` go to the function that builds the
     model, or to its configuration class. ``cut`` names a Sequential or ModuleList of the model and
-    how many of its blocks stay. ``note`` says how the model differs from the published one.
-    ``batches`` are those that the page tells about. ``quick`` marks the models that `make test`
-    runs, with the first batch.
+    how many of its blocks stay. ``statistics`` gives the batch norms those of a batch, as training
+    would: without them, some models multiply their values in every block. ``note`` says how the
+    model differs from the published one. ``batches`` are those that the page tells about. ``quick``
+    marks the models that `make test` runs, with the first batch.
     """
 
     library: str
@@ -26,6 +27,7 @@ class Entry:
     size: int = 64
     settings: Mapping[str, Any] = field(default_factory=dict)
     cut: tuple[str, int] | None = None
+    statistics: bool = False
     note: str = ""
     quick: bool = False
     batches: tuple[int, ...] = (1,)
@@ -51,7 +53,7 @@ def _vision(model: str, size: int = 64, note: str = "", **more: Any) -> Entry:
 
 
 def _timm(model: str, size: int = 64, note: str = "", **settings: Any) -> Entry:
-    own = {name: settings.pop(name) for name in ("cut", "quick") if name in settings}
+    own = {name: settings.pop(name) for name in ("cut", "quick", "statistics") if name in settings}
     return Entry("timm", model, size, settings, note=note, **own)
 
 
@@ -110,7 +112,7 @@ _ENTRIES = (
     _timm("ghostnet_100"),
     _timm("edgenext_xx_small"),
     _timm("mobilevit_xxs"),
-    _timm("visformer_tiny"),
+    _timm("visformer_tiny", note="BatchNorm statistics of a batch", statistics=True),
     _timm("repvgg_a0"),
     _timm("lcnet_050"),
     _timm("tinynet_e"),

@@ -23,6 +23,7 @@ SEED = 0
 EXTRA = "models"
 _COLOURS = 3
 _TOKENS = 16
+_PICTURES = 16  # of a batch for statistics
 
 #: What a configuration class of transformers gets if it has such a setting, a number, and the
 #: catalogue does not give another.
@@ -82,6 +83,8 @@ def build_model(entry: Entry, batch: int) -> Model:
         _cut(function, entry)
         function.eval().requires_grad_(False)
         _vary(function)
+        if entry.statistics:
+            _take_statistics(function, _picture(entry, _PICTURES))
     if isinstance(inputs, dict):
         return Model(function, inputs, named=True)
     return Model(function, {f"x{n}": tensor for n, tensor in enumerate(inputs)}, named=False)
@@ -269,6 +272,21 @@ def _vary(model: torch.nn.Module) -> None:
         if bool((tensor == first).all()):
             factor = torch.rand_like(tensor) + 0.5
             tensor.copy_(first * factor if abs(first) > _TINY else torch.randn_like(tensor) * _TINY)
+
+
+def _take_statistics(model: torch.nn.Module, batch: tuple[torch.Tensor, ...]) -> None:
+    """Give batch norms the statistics of a batch, which training would give them."""
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the average of all batches, which are one
+        norm.train()
+    with torch.no_grad():
+        model(*batch)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+        norm.eval()
 
 
 _SEVERAL = 2  # a single number is a setting

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..build import load_model
-from ..errors import ExportError, GraphError, Place, PlanError, error
+from ..errors import ExportError, GraphError, PlanError, SourceLocation, error
 from ..files import write_file
 from .costs import Costs
 from .driver import partition
@@ -62,7 +62,7 @@ def partition_command(
             options=dict(map(_option, settings)),
         )
     except (ExportError, GraphError, PlanError) as problem:
-        problem.place = problem.place or Place(str(model))
+        problem.place = problem.place or SourceLocation(str(model))
         raise
     print_partition(found)
     if out is not None:

@@ -22,6 +22,7 @@ from ..layers.elementwise import Elementwise
 from ..layers.half_conversions import AXIS, NARROW, WIDEN
 from ..layers.local_copy import COPY
 from ..layers.operators import LAYERS
+from ..layers.picks import PICK
 from ..layers.products.roles import precision_of, roles_of, takes_halves
 from ..layers.switch.layer import SWITCH
 from ..layers.tiling.axes import other_axes, whole_words
@@ -35,7 +36,7 @@ from ..pfvm.windows import GROUPED, WEIGHT_GRADIENT
 #: The products whose results may be stored as halves.
 CONVOLUTIONS = ("Conv", GROUPED)
 #: Copies that may work on halves.
-_COPIES = ("Slice", "Concat", "Pad")
+_COPIES = ("Slice", "Concat", "Pad", PICK)
 #: Operators of the planners that change only the place of a value.
 _MOVES = (SWITCH, COPY, DOWNLOAD, UPLOAD)
 #: Values whose singles take less than this share of an LM stay singles: they gain nothing, and
@@ -159,12 +160,18 @@ def _after(node: MNNode, graph: MNGraph, found: Mapping[str, int]) -> int | None
 
 def _copied(node: MNNode, graph: MNGraph, found: Mapping[str, int], axis: int) -> bool:
     """Whether a copy keeps the long words of its inputs, which lie along ``axis``."""
-    words = MNDtype.HALF.words_per_long
     if any(found.get(name) != axis for name in node.inputs):
         return False
-    filler = dict(node.attributes).get("constant_value", 0)
-    if filler not in (0, (0,), (0.0,), ()):
+    return keeps_words(node, graph, axis)
+
+
+def keeps_words(node: MNNode, graph: MNGraph, axis: int) -> bool:
+    """Whether a copy keeps long words of halves along ``axis`` whole."""
+    words, facts = MNDtype.HALF.words_per_long, dict(node.attributes)
+    if facts.get("constant_value", 0) not in (0, (0,), (0.0,), ()):
         return False
+    if node.op == PICK:
+        return int(str(facts.get("axis", 0))) % len(graph.values[node.inputs[0]].shape) != axis
     sizes = [graph.values[name].shape[axis] for name in (*node.inputs, *node.outputs)]
     return len(set(sizes)) == 1 or (node.op == "Concat" and all(n % words == 0 for n in sizes))
 

@@ -1,9 +1,9 @@
 """Factors of products in half are rounded where they are made, not where they are multiplied.
 
-A product in half rounds its factors when they enter the MAU. If MNCoreNarrow rounds them earlier,
-they have the same bits, and layout switches, copies and DRAM transfers move half as many words.
-Between MNCoreNarrow and the product there may only be operators that neither compute nor mix
-elements.
+A product in half rounds its factors when they enter the MAU, and so do convolutions and the
+gradients of their weights. If MNCoreNarrow rounds them earlier, they have the same bits, and layout
+switches, tiles, copies and DRAM transfers move half as many words. Between MNCoreNarrow and the
+product there may only be operators that neither compute nor mix elements.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from ..graph.dtypes import MNDtype
 from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..layers.half_conversions import AXIS, NARROW
 from ..layers.matmul import PRODUCTS
+from ..layers.picks import PICK
 from ..layers.products.roles import roles_of, takes_halves
+from ..layers.tiling.axes import other_axes, whole_words
+from ..layers.tiling.layer import TILES
 from ..layers.view import VIEWS
 from ..machine import Target
-from .halves import same_words_axis
+from ..pfvm.windows import WEIGHT_GRADIENT
+from .halves import CONVOLUTIONS, keeps_words, same_words_axis
 
 #: Operators that rounding may pass: what they do to halves is what they do to singles.
 _EXACT = ("Relu",)
 _COPIES = ("Slice",)
-#: Products whose factors are rounded here; convolutions have a rule of their own.
+#: Products whose factors are rounded here. What convolutions give each other is halves already.
 _PRODUCTS = ("MatMul", "Gemm")
 
 
@@ -55,16 +59,19 @@ def _search(graph: MNGraph, target: Target, kept: Collection[str]) -> _Found:
     for node in graph.nodes:
         for name in dict.fromkeys(node.inputs):
             readers.setdefault(name, []).append(node)
-    # Smaller values do not even fill a long word of each PE.
+    # Smaller values do not even fill a long word of each PE. But every MAB has the weights of a
+    # convolution.
     least = prod(target.pe_shape) * MNDtype.FLOAT.words_per_long
     found, outside = _Found(), _outside(graph)
     made = [name for node in graph.nodes for name in node.outputs if name]
     for name in reversed([*graph.inputs, *made]):
         value = graph.values[name]
-        if value.dtype is not MNDtype.FLOAT or prod(value.shape) < least:
+        if value.dtype is not MNDtype.FLOAT:
             continue
         wanting: dict[int, set[str]] = {}
         for node in readers.get(name, ()):
+            if node.op in _PRODUCTS and prod(value.shape) < least:
+                continue
             for axis in _wanted(node, name, graph, found, target):
                 wanting.setdefault(axis, set()).add(node.name)
         if not wanting:
@@ -93,8 +100,12 @@ def _wanted(
     """Yield the axis along which a reader wants the halves of a value, if it wants halves."""
     if node.side is not Side.DEVICE:
         return
-    if node.op in _PRODUCTS:
+    if node.op in (*_PRODUCTS, *CONVOLUTIONS, WEIGHT_GRADIENT):
         if name in node.inputs[2:] or not takes_halves(node, graph, target):
+            return
+        if node.op == WEIGHT_GRADIENT:
+            # Both operands have their channels there.
+            yield 1
             return
         roles = roles_of(node, graph)
         yield roles.a[2] if node.inputs[0] == name else roles.b[1]
@@ -120,6 +131,11 @@ def _before(node: MNNode, axis: int, graph: MNGraph) -> int | None:
         return int(order[axis])
     if node.op in VIEWS:
         return same_words_axis(result, axis, source)
+    if node.op == TILES:
+        kept = other_axes(node, graph) if whole_words(node, graph, MNDtype.HALF) else ()
+        return next((one.source for one in kept if one.result == axis), None)
+    if node.op in ("Pad", PICK):
+        return axis if keeps_words(node, graph, axis) else None
     return axis if node.op in _COPIES and source[axis] == result[axis] else None
 
 

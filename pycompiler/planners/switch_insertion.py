@@ -19,12 +19,16 @@ from ..graph.graph import MNGraph, MNNode, MNValue, Side
 from ..graph.layout import Layout
 from ..graph.verify import layout_ranges
 from ..layers.base import Frame, layout_of
+from ..layers.half_conversions import NARROW, WIDEN
 from ..layers.operators import LAYERS
 from ..layers.switch.layer import LEVEL, SWITCH
 from ..layers.switch.pass_moves import LayoutChange
 from ..machine import Target
 from ..pfvm.names import fresh
 from .switch_plan import plan_switch
+
+#: Operators that the compiler puts between nodes of the model.
+_OWN = {SWITCH, NARROW, WIDEN}
 
 
 def is_anchored(node: MNNode) -> bool:
@@ -220,10 +224,26 @@ def rigid_values(graph: MNGraph) -> set[str]:
 
 
 def _beside(graph: MNGraph, switch: MNNode) -> tuple[str, ...]:
-    """Return the nodes that read what a switch makes, then the node that makes what it reads."""
-    readers = [n for n in graph.nodes if switch.outputs[0] in n.inputs]
-    makers = [n for n in graph.nodes if switch.inputs[0] in n.outputs]
-    return tuple(n.origin or n.name for n in (*readers, *makers) if n.op != SWITCH)
+    """Return the nodes of the model around a switch: the nearest readers, then the makers.
+
+    The compiler's own nodes, such as the rounding of an operand, are passed over: a node of the
+    model is behind them.
+    """
+    found: dict[str, None] = {}
+    for forward in (True, False):
+        waiting, seen = [switch], {switch.name}
+        while waiting:
+            node = waiting.pop(0)
+            for name in node.outputs if forward else node.inputs:
+                for one in graph.nodes:
+                    if one.name in seen or name not in (one.inputs if forward else one.outputs):
+                        continue
+                    seen.add(one.name)
+                    if one.op in _OWN:
+                        waiting.append(one)
+                    else:
+                        found[one.origin or one.name] = None
+    return tuple(found)
 
 
 def resolve_switches(graph: MNGraph, target: Target, named: Collection[str]) -> MNGraph:

@@ -28,7 +28,7 @@ from ..pfvm.optimise import optimise
 from ..pfvm.session import Array
 from ..pipeline import compile_onnx
 from ..report.report import Report
-from ..runtime.device import Board, Room, find_device
+from ..runtime.device import Board, DramBlock, find_device
 from ..runtime.image import DramImage, dram_image
 from .interface import (
     DeviceContext,
@@ -56,15 +56,15 @@ class EmulatorMemory(ResourceManager):
         self.alignment = board.target.mv_unit
         self.capacity = board.target.words("dram")
         self.tasks = TaskPool()
-        self._rooms: dict[int, Room] = {}
+        self._blocks: dict[int, DramBlock] = {}
         self._forms: dict[TensorType, Form] = {}
 
     def allocate(self, size: int) -> int:
         """Return the address of a new region. P0821."""
         try:
-            room = self.board.allocate(size)
+            block = self.board.allocate(size)
         except PycompilerError as problem:
-            used = sum(room.words for room in self._rooms.values())
+            used = sum(block.words for block in self._blocks.values())
             raise error(
                 "P0821",
                 device=self.board.target.name,
@@ -73,12 +73,12 @@ class EmulatorMemory(ResourceManager):
                 used=used,
                 capacity=self.capacity,
             ) from problem
-        self._rooms[room.addr] = room
-        return room.addr
+        self._blocks[block.addr] = block
+        return block.addr
 
     def free(self, address: int) -> None:
         """Give a region back."""
-        del self._rooms[address]
+        del self._blocks[address]
 
     def form(self, type: TensorType) -> Form:
         """Return the form that the compiler gives an operand of an elementwise operator. P0828."""
@@ -146,12 +146,12 @@ def form_of(value: AppValue) -> Form:
 
 
 class EmulatorKernel(Kernel):
-    """An app whose inputs and outputs lie at any address; the rest lies in a room of its own."""
+    """An app whose inputs and outputs lie at any address; the rest lies in a block of its own."""
 
     app: App
-    room: Room
+    block: DramBlock
     programs: dict[tuple[int, ...], list[emu2.Program]]
-    #: Inputs and outputs, by number, that a launch copies to and from the room, and where they lie
+    #: Inputs and outputs, by number, that a launch copies to and from the block, and where they lie
     #: there: their words also hold other values, or a program does not write them.
     copied: dict[int, int]
 
@@ -198,13 +198,13 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
         if len(segments) != len(app.segments):
             raise error("P0828", what="the model", reason="a part of it would run on the host")
         kernel = EmulatorKernel(inputs, outputs, sum(s.cycles for s in segments))
-        kernel.app, kernel.room = app, self.board.allocate(app.dram_words)
+        kernel.app, kernel.block = app, self.board.allocate(app.dram_words)
         kernel.programs, kernel.copied = {}, {}
         for name, array in app.constants.items():
             value = app.values[name]
             if value.layout is not None:
                 words = self.memory.encode(array, form_of(value))
-                self.memory.write(kernel.room.addr + value.dram, words)
+                self.memory.write(kernel.block.addr + value.dram, words)
         for number, name in enumerate(names):
             if name in names[:number] or name in app.constants or _shares(app, name):
                 kernel.copied[number] = app.values[name].dram
@@ -217,7 +217,7 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
             programs = self._programs(kernel, (*inputs, *outputs))
             for number, (form, at) in enumerate(zip(kernel.inputs, inputs, strict=True)):
                 if number in kernel.copied:
-                    own = kernel.room.addr + kernel.copied[number]
+                    own = kernel.block.addr + kernel.copied[number]
                     self.memory.write(own, self.memory.read(at, form))
             for program in programs:
                 try:
@@ -237,7 +237,7 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
             if place is None:
                 found[name] = at
             else:
-                source = found.get(name, kernel.room.addr + place)
+                source = found.get(name, kernel.block.addr + place)
                 self.memory.write(at, self.memory.read(source, kernel.outputs[number]))
 
     def _programs(self, kernel: EmulatorKernel, places: tuple[int, ...]) -> list[emu2.Program]:
@@ -254,7 +254,7 @@ class EmulatorExecutor(KernelExecutor, GraphExecutor):
             found = []
             for segment in app.segments:
                 assert isinstance(segment, DeviceSegment)
-                code = relocate(segment.code, segment.relocations, kernel.room.addr, target, moved)
+                code = relocate(segment.code, segment.relocations, kernel.block.addr, target, moved)
                 program = target.assemble(code, "kernel.vsm")
                 assert program.report()["cycles"] == segment.cycles
                 found.append(program)

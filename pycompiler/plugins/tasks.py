@@ -39,7 +39,10 @@ class TaskPool:
             if failed is not None:
                 task.set_exception(failed)
             else:
-                self._threads.submit(run)
+                try:
+                    self._threads.submit(run)
+                except RuntimeError as problem:  # the interpreter ends, and nobody waits
+                    task.set_exception(problem)
 
         def run() -> None:
             try:

@@ -129,6 +129,16 @@ def expanded(
     return eager.run("Expand", x, np.array(full, np.int64))[0]
 
 
+def spread(
+    eager: Eager, x: DeviceTensor, shape: Sequence[int], axes: Sequence[int]
+) -> DeviceTensor:
+    """Repeat a tensor along new axes; ``axes`` are those that its own become."""
+    own = [1] * len(shape)
+    for axis, size in zip(axes, x.type.shape, strict=True):
+        own[axis] = size
+    return expanded(eager, reshaped(eager, x, own), shape)
+
+
 def selected(eager: Eager, x: DeviceTensor, dim: int, index: int) -> DeviceTensor:
     """Take one index of an axis."""
     return eager.run("Gather", x, np.array(index, np.int64), axis=dim)[0]

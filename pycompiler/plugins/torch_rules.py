@@ -10,16 +10,20 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import torch
 from torch._decomp import decomposition_table
 
 from ..frontend.gradient_rules import GRADIENT_RULES
 from . import torch_operators as ops
+from . import torch_windows as windows
+from .torch_norms import group_norm
 
 
 @lru_cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Return what takes operations apart: the rules of gradients, then those of torch."""
-    return {**decomposition_table, **GRADIENT_RULES}
+    """Return what takes operations apart: our own, the rules of gradients, then those of torch."""
+    own = {torch.ops.aten.native_group_norm.default: group_norm}
+    return {**decomposition_table, **GRADIENT_RULES, **own}
 
 
 #: Elementwise operations that torch's primitives have by the same names.
@@ -57,6 +61,8 @@ RULES: dict[str, ops.Rule] = {
     "aten.amin.default": ops.reduced("ReduceMin"),
     "aten.argmax.default": ops.place_of("ArgMax"),
     "aten.argmin.default": ops.place_of("ArgMin"),
+    "aten.avg_pool2d.default": windows.average_pool(2),
+    "aten.avg_pool3d.default": windows.average_pool(3),
     "aten.bitwise_and.Tensor": ops.bits("And", "BitwiseAnd"),
     "aten.bitwise_not.default": ops.bits_not,
     "aten.bitwise_or.Tensor": ops.bits("Or", "BitwiseOr"),
@@ -77,6 +83,8 @@ RULES: dict[str, ops.Rule] = {
     "aten.log1p.default": ops.log_one_plus,
     "aten.logical_and.default": ops.pair("And"),
     "aten.max.default": ops.whole("ReduceMax"),
+    "aten.max_pool2d_with_indices.default": windows.max_pool(2),
+    "aten.max_pool3d_with_indices.default": windows.max_pool(3),
     "aten.maximum.default": ops.pair("Max"),
     "aten.mean.default": ops.whole("ReduceMean"),
     "aten.mean.dim": ops.reduced("ReduceMean"),
@@ -104,6 +112,7 @@ RULES: dict[str, ops.Rule] = {
     "aten.sum.dim_IntList": ops.reduced("ReduceSum"),
     "aten.t.default": ops.transposed,
     "aten.transpose.int": ops.swapped,
+    "aten.unsafe_split.Tensor": ops.split,
     "aten.unsqueeze.default": ops.unsqueezed,
     "aten.view.default": ops.reshaped,
     "aten.where.ScalarOther": ops.where,
@@ -121,6 +130,7 @@ RULES |= {
     if name.endswith(f".{kind}") and name.split(".")[1] in _PRIMS
 }
 RULES |= {
+    "prims.broadcast_in_dim.default": ops.spread,
     "prims.convert_element_type.default": ops.cast,
     "prims.sum.default": ops.prim_sum,
     "prims.var.default": ops.variance,

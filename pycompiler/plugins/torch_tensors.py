@@ -19,6 +19,8 @@ from .torch_rules import RULES, decompositions
 _SHARED = ("aten.alias.default", "aten.detach.default")
 #: Set while an operation is taken apart: tensors that it makes become constants of kernels.
 _inside = threading.local()
+_RECURRENT = ("gru", "lstm", "rnn_relu", "rnn_tanh")
+_BATCH_FIRST = 8  # its place among the operands of a recurrent layer
 _ITEM = "aten._local_scalar_dense.default"
 
 
@@ -69,6 +71,35 @@ class TorchTensor(torch.Tensor):
         return f"TorchTensor({self.held.type}, device={self.eager.session.device.name})"
 
     @classmethod
+    def __torch_function__(
+        cls,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Take recurrent layers apart as torch does for devices without a library for them."""
+        facts = kwargs or {}
+        as_torch: Any = super().__torch_function__
+        if getattr(func, "__name__", "") not in _RECURRENT:
+            return as_torch(func, types, args, facts)
+        eager = next(one for one in _tensors((args, facts)) if isinstance(one, cls)).eager
+
+        def started(one: Any) -> Any:
+            """Move the state that the module begins with, all zero, to the device."""
+            plain = isinstance(one, torch.Tensor) and not isinstance(one, TorchTensor)
+            return to_device(one, eager) if plain and not one.any() else one
+
+        given = list(tree_map(started, tuple(args)))
+        # torch would turn the result in place, which a tensor on a device cannot do.
+        turned = len(given) > _BATCH_FIRST and given[_BATCH_FIRST]
+        if turned:
+            given[0], given[_BATCH_FIRST] = given[0].transpose(0, 1), False
+        with torch.backends.mkldnn.flags(enabled=False):
+            made = as_torch(func, types, tuple(given), facts)
+        return (made[0].transpose(0, 1), *made[1:]) if turned else made
+
+    @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls,
         func: Any,
@@ -92,12 +123,13 @@ class TorchTensor(torch.Tensor):
         wanted = func(*tree_map(_meta, tuple(args)), **tree_map(_meta, facts))
         operands = tree_map(_operand, (tuple(args), facts))
         made = rule(first.eager, *operands[0], **operands[1])
+        is_view = any(result.alias_info is not None for result in func._schema.returns)
         if isinstance(made, list):
             for own, like in zip(made, wanted, strict=True):
                 _check(name, own, like)
-            return [cls(_Cell(own, first._cell.family), first.eager) for own in made]
+            family = first._cell.family if is_view else None
+            return [cls(_Cell(own, family), first.eager) for own in made]
         _check(name, made, wanted)
-        is_view = any(result.alias_info is not None for result in func._schema.returns)
         same = made is first.held and not is_view
         if same:  # a copy that is written must not change the original
             return cls(made, first.eager)

@@ -53,7 +53,7 @@ def function_of(
     try:
         return DeviceFunction(app, board, registry)
     except PycompilerError as problem:
-        if problem.code not in ("P0401", "P0402"):
+        if problem.code not in ("P0401", "P0402", "P0403"):
             raise
         reason = f"its program is damaged ({problem})"
         raise error("P0501", path=path, reason=reason) from problem

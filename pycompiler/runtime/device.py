@@ -50,7 +50,7 @@ def find_device(name: str) -> Device:
     return device
 
 
-class Room:
+class DramBlock:
     """Allocated long words, at the same address in the DRAM of every group.
 
     They are freed with the last reference to this object.
@@ -92,7 +92,7 @@ class Board:
         with self.lock:
             self._machine, self._closed = None, True
 
-    def allocate(self, words: int) -> Room:
+    def allocate(self, words: int) -> DramBlock:
         """Allocate ``words`` long words in the DRAM of every group. P0302."""
         unit = self.target.mv_unit
         size = -(-words // unit) * unit
@@ -105,6 +105,6 @@ class Board:
                 if start + size > capacity:
                     raise error("P0302", words=start + size, memory="dram", capacity=capacity)
                 self._free = start + size
-        room = Room(start, size)
-        weakref.finalize(room, self._returned[size].append, start)
-        return room
+        block = DramBlock(start, size)
+        weakref.finalize(block, self._returned[size].append, start)
+        return block

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..graph.dtypes import numpy_dtype
 from ..graph.graph import TensorType
 from ..pfvm.session import Array
-from .device import Board, Room
+from .device import Board, DramBlock
 from .image import DramImage, dram_image
 
 #: The validity of a long word all of whose bits have a defined value.
@@ -21,11 +21,11 @@ _VALID = np.uint64(2**64 - 1)
 class DramTensor:
     """A tensor in every group's DRAM, in the order that ``layout`` gives.
 
-    It starts ``offset`` long words after the start of ``room`` and keeps ``room`` allocated.
+    It starts ``offset`` long words after the start of ``block`` and keeps ``block`` allocated.
     """
 
     board: Board
-    room: Room
+    block: DramBlock
     offset: int
     layout: str
     dtype: str
@@ -43,11 +43,11 @@ class DramTensor:
     @property
     def addr(self) -> int:
         """The address of its first long word."""
-        return self.room.addr + self.offset
+        return self.block.addr + self.offset
 
-    def moved(self, room: Room) -> DramTensor:
-        """Return a tensor like this one at the start of another room."""
-        return DramTensor(self.board, room, 0, self.layout, self.dtype, self.type)
+    def moved(self, block: DramBlock) -> DramTensor:
+        """Return a tensor like this one at the start of another block."""
+        return DramTensor(self.board, block, 0, self.layout, self.dtype, self.type)
 
     def like(self, other: DramTensor) -> bool:
         """Whether the long words of this tensor can be read as those of ``other``."""

@@ -135,7 +135,7 @@ class DeviceFunction:
             if self._in_dram(port.value) is not None
             and self._in_dram(port.value) == self._in_dram(port.key)
         }
-        self._room = board.allocate(app.dram_words)
+        self._block = board.allocate(app.dram_words)
         self._bound_always: Bound | None = None
         self._programs: dict[_Places, list[emu2.Program | HostSession]] = {}
         self._results: list[weakref.ref[Held]] = []
@@ -157,7 +157,7 @@ class DeviceFunction:
         if value.layout is None:
             return None
         type = TensorType(value.elem, value.shape)
-        return DramTensor(self.board, self._room, value.dram, value.layout, value.dtype, type)
+        return DramTensor(self.board, self._block, value.dram, value.layout, value.dtype, type)
 
     def allocate(self, key: str) -> Held:
         """Return a new tensor for an input, all zero, where the function can read it."""
@@ -274,12 +274,18 @@ class DeviceFunction:
             moved.append(Moved(value.dram, value.dram + value.words, place.addr))
         for number, segment in enumerate(self.app.segments):
             if isinstance(segment, DeviceSegment):
-                code = relocate(segment.code, segment.relocations, self._room.addr, target, moved)
+                code = relocate(segment.code, segment.relocations, self._block.addr, target, moved)
                 program = target.assemble(code, f"segment{number}.vsm")
                 facts = program.report()
                 if (facts["steps"], facts["cycles"]) != (segment.steps, segment.cycles):
-                    reason = f"segment {number} has {facts['steps']} steps, not {segment.steps}"
-                    raise error("P0402", layout=f"segment {number}", reason=reason)
+                    raise error(
+                        "P0403",
+                        segment=number,
+                        found=facts["steps"],
+                        found_cycles=facts["cycles"],
+                        steps=segment.steps,
+                        cycles=segment.cycles,
+                    )
                 steps.append(program)
             else:
                 steps.append(self._sessions[number])

@@ -38,7 +38,7 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Memory and offset of a buffer."""
 
     bank: int
@@ -51,19 +51,19 @@ class OutOfTimeError(Exception):
 
 def place(
     buffers: Sequence[Buffer], capacities: Sequence[int], seconds: float = 10.0
-) -> dict[str, Place] | None:
+) -> dict[str, Placement] | None:
     """Place all buffers in banks of ``capacities``; None if that is impossible.
 
     If a buffer may lie in several banks, None only means that the one assignment that was tried is
     impossible. Raises OutOfTimeError after about ``seconds``.
     """
     deadline = time.monotonic() + seconds
-    found: dict[str, Place] = {}
+    found: dict[str, Placement] = {}
     for bank, own in enumerate(_assigned(buffers, len(capacities))):
         offsets = place_in_one(own, capacities[bank], deadline - time.monotonic())
         if offsets is None:
             return None
-        found.update((name, Place(bank, offset)) for name, offset in offsets.items())
+        found.update((name, Placement(bank, offset)) for name, offset in offsets.items())
     return found
 
 
@@ -109,7 +109,9 @@ def best_fit(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     return problem.named(tried[best]), peaks[best]
 
 
-def overlaps(buffers: Sequence[Buffer], places: Mapping[str, Place]) -> Iterator[tuple[str, str]]:
+def overlaps(
+    buffers: Sequence[Buffer], places: Mapping[str, Placement]
+) -> Iterator[tuple[str, str]]:
     """Yield the pairs of buffers that share a unit at a time at which both live."""
     for number, one in enumerate(buffers):
         for other in buffers[number + 1 :]:

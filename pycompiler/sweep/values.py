@@ -19,7 +19,7 @@ from ..report.bound import words_per_cycle
 MOST_POINTS = 4096
 
 #: A value of a description: section, name of the entry (empty for a plain section), key.
-Place = tuple[str, str, str]
+ValueKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Value:
     """
 
     doc: str
-    places: tuple[Place, ...]
+    places: tuple[ValueKey, ...]
     now: Callable[[Target], int]
     per_group: bool = False
 
@@ -159,7 +159,7 @@ def _built_in(source: str) -> bool:
     return source in (*emu2.built_in_specs(), *emu2.what_if_specs()) or not Path(source).exists()
 
 
-def _places(name: str) -> Sequence[Place]:
+def _places(name: str) -> Sequence[ValueKey]:
     if name in VALUES:
         return VALUES[name].places
     match = _PLACE.match(name)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Iterator
 
 import pytest
 import torch
+from sanitizing import every_call_sanitized
 from torch.onnx._internal.exporter import _registration
 
 from pycompiler.layers.operators import LAYERS
@@ -61,3 +64,13 @@ def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLSDK_DEVICE", raising=False)
     # Some libraries set the width of the terminal for the whole process.
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def sanitized(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look at all calls of compiled models if `EMU2_SANITIZE` is set."""
+    if not os.environ.get("EMU2_SANITIZE"):
+        yield
+        return
+    with every_call_sanitized(monkeypatch):
+        yield

@@ -13,8 +13,8 @@ from pycompiler.errors import (
     TABLE,
     USAGE_EXIT,
     USER_EXIT,
-    Place,
     PycompilerError,
+    SourceLocation,
     error,
     internal,
 )
@@ -31,7 +31,7 @@ def used() -> set[str]:
 @pytest.mark.parametrize("code", TABLE)
 def test_row(code: str) -> None:
     kind = TABLE[code]
-    problem = error(code, place=Place("model.py", 3, 7), **kind.example)
+    problem = error(code, place=SourceLocation("model.py", 3, 7), **kind.example)
     assert isinstance(problem, PycompilerError)
     assert type(problem) is kind.raises
     assert problem.code == code
@@ -53,7 +53,7 @@ def test_every_row_is_raised_and_every_raise_has_a_row() -> None:
 
 
 def test_a_place_may_be_a_file_only() -> None:
-    assert str(Place("a.onnx")) == "a.onnx"
+    assert str(SourceLocation("a.onnx")) == "a.onnx"
     assert "-->" not in error("P0107", key="dynamo").render()
 
 

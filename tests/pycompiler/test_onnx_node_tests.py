@@ -8,13 +8,17 @@ After a change that moves tests: ``python tests/pycompiler/node_suite/run.py``.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import onnx
 import pytest
 from node_suite.cases import node_tests
-from node_suite.judge import DEVICE, DIFFERENT, FAULTS, HOST, ONNXRUNTIME, REFUSED, Outcome
-from node_suite.page import PAGE, RECORDS, STEPS, counts, page, read_record
-from node_suite.workers import run_all
+from node_suite.judge import DIFFERENT, ONNXRUNTIME, judge
+from node_suite.page import PAGE, RECORDS, STEPS, page
+from suites.command import moved
+from suites.outcome import DEVICE, FAULTS, HOST, REFUSED, Outcome
+from suites.records import counts, read_record
+from suites.workers import run_all
 
 LONG = "EMU2_LONG" in os.environ
 STEP = 1 if LONG else 24
@@ -46,18 +50,16 @@ def test_refusals_have_codes() -> None:
 
 def test_outcomes_are_as_recorded() -> None:
     cases = node_tests() if LONG else node_tests()[5::STEP]
-    check(run_all(cases, SMALL, 1), RECORDED)
+    check(run_all(cases, partial(judge, device=SMALL), 1), RECORDED)
 
 
 @pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
 def test_outcomes_on_the_large_machine() -> None:
-    check(run_all(node_tests()[:: STEPS[LARGE]], LARGE, 1), SAMPLE)
+    check(run_all(node_tests()[:: STEPS[LARGE]], partial(judge, device=LARGE), 1), SAMPLE)
 
 
 def check(found: list[Outcome], recorded: list[Outcome]) -> None:
     assert not [one for one in found if one.kind in FAULTS]
-    if onnx.__version__ != VERSION:
-        pytest.skip(f"the outcomes are recorded with onnx {VERSION}")
-    known = {one.name: (one.kind, one.code) for one in recorded}
-    moved = [one for one in found if known[one.name] != (one.kind, one.code)]
-    assert not moved, [(one.name, known[one.name], one.kind, one.code, one.reason) for one in moved]
+    if f"onnx {onnx.__version__}" != VERSION:
+        pytest.skip(f"the outcomes are recorded with {VERSION}")
+    assert not moved(found, recorded)

@@ -7,7 +7,7 @@ use crate::program::PyProgram;
 use crate::spec::PySpec;
 use crate::{convert, error};
 use emu2::debug::{
-    first_parting, unit_name, Breakpoint, Condition, Kind, PlaceSet, Room, Session, Stop, Unit as Stride,
+    first_parting, unit_name, Breakpoint, Condition, HistoryLimits, Kind, PlaceSet, Session, Stop, Unit as Stride,
 };
 use emu2::error::{Code, Error};
 use emu2::interrupt::Interrupt;
@@ -117,7 +117,7 @@ impl PyDebugger {
         room: Addr,
         every: Option<usize>,
     ) -> PyResult<PyDebugger> {
-        let room = Room { bytes: usize::try_from(room.0).unwrap_or(usize::MAX), every };
+        let room = HistoryLimits { bytes: usize::try_from(room.0).unwrap_or(usize::MAX), every };
         let spec = program.inner.spec.clone();
         let session = py.detach(|| {
             let machine = match machine {

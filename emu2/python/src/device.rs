@@ -9,7 +9,7 @@ use crate::report::PyReport;
 use crate::spec::PySpec;
 use emu2::error::{Code, Error};
 use emu2::files::SOURCE_LIMIT;
-use emu2::host::{Device, Endian, Kernel, Place, NO_TAG};
+use emu2::host::{Device, Endian, Kernel, UnitNumbers, NO_TAG};
 use emu2::spec::Spec;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -106,7 +106,7 @@ fn flat<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Reads group, L2B, L1B, MAB and PE from a sequence of up to five numbers, or from a dict.
-fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<Place> {
+fn place(py: Python<'_>, location: Option<&Bound<'_, PyAny>>) -> PyResult<UnitNumbers> {
     let mut place = [0; 5];
     let Some(location) = location else { return Ok(place) };
     let bad = |message: String| {

@@ -25,7 +25,7 @@ impl Line {
 }
 
 /// Where dump lines go.
-enum Way<'a> {
+enum Destination<'a> {
     /// To a list.
     Collected,
     /// To an object with a `write(str)` method, from this thread.
@@ -36,7 +36,7 @@ enum Way<'a> {
 
 /// Takes dump lines without the interpreter.
 pub(crate) struct Dump<'a> {
-    way: Way<'a>,
+    destination: Destination<'a>,
     /// The connection to the thread that waits for this one.
     line: Option<Line>,
     lines: Vec<String>,
@@ -47,20 +47,20 @@ pub(crate) struct Dump<'a> {
 impl<'a> Dump<'a> {
     /// A dump whose lines go to `sink`, an object with a `write(str)` method, or are collected.
     pub(crate) fn here(sink: Option<&'a Py<PyAny>>) -> Dump<'a> {
-        Dump::new(sink.map_or(Way::Collected, Way::Here))
+        Dump::new(sink.map_or(Destination::Collected, Destination::Here))
     }
 
     /// A dump whose lines are collected, or written by the thread at the other end of `line`.
     pub(crate) fn there(line: Line, sink: bool) -> Dump<'a> {
-        Dump { line: Some(line), ..Dump::new(if sink { Way::There } else { Way::Collected }) }
+        Dump { line: Some(line), ..Dump::new(if sink { Destination::There } else { Destination::Collected }) }
     }
 
-    fn new(way: Way<'a>) -> Dump<'a> {
-        Dump { way, line: None, lines: Vec::new(), batch: String::new(), failure: None }
+    fn new(destination: Destination<'a>) -> Dump<'a> {
+        Dump { destination, line: None, lines: Vec::new(), batch: String::new(), failure: None }
     }
 
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Error> {
-        if matches!(self.way, Way::Collected) {
+        if matches!(self.destination, Destination::Collected) {
             self.lines.push(line.to_string());
             return Ok(());
         }
@@ -78,10 +78,10 @@ impl<'a> Dump<'a> {
         if batch.is_empty() {
             return Ok(());
         }
-        let sent = match self.way {
-            Way::Collected => true,
-            Way::There => self.line.as_ref().is_some_and(|line| line.write(batch)),
-            Way::Here(sink) => {
+        let sent = match self.destination {
+            Destination::Collected => true,
+            Destination::There => self.line.as_ref().is_some_and(|line| line.write(batch)),
+            Destination::Here(sink) => {
                 let sent = Python::attach(|py| sink.call_method1(py, "write", (batch,)).map(drop));
                 sent.map_err(|e| self.failure = Some(e)).is_ok()
             }

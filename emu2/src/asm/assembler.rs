@@ -1,6 +1,6 @@
 //! The assembler: turns a text into a checked program.
 
-use super::blocks::{Room, KEPT};
+use super::blocks::{BlockLimits, KEPT};
 use super::lexicon::Lexicon;
 use super::policy::Policy;
 use super::program::{AssembleError, Program};
@@ -32,7 +32,7 @@ pub fn assemble_bytes(bytes: &[u8], name: &str, spec: &Arc<Spec>, policy: Policy
 pub struct Assembler {
     spec: Arc<Spec>,
     lexicon: Lexicon,
-    room: Room,
+    room: BlockLimits,
     interrupt: Interrupt,
 }
 
@@ -51,14 +51,14 @@ impl Assembler {
 
     /// Keeps all statements of a program, however long it is.
     pub(crate) fn keeping_all(spec: &Arc<Spec>) -> Self {
-        Assembler { room: Room { kept: usize::MAX, ..KEPT }, ..Assembler::new(spec) }
+        Assembler { room: BlockLimits { kept: usize::MAX, ..KEPT }, ..Assembler::new(spec) }
     }
 
     /// Keeps the first `kept` statements of a program. The others are read again when they are needed, in blocks of
     /// `block` statements.
     #[must_use]
     pub fn keeping(self, kept: usize, block: usize) -> Self {
-        Assembler { room: Room { kept, block }, ..self }
+        Assembler { room: BlockLimits { kept, block }, ..self }
     }
 
     /// As [`assemble_bytes`].

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 /// How many statements are kept, and how many statements a block has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct BlockLimits {
     pub(super) kept: usize,
     pub(super) block: usize,
 }
 
-impl Room {
-    pub(super) const ALL: Room = Room { kept: usize::MAX, block: 1 };
+impl BlockLimits {
+    pub(super) const ALL: BlockLimits = BlockLimits { kept: usize::MAX, block: 1 };
 }
 
 /// The default. It keeps some ten megabytes of statements, and the time of reading the others again does not show.
-pub(super) const KEPT: Room = Room { kept: 1 << 16, block: 1 << 12 };
+pub(super) const KEPT: BlockLimits = BlockLimits { kept: 1 << 16, block: 1 << 12 };
 
 /// A part of the source that was checked and has no fault, with the state that the lines before it leave.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct SourceBlocks {
 
 /// Records where blocks begin while a source is read.
 pub(super) struct BlockWriter {
-    room: Room,
+    room: BlockLimits,
     blocks: Vec<Block>,
     /// The number of statements in all blocks; `last` is the number in the last block.
     statements: usize,
@@ -48,7 +48,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: BlockLimits) -> Self {
         BlockWriter { room, blocks: Vec::new(), statements: 0, last: 0 }
     }
 

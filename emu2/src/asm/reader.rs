@@ -1,7 +1,7 @@
 //! Reads a source line by line.
 
-use super::blocks::{Block, BlockWriter, Room, SourceBlocks};
-use super::check::{self, Hazards, Place, Ports};
+use super::blocks::{Block, BlockLimits, BlockWriter, SourceBlocks};
+use super::check::{self, Hazards, LineContext, Ports};
 use super::cursor::{Cursor, Parse};
 use super::lexicon::Lexicon;
 use super::line::Line;
@@ -39,7 +39,7 @@ struct Checks {
 
 impl<'a> Reader<'a> {
     /// Makes a reader that checks the source.
-    pub(super) fn new(spec: &'a Spec, lexicon: &'a Lexicon, room: Room, text: &'a str, policy: Policy) -> Self {
+    pub(super) fn new(spec: &'a Spec, lexicon: &'a Lexicon, room: BlockLimits, text: &'a str, policy: Policy) -> Self {
         let mut reader = Reader::again(spec, lexicon, text, Vec::new());
         reader.parser.masks = vec![None; spec.memories.len()];
         reader.parser.sink = Sink::new(policy);
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
             operands: Vec::new(),
             masks: Vec::new(),
         };
-        let blocks = BlockWriter::new(Room::ALL);
+        let blocks = BlockWriter::new(BlockLimits::ALL);
         Reader { text, parser, line: Line::default(), number: 0, items, blocks, checks: None, quit: false }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
             hazards.refused(&self.line);
             return None;
         }
-        follow(hazards, Place { spec, lexicon, line: self.number }, &self.line, sink);
+        follow(hazards, LineContext { spec, lexicon, line: self.number }, &self.line, sink);
         self.item()
     }
 
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Checks a line without fault against the hazard table.
-fn follow(hazards: &mut Hazards, place: Place<'_>, line: &Line, sink: &mut Sink) {
+fn follow(hazards: &mut Hazards, context: LineContext<'_>, line: &Line, sink: &mut Sink) {
     if let Some(tag) = line.wait {
         hazards.wait(tag);
     }
@@ -214,10 +214,10 @@ fn follow(hazards: &mut Hazards, place: Place<'_>, line: &Line, sink: &mut Sink)
     }
     if let Some(mv) = &line.mv {
         let span = line.uses.first().map_or(Span::default(), |u| u.span);
-        hazards.mv(place, mv, span, sink);
+        hazards.mv(context, mv, span, sink);
     } else if let Some(count) = line.nop {
         hazards.skip(count);
     } else {
-        hazards.step(place, line, sink);
+        hazards.step(context, line, sink);
     }
 }

@@ -22,7 +22,7 @@ struct Moment {
 
 /// How many images a run keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct HistoryLimits {
     /// Bytes that the images may take, but for the first one.
     pub bytes: usize,
     /// Statements from image to image. None spaces them by time.
@@ -39,7 +39,7 @@ pub(super) struct History {
     last: Image,
     /// What may have been written since.
     pub(super) written: Written,
-    room: Room,
+    room: HistoryLimits,
     cost: Duration,
     since: Duration,
     /// Time of a statement.
@@ -48,7 +48,7 @@ pub(super) struct History {
 
 impl History {
     /// A history that begins with `machine` as it is.
-    pub(super) fn new(machine: &Machine, room: Room) -> History {
+    pub(super) fn new(machine: &Machine, room: HistoryLimits) -> History {
         let blocks = Blocks::new(machine.spec());
         let zeros = Image::zeros(&blocks, machine);
         let mut written = blocks.unwritten();

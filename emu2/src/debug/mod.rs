@@ -27,6 +27,6 @@ mod values;
 
 pub use breakpoint::{Breakpoint, Kind, Stop};
 pub use compare::{first_parting, Parting};
-pub use history::Room;
+pub use history::HistoryLimits;
 pub use place::{unit_name, Condition, Format, PlaceSet, PlaceWord};
 pub use session::{Session, Unit};

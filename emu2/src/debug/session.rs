@@ -1,7 +1,7 @@
 //! The run of a program under the debugger.
 
 use super::breakpoint::{Breakpoint, Kind};
-use super::history::{History, Room};
+use super::history::{History, HistoryLimits};
 use super::statements::Statements;
 use super::touched::{each_touched, sets_base};
 use crate::asm::{HostCommand, Item, ItemKind, Program};
@@ -62,7 +62,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Code::WrongSpec`] for a program of another spec, [`Code::Poisoned`] for a machine that stopped half way.
-    pub fn new(program: Arc<Program>, machine: Machine, room: Room) -> Result<Session, Error> {
+    pub fn new(program: Arc<Program>, machine: Machine, room: HistoryLimits) -> Result<Session, Error> {
         machine.check_usable()?;
         let spec = machine.spec().clone();
         if spec.fingerprint != program.spec.fingerprint {

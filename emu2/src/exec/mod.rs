@@ -87,7 +87,7 @@ mod wrap;
 pub use debug_place::debug_place;
 pub use engine::{run, run_general, Engine, RunError};
 pub use kept_regions::KeptRegions;
-pub use observe::{Observer, Place};
+pub use observe::{LaneOfL1b, Observer};
 pub use sanitize::{Finding, Sanitizer};
 pub use tags::{AssumedHost, HostLines, Tags};
 pub(crate) use transfer_mv::selectors as mv_selectors;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 const TO_INTEGER: &str = "ftoi";
 
 /// A PE: the chip-wide number of its L1B and its lane there.
-pub type Place = (usize, usize);
+pub type LaneOfL1b = (usize, usize);
 
 /// Looks at steps before they run.
 pub struct Observer {
@@ -55,8 +55,8 @@ impl Observer {
         step: &asm::Step,
         memory: usize,
         rows: &Range<u64>,
-        wanted: &dyn Fn(Place) -> bool,
-    ) -> Result<Option<(Place, u64)>, Error> {
+        wanted: &dyn Fn(LaneOfL1b) -> bool,
+    ) -> Result<Option<(LaneOfL1b, u64)>, Error> {
         let step = self.lowering.step(machine.layout(), step)?;
         let slot = machine.layout().slot(memory).index;
         for (index, l1b) in machine.state.l1b.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`Code::NoKernel`](crate::error::Code::NoKernel) for a step that the engine cannot run.
-    pub fn overflow(&mut self, machine: &mut Machine, step: &asm::Step) -> Result<Option<(Place, f64)>, Error> {
+    pub fn overflow(&mut self, machine: &mut Machine, step: &asm::Step) -> Result<Option<(LaneOfL1b, f64)>, Error> {
         let spec = machine.spec().clone();
         let lowered = self.lowering.step(machine.layout(), step)?;
         for (instruction, op) in step.pe.iter().zip(&lowered.ops) {
@@ -114,7 +114,7 @@ impl Observer {
         Ok(None)
     }
 
-    fn half_overflow(&mut self, machine: &mut Machine, source: &Source) -> Option<(Place, f64)> {
+    fn half_overflow(&mut self, machine: &mut Machine, source: &Source) -> Option<(LaneOfL1b, f64)> {
         let plain = Source { conversion: None, ..source.clone() };
         let mut halves = vec![0; self.zeros.len()];
         for (index, l1b) in machine.state.l1b.iter_mut().enumerate() {
@@ -143,7 +143,7 @@ impl Observer {
         source: &Source,
         lane: Lane,
         unsigned: bool,
-    ) -> Option<(Place, f64)> {
+    ) -> Option<(LaneOfL1b, f64)> {
         let (format, width) = (lane.format()?, lane.width());
         let limit = 2f64.powi(width as i32 - i32::from(!unsigned));
         // The smallest signed integer fits.

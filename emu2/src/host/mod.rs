@@ -41,7 +41,7 @@ use tags::DeviceTags;
 pub const NO_TAG: u32 = 0;
 
 /// The numbers of a unit: group, L2B, L1B, MAB, PE. Levels below the level of a memory are ignored.
-pub type Place = [u32; 5];
+pub type UnitNumbers = [u32; 5];
 
 /// A machine behind a host interface. Dropping it closes it.
 pub struct Device {
@@ -194,7 +194,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Code::UnknownMemory`], [`Code::BadSelector`], [`Code::AddressRange`].
-    pub fn debug_read(&self, memory: &str, place: Place, addr: u64, count: u64) -> Result<Vec<u64>, Error> {
+    pub fn debug_read(&self, memory: &str, place: UnitNumbers, addr: u64, count: u64) -> Result<Vec<u64>, Error> {
         self.machine.read(&self.place(memory, place, addr, count)?)
     }
 
@@ -202,7 +202,7 @@ impl Device {
     ///
     /// # Errors
     /// Those of [`Device::debug_read`].
-    pub fn debug_write(&mut self, memory: &str, place: Place, addr: u64, words: &[u64]) -> Result<(), Error> {
+    pub fn debug_write(&mut self, memory: &str, place: UnitNumbers, addr: u64, words: &[u64]) -> Result<(), Error> {
         let region = self.place(memory, place, addr, words.len() as u64)?;
         self.machine.write(&region, words)
     }
@@ -215,7 +215,7 @@ impl Device {
     }
 
     /// Finds a memory by its name, in upper or lower case.
-    fn place(&self, memory: &str, place: Place, addr: u64, count: u64) -> Result<Region, Error> {
+    fn place(&self, memory: &str, place: UnitNumbers, addr: u64, count: u64) -> Result<Region, Error> {
         let spec = self.spec();
         let Some(memory) = spec.memory(&memory.to_ascii_lowercase()) else {
             let known: Vec<_> = spec.memories.iter().map(|m| m.name.as_str()).collect();

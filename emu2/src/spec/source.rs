@@ -54,32 +54,32 @@ struct File {
     text: String,
 }
 
-/// The place that the files of a spec come from.
-enum Place {
+/// Where the files of a spec come from.
+enum FileSource {
     BuiltIn(String),
     Disk(PathBuf),
 }
 
-fn find(name: &str, beside: Option<&Path>) -> Option<Place> {
+fn find(name: &str, beside: Option<&Path>) -> Option<FileSource> {
     let beside = beside.map(|folder| folder.join(name)).filter(|p| p.exists());
     if let Some(path) = beside {
-        return Some(Place::Disk(path));
+        return Some(FileSource::Disk(path));
     }
     let named = std::env::var_os(SEARCH_PATH).into_iter().flat_map(|p| std::env::split_paths(&p).collect::<Vec<_>>());
     if let Some(path) = named.map(|folder| folder.join(name)).find(|p| p.exists()) {
-        return Some(Place::Disk(path));
+        return Some(FileSource::Disk(path));
     }
     if BUILT_IN.get_dir(name).is_some() && name != WHAT_IF || what_if_names().iter().any(|n| n == name) {
-        return Some(Place::BuiltIn(name.to_string()));
+        return Some(FileSource::BuiltIn(name.to_string()));
     }
     let path = PathBuf::from(name);
-    path.exists().then_some(Place::Disk(path))
+    path.exists().then_some(FileSource::Disk(path))
 }
 
-fn read(place: &Place) -> Result<Vec<File>, Error> {
+fn read(source: &FileSource) -> Result<Vec<File>, Error> {
     let mut files = Vec::new();
-    match place {
-        Place::BuiltIn(name) => {
+    match source {
+        FileSource::BuiltIn(name) => {
             let mut folder = BUILT_IN.get_dir(name).map(|d| d.files().collect::<Vec<_>>()).unwrap_or_default();
             folder.extend(BUILT_IN.get_file(format!("{name}.toml")));
             for file in folder.iter().filter(|f| f.path().extension().is_some_and(|e| e == "toml")) {
@@ -87,7 +87,7 @@ fn read(place: &Place) -> Result<Vec<File>, Error> {
                 files.push(File { name: file.path().display().to_string(), text });
             }
         }
-        Place::Disk(path) => {
+        FileSource::Disk(path) => {
             let mut paths = vec![path.clone()];
             if path.is_dir() {
                 let entries = std::fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
@@ -121,16 +121,16 @@ pub fn texts(name: &str) -> Result<Vec<(String, String)>, Error> {
     let (mut wanted, mut beside) = (Some(name.to_string()), None::<PathBuf>);
     for _ in 0..=MAX_EXTENDS {
         let Some(own) = wanted.take() else { break };
-        let place =
+        let source =
             find(&own, beside.as_deref()).ok_or_else(|| Error::new(Code::SpecNotFound, format!("no spec `{own}`")))?;
-        for file in read(&place)? {
+        for file in read(&source)? {
             let parent = file.text.parse::<toml::Table>().ok().and_then(|table| table.get("extends").cloned());
             wanted = parent.and_then(|value| Some(value.as_str()?.to_string())).or(wanted);
             found.push((file.name, file.text));
         }
-        beside = match place {
-            Place::Disk(path) => path.parent().map(Path::to_path_buf),
-            Place::BuiltIn(_) => None,
+        beside = match source {
+            FileSource::Disk(path) => path.parent().map(Path::to_path_buf),
+            FileSource::BuiltIn(_) => None,
         };
     }
     Ok(found)
@@ -146,13 +146,13 @@ fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, 
     if depth > MAX_EXTENDS {
         return Err(Error::new(Code::SpecExtends, format!("`extends` goes round in a circle through `{name}`")));
     }
-    let place = find(name, beside).ok_or_else(|| {
+    let source = find(name, beside).ok_or_else(|| {
         Error::new(
             code,
             format!("no spec `{name}`; built in are {}", [built_in_names(), what_if_names()].concat().join(", ")),
         )
     })?;
-    let files = read(&place)?;
+    let files = read(&source)?;
     if files.is_empty() {
         return Err(Error::new(code, format!("`{name}` holds no .toml file")));
     }
@@ -174,9 +174,9 @@ fn load_from(name: &str, beside: Option<&Path>, depth: u32) -> Result<Document, 
         }
     }
     let Some(parent) = base else { return Ok(own) };
-    let folder = match &place {
-        Place::Disk(path) => path.parent(),
-        Place::BuiltIn(_) => None,
+    let folder = match &source {
+        FileSource::Disk(path) => path.parent(),
+        FileSource::BuiltIn(_) => None,
     };
     let mut document = load_from(&parent, folder, depth + 1)?;
     document.overlay(own);

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from ...machine import REGISTER_FILES, Target
 from .program import Constant, Flags, Input, Operation, Program, Result, Row, Source, reads
-from .software_pipeline import Issue, Place, Plan
+from .software_pipeline import Issue, Plan, RotatingRegisters
 
 #: The register files, and the T register, which holds one row.
 BANKS = (*REGISTER_FILES, "t")
@@ -241,7 +241,7 @@ class _Attempt:
             free[bank] += 1
         free = {bank: -(-words // target.cycles) * target.cycles for bank, words in free.items()}
         entries = 1  # mask register 0 is all ones
-        places: dict[tuple[str, int], Place] = {}
+        places: dict[tuple[str, int], RotatingRegisters] = {}
         lives: dict[tuple[str, int], set[int]] = {}
         for (index, bank), until in self.stored.items():
             life = range(self.steps[index], until + 1)
@@ -252,14 +252,14 @@ class _Attempt:
                 found = (at for own, at in lives if own == bank)
                 reused = next((at for at in found if not lives[bank, at] & phases), None)
             if reused is not None:
-                places[bank, index] = Place(reused, 1)
+                places[bank, index] = RotatingRegisters(reused, 1)
             elif bank == self.masks:
-                places[bank, index] = Place(entries, copies)
+                places[bank, index] = RotatingRegisters(entries, copies)
                 entries += copies
             elif bank == "t":
-                places[bank, index] = Place(0, 1)
+                places[bank, index] = RotatingRegisters(0, 1)
             else:
-                places[bank, index] = Place(free[bank], copies)
+                places[bank, index] = RotatingRegisters(free[bank], copies)
                 free[bank] += copies * target.cycles
             if len(life) <= self.interval:
                 lives.setdefault((bank, places[bank, index].base), set()).update(phases)

@@ -9,7 +9,7 @@ from .program import Constant, Operation
 
 
 @dataclass(frozen=True)
-class Place:
+class RotatingRegisters:
     """``copies`` registers of one row each from ``base`` on; a result's rows use them in turn."""
 
     base: int
@@ -41,7 +41,7 @@ class Plan:
     interval: int
     issues: tuple[Issue, ...]
     final: int
-    places: Mapping[tuple[str, int], Place]
+    places: Mapping[tuple[str, int], RotatingRegisters]
     constants: Mapping[tuple[str, Constant], int]
     free: Mapping[str, int]
     cycles: int

@@ -14,8 +14,8 @@ from ...graph.dtypes import MNDtype
 from ...graph.graph import MNGraph, MNNode, MNValue
 from ...machine import WORDS_PER_LONG, Target
 from ..base import layout_of
+from ..dram_transfer_instructions import legal_set, members
 from ..dram_transfer_plan import dram_words
-from ..dram_transfer_ways import legal_set, members
 from ..fragment import (
     BlockOperand,
     Forward,

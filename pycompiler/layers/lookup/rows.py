@@ -19,7 +19,7 @@ from ...graph.dtypes import MNDtype
 from ...graph.layout import UNIT_LEVELS, Broadcast, Layout, Level, SubAxis
 from ...machine import WORDS_PER_LONG, IntArray, Target
 from ..default_layout import built, closed, dense
-from ..dram_transfer_ways import equal_units, legal_set, members
+from ..dram_transfer_instructions import equal_units, legal_set, members
 
 _EVERYWHERE = Layout((), tuple(Broadcast(level) for level in UNIT_LEVELS))
 #: The levels on which the axes of the index may lie.

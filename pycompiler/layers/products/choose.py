@@ -18,7 +18,7 @@ from .roles import PRECISION, precision_of, roles_of
 from .route import shares
 from .spreads import (
     Spread,
-    Way,
+    SpreadRule,
     kept_result_units,
     kept_units,
     kept_units_of_few_rows,
@@ -78,7 +78,9 @@ def _held(
     roles, kind = roles_of(node, graph), precision_of(node, target)
     shapes = {name: graph.values[name].shape for name in node.inputs if name}
     kept = next(kept_units(roles, node, hints, shapes))
-    return operand_layouts(node, graph, spread_units(roles, kind, target, kept, Way()), target)
+    return operand_layouts(
+        node, graph, spread_units(roles, kind, target, kept, SpreadRule()), target
+    )
 
 
 def candidate_layouts(
@@ -119,23 +121,23 @@ def _spreads(
     rounded = graph.values[node.outputs[0]].dtype is MNDtype.HALF
     # Long rows leave little room for the matrix: then n and k must share out its blocks.
     some = range(1, len(primes(target.level_range[Level.L2B.value])) + 1)
-    ways = [
-        Way(),
-        Way(rows_first=True),
-        Way(contracted=True),
-        Way(contracted=True, rows_first=True),
-        *(Way(contracted=True, l2bs=count) for count in some),
+    rules = [
+        SpreadRule(),
+        SpreadRule(rows_first=True),
+        SpreadRule(contracted=True),
+        SpreadRule(contracted=True, rows_first=True),
+        *(SpreadRule(contracted=True, l2bs=count) for count in some),
     ]
     if not roles.windows and roles.n > kind.rows:
-        ways += [Way(l1bs=count) for count in _divided(node, graph, target)]
+        rules += [SpreadRule(l1bs=count) for count in _divided(node, graph, target)]
     if roles.windows:
         # The fewer MABs share the columns, the less of a layer's result the next layer collects.
         blocks = -(-roles.n // kind.rows)
-        ways += [Way(columns=count) for count in (1, 2, 4) if count < blocks]
+        rules += [SpreadRule(columns=count) for count in (1, 2, 4) if count < blocks]
     for near in (*kept, None):
-        for way in ways:
-            spread = spread_units(roles, kind, target, near, way)
-            if spread in done or (way.contracted and (rounded or not spread.k)):
+        for rule in rules:
+            spread = spread_units(roles, kind, target, near, rule)
+            if spread in done or (rule.contracted and (rounded or not spread.k)):
                 continue
             done.append(spread)
             found = operand_layouts(node, graph, spread, target)

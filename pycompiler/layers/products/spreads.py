@@ -29,7 +29,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Way:
+class SpreadRule:
     """What a spread prefers; without a preference n takes all units that it can use."""
 
     #: k takes the L1Bs
@@ -144,7 +144,7 @@ def spread_units(
     kind: Precision,
     target: Target,
     kept: Spread | None,
-    way: Way,
+    rule: SpreadRule,
 ) -> Spread:
     """Give the digits of MABs, L1Bs and L2Bs to batch, n and m; those of ``kept`` first."""
     free: list[SubAxis] = [
@@ -171,15 +171,15 @@ def spread_units(
             elif between:
                 into.append(SubAxis(digit.size, Level.ADDR, 0))
 
-    if way.contracted:
+    if rule.contracted:
         packed = kind.packed
         own = [digit for digit in free if digit.level is Level.L1B]
         if roles.k % (packed * prod(digit.size for digit in own)) == 0:
             out.k = own
             free = [digit for digit in free if digit not in own]
     blocks = -(-roles.n // kind.rows)
-    if way.l1bs:
-        outer = [digit for digit in free if digit.level is Level.L1B][: way.l1bs]
+    if rule.l1bs:
+        outer = [digit for digit in free if digit.level is Level.L1B][: rule.l1bs]
         over = prod(digit.size for digit in outer)
         take(out.n, -(-blocks // over), [d for d in free if d.level is Level.MAB], 1)
         take(out.n, blocks, outer, 1)
@@ -193,14 +193,14 @@ def spread_units(
         # Rows of all axes along which the matrix is the same meet it together.
         others = prod(rest(roles.batch[axis], out.batch[axis]) for axis in _rows(roles))
         keep(out.m, roles.m, kept.m, -(-target.cycles // others))
-    narrow = bool(out.k) or way.rows_first or way.columns is not None
-    least = -(-blocks // way.columns) if way.columns is not None else 1
-    if not way.l1bs:
+    narrow = bool(out.k) or rule.rows_first or rule.columns is not None
+    least = -(-blocks // rule.columns) if rule.columns is not None else 1
+    if not rule.l1bs:
         own = [digit for digit in free if not narrow or digit.level is Level.MAB]
         take(out.n, blocks, own, least)
-    if way.l2bs:
+    if rule.l2bs:
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]
-        take(out.n, blocks, outer[: way.l2bs], least)
+        take(out.n, blocks, outer[: rule.l2bs], least)
     # Neighbours in an image exchange halos, which costs least between MABs. All others take the
     # digits that are left from the outermost level inwards, outer axes first: views join axes so.
     apart = [axis for axis in range(len(roles.batch)) if axis not in whole]
@@ -214,7 +214,7 @@ def spread_units(
     for axis in (axis for axis in reversed(apart) if axis in roles.windows):
         take(out.batch[axis], roles.batch[axis], list(free), 1)
     take(out.m, roles.m, list(reversed(free)), target.cycles)
-    if way.rows_first:
+    if rule.rows_first:
         # Outer L2Bs first: then a group's DRAM has only the part of the matrix that it needs.
         inner = [digit for digit in free if digit.level is not Level.L2B]
         outer = [digit for digit in reversed(free) if digit.level is Level.L2B]

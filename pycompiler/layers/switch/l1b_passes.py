@@ -23,7 +23,7 @@ Origin = tuple[int, int]  # unit and address
 
 
 @dataclass(frozen=True)
-class Room:
+class RowRoom:
     """The room for rows in L1BM, and how many rows go together.
 
     ``row`` is the size of a row in long words. ``block`` is the number of rows that one L2BM
@@ -39,7 +39,7 @@ class Room:
 
 
 @cache
-def rows_of_l1b(target: Target) -> Room:
+def rows_of_l1b(target: Target) -> RowRoom:
     """Return the room for rows of an L1B.
 
     P0606 if L1BM is too small, or if an L2BM instruction moves more rows than a vector has.
@@ -53,7 +53,7 @@ def rows_of_l1b(target: Target) -> Room:
             f"{target.cycles} of a vector"
         )
         raise error("P0606", spec=target.name, reason=reason)
-    return Room(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
+    return RowRoom(room.row, block, target.cycles, step, (room.vectors + 1) // 2)
 
 
 def origins_of(found: Moves, count: int) -> dict[int, tuple[Origin | None, ...]]:
@@ -118,7 +118,7 @@ def l1b_steps(
     return out
 
 
-def _batch(blocks: Sequence[_Block], start: int, room: Room, target: Target) -> list[_Block]:
+def _batch(blocks: Sequence[_Block], start: int, room: RowRoom, target: Target) -> list[_Block]:
     """Return the blocks from ``start`` on whose rows fit L1BM, going up and coming down, and L2BM.
 
     P0606 if the rows of one block do not fit L2BM.
@@ -150,7 +150,7 @@ def too_small(target: Target, units: str, words: int, capacity: int) -> Pycompil
 
 def _l1b_batch(
     batch: Sequence[_Block],
-    room: Room,
+    room: RowRoom,
     source: Words,
     result: Words,
     target: Target,
@@ -216,7 +216,7 @@ def subsets(units: Sequence[int], count: int) -> list[str]:
     return [f"@{unit}" for unit in units]
 
 
-def vectors_of(rows: Sequence[int], room: Room) -> Iterator[tuple[int, list[int]]]:
+def vectors_of(rows: Sequence[int], room: RowRoom) -> Iterator[tuple[int, list[int]]]:
     """Yield the rows a vector at a time, each with the number of its first row."""
     for start in range(0, len(rows), room.vector):
         part = [*rows[start : start + room.vector]]
@@ -224,7 +224,7 @@ def vectors_of(rows: Sequence[int], room: Room) -> Iterator[tuple[int, list[int]
 
 
 def pieces(
-    rows: int, l1: int, l2: int, room: Room, target: Target
+    rows: int, l1: int, l2: int, room: RowRoom, target: Target
 ) -> Iterator[tuple[BlockOperand, BlockOperand]]:
     """Yield the long words of L1BM and of L2BM that one L2BM instruction moves."""
     found = target.transfer("l2bmd", "up")

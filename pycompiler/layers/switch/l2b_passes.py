@@ -14,7 +14,7 @@ from ..fragment import BlockOperand, Line, Move, PeOperand
 from ..scratch import Words
 from .l1b_passes import (
     Origin,
-    Room,
+    RowRoom,
     l2_step,
     origins_of,
     pieces,
@@ -225,7 +225,7 @@ def _runs(
             yield run
 
 
-def _rows_up(value: Words, rows: Sequence[int], room: Room, target: Target) -> Iterator[Line]:
+def _rows_up(value: Words, rows: Sequence[int], room: RowRoom, target: Target) -> Iterator[Line]:
     """Bring rows of all L1Bs to the begin of L2BM."""
     words = room.row * room.vector
     for start, part in vectors_of(rows, room):
@@ -238,7 +238,7 @@ def _rows_down(
     value: Words,
     rows: Sequence[int],
     l2: int,
-    room: Room,
+    room: RowRoom,
     target: Target,
     mask: PeOperand | None,
 ) -> Iterator[Line]:

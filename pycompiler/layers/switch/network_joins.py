@@ -15,7 +15,7 @@ from functools import lru_cache
 from ...graph.digits import PrimeDigit, primes
 from ...graph.layout import Level
 from ...machine import Target
-from ..dram_transfer_ways import legal_set, members
+from ..dram_transfer_instructions import legal_set, members
 from ..fragment import BlockOperand, Line, Move, single_step
 from ..scratch import Words, vector
 from .l1bm_vectors import l1bm_room

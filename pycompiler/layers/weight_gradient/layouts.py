@@ -18,7 +18,7 @@ from ..base import layout_of
 from ..products.choose import candidate_layouts
 from ..products.layouts import lay_out, operand_layouts, result_digits, unit_digits
 from ..products.roles import PRECISION, precision_of, roles_of
-from ..products.spreads import Spread, Way, spread_units
+from ..products.spreads import Spread, SpreadRule, spread_units
 
 #: The axes of the result: channels of the pixels, channels of the gradients, then taps.
 CHANNELS, COLUMNS, TAPS = 0, 1, 2
@@ -53,7 +53,7 @@ def _on_l1bs(
         held *= digit.size
         if held > blocks:
             return
-        spread = spread_units(roles, kind, target, None, Way(l1bs=count))
+        spread = spread_units(roles, kind, target, None, SpreadRule(l1bs=count))
         yield operand_layouts(forward, around, spread, target)
 
 

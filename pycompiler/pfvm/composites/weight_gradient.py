@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from ...machine import WORDS_PER_LONG
 from ..windows import APART
 from .tile_choice import best_tiles, block_of, weight_gradient_fits
 from .tiles import Axis, Tiling, split
@@ -138,12 +139,20 @@ def _order(chosen: Sequence[tuple[Axis, Tiling]]) -> list[int]:
     return [1, 0, *tiles, *places]
 
 
+def _room(write: Writer) -> int:
+    """Return how many elements fill half of an LM in all PEs."""
+    target = write.target
+    assert target is not None
+    return target.words("lm0") * prod(target.pe_shape) * WORDS_PER_LONG // 2
+
+
 def _products(
     write: Writer, operands: tuple[str, str], shapes: _Shapes, axes: Sequence[Axis]
 ) -> str:
     """Append a product for each picture over its places: its rows are taps and channels.
 
-    With few places, one product for all pictures gives the sum.
+    With few places, one product for all pictures gives the sum. If the rows of one picture exceed
+    half of an LM, several products have some of the taps each.
     """
     (pixels, gradient), (shape, given) = operands, shapes
     pictures, channels, columns = shape[0], shape[1], given[1]
@@ -164,10 +173,16 @@ def _products(
         ends = [start + size for start, size in zip(starts, last, strict=True)]
         part = write.cut(value, spatial, starts, ends, [axis.stride for axis in axes])
         taps.append(rows(part, channels))
-    left = write.op("Concat", *taps, axis=1) if len(taps) > 1 else taps[0]
     right = write.op("Transpose", rows(gradient, columns), perm=[0, 2, 1])
-    found = write.op("MatMul", left, right)
-    found = write.op("ReduceSum", found, write.ints([0]), keepdims=0)
+    each = channels * places * (pictures if together else 1)
+    count = max(1, _room(write) // each)
+    sums = []
+    for first in range(0, len(taps), count):
+        some = taps[first : first + count]
+        left = write.op("Concat", *some, axis=1) if len(some) > 1 else some[0]
+        found = write.op("MatMul", left, right)
+        sums.append(write.op("ReduceSum", found, write.ints([0]), keepdims=0))
+    found = write.op("Concat", *sums, axis=0) if len(sums) > 1 else sums[0]
     found = write.reshape(found, (*(axis.taps for axis in axes), channels, columns))
     count = len(axes)
     return write.op("Transpose", found, perm=[count, count + 1, *range(count)])

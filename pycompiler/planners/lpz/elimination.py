@@ -132,8 +132,10 @@ class Elimination:
         self._single = [self._table((v,)) for v in range(len(sizes))]
         self._shared = {pair: self._table(pair) for pair in self.pairs}
         self._steps = self._ordered()
+        #: The variables that keep their choice, in the order in which they leave their tables.
+        self.held = [step.variable for step in self._steps if step.held]
         #: Whether the choices are the cheapest there are, because no variable is held.
-        self.exact = not any(step.held for step in self._steps)
+        self.exact = not self.held
 
     def run(
         self, single: Sequence[Costs], pairs: Mapping[tuple[int, int], Costs], start: Sequence[int]

@@ -23,6 +23,7 @@ from .edges import DEAR, GUESS, TRUE, UNKNOWN, Edge
 from .elimination import Costs as Table
 from .families import Seed, add_families, input_families
 from .growth import MOST, grow
+from .held import move_held
 from .known import Known
 from .pools import Pools
 from .search import Search, total
@@ -97,16 +98,15 @@ class LayoutPlannerZ:
         self.pools.fill()
         variables = self.pools.variables
         self.alone = [self._single(v) for v in range(len(variables))]
-        self.edges = [self._edge(node) for node in self.pools.switches]
-        best = [0] * len(variables)
+        self.edges, best = [self._edge(node) for node in self.pools.switches], [0] * len(variables)
         self._look(best, first=True)
         self.before = self._estimate(best)
         if self.family is None:
-            best = self._grown(self._search(best))
-            best = self._from_inputs(best)
+            best = self._from_inputs(self._grown(self._search(best)))
             for seed in add_families(self.pools, self.costs):
                 self._take_in()
                 best = self._beside(best, seed)
+            best = self._turned(best)
         else:
             best = self._within(self._search(best, SOON), self.family)
         self.after = self._estimate(best)
@@ -150,6 +150,18 @@ class LayoutPlannerZ:
             return best
         self._take(seed)
         return self._grown(found)
+
+    def _turned(self, best: list[int]) -> list[int]:
+        """Return ``best`` or a cheaper choice, found by moves of the variables that are held."""
+        for _ in range(GROWTHS):
+            now = self._total(best)
+            found = move_held(best, self._tables, self._look, _worth(now))
+            if found == best:
+                break
+            best = self._grown(self._search(found, SOON))
+            if now - self._total(best) <= _worth(now):
+                break
+        return best
 
     def _within(self, best: list[int], family: str) -> list[int]:
         """Return the cheapest choice where a region has the layouts of ``family``.

@@ -104,13 +104,14 @@ def test_missing_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (caught.value.code, caught.value.fields["name"]) == ("P0704", "RANK")
 
 
-def start(mode: str, folder: Path) -> list[subprocess.Popen[str]]:
+def start(*arguments: str | Path) -> list[subprocess.Popen[str]]:
+    """Start two ranks of a script with its arguments."""
     port, started = free_port(), []
     for rank in range(2):
         facts = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
         environment = {**os.environ, **{name: str(value) for name, value in facts.items()}}
         environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, str(program.__file__), mode, str(folder)]
+        command = [sys.executable, *map(str, arguments)]
         started.append(
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         )
@@ -120,7 +121,7 @@ def start(mode: str, folder: Path) -> list[subprocess.Popen[str]]:
 @LONG
 @pytest.mark.parametrize("mode", ["train", "stream"])
 def test_two_ranks_train_like_one_board(mode: str, tmp_path: Path) -> None:
-    for process in start(mode, tmp_path):
+    for process in start(program.__file__, mode, tmp_path):
         process.communicate(timeout=500)
         assert process.returncode == 0
     found = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
@@ -138,13 +139,34 @@ def test_two_ranks_train_like_one_board(mode: str, tmp_path: Path) -> None:
 @LONG
 @pytest.mark.parametrize("mode", program.LOST)
 def test_a_lost_rank_is_named_within_the_time_out(mode: str, tmp_path: Path) -> None:
-    first, second = start(mode, tmp_path)
+    first, second = start(program.__file__, mode, tmp_path)
     said, _ = first.communicate(timeout=300)
     second.kill()
     second.wait()
     code, lost, seconds = said.split()
     assert (code, lost) == ("P0811", "1")
     assert float(seconds) < program.TIMEOUT
+
+
+@LONG
+def test_the_pipeline_of_the_examples_with_two_ranks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = ROOT / "examples" / "pipeline_on_boards.py"
+    ranks = start(example)
+    first, second = (process.communicate(timeout=500)[0] for process in ranks)
+    assert [process.returncode for process in ranks] == [0, 0]
+    variables = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}
+    for name, value in {**variables, "MASTER_PORT": str(free_port())}.items():
+        monkeypatch.setenv(name, value)
+    runpy.run_path(str(example), run_name="__main__")
+    alone = capsys.readouterr().out.splitlines()
+    # Rank 0 prints the losses, the last rank what the model makes of the batch.
+    for own, line in zip(first.splitlines(), alone[:3], strict=True):
+        assert own.split()[:3] == line.split()[:3]
+        assert float(own.split()[-1]) == pytest.approx(float(line.split()[-1]), rel=1e-5)
+    assert second.splitlines() == alone[3:]
+    assert len(alone) == 4
 
 
 @LONG

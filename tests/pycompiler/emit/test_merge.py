@@ -211,6 +211,24 @@ def test_masks_of_two_lengths_do_not_share_a_line() -> None:
     assert sum(";" in line for line in merged.lines) == 1
 
 
+@pytest.mark.parametrize(("memory", "apart"), [("lm0", False), ("lm1", True)])
+def test_a_write_only_bars_reads_of_the_same_memory(memory: str, apart: bool) -> None:
+    """LM0 and LM1 have one port each, so reads of LM1 leave room for a write to LM0."""
+    target = load_target("mini")
+    reads = [
+        Step((Instruction("alu", "linc", (pe("lm1", 4 * at),), (pe("grf0", 4 * at),)),))
+        for at in range(6)
+    ]
+    block = BlockOperand("l1bm", 0, target.transfer("l1bmd", "to_pe").source_words)
+    write = Step((Instruction("l1bm", "l1bmd", (block,), (pe(memory, 128),)),))
+    _, merged = both([reads, [write]], target)
+    assert merged is not None
+    check(merged, target)
+    # Behind the last read there is always room.
+    at = next(at for at, line in enumerate(merged.lines) if "l1bmd" in line)
+    assert (at < len(reads) - 1) is not apart
+
+
 def downloads(machine: str) -> list[tuple[Fragment, dict[str, int]]]:
     """Return the downloads of a small network at their addresses."""
     target = load_target(machine)

@@ -18,7 +18,7 @@ from pycompiler.layers.operators import LAYERS
 from pycompiler.layers.products import resident
 from pycompiler.layers.products.layouts import operand_layouts
 from pycompiler.layers.products.roles import precision_of, roles_of
-from pycompiler.layers.products.spreads import Way, spread_units
+from pycompiler.layers.products.spreads import SpreadRule, spread_units
 from pycompiler.layers.switch.l1b_sums import sum_l1bs, sum_steps
 from pycompiler.machine import WORDS_PER_LONG, Target
 from pycompiler.planners.dtype import plan_dtypes
@@ -52,7 +52,7 @@ def _product(
     graph = import_onnx(model, target).graph
     graph = plan_dtypes(graph, target, float_dtype="float", gemm_precision=precision)
     node = next(node for node in graph.nodes if node.op == op)
-    kind, way = precision_of(node, target), Way(contracted=True)
+    kind, way = precision_of(node, target), SpreadRule(contracted=True)
     spread = spread_units(roles_of(node, graph), kind, target, None, way)
     values = {
         name: replace(

@@ -23,7 +23,7 @@ from pycompiler.layers.operators import RULES
 from pycompiler.layers.products.choose import candidate_layouts
 from pycompiler.layers.products.layouts import operand_layouts, unit_digits
 from pycompiler.layers.products.roles import precision_of, roles_of
-from pycompiler.layers.products.spreads import Way, spread_units
+from pycompiler.layers.products.spreads import SpreadRule, spread_units
 from pycompiler.machine import Target, load_target
 from pycompiler.pfvm.session import HostSession
 from pycompiler.planners.dtype import plan_dtypes
@@ -265,7 +265,7 @@ def test_long_rows_and_a_large_matrix_have_a_spread() -> None:
 def test_columns_on_l2bs_and_terms_on_l1bs(l2bs: int) -> None:
     shapes = {"a": (3, 13, 256), "b": (256, 600)}
     graph, node, target = _single(shapes["a"], shapes["b"])
-    way = Way(contracted=True, l2bs=l2bs)
+    way = SpreadRule(contracted=True, l2bs=l2bs)
     spread = spread_units(roles_of(node, graph), precision_of(node, target), target, None, way)
     assert [digit.level for digit in spread.n].count(Level.L2B) == l2bs
     assert {digit.level for digit in spread.k} == {Level.L1B}

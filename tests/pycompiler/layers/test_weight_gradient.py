@@ -19,6 +19,7 @@ CASES: dict[str, Case] = {
     "stride 2": (2, 16, 20, (6, 6), (3, 3), 2, 1, 1),
     "stride 2, odd places": (2, 3, 16, (9, 7), (3, 3), 2, 1, 1),
     "5x5": (1, 4, 8, (6, 6), (5, 5), 1, 1, 2),
+    "some taps at once": (1, 64, 16, (6, 6), (3, 3), 1, 1, 1),
     "1x1": (4, 16, 24, (4, 4), (1, 1), 1, 1, 0),
     "1x1, stride 2": (2, 16, 16, (8, 8), (1, 1), 2, 1, 0),
     "dilation": (2, 8, 8, (8, 8), (3, 3), 1, 2, 2),
@@ -27,7 +28,9 @@ CASES: dict[str, Case] = {
     "many columns": (2, 16, 80, (4, 4), (3, 3), 1, 1, 1),
 }
 #: Cases whose result exceeds LM of the small machine: they are products over places instead.
-LARGE = ("stride 2", "5x5")
+LARGE = ("stride 2", "5x5", "some taps at once")
+#: The case whose taps exceed half of LM for one picture.
+SEVERAL = "some taps at once"
 
 
 def _model(case: Case) -> tuple[onnx.ModelProto, dict[str, tuple[int, ...]]]:
@@ -96,3 +99,5 @@ def test_results(name: str, kind: str) -> None:
     wanted = _wanted(data["x"], data["g"], case)
     assert (run(result, data)["y"] == wanted).all()
     assert any(node.op == WEIGHT_GRADIENT for node in result.graph.nodes) == (name not in LARGE)
+    products = {node.origin or node.name for node in result.graph.nodes if node.op == "MatMul"}
+    assert (len(products) > 1) == (name == SEVERAL)

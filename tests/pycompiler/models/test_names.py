@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from pycompiler.errors import PycompilerError
 from pycompiler.models import __main__ as command
@@ -205,3 +206,19 @@ def test_the_catalogue_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(listed) >= 60
     assert sum(entry.quick for entry in CATALOGUE.values()) >= 10
     assert {entry.library for entry in CATALOGUE.values()} == set(LIBRARIES)
+
+
+def test_batch_norms_get_the_statistics_of_a_batch() -> None:
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Dropout(0.5)]
+    model = torch.nn.Sequential(*layers).eval()
+    with torch.no_grad():
+        layers[0].weight.mul_(100)
+    batch = (torch.randn(16, 3, 12, 12),)
+    assert float(model(*batch).std()) > 10
+    libraries._take_statistics(model, batch)
+    assert not any(module.training for module in model.modules())
+    assert layers[1].momentum == 0.1
+    normal = model(*batch)
+    torch.testing.assert_close(normal.mean((0, 2, 3)), torch.zeros(8), rtol=0, atol=1e-3)
+    torch.testing.assert_close(normal.std((0, 2, 3)), torch.ones(8), rtol=1e-2, atol=0)

@@ -1,106 +1,45 @@
-"""The page of ONNX's node tests, and the file with the outcome of each."""
+"""The page of ONNX's node tests."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from pathlib import Path
+from suites.outcome import CONTRACT, DEVICE, HOST, REFUSED
+from suites.records import (
+    CAUSES,
+    DATA,
+    ROOT,
+    operators,
+    others,
+    outcome_table,
+    read_record,
+    refusals,
+)
 
-from .judge import CONTRACT, DEVICE, HOST, ONNXRUNTIME, REFUSED, Outcome, general
+from .judge import ONNXRUNTIME
 
-ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "onnx.md"
-_DATA = ROOT / "tests" / "data"
 #: The files with the outcomes, by device. The page lists the operators of the first.
 RECORDS = {
-    "emu2:mini": _DATA / "onnx_node_tests.txt",
-    "emu2:mncore2": _DATA / "onnx_node_tests_mncore2.txt",
+    "emu2:mini": DATA / "onnx_node_tests.txt",
+    "emu2:mncore2": DATA / "onnx_node_tests_mncore2.txt",
 }
 #: One test of how many runs, by device: a machine of 4,096 PEs takes its time.
 STEPS = {"emu2:mini": 1, "emu2:mncore2": 12}
 _KINDS = (DEVICE, HOST, REFUSED, CONTRACT, ONNXRUNTIME)
-_MOST_REASONS = 3
-
-
-def record(outcomes: Sequence[Outcome], version: str) -> str:
-    """Return the text of the file with all outcomes: version, then a line for each test."""
-    lines = [f"onnx {version}"]
-    for one in outcomes:
-        lines.append("\t".join((one.name, one.operator, one.kind, one.code, _short(one))).rstrip())
-    return "\n".join(lines) + "\n"
-
-
-def read_record(text: str) -> tuple[str, list[Outcome]]:
-    """Return the version of onnx and the outcomes that a file holds."""
-    first, *lines = text.splitlines()
-    found = []
-    for line in lines:
-        name, operator, kind, *rest = line.split("\t")
-        code, reason = (*rest, "", "")[:2]
-        found.append(Outcome(name, operator, kind, code, reason))
-    return first.removeprefix("onnx "), found
-
-
-def _short(one: Outcome) -> str:
-    """Return why a test is not on the device, without names and numbers of one test."""
-    if one.kind == REFUSED:
-        text = general(one.reason).split("] ", 1)[-1]
-        return text.split(" (")[0][:90]
-    return "; ".join(part[:90] for part in general(one.reason).split("; ")[:_MOST_REASONS])
-
-
-def counts(outcomes: Sequence[Outcome]) -> Counter[str]:
-    """Return how many tests have each outcome."""
-    return Counter(one.kind for one in outcomes)
 
 
 def page() -> str:
     """Return the page of the records."""
     read = {device: read_record(path.read_text()) for device, path in RECORDS.items()}
     version, outcomes = next(iter(read.values()))
-    found = [counts(one) for _, one in read.values()]
+    columns = {
+        f"`{device}`" + (f", one test of {STEPS[device]}" if STEPS[device] > 1 else ""): found
+        for device, (_, found) in read.items()
+    }
     out = [_HEAD.format(version=version, total=len(outcomes)), "\n"]
-    shown = (f"`{device}`{_SAMPLE[STEPS[device] > 1].format(STEPS[device])}" for device in read)
-    out += [_row("outcome", *shown), _row("---", *["---:"] * len(read))]
-    for kind, words in _MEANINGS.items():
-        out.append(_row(words, *(str(one[kind]) for one in found)))
-    rest = (sum(kind not in _MEANINGS for kind in one.elements()) for one in found)
-    out.append(_row("wrong, an internal error, or too slow", *map(str, rest)))
-    out += [_FIRST, _others(*(one for _, one in read.values()))]
-    codes = Counter(one.code for one in outcomes if one.kind == REFUSED)
-    out += ["\n## Refused, by code\n\n", _row("code", "tests", "why"), _row("---", "---:", "---")]
-    for code, count in sorted(codes.items()):
-        out.append(_row(f"[{code}](errors.md)", str(count), _CODES.get(code, "")))
-    out += ["\n## Operators\n\n", _row("operator", *_KINDS, "why not on the device")]
-    out.append(_row("---", *("---:",) * len(_KINDS), "---"))
-    by_operator: dict[str, list[Outcome]] = defaultdict(list)
-    for one in outcomes:
-        by_operator[one.operator].append(one)
-    for operator, tests in sorted(by_operator.items()):
-        kinds = counts(tests)
-        reasons = Counter(one.reason for one in tests if one.kind in (HOST, REFUSED))
-        shown = "; ".join(reason for reason, _ in reasons.most_common(_MOST_REASONS))
-        numbers = (str(kinds[kind] or "") for kind in _KINDS)
-        out.append(_row(f"`{operator}`", *numbers, shown.replace("|", "\\|")))
+    out.append(outcome_table(columns, _MEANINGS, "wrong, an internal error, or too slow"))
+    out += [_FIRST, others(*(found for _, found in read.values()))]
+    out += [refusals(outcomes, CAUSES), operators(outcomes, _KINDS)]
     return "".join(out)
-
-
-def _others(first: Sequence[Outcome], second: Sequence[Outcome]) -> str:
-    """Return the tests that fare otherwise on the second machine."""
-    known = {one.name: one.kind for one in first}
-    moved: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in second:
-        if known[one.name] != one.kind:
-            moved[known[one.name], one.kind].append(f"`{one.name}`")
-    if not moved:
-        return "\nThe tests of the sample have the same outcomes on both machines.\n"
-    out = ["\n", _row("on the first machine", "on the second", "tests"), _row("---", "---", "---")]
-    out += [_row(*kinds, ", ".join(names)) for kinds, names in sorted(moved.items())]
-    return "".join(out)
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |\n"
 
 
 _HEAD = """\
@@ -109,9 +48,8 @@ _HEAD = """\
 # ONNX's node tests
 
 ONNX has tests of every operator, with inputs and the right results. This page says what becomes of
-each of the {total} tests of onnx {version} when it is compiled for a machine and run.
+each of the {total} tests of {version} when it is compiled for a machine and run.
 """
-_SAMPLE = ("", ", one test of {}")
 _MEANINGS = {
     DEVICE: "all on the device, and right",
     HOST: "partly or wholly on the host, and right",
@@ -131,17 +69,3 @@ onnx's own reference evaluator. Two tests are Resize with `align_corners` and sc
 whole size. Their results are those of onnxruntime and torch, which use the size of the result.
 The tests use the size before it is rounded.
 """
-_CODES = {
-    "P0103": "the size of a result depends on values",
-    "P0108": "onnx's own checks or passes refuse the model",
-    "P0131": "text",
-    "P0132": "sequences",
-    "P0133": "optionals",
-    "P0134": "maps",
-    "P0135": "floats of 8 bits",
-    "P0136": "elements of 2 or 4 bits",
-    "P0301": "a value does not fit local memory",
-    "P0302": "a value does not fit DRAM",
-    "P0305": "no layout switch fits local memory",
-    "P0602": "neither onnxruntime nor the reference evaluator runs it",
-}

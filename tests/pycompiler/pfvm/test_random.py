@@ -136,7 +136,7 @@ def test_draws_without_replacement_are_refused(tmp_path: Path) -> None:
             {"x": INPUT},
             tmp_path / "a",
         )
-    assert caught.value.code == "P0102"
+    assert caught.value.code == "P0138"
 
 
 def test_dropout_that_drops_nothing_runs_nowhere(tmp_path: Path) -> None:

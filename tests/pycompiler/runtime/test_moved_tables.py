@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ import torch
 from compiling import Compiled, compiled, context
 from typed_model import typed_model
 
+from pycompiler.app.model import DeviceSegment
+from pycompiler.app.writer import write_app
+from pycompiler.errors import PycompilerError
 from pycompiler.machine import load_target
+from pycompiler.runtime.app_file import function_of
 from pycompiler.runtime.device import Board
 from pycompiler.runtime.executable import DeviceFunction
 
@@ -32,16 +37,31 @@ def lookup(seed: int, given: bool = False, machine: str = "mini") -> tuple[Compi
 
 @pytest.mark.parametrize("machine", ["mini", "mncore2"])
 def test_the_second_function_of_a_board(machine: str) -> None:
-    """Its room does not begin at address 0. Both functions stay right, in any order."""
+    """Its block does not begin at address 0. Both functions stay right, in any order."""
     board, index = Board(load_target(machine)), np.array([599, 0, -1, 17, 256])
     functions = [
         (DeviceFunction(made.app, board), table)
         for made, table in (lookup(seed, machine=machine) for seed in (1, 2, 3))
     ]
-    assert len({function._room.addr for function, _ in functions}) == 3
+    assert len({function._block.addr for function, _ in functions}) == 3
     for function, table in (*functions, *reversed(functions)):
         found = function.run({"i": index})["y"].values()
         assert np.array_equal(found, table[index])
+
+
+def test_a_segment_with_other_steps_than_counted() -> None:
+    """A bug of the compiler says P0403; in the bytes of an app it is damage."""
+    app = lookup(5)[0].app
+    (segment,) = app.segments
+    assert isinstance(segment, DeviceSegment)
+    other = replace(app, segments=(replace(segment, steps=segment.steps + 1),))
+    board = Board(load_target("mini"))
+    with pytest.raises(PycompilerError) as caught:
+        DeviceFunction(other, board)
+    assert caught.value.code == "P0403"
+    with pytest.raises(PycompilerError) as caught:
+        function_of(write_app(other), "model.app", board)
+    assert caught.value.code == "P0501"
 
 
 def test_a_table_that_is_held_elsewhere_in_dram() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pycompiler.scheduler.address_search import (
     Buffer,
     OutOfTimeError,
-    Place,
+    Placement,
     best_fit,
     overlaps,
     place,
@@ -28,7 +28,7 @@ def load(buffers: list[Buffer]) -> int:
     return max((sum(b.size for b in buffers if b.start <= t < b.end) for t in starts), default=0)
 
 
-def check(buffers: list[Buffer], places: dict[str, Place], capacities: list[int]) -> None:
+def check(buffers: list[Buffer], places: dict[str, Placement], capacities: list[int]) -> None:
     assert set(places) == {b.name for b in buffers}
     assert not list(overlaps(buffers, places))
     for buffer in buffers:
@@ -62,7 +62,7 @@ def lifetimes(draw: st.DrawFn) -> list[Buffer]:
 def test_best_fit_places_everything(buffers: list[Buffer]) -> None:
     offsets, size = best_fit(buffers)
     alone = [replace(b, banks=(0,)) for b in buffers]
-    check(alone, {name: Place(0, at) for name, at in offsets.items()}, [size])
+    check(alone, {name: Placement(0, at) for name, at in offsets.items()}, [size])
     assert size >= load(buffers)
 
 
@@ -101,7 +101,7 @@ def test_the_answer_is_that_of_all_orders(buffers: list[Buffer], spare: int) -> 
     found = place_in_one(few, capacity)
     assert (found is not None) == brute_force(few, capacity)
     if found is not None:
-        check(few, {name: Place(0, at) for name, at in found.items()}, [capacity])
+        check(few, {name: Placement(0, at) for name, at in found.items()}, [capacity])
 
 
 @pytest.mark.parametrize(("seed", "count"), [(s, n) for n in (8, 16, 24) for s in range(6)])
@@ -110,7 +110,7 @@ def test_a_full_memory_is_filled(seed: int, count: int) -> None:
     assert load(buffers) == 1 << 20
     found = place_in_one(buffers, 1 << 20, seconds=60)
     assert found is not None
-    check(buffers, {name: Place(0, at) for name, at in found.items()}, [1 << 20])
+    check(buffers, {name: Placement(0, at) for name, at in found.items()}, [1 << 20])
     assert place_in_one(buffers, (1 << 20) - 1) is None
 
 

@@ -4,8 +4,8 @@ use super::extent::{meet, Extent};
 use super::flight::{Flight, Flights};
 use super::forward::Worked;
 use super::gap::{self, Write};
+use super::line_context::LineContext;
 use super::mask_cycles::MaskCycles;
-use super::place::Place;
 use super::report::{report_gap, report_wait};
 use super::turnaround::Turnaround;
 use crate::asm::lexicon::Lexicon;
@@ -111,40 +111,40 @@ impl Hazards {
     }
 
     /// Checks one PE line and records its writes.
-    pub(in crate::asm) fn step(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
-        self.forward_reads(place.spec, line, sink);
-        self.turnaround.step(place, line, self.step, sink);
+    pub(in crate::asm) fn step(&mut self, context: LineContext<'_>, line: &Line, sink: &mut Sink) {
+        self.forward_reads(context.spec, line, sink);
+        self.turnaround.step(context, line, self.step, sink);
         self.asked.fill(false);
         // Reads see the state before the step, so all of them come before any write.
         for instruction in &line.pe {
-            let slot = place.lexicon.kind_slot(&instruction.kind);
+            let slot = context.lexicon.kind_slot(&instruction.kind);
             for source in &instruction.sources {
                 if let SourceKind::Memory(access) = &source.kind {
                     let cycles = self.cycles_read(instruction, access);
-                    let extent = Extent::of(access, self.is_moved(place, access), cycles);
-                    self.read(place, access.memory, slot, &extent, source.span, sink);
-                    self.address_reads(place, access, slot, source.span, sink);
+                    let extent = Extent::of(access, self.is_moved(context, access), cycles);
+                    self.read(context, access.memory, slot, &extent, source.span, sink);
+                    self.address_reads(context, access, slot, source.span, sink);
                 }
             }
-            self.register_reads(place, instruction, slot, sink);
+            self.register_reads(context, instruction, slot, sink);
             if let PeKind::L1bm { form, address: Some(address) } = instruction.kind {
-                let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
-                let resolved = &place.spec.forms[form.transfer][form.form];
-                if let Some((memory, extent)) = run(place.lexicon, &resolved.source, address, reach.source) {
-                    self.read(place, memory, slot, &extent, instruction.span, sink);
+                let reach = context.lexicon.reach(context.spec, form.transfer, form.form);
+                let resolved = &context.spec.forms[form.transfer][form.form];
+                if let Some((memory, extent)) = run(context.lexicon, &resolved.source, address, reach.source) {
+                    self.read(context, memory, slot, &extent, instruction.span, sink);
                 }
             }
         }
         for transfer in &line.l2bm {
-            let reach = place.lexicon.reach(place.spec, transfer.form.transfer, transfer.form.form);
-            let slot = place.lexicon.transfer_slots[transfer.form.transfer];
-            let resolved = &place.spec.forms[transfer.form.transfer][transfer.form.form];
-            if let Some((memory, extent)) = run(place.lexicon, &resolved.source, transfer.source, reach.source) {
+            let reach = context.lexicon.reach(context.spec, transfer.form.transfer, transfer.form.form);
+            let slot = context.lexicon.transfer_slots[transfer.form.transfer];
+            let resolved = &context.spec.forms[transfer.form.transfer][transfer.form.form];
+            if let Some((memory, extent)) = run(context.lexicon, &resolved.source, transfer.source, reach.source) {
                 let extent = select(extent, transfer.source_unit);
-                self.read(place, memory, slot, &extent, transfer.span, sink);
+                self.read(context, memory, slot, &extent, transfer.span, sink);
             }
         }
-        self.writes(place, line, sink);
+        self.writes(context, line, sink);
         self.masks.step(line);
         self.worked.step(line);
         self.step = self.step.saturating_add(1);
@@ -152,17 +152,17 @@ impl Hazards {
 
     /// Checks the reads of registers: for masks, for addresses of destinations, and of the matrix register of a product
     /// or matrix read.
-    fn register_reads(&mut self, place: Place<'_>, instruction: &PeInstruction, slot: usize, sink: &mut Sink) {
-        let lexicon = place.lexicon;
+    fn register_reads(&mut self, context: LineContext<'_>, instruction: &PeInstruction, slot: usize, sink: &mut Sink) {
+        let lexicon = context.lexicon;
         if let Some(mask) = instruction.zero_flush {
-            self.mask_read(place, mask, slot, instruction.span, sink);
+            self.mask_read(context, mask, slot, instruction.span, sink);
         }
         for destination in &instruction.destinations {
             if let Some(mask) = destination.mask {
-                self.mask_read(place, mask, slot, destination.span, sink);
+                self.mask_read(context, mask, slot, destination.span, sink);
             }
             if let Target::Memory(access) = &destination.target {
-                self.address_reads(place, access, slot, destination.span, sink);
+                self.address_reads(context, access, slot, destination.span, sink);
             }
         }
         let bank = match instruction.kind {
@@ -171,53 +171,60 @@ impl Hazards {
             PeKind::Alu { .. } | PeKind::L1bm { .. } => None,
         };
         if let Some(memory) = bank.and_then(|bank| lexicon.bank_memories[bank]) {
-            let extent = Extent::register(None, size(place, memory));
-            self.read(place, memory, slot, &extent, instruction.span, sink);
+            let extent = Extent::register(None, size(context, memory));
+            self.read(context, memory, slot, &extent, instruction.span, sink);
         }
     }
 
-    fn mask_read(&mut self, place: Place<'_>, mask: Mask, slot: usize, span: Span, sink: &mut Sink) {
-        let (MaskEntry::Register(entry), Some(memory)) = (mask.entry, place.lexicon.mask_memory) else { return };
-        self.ask(place, memory, &Extent::register(Some(entry), size(place, memory)), (slot, span), sink);
+    fn mask_read(&mut self, context: LineContext<'_>, mask: Mask, slot: usize, span: Span, sink: &mut Sink) {
+        let (MaskEntry::Register(entry), Some(memory)) = (mask.entry, context.lexicon.mask_memory) else { return };
+        self.ask(context, memory, &Extent::register(Some(entry), size(context, memory)), (slot, span), sink);
     }
 
     /// Checks the registers that the address of an access needs: base address register and T register.
-    fn address_reads(&mut self, place: Place<'_>, access: &Access, slot: usize, span: Span, sink: &mut Sink) {
-        if let Some(base) = place.lexicon.added_bases[access.memory] {
-            self.ask(place, base, &Extent::register(None, size(place, base)), (slot, span), sink);
+    fn address_reads(&mut self, context: LineContext<'_>, access: &Access, slot: usize, span: Span, sink: &mut Sink) {
+        if let Some(base) = context.lexicon.added_bases[access.memory] {
+            self.ask(context, base, &Extent::register(None, size(context, base)), (slot, span), sink);
         }
-        if let Some(entry) = place.lexicon.entry_memory.filter(|_| access.indirect) {
-            let words = place.lexicon.sizes[entry] as u32 / place.spec.counts.cycle.max(1);
+        if let Some(entry) = context.lexicon.entry_memory.filter(|_| access.indirect) {
+            let words = context.lexicon.sizes[entry] as u32 / context.spec.counts.cycle.max(1);
             let extent = Extent::Cycles { address: Address::Cycle, words, mask: None };
-            self.ask(place, entry, &extent, (slot, span), sink);
+            self.ask(context, entry, &extent, (slot, span), sink);
         }
     }
 
     /// Checks a read of a register. One finding per line and register is enough.
-    fn ask(&mut self, place: Place<'_>, memory: usize, extent: &Extent, (slot, span): (usize, Span), sink: &mut Sink) {
+    fn ask(
+        &mut self,
+        context: LineContext<'_>,
+        memory: usize,
+        extent: &Extent,
+        (slot, span): (usize, Span),
+        sink: &mut Sink,
+    ) {
         if !std::mem::replace(&mut self.asked[memory], true) {
-            self.read(place, memory, slot, extent, span, sink);
+            self.read(context, memory, slot, extent, span, sink);
         }
     }
 
-    fn is_moved(&self, place: Place<'_>, access: &Access) -> bool {
-        place.lexicon.added_bases[access.memory].is_some_and(|base| self.moved[base])
+    fn is_moved(&self, context: LineContext<'_>, access: &Access) -> bool {
+        context.lexicon.added_bases[access.memory].is_some_and(|base| self.moved[base])
     }
 
-    fn target_write(&mut self, place: Place<'_>, destination: &Destination, slot: usize) {
-        let Some(memory) = place.lexicon.target_memory(&destination.target) else { return };
+    fn target_write(&mut self, context: LineContext<'_>, destination: &Destination, slot: usize) {
+        let Some(memory) = context.lexicon.target_memory(&destination.target) else { return };
         let extent = match &destination.target {
             Target::Memory(access) => {
                 let cycles = destination.mask.and_then(|mask| self.cycles_written(mask, access));
-                Extent::of(access, self.is_moved(place, access), cycles)
+                Extent::of(access, self.is_moved(context, access), cycles)
             }
             Target::Base { .. } => {
                 self.moved[memory] = true;
-                Extent::register(None, size(place, memory))
+                Extent::register(None, size(context, memory))
             }
-            Target::Flags { entry } => Extent::register(Some(*entry), size(place, memory)),
+            Target::Flags { entry } => Extent::register(Some(*entry), size(context, memory)),
         };
-        self.write(memory, slot, place.line, extent);
+        self.write(memory, slot, context.line, extent);
     }
 
     /// The cycles in which a masked access can write. `None` if unknown: a long mask does not mask the second long word
@@ -236,42 +243,43 @@ impl Hazards {
         (!flags && (mask.wide || narrow)).then(|| self.masks.of(mask))
     }
 
-    fn writes(&mut self, place: Place<'_>, line: &Line, sink: &mut Sink) {
+    fn writes(&mut self, context: LineContext<'_>, line: &Line, sink: &mut Sink) {
         for instruction in &line.pe {
-            let slot = place.lexicon.kind_slot(&instruction.kind);
+            let slot = context.lexicon.kind_slot(&instruction.kind);
             for destination in &instruction.destinations {
-                self.target_write(place, destination, slot);
+                self.target_write(context, destination, slot);
             }
             if let (PeKind::Matrix { bank, .. }, false) = (&instruction.kind, instruction.sources.is_empty()) {
-                if let Some(memory) = place.lexicon.bank_memories[*bank] {
-                    self.write(memory, slot, place.line, Extent::register(None, size(place, memory)));
+                if let Some(memory) = context.lexicon.bank_memories[*bank] {
+                    self.write(memory, slot, context.line, Extent::register(None, size(context, memory)));
                 }
             }
             if let PeKind::L1bm { form, address: Some(address) } = instruction.kind {
-                let reach = place.lexicon.reach(place.spec, form.transfer, form.form);
-                let resolved = &place.spec.forms[form.transfer][form.form];
-                if let Some((memory, extent)) = run(place.lexicon, &resolved.destination, address, reach.destination) {
-                    self.write(memory, slot, place.line, extent);
+                let reach = context.lexicon.reach(context.spec, form.transfer, form.form);
+                let resolved = &context.spec.forms[form.transfer][form.form];
+                if let Some((memory, extent)) = run(context.lexicon, &resolved.destination, address, reach.destination)
+                {
+                    self.write(memory, slot, context.line, extent);
                 }
             }
         }
         for transfer in &line.l2bm {
-            let reach = place.lexicon.reach(place.spec, transfer.form.transfer, transfer.form.form);
-            let slot = place.lexicon.transfer_slots[transfer.form.transfer];
-            let resolved = &place.spec.forms[transfer.form.transfer][transfer.form.form];
+            let reach = context.lexicon.reach(context.spec, transfer.form.transfer, transfer.form.form);
+            let slot = context.lexicon.transfer_slots[transfer.form.transfer];
+            let resolved = &context.spec.forms[transfer.form.transfer][transfer.form.form];
             if let Some((memory, extent)) =
-                run(place.lexicon, &resolved.destination, transfer.destination, reach.destination)
+                run(context.lexicon, &resolved.destination, transfer.destination, reach.destination)
             {
-                self.written_twice(place, memory, &extent, transfer.span, sink);
-                let source = place.spec.end_memory(&resolved.source);
-                self.transfer_write(memory, (slot, source), place.line, extent);
+                self.written_twice(context, memory, &extent, transfer.span, sink);
+                let source = context.spec.end_memory(&resolved.source);
+                self.transfer_write(memory, (slot, source), context.line, extent);
             }
         }
     }
 
     /// Checks one MV line. It takes no step.
-    pub(in crate::asm) fn mv(&mut self, place: Place<'_>, mv: &Mv, span: Span, sink: &mut Sink) {
-        let Place { spec, lexicon, line } = place;
+    pub(in crate::asm) fn mv(&mut self, context: LineContext<'_>, mv: &Mv, span: Span, sink: &mut Sink) {
+        let LineContext { spec, lexicon, line } = context;
         let form: &ResolvedForm = &spec.forms[mv.form.transfer][mv.form.form];
         let reach = lexicon.reach(spec, mv.form.transfer, mv.form.form);
         let blocks = (mv.size / form.unit.unwrap_or(1).max(1)).saturating_sub(1);
@@ -282,23 +290,23 @@ impl Hazards {
         let (Some((from, read)), Some((to, written))) = (source, destination) else { return };
         // A table may give any address, so the whole memory counts.
         let widen = |extent: Extent, memory, table: Option<u64>| match table {
-            Some(_) => Extent::Run { start: 0, length: size(place, memory), units: Selected::default() },
+            Some(_) => Extent::Run { start: 0, length: size(context, memory), units: Selected::default() },
             None => extent,
         };
         let (read, written) = (widen(read, from, mv.source_dar), widen(written, to, mv.destination_dar));
         let (read, written) = (select(read, mv.source_unit), select(written, mv.destination_unit));
-        self.read(place, from, slot, &read, span, sink);
+        self.read(context, from, slot, &read, span, sink);
         self.flights.start(Flight { pair: (from, to), tag: mv.tag, line, written, reported: false });
     }
 
     /// Warns of words above the PEs that another instruction of the line writes too. Which of the two wins is unknown.
-    fn written_twice(&self, place: Place<'_>, memory: usize, extent: &Extent, span: Span, sink: &mut Sink) {
-        let (size, cycles) = (size(place, memory), place.spec.counts.cycle);
+    fn written_twice(&self, context: LineContext<'_>, memory: usize, extent: &Extent, span: Span, sink: &mut Sink) {
+        let (size, cycles) = (size(context, memory), context.spec.counts.cycle);
         let twice = |w: &Write| w.step == self.step && meet(&w.extent, extent, size, cycles).is_some();
         if self.recent[memory].iter().any(twice) {
             let message = format!(
                 "another instruction of the line writes the same words of {}",
-                place.spec.memories[memory].name
+                context.spec.memories[memory].name
             );
             sink.warn(Code::WrittenTwice, span, message);
         }
@@ -317,9 +325,17 @@ impl Hazards {
         }
     }
 
-    fn read(&mut self, place: Place<'_>, memory: usize, slot: usize, extent: &Extent, span: Span, sink: &mut Sink) {
-        let spec = place.spec;
-        let (size, cycles) = (size(place, memory), spec.counts.cycle);
+    fn read(
+        &mut self,
+        context: LineContext<'_>,
+        memory: usize,
+        slot: usize,
+        extent: &Extent,
+        span: Span,
+        sink: &mut Sink,
+    ) {
+        let spec = context.spec;
+        let (size, cycles) = (size(context, memory), spec.counts.cycle);
         for row in &self.rules[memory * spec.slots.len() + slot] {
             let hazard = &spec.hazards[row.hazard];
             if hazard.rule == HazardRule::Wait {
@@ -365,10 +381,10 @@ fn select(extent: Extent, selected: Selected) -> Extent {
 
 /// The size of a memory in the unit of its extents: words in PE memories with word addresses, else long words. A
 /// register never has more entries than long words.
-fn size(place: Place<'_>, memory: usize) -> u64 {
-    let entry = &place.spec.memories[memory];
+fn size(context: LineContext<'_>, memory: usize) -> u64 {
+    let entry = &context.spec.memories[memory];
     match (entry.level, entry.unit) {
-        (LevelName::Pe, Unit::Word | Unit::Cycle) => place.lexicon.sizes[memory],
+        (LevelName::Pe, Unit::Word | Unit::Cycle) => context.lexicon.sizes[memory],
         _ => entry.words,
     }
 }

@@ -1,6 +1,6 @@
 //! Checks reads of the turnaround register: that a line has sent something, when, and in the layout of the reader.
 
-use super::place::Place;
+use super::line_context::LineContext;
 use crate::asm::line::Line;
 use crate::asm::sink::Sink;
 use crate::asm::statement::{FormRef, PeInstruction, PeKind};
@@ -33,8 +33,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    fn of(place: Place<'_>, form: FormRef, reach: u64, end: &End) -> Layout {
-        let both_ways = place.spec.parameters[form.transfer].as_ref().filter(|p| p.default.is_some());
+    fn of(context: LineContext<'_>, form: FormRef, reach: u64, end: &End) -> Layout {
+        let both_ways = context.spec.parameters[form.transfer].as_ref().filter(|p| p.default.is_some());
         let width = match end {
             End::Memory { width, .. } => *width,
             End::Pe => None,
@@ -62,17 +62,17 @@ impl Turnaround {
     }
 
     /// Checks one PE line in step `step`. It reads the data of earlier lines, even if it sends something itself.
-    pub(super) fn step(&mut self, place: Place<'_>, line: &Line, step: u64, sink: &mut Sink) {
+    pub(super) fn step(&mut self, context: LineContext<'_>, line: &Line, step: u64, sink: &mut Sink) {
         let mut sent = None;
         let mut loads = 0;
         for PeInstruction { kind, span, .. } in &line.pe {
             let PeKind::L1bm { form, address } = *kind else { continue };
             let (resolved, reach) = (
-                &place.spec.forms[form.transfer][form.form],
-                place.lexicon.reach(place.spec, form.transfer, form.form),
+                &context.spec.forms[form.transfer][form.form],
+                context.lexicon.reach(context.spec, form.transfer, form.form),
             );
-            if !to_pe(place.spec, form) {
-                sent = Some(Layout::of(place, form, reach.destination, &resolved.destination));
+            if !to_pe(context.spec, form) {
+                sent = Some(Layout::of(context, form, reach.destination, &resolved.destination));
                 if line.noforward && address.is_none() {
                     let message = "the step keeps the turnaround register, so this instruction does nothing";
                     let finding = Diagnostic::warning(Code::TurnaroundLost, Some(*span), message);
@@ -87,15 +87,15 @@ impl Turnaround {
                 sink.push(Diagnostic::error(Code::UnitFull, Some(*span), message));
             }
             if address.is_none() {
-                self.read(place, Layout::of(place, form, reach.source, &resolved.source), step, *span, sink);
+                self.read(context, Layout::of(context, form, reach.source, &resolved.source), step, *span, sink);
             }
         }
         if let Some(layout) = sent.filter(|_| !line.noforward) {
-            *self = Turnaround::Sent { step, line: place.line, layout };
+            *self = Turnaround::Sent { step, line: context.line, layout };
         }
     }
 
-    fn read(&self, place: Place<'_>, reader: Layout, step: u64, span: Span, sink: &mut Sink) {
+    fn read(&self, context: LineContext<'_>, reader: Layout, step: u64, span: Span, sink: &mut Sink) {
         match *self {
             Turnaround::Unknown => {}
             Turnaround::Nothing => {
@@ -105,7 +105,7 @@ impl Turnaround {
             }
             Turnaround::Sent { line, layout, .. } if layout != reader => {
                 let message = format!("line {line} sent to the turnaround register {}", layout.differs(reader));
-                let counterparts = counterparts(place, layout);
+                let counterparts = counterparts(context, layout);
                 let finding = Diagnostic::error(Code::TurnaroundPair, Some(span), message);
                 sink.push(if counterparts.is_empty() {
                     finding
@@ -124,17 +124,17 @@ impl Turnaround {
 }
 
 /// The instructions that read the register in a layout, as assembly text.
-fn counterparts(place: Place<'_>, layout: Layout) -> Vec<String> {
-    let spec = place.spec;
+fn counterparts(context: LineContext<'_>, layout: Layout) -> Vec<String> {
+    let spec = context.spec;
     let mut all = Vec::new();
     for (transfer, entry) in spec.transfers.iter().enumerate() {
         for (form, resolved) in spec.forms[transfer].iter().enumerate() {
             let (End::Memory { operand, width, .. }, End::Pe) = (&resolved.source, &resolved.destination) else {
                 continue;
             };
-            let reach = place.lexicon.reach(spec, transfer, form);
+            let reach = context.lexicon.reach(spec, transfer, form);
             let form = FormRef { transfer, form, parameter: layout.shift.unwrap_or(0) };
-            if Layout::of(place, form, reach.source, &resolved.source) != layout {
+            if Layout::of(context, form, reach.source, &resolved.source) != layout {
                 continue;
             }
             let prefix = spec.widths.iter().find(|w| Some(w.words) == *width || width.is_none());

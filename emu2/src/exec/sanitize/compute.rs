@@ -15,7 +15,7 @@ use crate::spec::WORDS_PER_LONG;
 
 /// Computes the validity of the result of instruction `at` into its buffer.
 pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
-    let Buffers { lanes, cycles, results, flags, sources, addresses, mask, mask_validity, .. } = buffers;
+    let Buffers { lanes, cycles, results, flags, sources, addresses, mask, mask_validity, bits, zeros, .. } = buffers;
     let lanes = *lanes;
     let [l0, l1] = &mut results[at];
     if let Compute::Load(load) = &op.compute {
@@ -36,7 +36,21 @@ pub(super) fn compute(op: &Op, at: usize, on: &On<'_>, buffers: &mut Buffers) {
                 fetch(source, c, on, addresses, [s0, s1]);
             }
             let all: [Path<'_>; 3] = std::array::from_fn(|k| (&sources[k][0][..], &sources[k][1][..]));
-            of_cycle(op, &all[..op.sources.len()], c, on, [l0, l1]);
+            of_cycle(op, &all[..op.sources.len()], c, on, [&mut *l0, &mut *l1]);
+            if let (Compute::Alu { kernel, params, path }, None, [x, y]) = (&op.compute, op.mixes, &op.sources[..]) {
+                let [f, g] = &mut bits.fetch;
+                let fetched = [
+                    x.fetch(on.real, on.index, c, &zeros[..lanes], f),
+                    y.fetch(on.real, on.index, c, &zeros[..lanes], g),
+                ];
+                bits.rows.decided(
+                    |x, y, out| kernel.run(params, x, y, out),
+                    fetched,
+                    [all[0], all[1]],
+                    *path,
+                    [l0, l1],
+                );
+            }
         }
         if let Some(write) = op.flag_writes.first() {
             for (lane, flags) in flags[at][c * lanes..][..lanes].iter_mut().enumerate() {

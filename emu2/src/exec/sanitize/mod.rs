@@ -12,6 +12,7 @@
 //! | `step` | a step on the validity: inputs |
 //! | `observed` | what a step works on: an L1B with its validity, buffers |
 //! | `compute` | the validity of results |
+//! | `decided_bits` | bits of bitwise operations that one source decides |
 //! | `store` | writes of validity |
 //! | `range` | values that leave their format |
 //! | `traffic` | MVs in flight, tags |
@@ -20,6 +21,7 @@
 //! | `run` | the order of everything |
 
 mod compute;
+mod decided_bits;
 mod finding;
 mod followed;
 mod observed;

@@ -1,15 +1,24 @@
 //! What a step on the validity works on: an L1B with its validity, buffers, and questions about addresses and masks.
 
+use super::decided_bits::DecidedBits;
 use super::finding::{Case, Findings, Key, Origin, Via, What, Word};
 use super::shadow::Summary;
 use crate::exec::access::Access;
 use crate::exec::l1bm_map::ReduceBuffers;
 use crate::exec::mask::{LoweredMask, MaskRows};
 use crate::exec::op::MAX_SOURCES;
+use crate::exec::source::Fetch;
 use crate::exec::validity::VALID;
 use crate::machine::L1b;
 use crate::num::reduce::ReduceKernel;
 use crate::spec::{LevelName, WORDS_PER_LONG};
+
+/// Buffers of bitwise operations: the values of the sources, and what these values decide.
+#[derive(Clone, Debug)]
+pub(super) struct BitBuffers {
+    pub(super) fetch: [Fetch; 2],
+    pub(super) rows: DecidedBits,
+}
 
 /// Buffers of one thread.
 #[derive(Clone, Debug)]
@@ -27,6 +36,7 @@ pub(super) struct Buffers {
     /// The validity of the bits of a mask, and a result under it.
     pub(super) mask_validity: MaskRows,
     pub(super) masked: [Vec<u64>; 2],
+    pub(super) bits: BitBuffers,
     pub(super) reduce: ReduceBuffers,
     /// A plane of valid words, and one of zeros.
     pub(super) valid: Vec<u64>,
@@ -52,6 +62,7 @@ impl Buffers {
             mask: MaskRows::new(lanes),
             mask_validity: MaskRows::new(lanes),
             masked: [vec![0; lanes], vec![0; lanes]],
+            bits: BitBuffers { fetch: std::array::from_fn(|_| Fetch::new(lanes)), rows: DecidedBits::new(lanes) },
             reduce: ReduceBuffers::default(),
             valid: vec![VALID; plane],
             zeros: vec![0; plane],

@@ -67,6 +67,28 @@ kernel! {
     }
 }
 
+/// Whether a lane of the result is zero although the same lanes of both factors are not.
+#[inline(always)]
+fn any_lost_lane<T: Copy + Default + PartialEq + std::ops::BitAnd<Output = T>>(rows: [&[T]; 3], mask: T) -> bool {
+    let zero = |lane: T| lane & mask == T::default();
+    let [x, y, result] = rows;
+    let lanes = x.iter().zip(y).zip(result);
+    lanes.fold(false, |any, ((x, y), result)| any | (!zero(*x) & !zero(*y) & zero(*result)))
+}
+
+kernel! {
+    /// Says in `found` whether a product of values other than zero is zero. `rows`: both factors and the result.
+    fn look_for_lost(rows: [&[u64]; 3], masks: &[u64], found: &mut bool) {
+        *found |= match masks {
+            [upper, lower] if *upper == lower << 32 => {
+                any_lost_lane(rows.map(bytemuck::cast_slice::<u64, u32>), *lower as u32)
+            }
+            [_, _, _, last] => any_lost_lane(rows.map(bytemuck::cast_slice::<u64, u16>), *last as u16),
+            others => others.iter().any(|mask| any_lost_lane(rows, *mask)),
+        };
+    }
+}
+
 fn any_infinite(row: &[u64], masks: &[u64]) -> bool {
     let mut found = false;
     look_at(row, masks, false, &mut found);
@@ -85,6 +107,9 @@ fn infinite(word: u64, masks: &[u64]) -> bool {
 
 /// Whether the result of a PE is wrong, from the sources, the result and the lane.
 type Test<'t> = dyn Fn(&[Path<'_>], (u64, u64), usize) -> bool + 't;
+
+/// Whether the result of some PE of a cycle may be wrong, from the sources and the result.
+type Suspicion<'t> = dyn Fn(&[Path<'_>], Path<'_>) -> bool + 't;
 
 /// Looks at the results of a step, before they are written.
 pub(super) struct Ranges<'a> {
@@ -106,7 +131,7 @@ impl<'a> Ranges<'a> {
                 let Some(result) = result else { continue };
                 let [m0, m1] = exponents(mau.output());
                 if any_infinite(result.0, m0) || any_infinite(result.1, m1) {
-                    self.each(op, l1b, result, What::Overflow, &|sources, (l0, l1), lane| {
+                    self.each(op, l1b, result, What::Overflow, &|_, _| true, &|sources, (l0, l1), lane| {
                         (infinite(l0, m0) || infinite(l1, m1)) && !has_infinity(mau, l1b, sources, lane)
                     });
                 }
@@ -136,7 +161,14 @@ impl<'a> Ranges<'a> {
         if results.len() != factors.len() || !(any_zero(result.0, m0) || any_zero(result.1, m1)) {
             return;
         }
-        self.each(op, l1b, result, What::Underflow, &|sources, (l0, l1), lane| {
+        // Padding is zero in most programs, so the lanes of a cycle are looked at together first.
+        let suspicion = |sources: &[Path<'_>], (l0, _): Path<'_>| {
+            // Results in another format than the factors are rare.
+            let mut found = m0 != factors;
+            look_for_lost([sources[x].0, sources[y].0, l0], factors, &mut found);
+            found
+        };
+        self.each(op, l1b, result, What::Underflow, &suspicion, &|sources, (l0, l1), lane| {
             let (x, y) = (sources[x].0[lane], sources[y].0[lane]);
             let zero = |k: usize| if k < m0.len() { l0 & m0[k] == 0 } else { l1 & m1[k - m0.len()] == 0 };
             let multiplies = mau.multiplies(lane % MAB_PES);
@@ -144,14 +176,18 @@ impl<'a> Ranges<'a> {
         });
     }
 
-    /// Adds a finding for the PEs of which `bad` is true. It gets the sources, the result and the lane.
-    fn each(&mut self, op: &Op, l1b: &L1b, result: Path<'_>, what: What, bad: &Test<'_>) {
+    /// Adds a finding for the PEs of which `bad` is true. It gets the sources, the result and the lane, and is asked only
+    /// in cycles for which there is a suspicion.
+    fn each(&mut self, op: &Op, l1b: &L1b, result: Path<'_>, what: What, suspicion: &Suspicion<'_>, bad: &Test<'_>) {
         let lanes = self.lanes;
         let zeros = &self.zeros[..lanes];
         for c in 0..self.cycles {
             let mut sources: [Path<'_>; MAX_SOURCES] = [(zeros, zeros); MAX_SOURCES];
             for ((source, tmp), fetched) in op.sources.iter().zip(self.fetch.iter_mut()).zip(&mut sources) {
                 *fetched = source.fetch(l1b, self.index, c, zeros, tmp);
+            }
+            if !suspicion(&sources, (&result.0[c * lanes..][..lanes], &result.1[c * lanes..][..lanes])) {
+                continue;
             }
             let at = |lane: usize| (result.0[c * lanes + lane], result.1[c * lanes + lane]);
             let found = |lane: &usize| bad(&sources, at(*lane), *lane);

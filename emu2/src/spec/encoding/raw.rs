@@ -66,7 +66,7 @@ pub(super) struct Enum {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Place {
+pub(super) struct AddressField {
     pub(super) address: String,
     pub(super) stride: String,
     pub(super) width: Coded,
@@ -78,14 +78,14 @@ pub(super) struct Write {
     pub(super) enable: String,
     pub(super) source: Coded,
     pub(super) mask: String,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<AddressField>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Port {
     pub(super) name: String,
-    pub(super) read: Option<Place>,
+    pub(super) read: Option<AddressField>,
     pub(super) write: Write,
 }
 

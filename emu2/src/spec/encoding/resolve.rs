@@ -87,7 +87,7 @@ impl Names<'_> {
         }
     }
 
-    fn place(&self, place: &str, raw: &raw::Place) -> Result<EncodingPlace, Error> {
+    fn place(&self, place: &str, raw: &raw::AddressField) -> Result<EncodingPlace, Error> {
         let width = |name: &str| self.spec.widths.iter().find(|w| w.name == name).map(|w| w.words);
         Ok(EncodingPlace {
             address: self.field(place, &raw.address)?,

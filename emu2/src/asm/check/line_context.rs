@@ -5,7 +5,7 @@ use crate::spec::Spec;
 
 /// The tables of the machine and the current line.
 #[derive(Clone, Copy)]
-pub(in crate::asm) struct Place<'p> {
+pub(in crate::asm) struct LineContext<'p> {
     pub(in crate::asm) spec: &'p Spec,
     pub(in crate::asm) lexicon: &'p Lexicon,
     /// The line number in the source.

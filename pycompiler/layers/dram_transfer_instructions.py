@@ -17,7 +17,7 @@ from ..machine import Target
 
 
 @dataclass(frozen=True)
-class Way:
+class StageInstruction:
     """The instruction of a stage, and the sets of units that it serves one after the other.
 
     Bit u of a set stands for unit u. Without sets one instruction serves all units. ``wide``: the
@@ -34,26 +34,26 @@ class Way:
         return max(1, len(self.sets))
 
 
-def ways_to_pes(layout: Layout, target: Target) -> tuple[Way, ...]:
-    """Return the ways from L1BM to the LM of all PEs."""
+def instructions_to_pes(layout: Layout, target: Target) -> tuple[StageInstruction, ...]:
+    """Return the instructions that can bring words from L1BM to the LM of all PEs."""
     sets = equal_units(layout, Level.MAB, target)
     if len(sets) == 1:
-        return (Way("l1bmm", wide=True),)
-    distributed = Way("l1bmd")
+        return (StageInstruction("l1bmm", wide=True),)
+    distributed = StageInstruction("l1bmd")
     if len(sets) == target.counts["mab"]:
         return (distributed,)
-    return distributed, Way("l1bmm", sets, wide=True)
+    return distributed, StageInstruction("l1bmm", sets, wide=True)
 
 
-def ways_to_l1bs(layout: Layout, target: Target) -> tuple[Way, ...]:
-    """Return the ways from L2BM to all L1BMs of an L2B."""
+def instructions_to_l1bs(layout: Layout, target: Target) -> tuple[StageInstruction, ...]:
+    """Return the instructions that can bring words from L2BM to all L1BMs of an L2B."""
     sets = equal_units(layout, Level.L1B, target)
     if len(sets) == 1:
-        return (Way("l2bmb"),)
-    distributed = Way("l2bmd")
+        return (StageInstruction("l2bmb"),)
+    distributed = StageInstruction("l2bmd")
     if len(sets) == target.counts["l1b"] or not all(legal_set(one, target) for one in sets):
         return (distributed,)
-    return distributed, Way("l2bmb", sets)
+    return distributed, StageInstruction("l2bmb", sets)
 
 
 def equal_units(layout: Layout, level: Level, target: Target) -> tuple[int, ...]:

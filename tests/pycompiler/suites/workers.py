@@ -1,4 +1,4 @@
-"""Runs node tests in processes that stay, with limits of time and memory for each test."""
+"""Runs tests in processes that stay, with limits of time and memory for each test."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from .judge import INTERNAL, TIME, Outcome, judge, operator_of
+from .outcome import INTERNAL, TIME, Outcome
 
 #: Seconds of the processor for a test, and of the clock on a host with other work.
 _SECONDS, _CLOCK = 30.0, 300.0
@@ -20,11 +20,24 @@ _GIGABYTES = 3.0
 _CONTEXT = multiprocessing.get_context("fork")
 
 
+class Case(Protocol):
+    """A test of a suite."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def operator(self) -> str: ...
+
+
+Judge = Callable[[Any], Outcome]
+
+
 def _late(signum: int, frame: Any) -> None:
     raise TimeoutError(f"it took longer than {_SECONDS:g} s")
 
 
-def _work(cases: Sequence[Any], device: str, ends: Connection) -> None:
+def _work(cases: Sequence[Case], judge: Judge, ends: Connection) -> None:
     """Judge the tests whose numbers come in; send their outcomes."""
     signal.signal(signal.SIGPROF, _late)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -35,10 +48,10 @@ def _work(cases: Sequence[Any], device: str, ends: Connection) -> None:
         start = time.perf_counter()
         signal.setitimer(signal.ITIMER_PROF, _SECONDS)
         try:
-            found = judge(cases[number], device)
+            found = judge(cases[number])
         except TimeoutError as problem:
             case = cases[number]
-            found = Outcome(case.name, operator_of(case.model, case.name), TIME, "", str(problem))
+            found = Outcome(case.name, case.operator, TIME, "", str(problem))
         signal.setitimer(signal.ITIMER_PROF, 0)
         seconds = round(time.perf_counter() - start, 3)
         facts = (found.name, found.operator, found.kind, found.code, found.reason)
@@ -46,9 +59,9 @@ def _work(cases: Sequence[Any], device: str, ends: Connection) -> None:
 
 
 class _Worker:
-    def __init__(self, cases: Sequence[Any], device: str):
+    def __init__(self, cases: Sequence[Case], judge: Judge):
         self._ends, theirs = _CONTEXT.Pipe()
-        facts = cases, device, theirs
+        facts = cases, judge, theirs
         self._process = _CONTEXT.Process(target=_work, args=facts, daemon=True)
         self._process.start()
         theirs.close()
@@ -84,8 +97,8 @@ class _Worker:
 
 
 def run_all(
-    cases: Sequence[Any],
-    device: str,
+    cases: Sequence[Case],
+    judge: Judge,
     jobs: int,
     finished: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
@@ -101,7 +114,7 @@ def run_all(
     try:
         while waiting or workers:
             while waiting and len(workers) < jobs:
-                workers.append(_Worker(cases, device))
+                workers.append(_Worker(cases, judge))
                 workers[-1].give(waiting.popleft())
             wait([worker.ends for worker in workers], timeout=0.2)
             for worker in list(workers):
@@ -122,8 +135,7 @@ def run_all(
                 if trouble:
                     case = cases[worker.number]
                     kind = TIME if "longer" in trouble else INTERNAL
-                    operator = operator_of(case.model, case.name)
-                    done(worker.number, Outcome(case.name, operator, kind, "", trouble))
+                    done(worker.number, Outcome(case.name, case.operator, kind, "", trouble))
                     worker.close()
                     workers.remove(worker)
     finally:

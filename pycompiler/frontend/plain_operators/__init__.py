@@ -1,0 +1,57 @@
+"""Operators that torch's ONNX exporter cannot express, in operators that it can.
+
+The table has a function for each. Operators of the table are decomposed before an export. If the
+export fails all the same, the program is decomposed once with torch's table too, so an operator is
+found inside of others, and exported again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from .elementwise import ELEMENTWISE
+from .matrices import MATRICES
+from .order import ORDER
+from .places import PLACES, joined_empty
+from .special import SPECIAL
+
+TABLE = ELEMENTWISE | MATRICES | ORDER | PLACES | SPECIAL
+
+
+def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Return ``program`` without the operators of the table."""
+    found = {node.target for node in program.graph.nodes} & TABLE.keys()
+    return program.run_decompositions({op: TABLE[op] for op in found}) if found else program
+
+
+def all_in_plain_operators(
+    program: torch.export.ExportedProgram,
+) -> torch.export.ExportedProgram | None:
+    """Return ``program`` without those inside of others; None if it has none of them."""
+    used = False
+
+    def counted(function: Any) -> Any:
+        def made_of(*args: Any, **kwargs: Any) -> Any:
+            nonlocal used
+            found = function(*args, **kwargs)
+            used |= found is not NotImplemented
+            return found
+
+        return made_of
+
+    table = {**TABLE, torch.ops.aten.cat.default: joined_empty}
+    ours = {op: counted(function) for op, function in table.items()}
+    plain = program.run_decompositions({**_torchs_table(), **ours})
+    return plain if used else None
+
+
+@cache
+def _torchs_table() -> dict[Any, Any]:
+    """Return the decompositions of torch's exporter: of all operators that it cannot translate."""
+    from torch.onnx._internal.exporter import _decomp, _registration
+
+    known = _decomp.get_onnx_implemented_overloads(_registration.ONNXRegistry.from_torchlib())
+    return dict(_decomp.create_onnx_friendly_decomposition_table(set(known)))

@@ -1,0 +1,143 @@
+"""Functions of single elements that torch's exporter does not know, in operators that it knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+_ATEN = torch.ops.aten
+Operand = torch.Tensor | float
+
+
+def _extreme_of_numbers(pick: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Any:
+    """Return fmax or fmin: of a number and a NaN, they give the number."""
+
+    def made_of(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        found = pick(a, b)
+        if not found.is_floating_point():
+            return found
+        return torch.where(a != a, b, torch.where(b != b, a, found))
+
+    return made_of
+
+
+def _hypot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return sqrt(a² + b²); the larger operand is a factor, so that no square overflows."""
+    a, b = a.abs(), b.abs()
+    large, small = torch.maximum(a, b), torch.minimum(a, b)
+    ratio = small / torch.where(large == 0, torch.ones_like(large), large)
+    return large * torch.sqrt(1 + ratio * ratio)
+
+
+def _heaviside(x: torch.Tensor, at_zero: torch.Tensor) -> torch.Tensor:
+    return torch.where(x == 0, at_zero, (x > 0).to(at_zero.dtype))
+
+
+def _copysign(magnitude: torch.Tensor, sign: Operand) -> torch.Tensor:
+    """Return the magnitude with the sign of a number; the sign of zero counts as +."""
+    if not magnitude.is_floating_point():
+        magnitude = magnitude.to(torch.get_default_dtype())
+    size = magnitude.abs()
+    if not isinstance(sign, torch.Tensor):
+        return -size if math.copysign(1.0, sign) < 0 else size
+    return torch.where(sign < 0, -size, size)
+
+
+def _signbit(x: torch.Tensor) -> torch.Tensor:
+    return x < 0
+
+
+def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
+    return x * torch.pow(2.0, exponent)
+
+
+def _frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mantissas from 0.5 to below 1, and exponents."""
+    size = x.abs()
+    known = torch.where(size == 0, torch.ones_like(size), size)
+    exponent = torch.floor(torch.log2(known)) + 1
+    mantissa = known * torch.pow(2.0, -exponent)
+    # The logarithm may round across a whole number.
+    exponent = torch.where(mantissa >= 1, exponent + 1, exponent)
+    exponent = torch.where(mantissa < 0.5, exponent - 1, exponent)
+    exponent = torch.where(size == 0, torch.zeros_like(exponent), exponent)
+    return x * torch.pow(2.0, -exponent), exponent.to(torch.int32)
+
+
+def polynomial(x: torch.Tensor, coefficients: Sequence[float]) -> torch.Tensor:
+    """Return the polynomial with those coefficients, the highest power first."""
+    found = torch.full_like(x, coefficients[0])
+    for one in coefficients[1:]:
+        found = found * x + one
+    return found
+
+
+#: B(2n) / 2n for n from 7 down to 1: the asymptotic series of digamma.
+_BERNOULLI = (
+    1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12,
+)  # fmt: skip
+_SHIFTS = 6
+
+
+def digamma(x: torch.Tensor) -> torch.Tensor:
+    """Return the logarithmic derivative of the gamma function."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    low = x < 0.5
+    y = torch.where(low, 1 - x, x)
+    found = torch.zeros_like(y)
+    for step in range(_SHIFTS):
+        found = found - 1 / (y + step)
+    y = y + _SHIFTS
+    square = 1 / (y * y)
+    found = found + torch.log(y) - 0.5 / y - square * polynomial(square, _BERNOULLI)
+    # The reflection: the argument of the tangent is reduced first, which is exact.
+    part = x - torch.round(x)
+    tangent = torch.tan(math.pi * torch.where(low, part, torch.full_like(part, 0.25)))
+    found = torch.where(low, found - math.pi / tangent, found)
+    found = torch.where(low & (part == 0), torch.full_like(found, math.nan), found)
+    return torch.where(x == 0, torch.full_like(found, -math.inf), found)
+
+
+#: Giles, Approximating the erfinv function, 2012: for w < 5, and for larger w.
+_NEAR = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
+_FAR = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+    -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+def erfinv(x: torch.Tensor) -> torch.Tensor:
+    """Return the inverse of the error function."""
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    inside = x.abs() < 1
+    known = torch.where(inside, x, torch.zeros_like(x))
+    w = -torch.log((1 - known) * (1 + known))
+    near = polynomial(w - 2.5, _NEAR)
+    far = polynomial(torch.sqrt(torch.clamp(w, min=5.0)) - 3, _FAR)
+    found = torch.where(w < 5, near, far) * known
+    edge = torch.where(x.abs() == 1, x * math.inf, torch.full_like(x, math.nan))
+    return torch.where(inside, found, edge)
+
+
+ELEMENTWISE: dict[Any, Callable[..., Any]] = {
+    _ATEN.fmax.default: _extreme_of_numbers(torch.maximum),
+    _ATEN.fmin.default: _extreme_of_numbers(torch.minimum),
+    _ATEN.hypot.default: _hypot,
+    _ATEN.heaviside.default: _heaviside,
+    _ATEN.copysign.Tensor: _copysign,
+    _ATEN.copysign.Scalar: _copysign,
+    _ATEN.signbit.default: _signbit,
+    _ATEN.ldexp.Tensor: _ldexp,
+    _ATEN.frexp.Tensor: _frexp,
+    _ATEN.digamma.default: digamma,
+    _ATEN.special_digamma.default: digamma,
+    _ATEN.special_psi.default: digamma,
+    _ATEN.erfinv.default: erfinv,
+    _ATEN.special_erfinv.default: erfinv,
+}

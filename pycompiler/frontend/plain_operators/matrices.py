@@ -1,0 +1,352 @@
+"""Small linear systems and factorizations, written out step by step.
+
+An n x n matrix takes n steps of a few operators each. Matrices may have batch axes in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...errors import error
+
+_ATEN = torch.ops.aten
+#: Largest n of an n x n matrix: its steps are that many copies of some ten operators.
+MOST = 32
+
+
+def _checked(op: str, a: torch.Tensor) -> int:
+    size = min(a.shape[-2:])
+    if size > MOST:
+        raise error("P0137", op=op, rows=a.shape[-2], columns=a.shape[-1], most=MOST)
+    return size
+
+
+def _places(count: int, like: torch.Tensor) -> torch.Tensor:
+    return torch.arange(count, device=like.device)
+
+
+def _t(a: torch.Tensor) -> torch.Tensor:
+    return a.transpose(-2, -1)
+
+
+def _factored(
+    op: str, a: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return L and U in one matrix, pivots from 1, the permutation, and its sign.
+
+    Row i of the permutation is 1 at the row of ``a`` that row i of L U equals.
+    """
+    steps, rows = _checked(op, a), a.shape[-2]
+    place = _places(rows, a)
+    order = torch.eye(rows, dtype=a.dtype).expand(*a.shape[:-2], rows, rows)
+    sign, pivots = torch.ones(a.shape[:-2], dtype=a.dtype), []
+    for step in range(steps):
+        column = a[..., step].abs()
+        largest = torch.where(place >= step, column, -torch.ones_like(column)).argmax(-1)
+        picked = (place == largest[..., None]).to(a.dtype)[..., None]
+        this = (place == step)[:, None]
+
+        a, order = (_exchanged(m, step, picked, this) for m in (a, order))
+        sign = torch.where(largest == step, sign, -sign)
+        pivots.append(largest + 1)
+        below = (place > step)[:, None]
+        pivot = a[..., step : step + 1, step : step + 1]
+        divisor = torch.where(pivot == 0, torch.ones_like(pivot), pivot)
+        factors = torch.where(below, a[..., step : step + 1] / divisor, torch.zeros_like(pivot))
+        right = _places(a.shape[-1], a) > step
+        a = torch.where(right, a - factors * a[..., step : step + 1, :], a)
+        a = torch.where(below & (_places(a.shape[-1], a) == step), factors, a)
+    chosen = torch.stack(pivots, -1) if pivots else torch.zeros(*sign.shape, 0)
+    return a, chosen.to(torch.int32), order, sign
+
+
+def _exchanged(
+    m: torch.Tensor, step: int, picked: torch.Tensor, this: torch.Tensor
+) -> torch.Tensor:
+    """Exchange row ``step`` with the row that ``picked`` names by a 1."""
+    best, own = (m * picked).sum(-2, keepdim=True), m[..., step : step + 1, :]
+    return torch.where(this, best, torch.where(picked > 0.5, own, m))
+
+
+def _solved(a: torch.Tensor, b: torch.Tensor, upper: bool, unit: bool) -> torch.Tensor:
+    """Return X of a X = b for a triangular matrix; other elements of ``a`` are not read."""
+    count = a.shape[-1]
+    if not count:
+        return b.clone()
+    place, rows = _places(count, a)[:, None], []
+    for step in reversed(range(count)) if upper else range(count):
+        row = b[..., step : step + 1, :]
+        if not unit:
+            row = row / a[..., step : step + 1, step : step + 1]
+        rows.append(row)
+        rest = place < step if upper else place > step
+        b = torch.where(rest, b - a[..., step : step + 1] * row, b)
+    return torch.cat(rows[::-1] if upper else rows, -2)
+
+
+def _same_batch(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    front = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
+    return a.expand(*front, *a.shape[-2:]), b.expand(*front, *b.shape[-2:])
+
+
+def _diagonal(a: torch.Tensor) -> torch.Tensor:
+    return a.diagonal(dim1=-2, dim2=-1)
+
+
+def _info(a: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(a.shape[:-2], dtype=torch.int32)
+
+
+def _lu_factor_ex(a: torch.Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
+    found, pivots, _, _ = _factored("linalg.lu_factor", a)
+    return found, pivots, _info(a)
+
+
+def _lu(a: torch.Tensor, *, pivot: bool = True) -> Any:
+    found, _, order, _ = _factored("linalg.lu", a)
+    size = min(a.shape[-2:])
+    lower = found[..., :, :size].tril(-1) + torch.eye(a.shape[-2], size, dtype=a.dtype)
+    return _t(order), lower, found[..., :size, :].triu()
+
+
+def _lu_unpack(
+    found: torch.Tensor, pivots: torch.Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> Any:
+    size, rows = min(found.shape[-2:]), found.shape[-2]
+    order = torch.eye(rows, dtype=found.dtype).expand(*found.shape[:-2], rows, rows)
+    order = _t(_swapped_rows(order, pivots, backwards=False)) if unpack_pivots else order
+    lower = found[..., :, :size].tril(-1) + torch.eye(rows, size, dtype=found.dtype)
+    return order, lower, found[..., :size, :].triu()
+
+
+def _swapped_rows(b: torch.Tensor, pivots: torch.Tensor, backwards: bool) -> torch.Tensor:
+    """Return ``b`` with rows swapped as the pivots say."""
+    place = _places(b.shape[-2], b)[:, None]
+    steps = range(pivots.shape[-1])
+    for step in reversed(steps) if backwards else steps:
+        other = place == pivots[..., step, None, None] - 1
+        best = (b * other.to(b.dtype)).sum(-2, keepdim=True)
+        own = b[..., step : step + 1, :]
+        b = torch.where(place == step, best, torch.where(other, own, b))
+    return b
+
+
+def _lu_solve(
+    found: torch.Tensor,
+    pivots: torch.Tensor,
+    b: torch.Tensor,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> torch.Tensor:
+    if not left:
+        return _t(_lu_solve(found, pivots, _t(b), adjoint=not adjoint))
+    _checked("linalg.lu_solve", found)
+    found, b = _same_batch(found, b)
+    if adjoint:
+        b = _solved(_t(found), b, upper=False, unit=False)
+        b = _solved(_t(found), b, upper=True, unit=True)
+        return _swapped_rows(b, pivots, backwards=True)
+    b = _swapped_rows(b, pivots, backwards=False)
+    return _solved(found, _solved(found, b, upper=False, unit=True), upper=True, unit=False)
+
+
+def _solve_ex(
+    a: torch.Tensor, b: torch.Tensor, *, left: bool = True, check_errors: bool = False
+) -> Any:
+    vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
+    right = b[..., None] if vector else b
+    found, pivots, _, _ = _factored("linalg.solve", a)
+    result = _lu_solve(found, pivots, right, left=left or vector)
+    return (result[..., 0] if vector else result), found, pivots, _info(a)
+
+
+def _inv_ex(a: torch.Tensor, *, check_errors: bool = False) -> Any:
+    found, _, order, _ = _factored("linalg.inv", a)
+    lower = _solved(found, order, upper=False, unit=True)
+    return _solved(found, lower, upper=True, unit=False), _info(a)
+
+
+def _det(a: torch.Tensor) -> Any:
+    found, pivots, _, sign = _factored("linalg.det", a)
+    result = sign
+    for step in range(a.shape[-1]):
+        result = result * found[..., step, step]
+    return result, found, pivots
+
+
+def _slogdet(a: torch.Tensor) -> Any:
+    found, pivots, _, sign = _factored("linalg.slogdet", a)
+    own = _diagonal(found)
+    for step in range(a.shape[-1]):
+        sign = sign * torch.sign(own[..., step])
+    return sign, own.abs().log().sum(-1), found, pivots
+
+
+def _cholesky_ex(a: torch.Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    size = _checked("linalg.cholesky", a)
+    if not size:
+        return a.clone(), _info(a)
+    place, columns = _places(size, a), []
+    for step in range(size):
+        column = a[..., step] / torch.sqrt(a[..., step : step + 1, step])
+        column = torch.where(place >= step, column, torch.zeros_like(column))
+        columns.append(column)
+        a = a - column[..., :, None] * column[..., None, :]
+    found = torch.stack(columns, -2 if upper else -1)
+    return found, _info(a)
+
+
+def _cholesky_solve(b: torch.Tensor, a: torch.Tensor, upper: bool = False) -> torch.Tensor:
+    _checked("cholesky_solve", a)
+    a, b = _same_batch(a, b)
+    lower = _t(a) if upper else a
+    return _solved(_t(lower), _solved(lower, b, False, False), True, False)
+
+
+def _cholesky_inverse(a: torch.Tensor, upper: bool = False) -> torch.Tensor:
+    one = torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape)
+    return _cholesky_solve(one, a, upper)
+
+
+def _solve_triangular(
+    a: torch.Tensor, b: torch.Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> torch.Tensor:
+    if not left:
+        flipped = _solve_triangular(_t(a), _t(b), upper=not upper, unitriangular=unitriangular)
+        return _t(flipped)
+    _checked("linalg.solve_triangular", a)
+    a, b = _same_batch(a, b)
+    return _solved(a, b, upper, unitriangular)
+
+
+def _triangular_solve(
+    b: torch.Tensor,
+    a: torch.Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Any:
+    used = _t(a) if transpose else a
+    found = _solve_triangular(used, b, upper=upper != transpose, unitriangular=unitriangular)
+    return found, _same_batch(a, b)[0].clone()
+
+
+def _qr(a: torch.Tensor, mode: str = "reduced") -> Any:
+    """Return Q and R by Householder's reflections, with LAPACK's signs."""
+    size, rows = _checked("linalg.qr", a), a.shape[-2]
+    place = _places(rows, a)
+    q = torch.eye(rows, dtype=a.dtype).expand(*a.shape[:-2], rows, rows)
+    for step in range(min(size, rows - 1)):
+        column = a[..., step]
+        tail = torch.where(place > step, column, torch.zeros_like(column))
+        first, rest = column[..., step : step + 1], (tail * tail).sum(-1, keepdim=True)
+        norm = torch.sqrt(first * first + rest)
+        front = torch.where(first < 0, first - norm, first + norm)
+        v = torch.where(place == step, front, tail)
+        square = (v * v).sum(-1, keepdim=True)
+        done = rest == 0
+        weight = torch.where(done, rest, 2 / torch.where(done, torch.ones_like(rest), square))
+        v, scaled = v[..., :, None], (v * weight)[..., :, None]
+        a = a - scaled * (v * a).sum(-2, keepdim=True)
+        q = q - (q * _t(v)).sum(-1, keepdim=True) * _t(scaled)
+    kept = rows if mode == "complete" else size
+    r = a[..., :kept, :].triu()
+    if mode == "r":
+        return a.new_zeros(0), r
+    return q[..., :kept], r
+
+
+def least_squares(a: torch.Tensor, b: torch.Tensor) -> Any:
+    """Return the solution of least squares for a matrix of full rank."""
+    _checked("linalg.lstsq", a)
+    rows, columns = a.shape[-2:]
+    vector = b.ndim == a.ndim - 1
+    right = b[..., None] if vector else b
+    if rows >= columns:
+        q, r = _qr(a)
+        found = _solved(r, _t(q) @ right, upper=True, unit=False)
+    else:
+        q, r = _qr(_t(a))
+        found = q @ _solved(_t(r), right, upper=False, unit=False)
+    off = a @ found - right
+    residuals = (off * off).sum(-2) if rows > columns else a.new_zeros(0)
+    rank = torch.full(a.shape[:-2], min(rows, columns), dtype=torch.int64)
+    return (found[..., 0] if vector else found), residuals, rank, a.new_zeros(0)
+
+
+def _matrix_exp(a: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the powers: of a / 2^8, squared eight times."""
+    _checked("linalg.matrix_exp", a)
+    one = torch.eye(a.shape[-1], dtype=a.dtype)
+    small, found = a / 256, one.expand(a.shape)
+    for power in range(8, 0, -1):
+        found = one + small @ found / power
+    for _ in range(8):
+        found = found @ found
+    return found
+
+
+def _inv(a: torch.Tensor) -> Any:
+    return _inv_ex(a)[0]
+
+
+def _solve(a: torch.Tensor, b: torch.Tensor, *, left: bool = True) -> Any:
+    return _solve_ex(a, b, left=left)[0]
+
+
+def _cholesky(a: torch.Tensor, *, upper: bool = False) -> Any:
+    return _cholesky_ex(a, upper=upper)[0]
+
+
+def _only_det(a: torch.Tensor) -> Any:
+    return _det(a)[0]
+
+
+def _sign_and_log(a: torch.Tensor) -> Any:
+    return _slogdet(a)[:2]
+
+
+def _householder_product(a: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Return the first columns of the product of reflections that geqrf gives."""
+    rows, columns = a.shape[-2:]
+    _checked("linalg.householder_product", a)
+    place = _places(rows, a)
+    q = torch.eye(rows, columns, dtype=a.dtype).expand(a.shape)
+    for step in reversed(range(weights.shape[-1])):
+        column = a[..., step]
+        one, zero = torch.ones_like(column), torch.zeros_like(column)
+        v = torch.where(place > step, column, torch.where(place == step, one, zero))[..., :, None]
+        q = q - v * weights[..., step, None, None] * (v * q).sum(-2, keepdim=True)
+    return q
+
+
+MATRICES: dict[Any, Callable[..., Any]] = {
+    _ATEN.linalg_lu_factor_ex.default: _lu_factor_ex,
+    _ATEN.linalg_lu.default: _lu,
+    _ATEN.lu_unpack.default: _lu_unpack,
+    _ATEN.linalg_lu_solve.default: _lu_solve,
+    _ATEN.linalg_inv.default: _inv,
+    _ATEN.inverse.default: _inv,
+    _ATEN.linalg_solve.default: _solve,
+    _ATEN.linalg_cholesky.default: _cholesky,
+    _ATEN.linalg_det.default: _only_det,
+    _ATEN.det.default: _only_det,
+    _ATEN.linalg_slogdet.default: _sign_and_log,
+    _ATEN.slogdet.default: _sign_and_log,
+    _ATEN._linalg_solve_ex.default: _solve_ex,
+    _ATEN.linalg_inv_ex.default: _inv_ex,
+    _ATEN._linalg_det.default: _det,
+    _ATEN._linalg_slogdet.default: _slogdet,
+    _ATEN.linalg_cholesky_ex.default: _cholesky_ex,
+    _ATEN.cholesky_solve.default: _cholesky_solve,
+    _ATEN.cholesky_inverse.default: _cholesky_inverse,
+    _ATEN.linalg_solve_triangular.default: _solve_triangular,
+    _ATEN.triangular_solve.default: _triangular_solve,
+    _ATEN.linalg_householder_product.default: _householder_product,
+    _ATEN.linalg_qr.default: _qr,
+    _ATEN.linalg_matrix_exp.default: _matrix_exp,
+}

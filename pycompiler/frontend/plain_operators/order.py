@@ -1,0 +1,253 @@
+"""Scans, medians, ranks and counts of values, by sorting and by comparing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, nan
+from typing import Any
+
+import torch
+
+from ...errors import error
+
+_ATEN = torch.ops.aten
+
+
+def _scanned(x: torch.Tensor, dim: int, join: Callable[[Any, Any], Any]) -> torch.Tensor:
+    """Return the prefixes of ``join`` along ``dim``; each step doubles what a place has seen."""
+    count, reach = (x.shape[dim] if x.ndim else 1), 1
+    while reach < count:
+        earlier, later = x.narrow(dim, 0, count - reach), x.narrow(dim, reach, count - reach)
+        x = torch.cat([x.narrow(dim, 0, reach), join(earlier, later)], dim)
+        reach *= 2
+    return x
+
+
+def _extreme_scan(better: Callable[[Any, Any], torch.Tensor]) -> Callable[..., Any]:
+    """Return cummax or cummin; of equal values, the last one gives the index."""
+
+    def made_of(x: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+        if not x.ndim or not x.numel():
+            return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+        count, reach = x.shape[dim], 1
+        dim = dim % x.ndim
+        shape = [count if axis == dim else 1 for axis in range(x.ndim)]
+        place = torch.arange(count).reshape(shape).expand(x.shape)
+        while reach < count:
+            rest = count - reach
+            old, new = x.narrow(dim, 0, rest), x.narrow(dim, reach, rest)
+            wins = better(new, old)
+            own = torch.where(wins, place.narrow(dim, reach, rest), place.narrow(dim, 0, rest))
+            x = torch.cat([x.narrow(dim, 0, reach), torch.where(wins, new, old)], dim)
+            place = torch.cat([place.narrow(dim, 0, reach), own], dim)
+            reach *= 2
+        return x, place.clone()
+
+    return made_of
+
+
+def _cumprod(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if dtype is None and not x.is_floating_point():
+        dtype = torch.int64
+    x = x if dtype is None else x.to(dtype)
+    return _scanned(x, dim, torch.mul) if x.numel() else x.clone()
+
+
+def _logcumsumexp(x: torch.Tensor, dim: int) -> torch.Tensor:
+    def join(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        large, small = torch.maximum(a, b), torch.minimum(a, b)
+        return large + torch.log1p(torch.exp(small - large))
+
+    return _scanned(x, dim, join) if x.numel() else x.clone()
+
+
+def _kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    if not x.ndim:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    found = torch.sort(x, dim)
+    values, indices = (part.narrow(dim, k - 1, 1) for part in (found[0], found[1]))
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _median_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+    return _kthvalue(x, ((x.shape[dim] if x.ndim else 1) + 1) // 2, dim, keepdim)
+
+
+def _median(x: torch.Tensor) -> torch.Tensor:
+    if not x.numel():
+        return torch.full((), nan, dtype=x.dtype)
+    found: torch.Tensor = _median_dim(x.reshape(-1), 0)[0]
+    return found
+
+
+def _nanmedian_dim(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:
+    if not x.is_floating_point() or not x.ndim:
+        return _median_dim(x, dim, keepdim)
+    unknown = x != x
+    ordered = torch.sort(torch.where(unknown, torch.full_like(x, inf), x), dim)
+    count = (~unknown).sum(dim, keepdim=True)
+    place = ((count - 1).clamp(min=0)) // 2
+    values, indices = (part.gather(dim, place) for part in (ordered[0], ordered[1]))
+    values = torch.where(count == 0, torch.full_like(values, nan), values)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _nanmedian(x: torch.Tensor) -> torch.Tensor:
+    if not x.numel():
+        return torch.full((), nan, dtype=x.dtype)
+    found: torch.Tensor = _nanmedian_dim(x.reshape(-1), 0)[0]
+    return found
+
+
+def _mode(x: torch.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the smallest of the most frequent values, and the last place where it stands."""
+    if not x.ndim:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    moved = x.movedim(dim, -1)
+    count = (moved[..., :, None] == moved[..., None, :]).to(torch.int32).sum(-1)
+    frequent = count == count.amax(-1, keepdim=True)
+    largest = moved.amax(-1, keepdim=True)
+    values = torch.where(frequent, moved, largest).amin(-1, keepdim=True)
+    place = torch.arange(moved.shape[-1])
+    indices = torch.where(moved == values, place, torch.zeros_like(place)).amax(-1, keepdim=True)
+    values, indices = values.movedim(-1, dim), indices.movedim(-1, dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _searchsorted(
+    rows: torch.Tensor,
+    x: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Count the values that stand before ``x`` in each row."""
+    if sorter is not None:
+        rows = rows.gather(-1, sorter)
+    x = x if isinstance(x, torch.Tensor) else torch.full((), x)
+    later = right or side == "right"
+    row, value = rows[..., None, :], x[..., None]
+    if rows.ndim == 1:
+        row = rows
+    before = row <= value if later else row < value
+    count: torch.Tensor = before.to(torch.int32).sum(-1)
+    return count.to(torch.int32 if out_int32 else torch.int64)
+
+
+def _bucketize(
+    x: Any, bounds: torch.Tensor, *, out_int32: bool = False, right: bool = False
+) -> torch.Tensor:
+    return _searchsorted(bounds, x, out_int32=out_int32, right=right)
+
+
+def _counted(x: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Count values between edges; the last bin has its upper edge too."""
+    x, low, high = x.reshape(-1, 1), edges[:-1], edges[1:]
+    last = torch.arange(low.shape[0]) == low.shape[0] - 1
+    inside = (x >= low) & ((x < high) | (last & (x == high)))
+    own = inside.to(edges.dtype)
+    return (own if weight is None else own * weight.reshape(-1, 1)).sum(0)
+
+
+def _edges(x: torch.Tensor, bins: int, low: Any, high: Any) -> torch.Tensor:
+    """Return bins + 1 edges, from tensors or numbers."""
+    low, high = (torch.as_tensor(end, dtype=x.dtype) for end in (low, high))
+    same = low == high
+    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    edges: torch.Tensor = low + (high - low) * torch.arange(bins + 1, dtype=x.dtype) / bins
+    return edges
+
+
+def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    low, high = (x.amin(), x.amax()) if min == max and x.numel() else (min, max)
+    edges = _edges(x, bins, low, high)
+    last = bins - 1
+    x = x.reshape(-1, 1)
+    # torch computes the bin of a value, so that it rounds otherwise than edges would.
+    place = torch.floor((x - edges[0]) / (edges[-1] - edges[0]) * bins).clamp(max=last)
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    return (inside & (place == torch.arange(bins, dtype=x.dtype))).to(x.dtype).sum(0)
+
+
+def _histogram(
+    x: torch.Tensor,
+    bins: int,
+    *,
+    range: Sequence[float] | None = None,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    low, high = (x.amin(), x.amax()) if range is None else range
+    edges = _edges(x, bins, low, high)
+    return _density(_counted(x, edges, weight), edges, density), edges
+
+
+def _histogram_bins(
+    x: torch.Tensor,
+    bins: torch.Tensor,
+    *,
+    weight: torch.Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    return _density(_counted(x, bins, weight), bins, density), bins.clone()
+
+
+def _density(count: torch.Tensor, edges: torch.Tensor, density: bool) -> torch.Tensor:
+    return count / count.sum() / (edges[1:] - edges[:-1]) if density else count
+
+
+def _nonzero_static(x: torch.Tensor, *, size: int, fill_value: int = -1) -> torch.Tensor:
+    flat = (x != 0).reshape(-1)
+    rank = torch.cumsum(flat.to(torch.int32), 0) - 1
+    place, wanted = torch.arange(flat.shape[0]), torch.arange(size)[:, None]
+    picked = flat & (rank == wanted)
+    at, known = (picked * place).sum(-1), picked.to(torch.int32).sum(-1) > 0
+    columns = []
+    for axis in reversed(x.shape):
+        columns.append(torch.where(known, at % axis, torch.full_like(at, fill_value)))
+        at = at // axis
+    return torch.stack(columns[::-1], -1) if columns else torch.zeros(size, 0, dtype=torch.int64)
+
+
+def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    x, mask = torch.broadcast_tensors(x, mask)  # type: ignore[no-untyped-call]
+    if not source.numel() or not x.numel():
+        return x.clone()
+    rank = torch.cumsum(mask.reshape(-1).to(torch.int32), 0) - 1
+    picked = source.reshape(-1)[rank.clamp(0, source.numel() - 1).to(torch.int64)]
+    return torch.where(mask, picked.reshape(x.shape), x)
+
+
+def _of_unknown_size(name: str) -> Callable[..., Any]:
+    def refused(*_: Any, **__: Any) -> Any:
+        raise error("P0103", name=name, shape="its values decide")
+
+    return refused
+
+
+ORDER: dict[Any, Callable[..., Any]] = {
+    _ATEN.cummax.default: _extreme_scan(torch.ge),
+    _ATEN.cummin.default: _extreme_scan(torch.le),
+    _ATEN.cumprod.default: _cumprod,
+    _ATEN.logcumsumexp.default: _logcumsumexp,
+    _ATEN.kthvalue.default: _kthvalue,
+    _ATEN.median.default: _median,
+    _ATEN.median.dim: _median_dim,
+    _ATEN.nanmedian.default: _nanmedian,
+    _ATEN.nanmedian.dim: _nanmedian_dim,
+    _ATEN.mode.default: _mode,
+    _ATEN.searchsorted.Tensor: _searchsorted,
+    _ATEN.searchsorted.Scalar: _searchsorted,
+    _ATEN.bucketize.Tensor: _bucketize,
+    _ATEN.bucketize.Scalar: _bucketize,
+    _ATEN.histc.default: _histc,
+    _ATEN.histogram.bin_ct: _histogram,
+    _ATEN.histogram.bins_tensor: _histogram_bins,
+    _ATEN.masked_scatter.default: _masked_scatter,
+    _ATEN.masked_select.default: _of_unknown_size("masked_select"),
+    _ATEN.unique_consecutive.default: _of_unknown_size("unique_consecutive"),
+    _ATEN.bincount.default: _of_unknown_size("bincount"),
+    _ATEN.nonzero_static.default: _nonzero_static,
+}

@@ -1,0 +1,230 @@
+"""Operators that torch's exporter cannot express: our forms give what torch gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from compiling import context, report_of
+from torch import Tensor
+
+from pycompiler.errors import PycompilerError
+from pycompiler.frontend.plain_operators import TABLE
+
+ATEN = torch.ops.aten
+Tensors = dict[str, Tensor]
+
+
+def numbers(*shape: int, seed: int = 5) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def whole(high: int, *shape: int, seed: int = 6) -> Tensor:
+    return torch.randint(high, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def definite(count: int) -> Tensor:
+    a = numbers(2, count, count)
+    return a @ a.transpose(-2, -1) + count * torch.eye(count)
+
+
+SQUARE, WIDE = numbers(2, 5, 5), numbers(2, 5, 3)
+NAN = torch.tensor([1.0, torch.nan, -2.0, torch.nan])
+LU = torch.linalg.lu_factor(SQUARE)
+STRETCH = torch.linspace(-30, 30, 401)
+#: An operator, its operands, and how many of its results are compared (the rest means nothing).
+CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
+    "fmax": (ATEN.fmax.default, (NAN, torch.tensor([torch.nan, 3.0, -3.0, torch.nan])), {}),
+    "fmin": (ATEN.fmin.default, (NAN, torch.zeros(4)), {}),
+    "hypot": (ATEN.hypot.default, (numbers(9) * 1e30, numbers(9, seed=1) * 1e30), {}),
+    "heaviside": (ATEN.heaviside.default, (torch.tensor([-1.0, 0, 2]), torch.ones(1) / 2), {}),
+    "copysign": (ATEN.copysign.Tensor, (numbers(9), numbers(9, seed=1)), {}),
+    "copysign of a number": (ATEN.copysign.Scalar, (numbers(9), -0.0), {}),
+    "signbit": (ATEN.signbit.default, (numbers(9),), {}),
+    "ldexp": (ATEN.ldexp.Tensor, (numbers(9), torch.arange(-4, 5)), {}),
+    "frexp": (ATEN.frexp.Tensor, (torch.cat([STRETCH, 2.0 ** torch.arange(-60, 60)]),), {}),
+    "digamma": (ATEN.digamma.default, (STRETCH + 0.013,), {}),
+    "lgamma": (ATEN.lgamma.default, (STRETCH + 0.013,), {}),
+    "mvlgamma": (ATEN.mvlgamma.default, (numbers(9).abs() + 3, 3), {}),
+    "trigamma": (ATEN.polygamma.default, (1, STRETCH.double() / 8 + 0.013), {}),
+    "polygamma": (ATEN.polygamma.default, (3, STRETCH.abs() + 0.3), {}),
+    "erfinv": (ATEN.erfinv.default, (torch.linspace(-1, 1, 1001),), {}),
+    "ndtri": (ATEN.special_ndtri.default, (torch.linspace(0.01, 0.99, 99),), {}),
+    "i0": (ATEN.i0.default, (STRETCH,), {}),
+    "i0e": (ATEN.special_i0e.default, (STRETCH,), {}),
+    "i1": (ATEN.special_i1.default, (STRETCH,), {}),
+    "i1e": (ATEN.special_i1e.default, (STRETCH,), {}),
+    "sinc": (ATEN.sinc.default, (torch.linspace(-4, 4, 33),), {}),
+    "bessel": (ATEN.special_spherical_bessel_j0.default, (STRETCH,), {}),
+    "lu factor": (ATEN.linalg_lu_factor_ex.default, (WIDE,), {}),
+    "lu": (ATEN.linalg_lu.default, (SQUARE,), {}),
+    "lu unpack": (ATEN.lu_unpack.default, LU, {}),
+    "lu solve": (ATEN.linalg_lu_solve.default, (*LU, WIDE), {}),
+    "lu solve, adjoint": (ATEN.linalg_lu_solve.default, (*LU, WIDE), {"adjoint": True}),
+    "solve": (ATEN.linalg_solve.default, (SQUARE, WIDE), {}),
+    "solve from the right": (
+        ATEN.linalg_solve.default,
+        (SQUARE, WIDE.transpose(1, 2)),
+        {"left": False},
+    ),
+    "solve a vector": (ATEN.linalg_solve.default, (SQUARE[0], WIDE[0, :, 0]), {}),
+    "inv": (ATEN.linalg_inv.default, (SQUARE,), {}),
+    "det": (ATEN.linalg_det.default, (SQUARE,), {}),
+    "slogdet": (ATEN.linalg_slogdet.default, (SQUARE,), {}),
+    "cholesky": (ATEN.linalg_cholesky.default, (definite(5),), {"upper": True}),
+    "cholesky solve": (ATEN.cholesky_solve.default, (WIDE, definite(5).tril()), {}),
+    "cholesky inverse": (ATEN.cholesky_inverse.default, (definite(4).triu(), True), {}),
+    "triangular": (
+        ATEN.linalg_solve_triangular.default,
+        (SQUARE + 3 * torch.eye(5), WIDE.transpose(1, 2)),
+        {"upper": True, "left": False},
+    ),
+    "qr": (ATEN.linalg_qr.default, (WIDE,), {}),
+    "qr of a wide matrix": (ATEN.linalg_qr.default, (WIDE.transpose(1, 2), "complete"), {}),
+    "householder": (ATEN.linalg_householder_product.default, torch.geqrf(WIDE), {}),
+    "matrix exponential": (ATEN.linalg_matrix_exp.default, (SQUARE,), {}),
+    "cummax": (ATEN.cummax.default, (whole(4, 3, 9), 1), {}),
+    "cummin": (ATEN.cummin.default, (whole(4, 3, 9), 0), {}),
+    "cumprod": (ATEN.cumprod.default, (numbers(3, 9), -1), {}),
+    "logcumsumexp": (ATEN.logcumsumexp.default, (numbers(3, 9) * 20, 1), {}),
+    "kthvalue": (ATEN.kthvalue.default, (numbers(3, 8), 3, 1, True), {}),
+    "median": (ATEN.median.default, (numbers(3, 8),), {}),
+    "median of rows": (ATEN.median.dim, (numbers(3, 8), 1), {}),
+    "nanmedian": (ATEN.nanmedian.default, (NAN,), {}),
+    "nanmedian of rows": (ATEN.nanmedian.dim, (torch.stack([NAN, NAN * NAN]), 1, True), {}),
+    "mode": (ATEN.mode.default, (whole(4, 5, 9), 1), {}),
+    "searchsorted": (
+        ATEN.searchsorted.Tensor,
+        (torch.sort(whole(9, 2, 6).float())[0], whole(9, 2, 4).float()),
+        {"side": "right"},
+    ),
+    "bucketize": (ATEN.bucketize.Tensor, (whole(9, 2, 6), torch.tensor([1, 4, 7])), {}),
+    "histc": (ATEN.histc.default, (numbers(50), 7), {}),
+    "histogram": (ATEN.histogram.bin_ct, (numbers(50), 7), {"density": True}),
+    "nonzero": (ATEN.nonzero_static.default, (whole(2, 3, 4),), {"size": 14}),
+    "masked scatter": (ATEN.masked_scatter.default, (numbers(3, 4), whole(2, 4) > 0, SQUARE), {}),
+    "hstack": (ATEN.hstack.default, ([numbers(3), numbers(2)],), {}),
+    "vstack": (ATEN.vstack.default, ([numbers(3), numbers(2, 3)],), {}),
+    "dstack": (ATEN.dstack.default, ([numbers(3), numbers(1, 3)],), {}),
+    "column stack": (ATEN.column_stack.default, ([numbers(3), numbers(3, 2)],), {}),
+    "diagonal": (ATEN.diagonal_scatter.default, (numbers(4, 3, 5), numbers(4, 3), -1, 2, 1), {}),
+    "strided": (
+        ATEN.as_strided_scatter.default,
+        (numbers(4, 5), WIDE[0, :2], (2, 3), (5, 2), 1),
+        {},
+    ),
+    "index reduce": (
+        ATEN.index_reduce.default,
+        (numbers(3, 4), 1, torch.tensor([0, 2, 0]), numbers(3, 3), "amax"),
+        {"include_self": False},
+    ),
+    "index mean": (
+        ATEN.index_reduce.default,
+        (numbers(4, 3), 0, torch.tensor([0, 2, 0]), numbers(3, 3), "mean"),
+        {},
+    ),
+    "adaptive pool": (ATEN.adaptive_max_pool2d.default, (numbers(2, 7, 6), (3, 4)), {}),
+    "even adaptive pool": (ATEN.adaptive_max_pool1d.default, (numbers(2, 3, 6), (3,)), {}),
+    "cdist": (ATEN._cdist_forward.default, (WIDE, numbers(2, 4, 3), 2.0, None), {}),
+    "pdist": (ATEN._pdist_forward.default, (WIDE[0], 1.0), {}),
+    "put": (ATEN.put.default, (WIDE, torch.tensor([3, 0]), torch.zeros(2)), {}),
+    "volume": (
+        ATEN.grid_sampler_3d.default,
+        (numbers(1, 2, 3, 4, 5), numbers(1, 2, 2, 3, 3), 0, 2, False),
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_forms_give_what_torch_gives(name: str) -> None:
+    op, args, kwargs = CALLS[name]
+    wanted, found = op(*args, **kwargs), TABLE[op](*args, **kwargs)
+    if isinstance(wanted, Tensor):
+        wanted, found = (wanted,), (found,)
+    assert len(wanted) == len(found)
+    for one, other in zip(wanted, found, strict=True):
+        if one.numel() or other.numel():
+            torch.testing.assert_close(other, one, rtol=2e-5, atol=2e-5, equal_nan=True)
+            assert other.dtype == one.dtype
+
+
+def compile_and_compare(function: Any, inputs: Tensors, folder: Path) -> None:
+    compiled = context().compile(function, inputs, folder)
+    assert report_of(folder)["host_fallback"] == []
+    for name, wanted in function(inputs).items():
+        found = compiled(inputs)[name].cpu()
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_systems_on_the_device(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        a, b = d["a"], d["b"]
+        return {"x": torch.linalg.solve(a, b)}
+
+    a = numbers(3, 3)
+    compile_and_compare(function, {"a": a, "b": numbers(3, 2, seed=2)}, tmp_path / "out")
+
+
+def test_statistics_on_the_device(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        x = d["x"]
+        return {
+            "cov": torch.cov(x),
+            "median": x.median(1).values,
+            "place": torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])),
+            "distances": torch.cdist(x, x + 1),
+        }
+
+    compile_and_compare(function, {"x": numbers(3, 5)}, tmp_path / "out")
+
+
+def test_bags_on_the_device(tmp_path: Path) -> None:
+    table = torch.nn.EmbeddingBag(10, 4, mode="sum")
+    weights = numbers(7).abs()
+
+    def function(d: Tensors) -> Tensors:
+        return {"y": table(d["x"], d["offsets"], per_sample_weights=weights)}
+
+    given = {"x": whole(10, 7), "offsets": torch.tensor([0, 3, 3])}
+    with torch.no_grad():
+        compile_and_compare(function, given, tmp_path / "out")
+
+
+def test_least_squares(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"x": torch.linalg.lstsq(d["a"], d["b"]).solution}
+
+    given = {"a": numbers(3, 1), "b": numbers(3, 1, seed=2)}
+    compile_and_compare(function, given, tmp_path / "out")
+
+
+def test_an_operator_inside_of_another(tmp_path: Path) -> None:
+    def function(d: Tensors) -> Tensors:
+        return {"x": torch.linalg.tensorsolve(d["a"], d["b"])}
+
+    given = {"a": numbers(1, 2, 2), "b": numbers(1, 2, seed=2)}
+    compile_and_compare(function, given, tmp_path / "out")
+
+
+def test_large_systems_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PycompilerError, match=r"P0137.*64x64"):
+        context().compile(
+            lambda d: {"x": torch.linalg.inv(d["a"])}, {"a": numbers(64, 64)}, tmp_path / "out"
+        )
+
+
+def test_sizes_by_value_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PycompilerError, match="P0103"):
+        context().compile(
+            lambda d: {"x": d["a"].masked_select(d["a"] > 0)}, {"a": numbers(4)}, tmp_path / "out"
+        )
+
+
+def test_refusals_name_the_replacement(tmp_path: Path) -> None:
+    with pytest.raises(PycompilerError, match=r"P0138.*torch\.linalg\.lstsq"):
+        context().compile(
+            lambda d: {"x": torch.linalg.pinv(d["a"])}, {"a": numbers(3, 3)}, tmp_path / "out"
+        )

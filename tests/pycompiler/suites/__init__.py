@@ -1,0 +1,1 @@
+"""What the runs of public test suites share: outcomes, comparison, processes, records, pages."""

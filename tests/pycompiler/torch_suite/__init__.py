@@ -1,0 +1,1 @@
+"""PyTorch's operator database: what becomes of each operator on a device."""
