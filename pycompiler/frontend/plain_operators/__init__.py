@@ -24,7 +24,6 @@ TABLE = ELEMENTWISE | IMAGES | MATRICES | ORDER | PLACES | SPECIAL
 
 #: Operators of which the exporter takes most calls; the others are decomposed if it fails.
 PARTIAL = {torch.ops.aten.cat.default: joined_empty} | COMPLEX
-_CHECKS = {torch.ops.aten._linalg_check_errors.default}
 
 
 def in_plain_operators(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
@@ -51,11 +50,6 @@ def all_in_plain_operators(
     table = {**TABLE, **PARTIAL}
     ours = {op: counted(function) for op, function in table.items()}
     plain = program.run_decompositions({**_torchs_table(), **ours})
-    for node in list(plain.graph.nodes):
-        if node.target in _CHECKS:  # no value is known while a program is compiled
-            plain.graph.erase_node(node)
-            used = True
-    plain.graph_module.recompile()
     return plain if used else None
 
 

@@ -6,6 +6,7 @@ An n x n matrix takes n steps of a few operators each. Matrices may have batch a
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
@@ -295,6 +296,11 @@ def _inv(a: torch.Tensor) -> Any:
     return _inv_ex(a)[0]
 
 
+def _tensorinv(a: torch.Tensor, ind: int = 2) -> torch.Tensor:
+    found: torch.Tensor = _inv(a.reshape(prod(a.shape[:ind]), -1))
+    return found.reshape(*a.shape[ind:], *a.shape[:ind])
+
+
 def _solve(a: torch.Tensor, b: torch.Tensor, *, left: bool = True) -> Any:
     return _solve_ex(a, b, left=left)[0]
 
@@ -341,6 +347,7 @@ MATRICES: dict[Any, Callable[..., Any]] = {
     _ATEN.linalg_lu_factor.default: _lu_factor,
     _ATEN.logdet.default: _logdet,
     _ATEN.linalg_inv.default: _inv,
+    _ATEN.linalg_tensorinv.default: _tensorinv,
     _ATEN.inverse.default: _inv,
     _ATEN.linalg_solve.default: _solve,
     _ATEN.linalg_cholesky.default: _cholesky,

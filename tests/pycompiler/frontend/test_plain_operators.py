@@ -73,6 +73,7 @@ CALLS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
     ),
     "solve a vector": (ATEN.linalg_solve.default, (SQUARE[0], WIDE[0, :, 0]), {}),
     "inv": (ATEN.linalg_inv.default, (SQUARE,), {}),
+    "tensorinv": (ATEN.linalg_tensorinv.default, (numbers(4, 2, 2), 1), {}),
     "det": (ATEN.linalg_det.default, (SQUARE,), {}),
     "slogdet": (ATEN.linalg_slogdet.default, (SQUARE,), {}),
     "cholesky": (ATEN.linalg_cholesky.default, (definite(5),), {"upper": True}),
